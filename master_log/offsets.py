@@ -1,0 +1,117 @@
+"""Offsets, ranges of offsets and cuts: positions in the log, and nothing about records.
+
+An offset is the next record to read; ranges are half-open. Offsets are not contiguous (transaction markers,
+compaction), so a difference of offsets is never a count of records.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+
+class Offsets(Mapping[TopicPartition, int]):
+    """A vector of offsets: for each topic partition, the offset of the next record to read.
+
+    >>> a = Offsets.parse('{"orders": {"0": 5, "1": 7}}')
+    >>> str(a)
+    'orders 0:5 1:7'
+    >>> a == Offsets({TopicPartition("orders", 1): 7, TopicPartition("orders", 0): 5})
+    True
+    """
+
+    def __init__(self, at: Mapping[TopicPartition, int]) -> None:
+        self._at = dict(sorted(at.items()))
+
+    @classmethod
+    def of(cls, topic: str, at: Mapping[int, int]) -> Offsets:
+        """The offsets of one topic, by partition number."""
+        return cls({TopicPartition(topic, partition): offset for partition, offset in at.items()})
+
+    @classmethod
+    def parse(cls, text: str) -> Offsets:
+        """The vector in Spark's JSON form, as `{"orders": {"0": 5}}`."""
+        return cls(
+            {
+                TopicPartition(topic, int(partition)): int(offset)
+                for topic, partitions in json.loads(text).items()
+                for partition, offset in partitions.items()
+            }
+        )
+
+    def json(self) -> str:
+        """Spark's JSON form: what `startingOffsets` takes and a checkpoint holds."""
+        topics: dict[str, dict[str, int]] = {}
+        for (topic, partition), offset in self._at.items():
+            topics.setdefault(topic, {})[str(partition)] = offset
+        return json.dumps(topics)
+
+    def topics(self) -> tuple[str, ...]:
+        """The topics it speaks of, sorted."""
+        return tuple(sorted({at.topic for at in self._at}))
+
+    def on(self, topic: str) -> dict[int, int]:
+        """The offsets of one topic, by partition number."""
+        return {at.partition: offset for at, offset in self._at.items() if at.topic == topic}
+
+    def updated(self, newer: Mapping[TopicPartition, int]) -> Offsets:
+        """These offsets, replaced where `newer` has one."""
+        return Offsets({**self._at, **newer})
+
+    def reaches(self, other: Mapping[TopicPartition, int]) -> bool:
+        """True when no partition of `other` is further than it is here.
+
+        >>> Offsets.of("t", {0: 5}).reaches(Offsets.of("t", {0: 5})), Offsets.of("t", {0: 5}).reaches(Offsets.of("t", {1: 0}))
+        (True, False)
+        """
+        return all(at in self._at and self._at[at] >= offset for at, offset in other.items())
+
+    def __getitem__(self, at: TopicPartition) -> int:
+        return self._at[at]
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._at)
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Offsets) and self._at == other._at
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._at.items()))
+
+    def __repr__(self) -> str:
+        return f"Offsets.parse({self.json()!r})"
+
+    def __str__(self) -> str:
+        return "; ".join(
+            topic + "".join(f" {partition}:{offset}" for partition, offset in self.on(topic).items())
+            for topic in self.topics()
+        )
+
+
+@dataclass(frozen=True)
+class OffsetRange:
+    """The records at or above `start` and below `end`; `start` and `end` name the same partitions."""
+
+    start: Offsets
+    end: Offsets
+
+    @property
+    def empty(self) -> bool:
+        """True when it holds no offset at all."""
+        return all(self.start[at] >= self.end[at] for at in self.end)
+
+
+Cut = Offsets
+"""The progress of a query at the moment a generation is opened: its batch view holds all records below it."""

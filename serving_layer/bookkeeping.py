@@ -1,0 +1,220 @@
+"""The tables of schema `lamina`: what Lamina knows about its queries, generations and rebuilds.
+
+Each fact has one place. A micro-batch's effect and its progress are rows of the same database, so that one
+transaction writes both. `serving_layer/migrations` builds these tables; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+SCHEMA = "lamina"
+
+metadata = MetaData(
+    schema=SCHEMA,
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "fk": "%(table_name)s_%(column_0_name)s_fkey",
+        "uq": "%(table_name)s_%(column_0_name)s_key",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+    },
+)
+
+
+def _now(name: str) -> Column[object]:
+    return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
+
+
+declaration = Table(
+    "declaration",
+    metadata,
+    Column("path", Text, primary_key=True, comment="file of the catalog, relative to its folder"),
+    Column("sql", Text, nullable=False),
+    _now("applied_at"),
+    comment="the catalog as it was last applied: what the speed layer and every rebuild compile",
+)
+
+query = Table(
+    "query",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("topic", Text, nullable=False),
+    Column("topic_id", Text, nullable=False, comment="Kafka's id of the topic: a topic is its id, not its name"),
+    Column("fence", BigInteger, nullable=False, server_default="0", comment="token of the newest writer"),
+    Column("writer", Text, comment="who holds the fence token: host and process id"),
+    Column("stopped", Text, comment="why the query refuses to go on; NULL while it may run"),
+    _now("created_at"),
+    Column("committed_at", DateTime(timezone=True), comment="when its last micro-batch was committed"),
+    Column("newest", DateTime(timezone=True), comment="greatest Kafka timestamp below progress"),
+    comment="one row per streaming query; the row is the lock of everything that moves its progress",
+)
+
+progress = Table(
+    "progress",
+    metadata,
+    Column("query", Text, ForeignKey(query.c.name, ondelete="CASCADE"), primary_key=True),
+    Column("topic", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("start_offset", BigInteger, nullable=False, comment="the first offset that Lamina answers for"),
+    Column("next_offset", BigInteger, nullable=False, comment="every record below it is in Postgres"),
+    comment="per query, topic and partition, the offset below which every record is in Postgres",
+)
+
+view = Table(
+    "view",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("version", Text, nullable=False, comment="fingerprint of the texts its cells are computed by"),
+    Column("position", Integer, nullable=False, comment="a view comes after the views it reads"),
+    Column("final", Text, nullable=False, comment="the body of the analyst's view"),
+    Column("columns", JSONB, nullable=False),
+    Column("comment", Text),
+    Column("keep_generations", Integer, nullable=False, server_default="1"),
+    Column("on_difference", Text, nullable=False, server_default="publish"),
+    _now("applied_at"),
+    CheckConstraint("kind IN ('aggregate', 'row', 'derived')", name="kind"),
+    CheckConstraint("on_difference IN ('publish', 'hold')", name="on_difference"),
+    comment="the views that are declared now",
+)
+
+cell_table = Table(
+    "cell_table",
+    metadata,
+    Column("name", Text, primary_key=True, comment="table in schema cells, partitioned by generation"),
+    Column("view", Text, nullable=False, index=True),
+    Column("version", Text, nullable=False),
+    Column("query", Text, ForeignKey(query.c.name), nullable=False, index=True),
+    Column("ddl", Text, nullable=False),
+    Column("merge", Text, nullable=False),
+    Column("keys", ARRAY(Text), nullable=False),
+    Column("partials", ARRAY(Text), nullable=False),
+    comment="one row per table of cells of a view version: what feeds it and how cells merge into it",
+)
+
+rebuild = Table(
+    "rebuild",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("views", ARRAY(Text), nullable=False),
+    Column("leap", Boolean, nullable=False, server_default="false"),
+    Column("step", Text, nullable=False, comment="the last step that was finished"),
+    Column("state", Text, nullable=False, server_default="running"),
+    Column("lease_until", DateTime(timezone=True), comment="a scheduled rebuild lives until then between its steps"),
+    _now("started_at"),
+    Column("ended_at", DateTime(timezone=True)),
+    Column("error", Text),
+    CheckConstraint("state IN ('running', 'done', 'held', 'failed')", name="state"),
+    comment="the runs of the batch layer",
+)
+
+generation = Table(
+    "generation",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("view", Text, nullable=False, index=True),
+    Column("version", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("rebuild", BigInteger, ForeignKey(rebuild.c.id)),
+    _now("opened_at"),
+    Column("live_at", DateTime(timezone=True)),
+    Column("retired_at", DateTime(timezone=True)),
+    Column("retired_xid", Text, comment="readers with an older snapshot may still see it"),
+    Column("dropped_at", DateTime(timezone=True)),
+    CheckConstraint("state IN ('building', 'live', 'retired')", name="state"),
+    comment="a generation of a view is its cells, opened at a cut: building, then live, then retired",
+)
+
+cut = Table(
+    "cut",
+    metadata,
+    Column("generation", BigInteger, ForeignKey(generation.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("query", Text, primary_key=True),
+    Column("topic", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("offset", BigInteger, nullable=False),
+    comment="the progress of each query that feeds a generation, at the moment the generation was opened",
+)
+
+generation_cells = Table(
+    "generation_cells",
+    metadata,
+    Column("generation", BigInteger, ForeignKey(generation.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("cell_table", Text, ForeignKey(cell_table.c.name), primary_key=True),
+    Column("loaded_at", DateTime(timezone=True), comment="when the cells below the cut were complete"),
+    Column("absorbed", Integer, nullable=False, server_default="0", comment="realtime tables below it are in the cells"),
+    Column("realtime", Integer, nullable=False, server_default="0", comment="the one that micro-batches merge into"),
+    comment="one row per table of cells of a generation: whether its batch view is loaded, and its realtime tables",
+)
+
+load = Table(
+    "load",
+    metadata,
+    Column("generation", BigInteger, primary_key=True),
+    Column("cell_table", Text, primary_key=True),
+    Column("part", Integer, primary_key=True),
+    ForeignKeyConstraint(
+        ["generation", "cell_table"],
+        [generation_cells.c.generation, generation_cells.c.cell_table],
+        ondelete="CASCADE",
+        name="load_generation_fkey",
+    ),
+    comment="the parts of a batch view that are loaded: a part that is computed twice is loaded once",
+)
+
+publication = Table(
+    "publication",
+    metadata,
+    Column("view", Text, primary_key=True),
+    Column("generation", BigInteger, ForeignKey(generation.c.id), nullable=False),
+    _now("handed_over_at"),
+    comment="the one live generation that each view is read from; to hand over is to update its row",
+)
+
+proof = Table(
+    "proof",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("rebuild", BigInteger, ForeignKey(rebuild.c.id)),
+    Column("view", Text, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("against", BigInteger, nullable=False, comment="the live generation it was compared with"),
+    Column("cells", BigInteger, nullable=False),
+    Column("differing", BigInteger, nullable=False),
+    Column("examples", JSONB, nullable=False),
+    _now("proved_at"),
+    UniqueConstraint("generation", "against"),
+    comment="the comparison, cell by cell, of two live generations in one snapshot",
+)
+
+quarantine = Table(
+    "quarantine",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("offset", BigInteger, primary_key=True),
+    Column("error", Text, nullable=False),
+    Column("timestamp", DateTime(timezone=True)),
+    Column("key", LargeBinary),
+    Column("value", LargeBinary),
+    _now("quarantined_at"),
+    comment="records that could not be parsed, as they came; they are in the master log, too",
+)

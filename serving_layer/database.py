@@ -1,0 +1,164 @@
+"""One way into Postgres: connections, transactions, and what happens when it is away."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import psycopg2
+import psycopg2.errors
+from sqlalchemy import Connection, Engine, create_engine, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+
+from view_algebra.errors import LaminaError
+
+log = logging.getLogger("lamina.serving")
+
+T = TypeVar("T")
+
+CONNECT_TIMEOUT = 10
+"""Seconds to wait for Postgres to answer a connection attempt."""
+
+RETRIES = 20
+"""How often a transaction is repeated that Postgres ended to resolve a deadlock."""
+
+
+class Database:
+    """A Postgres database that holds a serving layer; every transaction is READ COMMITTED unless it says otherwise."""
+
+    def __init__(self, url: str) -> None:
+        """`url` is SQLAlchemy's, as `postgresql://owner:password@host:port/database`."""
+        try:
+            self.url = make_url(url).set(drivername="postgresql+psycopg2")
+        except ArgumentError as error:
+            raise LaminaError(
+                "The address of Postgres is not a URL",
+                evidence=f"found {url!r}, wanted postgresql://user:password@host:port/database",
+                way_out="Correct LAMINA_POSTGRES, or `postgres` in lamina.toml.",
+            ) from error
+        self.engine = _engine(self.url.render_as_string(hide_password=False))
+
+    @property
+    def name(self) -> str:
+        """The address without its password, for messages."""
+        return self.url.set(drivername="postgresql").render_as_string(hide_password=True)
+
+    @contextlib.contextmanager
+    def begin(self, *, isolation: str = "READ COMMITTED") -> Iterator[Connection]:
+        """A transaction: committed at the end of the block, rolled back by an exception."""
+        with self._connected() as connection:
+            connection.execution_options(isolation_level=isolation)
+            with connection.begin():
+                yield connection
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A read-only transaction in which every statement sees the same moment."""
+        with self.begin(isolation="REPEATABLE READ") as connection:
+            connection.execute(text("SET TRANSACTION READ ONLY"))
+            yield connection
+
+    @contextlib.contextmanager
+    def autocommit(self) -> Iterator[Connection]:
+        """A connection for the statements that Postgres refuses inside a transaction."""
+        with self._connected() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    def retrying(self, what: Callable[[Connection], T]) -> T:
+        """The value of `what` in a transaction of its own, repeated when Postgres ended it to resolve a deadlock."""
+        for attempt in range(RETRIES):
+            try:
+                with self.begin() as connection:
+                    return what(connection)
+            except DBAPIError as error:
+                if not is_deadlock(error) or attempt == RETRIES - 1:
+                    raise
+                time.sleep(0.01 * (attempt + 1))
+        raise AssertionError("unreachable")
+
+    def waiting(self, what: Callable[[], T], *, give_up: Callable[[], bool] = lambda: False) -> T:
+        """The value of `what`, called again while Postgres is away; a log line says so, once per outage."""
+        delay, away_since = 0.1, None
+        while True:
+            try:
+                value = what()
+            except (DBAPIError, psycopg2.Error, LaminaError) as error:
+                if not is_away(error) or give_up():
+                    raise
+                if away_since is None:
+                    away_since = time.monotonic()
+                    log.warning("Postgres is away (%s); waiting for it", first_line(error))
+                self.engine.dispose()
+                time.sleep(delay)
+                delay = min(2 * delay, 2.0)
+            else:
+                if away_since is not None:
+                    log.warning("Postgres is back after %.1f s", time.monotonic() - away_since)
+                return value
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        try:
+            connection = self.engine.connect()
+        except OperationalError as error:
+            raise PostgresAway(
+                f"Postgres does not answer at {self.name}",
+                evidence=first_line(error),
+                way_out="Start it, or correct LAMINA_POSTGRES (user, password, host, port, database).",
+            ) from error
+        with connection:
+            yield connection
+
+    def close(self) -> None:
+        """Gives all connections back."""
+        self.engine.dispose()
+
+
+class PostgresAway(LaminaError):
+    """Postgres refused the connection or did not answer."""
+
+
+def is_away(error: BaseException) -> bool:
+    """True when the error means that Postgres is not there now, and may be again."""
+    if isinstance(error, PostgresAway):
+        return not _is_a_refusal(error.__cause__)
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or is_away(error.orig) if error.orig else False
+    code = getattr(error, "pgcode", None) or ""
+    if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError):
+        # 57P01..03 and 08xxx are a server that goes away; an error without a code is a broken connection.
+        return not code or code.startswith(("08", "57P"))
+    return False
+
+
+def _is_a_refusal(error: BaseException | None) -> bool:
+    """A wrong password or database name: waiting does not mend it."""
+    said = str(error).lower()
+    return any(part in said for part in ("password authentication", "does not exist", "no pg_hba.conf", "no password"))
+
+
+def is_deadlock(error: DBAPIError) -> bool:
+    """True when Postgres ended the transaction to resolve a deadlock."""
+    return isinstance(error.orig, psycopg2.errors.DeadlockDetected)
+
+
+def first_line(error: BaseException) -> str:
+    """What the driver said, without SQLAlchemy's background."""
+    original = getattr(error, "orig", None) or error
+    return str(original).strip().splitlines()[0] if str(original).strip() else type(original).__name__
+
+
+def _engine(url: str) -> Engine:
+    return create_engine(
+        url,
+        pool_pre_ping=True,
+        connect_args={
+            "connect_timeout": CONNECT_TIMEOUT,
+            "application_name": "lamina",
+            # Timestamps are instants; the session's zone only decides how they are written, so it must be known.
+            "options": "-c timezone=UTC",
+        },
+    )

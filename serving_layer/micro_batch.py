@@ -1,0 +1,149 @@
+"""The one transaction of a micro-batch. Every promise of the speed layer is kept here or not at all.
+
+For a micro-batch of the records in `[start, end)`, after `commit` either nothing has changed or: its cells are
+merged into every generation that its query feeds, its bad records are in quarantine, and progress is `end`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects.postgresql import insert
+
+from master_log.offsets import OffsetRange, Offsets
+from serving_layer import cells, progress
+from serving_layer.bookkeeping import cell_table, generation, generation_cells, quarantine
+
+
+@dataclass(frozen=True)
+class BadRecord:
+    """A record that could not be parsed, as it came."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime | None
+    error: str
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """What was computed from the records of one range of offsets of one query.
+
+    cell_tables: the tables of cells it was computed for. newest: the greatest Kafka timestamp in it.
+    """
+
+    query: str
+    fence: int
+    range: OffsetRange
+    cell_tables: frozenset[str]
+    staged: Sequence[cells.Staged]
+    bad: Sequence[BadRecord]
+    newest: datetime | None
+
+
+class Outcome(Enum):
+    """What became of a micro-batch."""
+
+    APPLIED = "applied"
+    SKIPPED = "its records were in Postgres already"
+    OTHER_VERSIONS = "other view versions are registered: compute it again"
+    NOT_CONTIGUOUS = "it does not begin at progress: start again from progress"
+
+
+@dataclass(frozen=True)
+class Fed:
+    """A table of cells of a generation that is not retired: what a query has to maintain."""
+
+    cell_table: str
+    generation: int
+    live: bool
+    realtime: int
+    merge: str
+
+    @property
+    def target(self) -> str:
+        """Where micro-batches merge: a live generation's cells, a building one's newest realtime table."""
+        if self.live:
+            return cells.cells_of(self.cell_table, self.generation)
+        return cells.realtime_of(self.cell_table, self.generation, self.realtime)
+
+
+def commit(connection: Connection, batch: MicroBatch) -> Outcome:
+    """Writes the effect of a micro-batch and its progress, both or neither. Raises `Fenced`.
+
+    The lock comes first, as a statement of its own: all that is read after it is what was committed before it.
+    """
+    progress.lock(connection, [batch.query])
+    progress.check_fence(connection, batch.query, batch.fence)
+    fed = maintained(connection, batch.query)
+    if {table.cell_table for table in fed} != batch.cell_tables:
+        return Outcome.OTHER_VERSIONS
+    place = contiguity(progress.read(connection, [batch.query]), batch.range)
+    if place is not Outcome.APPLIED:
+        return place
+
+    read = {}
+    for staged in batch.staged:
+        cells.stage(connection, staged)
+        read |= staged.read
+    for table in fed:
+        cells.merge(
+            connection, table.merge, into=table.target, generation=table.generation, cells=read[table.cell_table]
+        )
+    _quarantine(connection, batch.bad)
+    progress.write(connection, batch.query, batch.range.end, batch.newest)
+    return Outcome.APPLIED
+
+
+def contiguity(reached: Offsets, range: OffsetRange) -> Outcome:
+    """Where a range lies when `reached` is progress: to be applied, to be skipped, or not contiguous.
+
+    A partition without progress is new; it begins at its first record, which is offset 0.
+
+    >>> at = Offsets.of("t", {0: 5})
+    >>> contiguity(at, OffsetRange(at, Offsets.of("t", {0: 9}))).name
+    'APPLIED'
+    >>> contiguity(at, OffsetRange(Offsets.of("t", {0: 3}), at)).name
+    'SKIPPED'
+    >>> contiguity(at, OffsetRange(Offsets.of("t", {0: 3}), Offsets.of("t", {0: 9}))).name
+    'NOT_CONTIGUOUS'
+    """
+    if all(range.start[at] == reached.get(at, 0) for at in range.end):
+        return Outcome.APPLIED
+    if reached.reaches(range.end):
+        return Outcome.SKIPPED
+    return Outcome.NOT_CONTIGUOUS
+
+
+def maintained(connection: Connection, query: str) -> list[Fed]:
+    """What the micro-batches of a query merge into, now: the tables of its building and live generations.
+
+    Ordered by generation, so that two transactions never wait for each other.
+    """
+    rows = connection.execute(
+        select(
+            generation_cells.c.cell_table,
+            generation.c.id,
+            generation.c.state == "live",
+            generation_cells.c.realtime,
+            cell_table.c.merge,
+        )
+        .join_from(generation_cells, generation, generation_cells.c.generation == generation.c.id)
+        .join(cell_table, generation_cells.c.cell_table == cell_table.c.name)
+        .where(cell_table.c.query == query, generation.c.state.in_(["building", "live"]))
+        .order_by(generation.c.id, cell_table.c.name)
+    )
+    return [Fed(*row) for row in rows]
+
+
+def _quarantine(connection: Connection, bad: Sequence[BadRecord]) -> None:
+    if bad:
+        rows = [vars(record) for record in bad]
+        connection.execute(insert(quarantine).on_conflict_do_nothing(), rows)

@@ -1,0 +1,121 @@
+"""What the compiler hands the layers: frozen values that hold SQL texts. Nothing else crosses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Merge = Literal["sum", "min", "max", "keep"]
+"""How two partials of one group become one: `keep` is for rows, which never meet an equal key."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column with its type in both engines, as `DECIMAL(12,2)` and `numeric(12,2)`."""
+
+    name: str
+    spark: str
+    postgres: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A mergeable part of an aggregate: one column of a table of cells."""
+
+    column: Column
+    merge: Merge
+
+
+@dataclass(frozen=True)
+class Source:
+    """A declared source.
+
+    `parse` is Spark SQL that reads the view `raw_records` (topic, partition, offset, timestamp, key, value,
+    headers: the columns of Spark's Kafka source) and gives `kafka_partition`, `kafka_offset`,
+    `kafka_timestamp`, `kafka_key`, `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in
+    quarantine) and then the declared columns. Both layers read records through this one text.
+    """
+
+    name: str
+    kind: Literal["stream", "table"]
+    topic: str
+    columns: tuple[Column, ...]
+    event_time: str | None
+    unique: tuple[str, ...]
+    comment: str | None
+    properties: Mapping[str, str]
+    sql: str
+    parse: str
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """One table of cells of one view version, fed by one stream.
+
+    name: the table in schema `cells`, with the version in it, as `search_ctr_9f3a1c02`.
+    partial: Spark SQL over the view `<source>` (good records only); its columns are the keys, then the partials.
+    cells: Postgres DDL of one table of cells, with the placeholder `{table}`. Columns: `generation bigint`,
+        `touched boolean` (realtime merged into it since the cut), the keys, the partials; unique on generation and keys,
+        NULLS NOT DISTINCT.
+    merge: Postgres upsert of the cells read from `{cells}` (a table or a parenthesised SELECT of keys and
+        partials, no two rows with equal keys) into `{into}`, as generation `{generation}`; sets `touched`.
+    """
+
+    name: str
+    source: str
+    kind: Literal["aggregate", "row"]
+    keys: tuple[Column, ...]
+    partials: tuple[Partial, ...]
+    partial: str
+    cells: str
+    merge: str
+
+
+@dataclass(frozen=True)
+class View:
+    """A declared view, compiled.
+
+    version: fingerprint of the `partial`, `cells` and `merge` texts; empty for a derived view, which has no cells.
+    final: Postgres `SELECT` that is the body of the analyst's view; it reads each table of cells
+        `WHERE generation = (SELECT … FROM lamina.publication …)`, and other views as `analytics.<view>`.
+    reads: names of the views it reads. sources: names of the sources it reads, through other views too.
+    """
+
+    name: str
+    kind: Literal["aggregate", "row", "derived"]
+    columns: tuple[Column, ...]
+    comment: str | None
+    properties: Mapping[str, str]
+    sql: str
+    select: str
+    version: str
+    cell_tables: tuple[CellTable, ...]
+    final: str
+    reads: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All declarations, compiled; `views` in an order in which each comes after the views it reads."""
+
+    sources: Mapping[str, Source]
+    views: Mapping[str, View]
+
+
+@dataclass(frozen=True)
+class Fused:
+    """The partials of several tables of cells, computed by one Spark SQL statement and staged by one COPY.
+
+    sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included);
+        gives the columns of `staged`.
+    staged: Postgres DDL of the temporary table that takes the rows of `sql` (every column in COPY's text form).
+    read: for each table of cells, by name, the parenthesised Postgres SELECT that reads its keys and partials
+        back from `staged`: what its `merge` takes as `{cells}`.
+    """
+
+    sql: str
+    staged: str
+    read: Mapping[str, str]

@@ -1,0 +1,25 @@
+"""Every error that Lamina raises on purpose; anything else is a bug and keeps its traceback."""
+
+from __future__ import annotations
+
+
+class LaminaError(Exception):
+    """A failure with a way out: where and what, the evidence, what to do next.
+
+    `what` is one sentence without its full stop's reader having to know the code; `evidence` is what was
+    found and what was wanted (for SQL, the author's line with a caret); `way_out` is what works instead.
+    """
+
+    def __init__(self, what: str, *, evidence: str = "", way_out: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.evidence = evidence
+        self.way_out = way_out
+
+    def __str__(self) -> str:
+        """The three parts, a blank line between them."""
+        return "\n\n".join(part for part in (self.what, self.evidence, self.way_out) if part)
+
+
+class Refused(LaminaError):
+    """A declaration that cannot be kept true, found when it was declared."""
