@@ -88,6 +88,8 @@ view = Table(
     Column("final", Text, nullable=False, comment="the body of the analyst's view"),
     Column("columns", JSONB, nullable=False),
     Column("comment", Text),
+    Column("served", Text, comment="the body that the analyst's view has now; NULL while there is none"),
+    Column("reads", ARRAY(Text), nullable=False, comment="the views it reads"),
     Column("keep_generations", Integer, nullable=False, server_default="1"),
     Column("on_difference", Text, nullable=False, server_default="publish"),
     _now("applied_at"),

@@ -1,0 +1,368 @@
+"""Generations: opened at a cut, live, retired. Where the batch result meets the realtime one.
+
+The invariant, after every committed transaction of this module and of `micro_batch.py`:
+
+    cells(g) = partial(all records below progress)      for every live generation g
+
+A building generation holds the same in two parts: its cells are those of the records below its cut (the batch
+view, once loaded), its realtime tables those of the records from the cut to progress (the realtime view). Because
+merge is associative and commutative, `go_live` may fold the one into the other in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from master_log.offsets import Cut, Offsets, TopicPartition
+from serving_layer import cells, progress
+from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, view
+from serving_layer.bookkeeping import progress as progress_table
+from serving_layer.database import Database
+from view_algebra.errors import LaminaError
+
+ABSORB_ABOVE = 20_000
+"""Cells. A realtime table with more is absorbed without the lock before a generation goes live: a merge of this many
+takes about 0.2 s, which is how long the query's micro-batches wait."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A generation of a view, and its tables of cells by the query that feeds them."""
+
+    id: int
+    view: str
+    version: str
+    state: str
+    rebuild: int | None
+    tables: Mapping[str, str]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The queries that feed it, in the order of locking."""
+        return tuple(sorted(set(self.tables.values())))
+
+
+def open_building(
+    connection: Connection, view_name: str, *, rebuild: int | None, at: Offsets | None = None
+) -> Generation:
+    """Opens a generation of the registered version of a view: from now on every micro-batch merges into it, too.
+
+    Its cut is progress, read under the lock of its queries, so that every micro-batch lies wholly below the cut or
+    wholly above it. Only a leap, which has taken the queries over, gives another cut: `at`.
+    """
+    tables = {
+        row.name: row
+        for row in connection.execute(
+            select(cell_table)
+            .join(view, (view.c.name == cell_table.c.view) & (view.c.version == cell_table.c.version))
+            .where(view.c.name == view_name)
+            .order_by(cell_table.c.name)
+        )
+    }
+    if not tables:
+        raise LaminaError(
+            f"{view_name} has no cells to rebuild",
+            evidence="it is a derived view, or it is not in the catalog that was applied last",
+            way_out="`lamina status` lists the views.",
+        )
+    feeding = sorted({row.query for row in tables.values()})
+    progress.lock(connection, feeding)
+    version = next(iter(tables.values())).version
+    new = connection.execute(
+        insert(generation)
+        .values(view=view_name, version=version, state="building", rebuild=rebuild)
+        .returning(generation.c.id)
+    ).scalar_one()
+    for name in feeding:
+        reached = progress.read(connection, [name])
+        _record_cut(connection, new, name, reached.updated(_on(reached.topics(), at)) if at else reached)
+    for name, row in tables.items():
+        cells.create(connection, row.ddl, cells.cells_of(name, new), new)
+        cells.create(connection, row.ddl, cells.realtime_of(name, new, 0))
+        connection.execute(insert(generation_cells).values(generation=new, cell_table=name))
+    return get(connection, new)
+
+
+def get(connection: Connection, id: int) -> Generation:
+    """The generation with this id."""
+    found = find(connection, generation.c.id == id)
+    if not found:
+        raise LaminaError(f"There is no generation {id}", way_out="`lamina status` lists the generations.")
+    return found[0]
+
+
+def find(connection: Connection, *where: object) -> list[Generation]:
+    """The generations for which all conditions hold, oldest first."""
+    rows = connection.execute(select(generation).where(*where).order_by(generation.c.id)).all()  # type: ignore[arg-type]
+    tables: dict[int, dict[str, str]] = {row.id: {} for row in rows}
+    for id, name, fed_by in connection.execute(
+        select(generation_cells.c.generation, cell_table.c.name, cell_table.c.query)
+        .join(cell_table, cell_table.c.name == generation_cells.c.cell_table)
+        .where(generation_cells.c.generation.in_(tables))
+        .order_by(cell_table.c.name)
+    ):
+        tables[id][name] = fed_by
+    return [Generation(row.id, row.view, row.version, row.state, row.rebuild, tables[row.id]) for row in rows]
+
+
+def cut_of(connection: Connection, id: int, query: str) -> Cut:
+    """The cut at which a generation was opened, for one of the queries that feed it."""
+    rows = connection.execute(
+        select(cut.c.topic, cut.c.partition, cut.c.offset).where(cut.c.generation == id, cut.c.query == query)
+    )
+    return Offsets({TopicPartition(topic, partition): offset for topic, partition, offset in rows})
+
+
+def published(connection: Connection) -> dict[str, int]:
+    """The generation that each view is read from."""
+    return {name: id for name, id in connection.execute(select(publication.c.view, publication.c.generation))}
+
+
+def absorb(database: Database, id: int) -> None:
+    """Folds the realtime tables of a generation whose batch view is loaded into its cells, until little is left.
+
+    A realtime table is swapped for an empty one under the lock and merged without it: micro-batches go on
+    meanwhile. Repeating it after a crash loses nothing, as a table is merged and forgotten in one transaction.
+    """
+    while database.retrying(lambda connection: _swap(connection, id)):
+        database.retrying(lambda connection: _fold(connection, id, sealed_only=True))
+
+
+def go_live(connection: Connection, ids: Sequence[int]) -> None:
+    """Merges what is left in the realtime tables and makes the generations live, under the lock of their queries.
+
+    From this commit on micro-batches merge into the cells in place.
+    """
+    opened = [get(connection, id) for id in sorted(ids)]
+    progress.lock(connection, {name for each in opened for name in each.queries})
+    for each in opened:
+        state = _state(connection, each.id)
+        if state == "live":
+            continue
+        if state != "building":
+            raise LaminaError(
+                f"Generation {each.id} of {each.view} was retired", way_out="Start again with `lamina rebuild`."
+            )
+        _fold(connection, each.id, sealed_only=False)
+        for name in each.tables:
+            cells.attach(connection, name, each.id)
+        connection.execute(
+            update(generation).where(generation.c.id == each.id).values(state="live", live_at=func.clock_timestamp())
+        )
+
+
+def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
+    """Lets readers read each view from the generation given, all at once: one row per view, no DDL, no copy."""
+    for name, id in sorted(to.items()):
+        state = _state(connection, id)
+        if state != "live":
+            raise LaminaError(
+                f"Generation {id} of {name} is {state} and cannot be read",
+                way_out="Only a live generation can be handed over: run the steps of the rebuild in their order.",
+            )
+        statement = upsert(publication).values(view=name, generation=id)
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[publication.c.view], set_={"generation": id, "handed_over_at": func.clock_timestamp()}
+            )
+        )
+
+
+def roll_back(connection: Connection, view_name: str) -> tuple[int, int]:
+    """Hands a view back to the newest live generation before the one it is read from; gives (from, to).
+
+    That generation was maintained all the while, so the view stays current to the micro-batch.
+    """
+    now = published(connection).get(view_name)
+    if now is None:
+        raise LaminaError(f"{view_name} is not published", way_out="`lamina status` lists the views.")
+    older = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id < now)
+    if not older:
+        raise LaminaError(
+            f"{view_name} has no older live generation to roll back to",
+            evidence=f"it is read from generation {now}",
+            way_out="keep_generations says how many stay live after a rebuild (TBLPROPERTIES of the view, default 1).",
+        )
+    hand_over(connection, {view_name: older[-1].id})
+    return now, older[-1].id
+
+
+def retire(connection: Connection, ids: Sequence[int]) -> None:
+    """Ends the maintenance of generations that no view is read from; their tables are dropped later."""
+    found = [get(connection, id) for id in sorted(ids)]
+    progress.lock(connection, {name for each in found for name in each.queries})
+    still = {id for id in published(connection).values() if id in ids}
+    if still:
+        raise LaminaError(f"Generation {min(still)} is published", way_out="Hand its view over first.")
+    for each in found:
+        _state(connection, each.id)
+        connection.execute(
+            update(generation)
+            .where(generation.c.id == each.id, generation.c.state != "retired")
+            .values(
+                state="retired",
+                retired_at=func.clock_timestamp(),
+                retired_xid=text("pg_current_xact_id()::xid::text"),
+            )
+        )
+
+
+def superseded(connection: Connection, view_name: str) -> list[int]:
+    """The live generations of a view beyond the published one and the `keep_generations` newest others."""
+    now = published(connection).get(view_name)
+    keep = connection.execute(select(view.c.keep_generations).where(view.c.name == view_name)).scalar() or 0
+    others = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
+    return [each.id for each in others][: max(0, len(others) - keep)]
+
+
+def land(connection: Connection, ids: Sequence[int], fences: Mapping[str, int], to: Offsets) -> None:
+    """Ends a leap: goes live, hands over, moves progress to the cut and retires all older generations, all at once.
+
+    No older generation may stay live: it lacks the records between the old progress and the cut.
+    """
+    progress.lock(connection, fences)
+    for name, fence in sorted(fences.items()):
+        progress.check_fence(connection, name, fence)
+    go_live(connection, ids)
+    leapt = {each.view: each.id for each in (get(connection, id) for id in ids)}
+    hand_over(connection, leapt)
+    older = find(connection, generation.c.view.in_(leapt), generation.c.state != "retired", generation.c.id.not_in(ids))
+    retire(connection, [each.id for each in older])
+    for name in fences:
+        progress.write(connection, name, _on(progress.read(connection, [name]).topics(), to), None)
+
+
+def drop_retired(database: Database) -> list[int]:
+    """Drops the tables of retired generations that no reader can see any more, out of the readers' way."""
+    with database.begin() as connection:
+        retired = find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
+        # DROP is not MVCC: a reader with an older snapshot would find no rows in a generation it may still read.
+        unseen = [each for each in retired if not _may_be_read(connection, each.id)]
+    for each in unseen:
+        for name in each.tables:
+            _detach(database, name, each.id)
+        with database.begin() as connection:
+            for name in each.tables:
+                cells.drop(connection, cells.cells_of(name, each.id))
+                for number in _realtime_tables(connection, each.id, name):
+                    cells.drop(connection, cells.realtime_of(name, each.id, number))
+            connection.execute(
+                update(generation).where(generation.c.id == each.id).values(dropped_at=func.clock_timestamp())
+            )
+    return [each.id for each in unseen]
+
+
+def loaded(connection: Connection, id: int, cell_table_name: str) -> None:
+    """Records that the cells below the cut are complete."""
+    connection.execute(
+        update(generation_cells)
+        .where(generation_cells.c.generation == id, generation_cells.c.cell_table == cell_table_name)
+        .values(loaded_at=func.clock_timestamp())
+    )
+
+
+def _record_cut(connection: Connection, id: int, query: str, at: Offsets) -> None:
+    for place, offset in at.items():
+        connection.execute(
+            insert(cut).values(
+                generation=id, query=query, topic=place.topic, partition=place.partition, offset=offset
+            )
+        )
+
+
+def _on(topics: Sequence[str], at: Offsets) -> Offsets:
+    return Offsets({place: offset for place, offset in at.items() if place.topic in topics})
+
+
+def _state(connection: Connection, id: int) -> str:
+    return connection.execute(select(generation.c.state).where(generation.c.id == id).with_for_update()).scalar_one()
+
+
+def _swap(connection: Connection, id: int) -> bool:
+    """Gives micro-batches an empty realtime table where the present one has grown large; False when none has."""
+    opened = get(connection, id)
+    progress.lock(connection, opened.queries)
+    if _state(connection, id) != "building":
+        return False
+    swapped = False
+    for name in opened.tables:
+        row = connection.execute(_cells_row(id, name)).one()
+        present = cells.realtime_of(name, id, row.realtime)
+        if row.absorbed < row.realtime:
+            swapped = True
+        elif _has_more_than(connection, present, ABSORB_ABOVE):
+            ddl = connection.execute(select(cell_table.c.ddl).where(cell_table.c.name == name)).scalar_one()
+            cells.create(connection, ddl, cells.realtime_of(name, id, row.realtime + 1))
+            connection.execute(_of(id, name).values(realtime=row.realtime + 1))
+            swapped = True
+    return swapped
+
+
+def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
+    """Merges the realtime tables of a generation into its cells: the ones swapped out, or (under the lock) all."""
+    for name in get(connection, id).tables:
+        row = connection.execute(_cells_row(id, name).with_for_update()).one()
+        if row.loaded_at is None:
+            raise LaminaError(
+                f"Generation {id} has no batch view yet",
+                evidence=f"{name} is not loaded",
+                way_out="Compute it first: `lamina step compute`.",
+            )
+        statement = connection.execute(select(cell_table.c.merge).where(cell_table.c.name == name)).scalar_one()
+        end = row.realtime if sealed_only else row.realtime + 1
+        for number in range(row.absorbed, end):
+            realtime = cells.realtime_of(name, id, number)
+            cells.merge(connection, statement, into=cells.cells_of(name, id), generation=id, cells=realtime)
+            cells.drop(connection, realtime)
+        connection.execute(_of(id, name).values(absorbed=end))
+
+
+def _cells_row(id: int, name: str):  # type: ignore[no-untyped-def]
+    return select(generation_cells).where(generation_cells.c.generation == id, generation_cells.c.cell_table == name)
+
+
+def _of(id: int, name: str):  # type: ignore[no-untyped-def]
+    return update(generation_cells).where(
+        generation_cells.c.generation == id, generation_cells.c.cell_table == name
+    )
+
+
+def _has_more_than(connection: Connection, table: str, cells_: int) -> bool:
+    counted = connection.execute(text(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {cells_ + 1}) AS some"))
+    return bool(counted.scalar_one() > cells_)
+
+
+def _realtime_tables(connection: Connection, id: int, name: str) -> range:
+    row = connection.execute(_cells_row(id, name)).one()
+    return range(row.absorbed, row.realtime + 1)
+
+
+def _may_be_read(connection: Connection, id: int) -> bool:
+    return bool(
+        connection.execute(
+            text(
+                "SELECT EXISTS (SELECT FROM pg_stat_activity AS a, lamina.generation AS g WHERE g.id = :id"
+                " AND a.backend_xmin IS NOT NULL AND a.pid <> pg_backend_pid()"
+                " AND age(a.backend_xmin) >= age(g.retired_xid::xid))"
+            ),
+            {"id": id},
+        ).scalar_one()
+    )
+
+
+def _detach(database: Database, name: str, id: int) -> None:
+    """Takes a generation's table from its parent while readers go on: CONCURRENTLY never makes a reader wait."""
+    attached = text(
+        "SELECT inhdetachpending FROM pg_inherits"
+        " WHERE inhrelid = to_regclass(:child) AND inhparent = to_regclass(:parent)"
+    )
+    child, parent = cells.cells_of(name, id), cells.parent_of(name)
+    with database.autocommit() as connection:
+        pending = connection.execute(attached, {"child": child, "parent": parent}).scalar()
+        if pending is not None:
+            how = "FINALIZE" if pending else "CONCURRENTLY"
+            cells.run(connection, f"ALTER TABLE {parent} DETACH PARTITION {child} {how}")

@@ -1,0 +1,131 @@
+"""The runs of the batch layer: one at a time, found when they died.
+
+A rebuild is alive while a session holds its advisory lock (`lamina rebuild`: it ends with the process) or until its
+lease runs out (a scheduler's, whose steps are separate processes).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, func, insert, select, text, update
+
+from serving_layer.bookkeeping import rebuild
+from serving_layer.database import Database
+from view_algebra.errors import LaminaError
+
+LOCK = 0x6C616D69
+"""First key of the advisory locks of rebuilds; the second is the rebuild's id, or 0 to begin one."""
+
+ARCHIVE_LOCK = 0x6C616D6A
+"""First key of the advisory locks of the archive: one writer of the master log at a time."""
+
+LEASE = timedelta(hours=6)
+"""How long a scheduler's rebuild stays alive between two of its steps: a failed task can be retried that long."""
+
+STEPS = ("seal", "archive", "compute", "go-live", "prove", "hand-over", "retire")
+"""The steps of a rebuild, in their order."""
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """A run of the batch layer; `step` is the last one that was finished."""
+
+    id: int
+    views: tuple[str, ...]
+    leap: bool
+    step: str
+    state: str
+    started_at: datetime
+    ended_at: datetime | None
+    error: str | None
+
+
+def begin(connection: Connection, views: Sequence[str], *, leap: bool, lease: bool) -> int:
+    """Records a new rebuild and gives its id; refused while another is alive, and the dead ones are failed."""
+    connection.execute(text("SELECT pg_advisory_xact_lock(:lock, 0)"), {"lock": LOCK})
+    for id in connection.execute(select(rebuild.c.id).where(rebuild.c.state == "running")).scalars().all():
+        if alive(connection, id):
+            raise LaminaError(
+                f"Rebuild {id} is running",
+                evidence="only one rebuild runs at a time: two would seal, prove and hand over across each other",
+                way_out=f"Wait for it; `lamina status` shows its step. To give it up: `lamina step abandon --rebuild {id}`.",
+            )
+        end(connection, id, "failed", "its process died; the next rebuild found it")
+    return connection.execute(
+        insert(rebuild)
+        .values(
+            views=sorted(views), leap=leap, step="begin", lease_until=func.clock_timestamp() + LEASE if lease else None
+        )
+        .returning(rebuild.c.id)
+    ).scalar_one()
+
+
+def alive(connection: Connection, id: int) -> bool:
+    """True while a session holds the rebuild's lock or its lease lasts."""
+    leased = connection.execute(
+        select(rebuild.c.lease_until > func.clock_timestamp()).where(rebuild.c.id == id)
+    ).scalar()
+    if leased:
+        return True
+    held = connection.execute(
+        text(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = :lock AND objid = :id"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
+        ),
+        {"lock": LOCK, "id": id},
+    ).scalar_one()
+    return bool(held)
+
+
+@contextlib.contextmanager
+def holding(database: Database, id: int) -> Iterator[None]:
+    """Keeps the rebuild alive as long as this process, and its connection, live."""
+    with database.autocommit() as connection:
+        connection.execute(text("SELECT pg_advisory_lock(:lock, :id)"), {"lock": LOCK, "id": id})
+        yield
+
+
+@contextlib.contextmanager
+def archiving(database: Database) -> Iterator[None]:
+    """Keeps every other writer away from the master log; waits for the one that is writing."""
+    with database.autocommit() as connection:
+        connection.execute(text("SELECT pg_advisory_lock(:lock, 0)"), {"lock": ARCHIVE_LOCK})
+        yield
+
+
+def finished(connection: Connection, id: int, step: str) -> None:
+    """Records a step that was finished, and renews the lease of a rebuild that has one."""
+    connection.execute(
+        update(rebuild)
+        .where(rebuild.c.id == id, rebuild.c.lease_until.is_not(None))
+        .values(lease_until=func.clock_timestamp() + LEASE)
+    )
+    connection.execute(update(rebuild).where(rebuild.c.id == id).values(step=step))
+
+
+def end(connection: Connection, id: int, state: str, error: str | None = None) -> None:
+    """Records how a rebuild ended: `done`, `held` (the proof found a difference and the policy holds) or `failed`."""
+    connection.execute(
+        update(rebuild)
+        .where(rebuild.c.id == id)
+        .values(state=state, error=error, ended_at=func.clock_timestamp(), lease_until=None)
+    )
+
+
+def get(connection: Connection, id: int | None = None) -> Rebuild:
+    """The rebuild with this id; without one, the newest that is running."""
+    query = select(rebuild).order_by(rebuild.c.id.desc()).limit(1)
+    query = query.where(rebuild.c.id == id) if id is not None else query.where(rebuild.c.state == "running")
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise LaminaError(
+            "No rebuild is running" if id is None else f"There is no rebuild {id}",
+            way_out="Begin one with `lamina rebuild`, or step by step with `lamina step seal`.",
+        )
+    return Rebuild(
+        row.id, tuple(row.views), row.leap, row.step, row.state, row.started_at, row.ended_at, row.error
+    )
