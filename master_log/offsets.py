@@ -70,7 +70,8 @@ class Offsets(Mapping[TopicPartition, int]):
     def reaches(self, other: Mapping[TopicPartition, int]) -> bool:
         """True when no partition of `other` is further than it is here.
 
-        >>> Offsets.of("t", {0: 5}).reaches(Offsets.of("t", {0: 5})), Offsets.of("t", {0: 5}).reaches(Offsets.of("t", {1: 0}))
+        >>> five = Offsets.of("t", {0: 5})
+        >>> five.reaches(Offsets.of("t", {0: 5})), five.reaches(Offsets.of("t", {1: 0}))
         (True, False)
         """
         return all(at in self._at and self._at[at] >= offset for at, offset in other.items())
