@@ -10,8 +10,9 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, CursorResult, text
 
 from view_algebra.compiled import CellTable
 
@@ -100,9 +101,9 @@ def exists(connection: Connection, name: str) -> bool:
     return connection.execute(text("SELECT to_regclass(:name) IS NOT NULL"), {"name": name}).scalar_one() is True
 
 
-def run(connection: Connection, statement: str) -> None:
+def run(connection: Connection, statement: str) -> CursorResult[Any]:
     """Executes a compiled text as it is: its colons and percent signs are not parameters."""
-    connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+    return connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
 
 
 def _quoted(name: str) -> str:

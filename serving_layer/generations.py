@@ -20,7 +20,6 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from master_log.offsets import Cut, Offsets, TopicPartition
 from serving_layer import cells, progress
 from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, view
-from serving_layer.bookkeeping import progress as progress_table
 from serving_layer.database import Database
 from view_algebra.errors import LaminaError
 
@@ -253,6 +252,8 @@ def drop_retired(database: Database) -> list[int]:
             connection.execute(
                 update(generation).where(generation.c.id == each.id).values(dropped_at=func.clock_timestamp())
             )
+    with database.begin() as connection:
+        _forget_unused(connection)
     return [each.id for each in unseen]
 
 
@@ -352,6 +353,17 @@ def _may_be_read(connection: Connection, id: int) -> bool:
             {"id": id},
         ).scalar_one()
     )
+
+
+def _forget_unused(connection: Connection) -> None:
+    """Drops tables of cells of which no generation is left and no view is declared."""
+    left = select(generation_cells.c.cell_table).join(generation).where(generation.c.dropped_at.is_(None))
+    declared = select(view.c.version).where(view.c.name == cell_table.c.view)
+    unused = select(cell_table.c.name).where(cell_table.c.name.not_in(left), cell_table.c.version.not_in(declared))
+    for name in connection.execute(unused).scalars().all():
+        connection.execute(delete(generation_cells).where(generation_cells.c.cell_table == name))
+        connection.execute(delete(cell_table).where(cell_table.c.name == name))
+        cells.drop(connection, cells.parent_of(name))
 
 
 def _detach(database: Database, name: str, id: int) -> None:

@@ -37,13 +37,13 @@ class Proof:
     examples: list[dict[str, Any]]
 
 
-def prove(connection: Connection, new: Generation, old: Generation, *, rebuild: int | None) -> Proof:
+def prove(connection: Connection, new: Generation, old: Generation) -> Proof:
     """Compares every cell of two live generations of one version, in the snapshot of this transaction."""
     compared, differing, examples = 0, 0, []
     for name in new.tables:
         row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
         doubles = _doubles(connection, name)
-        counted = connection.execute(text(_comparison(row, new.id, old.id, doubles))).one()
+        counted = cells.run(connection, _comparison(row, new.id, old.id, doubles)).one()
         compared += counted.cells
         differing += counted.differing
         examples += counted.examples or []
@@ -63,41 +63,51 @@ def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
 
 
 def _comparison(row, new: int, old: int, doubles: set[str]) -> str:  # type: ignore[no-untyped-def]
-    """One row per group of either generation: GROUP BY takes NULL keys as equal, which a join does not."""
+    """Counts and shows the groups that differ.
+
+    A row that both generations hold alike comes twice and falls out of one GROUP BY over all columns, which takes
+    NULLs as equal (a join does not); only what is left is looked at closely.
+    """
     keys = [quoted(name) for name in row.keys]
     partials = [quoted(name) for name in row.partials]
-    sides = []
-    for side, id in (("new", new), ("old", old)):
-        given = ", ".join([*keys, f"'{side}' AS side", f"ROW({', '.join(partials)}) AS partials", *partials])
-        sides.append(f"SELECT {given} FROM {cells.cells_of(row.name, id)}")
-    differs = ["count(*) <> 2"] + [
-        _differs(column, tolerant=name in doubles) for name, column in zip(row.partials, partials, strict=True)
-    ]
-    group = f"GROUP BY {', '.join(keys)}" if keys else ""
-    example = (
-        "jsonb_build_object("
-        + "".join(f"'{name}', {key}, ".replace("%", "%%") for name, key in zip(row.keys, keys, strict=True))
-        + "'cells', sides)"
+    columns = ", ".join([*keys, *partials]) or "generation"
+    tables = {"new": cells.cells_of(row.name, new), "old": cells.cells_of(row.name, old)}
+    both = " UNION ALL ".join(f"SELECT {columns}, '{side}' AS side FROM {table}" for side, table in tables.items())
+    differs = " OR ".join(
+        ["count(*) <> 2"]
+        + [_differs(column, tolerant=name in doubles) for name, column in zip(row.partials, partials, strict=True)]
     )
-    kept = ", ".join([*keys, "differs", "sides"])
-    return (
-        f"WITH compared AS (SELECT {', '.join([*keys, ' OR '.join(differs) + ' AS differs'])},"
-        f" CASE WHEN {' OR '.join(differs)} THEN jsonb_object_agg(side, to_jsonb(partials)) END AS sides"
-        f" FROM ({' UNION ALL '.join(sides)}) AS both_sides {group}),"
-        f" examples AS (SELECT {kept} FROM compared WHERE differs LIMIT {EXAMPLES})"
-        " SELECT count(*) AS cells, count(*) FILTER (WHERE differs) AS differing,"
-        f" (SELECT jsonb_agg({example}) FROM examples) AS examples FROM compared"
-    ).replace(":", "\\:")
+    by_key = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(*) > 0"
+    shown = ", ".join(f"{_text(name)}, {quoted(name)}" for name in row.partials)
+    found = ", ".join([*(f"{_text(name)}, {quoted(name)}" for name in row.keys), "'cells', sides"])
+    statement = f"""
+        WITH unequal AS (
+            SELECT {columns}, min(side) AS side FROM ({both}) AS both_sides GROUP BY {columns} HAVING count(*) = 1
+        ), groups AS (
+            SELECT {"".join(key + ", " for key in keys)} {differs} AS differs,
+                jsonb_object_agg(side, jsonb_build_object({shown})) AS sides
+            FROM unequal {by_key}
+        )
+        SELECT ((SELECT count(*) FROM {tables["new"]}) + (SELECT count(*) FROM {tables["old"]})
+                - (SELECT count(*) FROM unequal)) / 2 + (SELECT count(*) FROM groups) AS cells,
+            (SELECT count(*) FROM groups WHERE differs) AS differing,
+            (SELECT jsonb_agg(jsonb_build_object({found}))
+                FROM (SELECT * FROM groups WHERE differs LIMIT {EXAMPLES}) AS some) AS examples
+    """
+    return statement
 
 
 def _differs(column: str, *, tolerant: bool) -> str:
     new, old = (f"(array_agg({column}) FILTER (WHERE side = '{side}'))[1]" for side in ("new", "old"))
-    if tolerant:
-        return (
-            f"({new} IS DISTINCT FROM {old} AND coalesce(abs({new} - {old}) >"
-            f" {DOUBLE_TOLERANCE} * greatest(abs({new}), abs({old})), true))"
-        )
-    return f"{new} IS DISTINCT FROM {old}"
+    unequal = f"{new} IS DISTINCT FROM {old}"
+    if not tolerant:
+        return unequal
+    within = f"abs({new} - {old}) <= {DOUBLE_TOLERANCE} * greatest(abs({new}), abs({old}))"
+    return f"({unequal} AND {within} IS NOT TRUE)"
+
+
+def _text(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
 
 
 def _doubles(connection: Connection, name: str) -> set[str]:

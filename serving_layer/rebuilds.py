@@ -18,7 +18,9 @@ from serving_layer.database import Database
 from view_algebra.errors import LaminaError
 
 LOCK = 0x6C616D69
-"""First key of the advisory locks of rebuilds; the second is the rebuild's id, or 0 to begin one."""
+"""First key of the advisory locks of rebuilds; the second is `BEGINNING` or `IN_ONE_PROCESS`."""
+
+BEGINNING, IN_ONE_PROCESS = 0, 1
 
 ARCHIVE_LOCK = 0x6C616D6A
 """First key of the advisory locks of the archive: one writer of the master log at a time."""
@@ -44,49 +46,56 @@ class Rebuild:
     error: str | None
 
 
+@contextlib.contextmanager
+def in_one_process(database: Database) -> Iterator[None]:
+    """Keeps the rebuild that is begun in this block alive as long as this process, and its connection, live."""
+    with database.autocommit() as connection:
+        got = connection.execute(
+            text("SELECT pg_try_advisory_lock(:lock, :one)"), {"lock": LOCK, "one": IN_ONE_PROCESS}
+        ).scalar_one()
+        if not got:
+            with database.begin() as other:
+                raise _running(get(other).id)
+        yield
+
+
 def begin(connection: Connection, views: Sequence[str], *, leap: bool, lease: bool) -> int:
-    """Records a new rebuild and gives its id; refused while another is alive, and the dead ones are failed."""
-    connection.execute(text("SELECT pg_advisory_xact_lock(:lock, 0)"), {"lock": LOCK})
-    for id in connection.execute(select(rebuild.c.id).where(rebuild.c.state == "running")).scalars().all():
-        if alive(connection, id):
-            raise LaminaError(
-                f"Rebuild {id} is running",
-                evidence="only one rebuild runs at a time: two would seal, prove and hand over across each other",
-                way_out=f"Wait for it; `lamina status` shows its step. To give it up: `lamina step abandon --rebuild {id}`.",
-            )
+    """Records a new rebuild and gives its id; refused while another is alive, and the dead ones are failed.
+
+    With `lease` it is a scheduler's; without, the caller is `in_one_process`.
+    """
+    connection.execute(text("SELECT pg_advisory_xact_lock(:lock, :beginning)"), {"lock": LOCK, "beginning": BEGINNING})
+    running = connection.execute(
+        select(rebuild.c.id, rebuild.c.lease_until > func.clock_timestamp()).where(rebuild.c.state == "running")
+    )
+    for id, leased in running.all():
+        if leased or (leased is None and lease and _held_by_a_process(connection)):
+            raise _running(id)
         end(connection, id, "failed", "its process died; the next rebuild found it")
+    until = func.clock_timestamp() + LEASE if lease else None
     return connection.execute(
         insert(rebuild)
-        .values(
-            views=sorted(views), leap=leap, step="begin", lease_until=func.clock_timestamp() + LEASE if lease else None
-        )
+        .values(views=sorted(views), leap=leap, step="begin", lease_until=until)
         .returning(rebuild.c.id)
     ).scalar_one()
 
 
-def alive(connection: Connection, id: int) -> bool:
-    """True while a session holds the rebuild's lock or its lease lasts."""
-    leased = connection.execute(
-        select(rebuild.c.lease_until > func.clock_timestamp()).where(rebuild.c.id == id)
-    ).scalar()
-    if leased:
-        return True
-    held = connection.execute(
+def _held_by_a_process(connection: Connection) -> bool:
+    return connection.execute(
         text(
-            "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = :lock AND objid = :id"
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = :lock AND objid = :one"
             " AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
         ),
-        {"lock": LOCK, "id": id},
-    ).scalar_one()
-    return bool(held)
+        {"lock": LOCK, "one": IN_ONE_PROCESS},
+    ).scalar_one() is True
 
 
-@contextlib.contextmanager
-def holding(database: Database, id: int) -> Iterator[None]:
-    """Keeps the rebuild alive as long as this process, and its connection, live."""
-    with database.autocommit() as connection:
-        connection.execute(text("SELECT pg_advisory_lock(:lock, :id)"), {"lock": LOCK, "id": id})
-        yield
+def _running(id: int) -> LaminaError:
+    return LaminaError(
+        f"Rebuild {id} is running",
+        evidence="only one rebuild runs at a time: two would seal, prove and hand over across each other",
+        way_out=f"Wait for it; `lamina status` shows its step. To give it up: `lamina step abandon --rebuild {id}`.",
+    )
 
 
 @contextlib.contextmanager

@@ -1,0 +1,129 @@
+"""`lamina check`: the promise, tested. The author's whole SELECT, run by Spark over every record below the progress that
+was read with the view in one snapshot, equals what the view shows. Every row is compared."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import text
+
+from master_log.archive import MasterLog
+from master_log.offsets import Offsets
+from serving_layer import progress, registry
+from serving_layer.bookkeeping import view as view_table
+from serving_layer.database import Database
+from serving_layer.proof import DOUBLE_TOLERANCE
+from serving_layer.views import quoted
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXAMPLES = 5
+"""How many rows of each side are shown when they differ."""
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check of one view found: `missing` rows are in the SELECT's result only, `surplus` in the view only."""
+
+    view: str
+    rows: int
+    below: Offsets
+    missing: Sequence[Row]
+    surplus: Sequence[Row]
+
+    @property
+    def equal(self) -> bool:
+        """True when the view shows what its SELECT gives."""
+        return not self.missing and not self.surplus
+
+
+def check(database: Database, spark: SparkSession, log: MasterLog, names: Iterable[str] = ()) -> list[Checked]:
+    """Checks the views named (all that are served, when none is), as of one snapshot of Postgres."""
+    with database.snapshot() as connection:
+        _, catalog = registry.deployed(connection)
+        served = set(
+            connection.execute(view_table.select().where(view_table.c.served.is_not(None))).scalars()
+        )
+        wanted = list(names) or [name for name in catalog.views if name in served]
+        for name in wanted:
+            if name not in served:
+                raise LaminaError(
+                    f"{name} is not served" if name in catalog.views else f"There is no view named {name}",
+                    evidence="served: " + (", ".join(sorted(served)) or "none"),
+                    way_out=f"`lamina rebuild {name}` computes it." if name in catalog.views else "`lamina status` lists the views.",
+                )
+        sources = sorted({source for name in wanted for source in catalog.views[name].sources})
+        below = {source: progress.read(connection, [source]) for source in sources}
+        starts = {source: progress.starts(connection, [source]) for source in sources}
+        topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
+        shown = {
+            name: [tuple(row) for row in connection.execute(text(f"SELECT * FROM analytics.{quoted(name)}"))]
+            for name in wanted
+        }
+    for name in sources:
+        log.create(catalog.sources[name], topic_ids[name], starts[name])
+        records = log.records(catalog.sources[name], below[name])
+        records.where("kafka_error IS NULL").createOrReplaceTempView(name)
+    for name, view in catalog.views.items():
+        if set(view.sources) <= set(sources):
+            selected = spark.sql(view.select)
+            selected.toDF(*[column.name for column in view.columns]).createOrReplaceTempView(name)
+    return [_compare(name, _rows(spark, name), shown[name], _over(below, catalog.views[name].sources)) for name in wanted]
+
+
+def _over(below: dict[str, Offsets], sources: Sequence[str]) -> Offsets:
+    return Offsets({at: offset for source in sources for at, offset in below[source].items()})
+
+
+def _rows(spark: SparkSession, name: str) -> list[Row]:
+    table = spark.table(name).toArrow()
+    return list(zip(*[column.to_pylist() for column in table.columns], strict=True)) if table.num_columns else []
+
+
+def _compare(name: str, wanted: list[Row], shown: list[Row], below: Offsets) -> Checked:
+    """Multisets of rows: equal ones cancel, and what is left is paired within the tolerance of doubles."""
+    left, right = Counter(map(_exact, wanted)), Counter(map(_exact, shown))
+    missing, surplus = list((left - right).elements()), list((right - left).elements())
+    unmatched = []
+    candidates: dict[Row, list[Row]] = {}
+    for row in surplus:
+        candidates.setdefault(_without_doubles(row), []).append(row)
+    for row in missing:
+        near = candidates.get(_without_doubles(row), [])
+        found = next((other for other in near if _near(row, other)), None)
+        if found is None:
+            unmatched.append(row)
+        else:
+            near.remove(found)
+    return Checked(name, len(shown), below, unmatched, [row for rows in candidates.values() for row in rows])
+
+
+def _exact(row: Row) -> Row:
+    return tuple("NaN" if isinstance(value, float) and math.isnan(value) else _hashable(value) for value in row)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_hashable(item) for item in value)
+    if isinstance(value, dict):
+        return tuple(sorted((key, _hashable(item)) for key, item in value.items()))
+    return value
+
+
+def _without_doubles(row: Row) -> Row:
+    return tuple(float if isinstance(value, float) else value for value in row)
+
+
+def _near(row: Row, other: Row) -> bool:
+    return all(
+        math.isclose(a, b, rel_tol=DOUBLE_TOLERANCE) if isinstance(a, float) and isinstance(b, float) else a == b
+        for a, b in zip(row, other, strict=True)
+    )

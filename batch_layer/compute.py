@@ -1,0 +1,65 @@
+"""The batch view: the cells of all records below a cut, computed by Spark and copied into Postgres part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from serving_layer import loading
+from serving_layer.copying import csv
+from view_algebra.compiled import CellTable, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a batch view is loaded. `dsn` is libpq's, reachable from every executor; `attempt` is `loading.prepare`'s."""
+
+    dsn: str
+    generation: int
+    table: CellTable
+    attempt: int
+
+
+def cells_of(records: DataFrame, source: Source, table: CellTable) -> DataFrame:
+    """The cells of the good records among `records`: the same text that the speed layer runs on a micro-batch."""
+    records.where("kafka_error IS NULL").createOrReplaceTempView(source.name)
+    return records.sparkSession.sql(table.partial)
+
+
+def load(computed: DataFrame, target: Target) -> int:
+    """Copies cells into their generation, each part in the task that computed it; gives the number of cells."""
+    dsn, generation, name, attempt = target.dsn, target.generation, target.table.name, target.attempt
+    columns = ("generation", *computed.columns)
+
+    def copy_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context, first = TaskContext.get(), next(batches, None)
+        assert context is not None
+        if first is not None:
+            copied = loading.load_part(
+                dsn,
+                generation=generation,
+                name=name,
+                attempt=attempt,
+                part=context.partitionId(),
+                columns=columns,
+                rows=(csv(_of_generation(batch)) for batch in _all(first, batches)),
+            )
+            yield pa.RecordBatch.from_pydict({"cells": pa.array([copied], pa.int64())})
+
+    def _of_generation(batch: pa.RecordBatch) -> pa.Table:
+        return pa.table([pa.repeat(generation, batch.num_rows), *batch.columns], list(columns))
+
+    return sum(row.cells for row in computed.mapInArrow(copy_part, "cells bigint").collect())
+
+
+def _all(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest

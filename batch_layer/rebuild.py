@@ -1,0 +1,352 @@
+"""A rebuild, step by step: seal, archive, compute, go live, prove, hand over, retire.
+
+Each step can be repeated, by another process, after a crash: it looks up in Postgres what is left to do. A rebuild
+that died before the hand-over has changed nothing that anybody reads; the next one retires its generations.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, select
+
+from batch_layer import compute
+from master_log.archive import MasterLog
+from master_log.kafka import Brokers
+from master_log.offsets import Offsets
+from serving_layer import generations, loading, progress, proof, rebuilds, registry, views
+from serving_layer.bookkeeping import generation, generation_cells
+from serving_layer.bookkeeping import rebuild as rebuild_table
+from serving_layer.bookkeeping import view as view_table
+from serving_layer.database import Database
+from serving_layer.generations import Generation
+from serving_layer.proof import Proof
+from view_algebra.compiled import Catalog, Source
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("lamina.batch")
+
+
+@dataclass(frozen=True)
+class BatchLayer:
+    """The steps of a rebuild over one deployment.
+
+    spark: gives the session when a step needs one. dsn: how executors reach Postgres. tell: takes a line of narration.
+    at: called at named places; the tests stop there.
+    """
+
+    database: Database
+    brokers: Brokers
+    spark: Callable[[], SparkSession]
+    log: Callable[[], MasterLog]
+    dsn: str
+    tell: Callable[[str], None] = log.info
+    at: Callable[[str], None] = lambda place: None
+
+    def rebuild(self, names: Sequence[str] = (), *, leap: bool = False) -> list[Proof]:
+        """All steps in one process. Gives the proofs; a view whose policy is to hold is not handed over if it differs."""
+        with rebuilds.in_one_process(self.database):
+            id = self.leap_seal(names, lease=False) if leap else self.seal(names, lease=False)
+            try:
+                self.archive(id)
+                for each in self.generations(id):
+                    self.compute(id, each.view)
+                self.go_live(id)
+                proofs = self.prove(id)
+                self.hand_over(id)
+                self.retire(id)
+            except BaseException as error:
+                with self.database.begin() as connection:
+                    rebuilds.end(connection, id, "failed", str(error).splitlines()[0] if str(error) else repr(error))
+                raise
+        return proofs
+
+    def seal(self, names: Sequence[str] = (), *, lease: bool) -> int:
+        """Opens a generation of each view at its cut; gives the id of the rebuild."""
+
+        def step(connection: Connection) -> int:
+            wanted = self._with_cells(connection, names)
+            id = rebuilds.begin(connection, wanted, leap=False, lease=lease)
+            _retire_the_dead(connection)
+            # All queries are locked before the first generation is opened: the order of locking is one.
+            _, catalog = registry.deployed(connection)
+            progress.lock(connection, {source for name in wanted for source in _fed_by(catalog, name)})
+            for name in wanted:
+                generations.open_building(connection, name, rebuild=id)
+            rebuilds.finished(connection, id, "seal")
+            return id
+
+        id = self.database.retrying(step)
+        self._done(id, "seal")
+        return id
+
+    def archive(self, id: int) -> None:
+        """Takes every record below the cuts of the rebuild into the master log."""
+        self._expect(id)
+        with self.database.begin() as connection:
+            _, catalog = registry.deployed(connection)
+            cuts: dict[str, Offsets] = {}
+            for each in generations.find(connection, generation.c.rebuild == id):
+                for name in each.queries:
+                    cuts[name] = generations.cut_of(connection, each.id, name)
+        for name, cut in sorted(cuts.items()):
+            self.archive_source(catalog.sources[name], cut)
+        self._done(id, "archive")
+
+    def archive_source(self, source: Source, to: Offsets) -> int:
+        """Takes the records of one source below `to` into the master log; gives how many it took."""
+        with self.database.begin() as connection:
+            topic_id = progress.queries(connection)[source.name].topic_id
+            start = progress.starts(connection, [source.name])
+        with rebuilds.archiving(self.database):
+            master_log = self.log()
+            master_log.create(source, topic_id, start)
+            archived = master_log.archive(source, to)
+        self.tell(f"{source.name}: {archived.records:,} records archived")
+        return archived.records
+
+    def compute(self, id: int, name: str) -> int:
+        """Computes the cells of all records below the cut of one view and loads them; gives the number of cells."""
+        self._expect(id)
+        with self.database.begin() as connection:
+            each = self._generation(connection, id, name)
+            _, catalog = registry.deployed(connection)
+            todo = set(
+                connection.execute(
+                    select(generation_cells.c.cell_table).where(
+                        generation_cells.c.generation == each.id, generation_cells.c.loaded_at.is_(None)
+                    )
+                ).scalars()
+            )
+        total = 0
+        for table in catalog.views[name].cell_tables:
+            if table.name not in todo:
+                continue
+            with self.database.begin() as connection:
+                attempt = loading.prepare(connection, each.id, table.name)
+                cut = generations.cut_of(connection, each.id, table.source)
+            source = catalog.sources[table.source]
+            records = self.log().records_below(source, cut)
+            computed = compute.cells_of(records, source, table)
+            total += compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
+            self.at(f"compute {name}")
+            with self.database.begin() as connection:
+                loading.complete(connection, each.id, table.name)
+        self.tell(f"{name}: {total:,} cells computed")
+        self._done(id, f"compute {name}")
+        return total
+
+    def go_live(self, id: int) -> None:
+        """Folds the realtime views into the batch views; from then on micro-batches merge into the new cells.
+
+        A leap does not go live before it lands: see `hand_over`.
+        """
+        run = self._expect(id)
+        if not run.leap:
+            ids = [each.id for each in self.generations(id)]
+            for each in ids:
+                generations.absorb(self.database, each)
+            self.at("absorbed")
+            self.database.retrying(lambda connection: generations.go_live(connection, ids))
+        self._done(id, "go-live")
+
+    def prove(self, id: int) -> list[Proof]:
+        """Compares every cell of each new generation with the one that is published, in one snapshot, and keeps the result."""
+        run = self._expect(id)
+        proofs = []
+        if not run.leap:
+            for each in self.generations(id):
+                with self.database.snapshot() as connection:
+                    now = generations.published(connection).get(each.view)
+                    if now is None or now == each.id:
+                        continue
+                    old = generations.get(connection, now)
+                    if old.version != each.version:
+                        continue
+                    proved = proof.prove(connection, each, old)
+                with self.database.begin() as connection:
+                    proof.record(connection, proved, id)
+                proofs.append(proved)
+                self.tell(f"{each.view}: {proved.cells:,} cells compared, {proved.differing:,} differ")
+        self._done(id, "prove")
+        return proofs
+
+    def hand_over(self, id: int) -> list[str]:
+        """Lets readers read the new generations, all at once; gives the views that are held back by their proof."""
+        run = self._expect(id)
+
+        def step(connection: Connection) -> list[str]:
+            new = generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
+            held = [] if run.leap else _held(connection, new)
+            if run.leap:
+                self._land(connection, new)
+            else:
+                generations.hand_over(connection, {each.view: each.id for each in new if each.view not in held})
+            views.serve(connection)
+            return held
+
+        held = self.database.retrying(step)
+        self._done(id, "hand-over")
+        return held
+
+    def retire(self, id: int) -> None:
+        """Ends the maintenance of generations that nobody reads or may roll back to, and drops what none can see."""
+        self._expect(id)
+
+        def step(connection: Connection) -> None:
+            new = generations.find(connection, generation.c.rebuild == id)
+            surplus = [old for each in new for old in generations.superseded(connection, each.view)]
+            generations.retire(connection, surplus)
+            published = generations.published(connection)
+            held = [each.view for each in new if published.get(each.view) != each.id]
+            rebuilds.end(connection, id, "held" if held else "done")
+
+        self.database.retrying(step)
+        generations.drop_retired(self.database)
+        self.at("after retire")
+
+    def abandon(self, id: int) -> None:
+        """Gives a rebuild up: its generations are retired, nothing that is read changes."""
+
+        def step(connection: Connection) -> None:
+            rebuilds.end(connection, id, "failed", "it was given up")
+            _retire_the_dead(connection)
+
+        self.database.retrying(step)
+        generations.drop_retired(self.database)
+
+    def leap_seal(self, names: Sequence[str] = (), *, lease: bool) -> int:
+        """Takes the queries over, archives to the end of the log and opens generations there.
+
+        All views that a query feeds leap with it, since its progress moves for all of them.
+        """
+        with self.database.begin() as connection:
+            _, catalog = registry.deployed(connection)
+            wanted, sources = _closure(catalog, self._with_cells(connection, names))
+            id = rebuilds.begin(connection, wanted, leap=True, lease=lease)
+            _retire_the_dead(connection)
+            for name in sources:
+                progress.take_over(connection, name, f"rebuild {id} (leap)")
+        to: dict[str, Offsets] = {}
+        for name in sources:
+            self.archive_source(catalog.sources[name], self.brokers.latest(catalog.sources[name].topic))
+            to[name] = self.log().held(catalog.sources[name])
+
+        def step(connection: Connection) -> None:
+            progress.lock(connection, sources)
+            for name in wanted:
+                at = Offsets({place: offset for end in to.values() for place, offset in end.items()})
+                generations.open_building(connection, name, rebuild=id, at=at)
+            rebuilds.finished(connection, id, "seal")
+
+        self.database.retrying(step)
+        self._done(id, "seal")
+        return id
+
+    def generations(self, id: int) -> list[Generation]:
+        """The generations that a rebuild has opened and that are not retired."""
+        with self.database.begin() as connection:
+            return generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
+
+    def _land(self, connection: Connection, new: Sequence[Generation]) -> None:
+        queries = progress.queries(connection)
+        names = {name for each in new for name in each.queries}
+        me = f"rebuild {new[0].rebuild} (leap)"
+        taken = [name for name in names if queries[name].writer != me]
+        if taken:
+            raise progress.Fenced(
+                f"The query {min(taken)} was taken over by {queries[min(taken)].writer} during the leap",
+                way_out="Stop the speed layer, or let it go on without a leap: `lamina rebuild`.",
+            )
+        to = Offsets(
+            {at: end for each in new for name in each.queries for at, end in generations.cut_of(connection, each.id, name).items()}
+        )
+        generations.land(connection, [each.id for each in new], {name: queries[name].fence for name in names}, to)
+
+    def _with_cells(self, connection: Connection, names: Iterable[str]) -> list[str]:
+        """The views asked for (all, when none is named) that have cells; an unknown name is refused."""
+        kinds = {name: kind for name, kind in connection.execute(select(view_table.c.name, view_table.c.kind))}
+        unknown = sorted(set(names) - set(kinds))
+        if unknown:
+            raise LaminaError(
+                f"There is no view named {unknown[0]}",
+                evidence="deployed: " + (", ".join(sorted(kinds)) or "none"),
+                way_out="`lamina apply` deploys the views of a catalog.",
+            )
+        wanted = sorted(name for name in (names or kinds) if kinds[name] != "derived")
+        if not wanted:
+            raise LaminaError(
+                "There is nothing to rebuild",
+                evidence="derived views hold no cells of their own" if kinds else "no view is deployed",
+                way_out="Name a view with cells, or deploy a catalog with `lamina apply`.",
+            )
+        return wanted
+
+    def _generation(self, connection: Connection, id: int, name: str) -> Generation:
+        found = generations.find(
+            connection, generation.c.rebuild == id, generation.c.view == name, generation.c.state != "retired"
+        )
+        if not found:
+            raise LaminaError(
+                f"Rebuild {id} has no generation of {name}",
+                way_out="`lamina status` shows which views it rebuilds.",
+            )
+        return found[0]
+
+    def _expect(self, id: int) -> rebuilds.Rebuild:
+        with self.database.begin() as connection:
+            run = rebuilds.get(connection, id)
+        if run.state != "running":
+            raise LaminaError(
+                f"Rebuild {id} is {run.state}" + (f": {run.error}" if run.error else ""),
+                way_out="Begin another with `lamina rebuild`.",
+            )
+        return run
+
+    def _done(self, id: int, step: str) -> None:
+        with self.database.begin() as connection:
+            rebuilds.finished(connection, id, step)
+        self.at(f"after {step}")
+
+
+def _fed_by(catalog: Catalog, name: str) -> set[str]:
+    return {table.source for table in catalog.views[name].cell_tables}
+
+
+def _closure(catalog: Catalog, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The views, and the queries, that share a query with the named ones, directly or through others."""
+    views_, sources = set(names), set[str]()
+    while True:
+        sources |= {source for name in views_ for source in _fed_by(catalog, name)}
+        wider = {name for name in catalog.views if _fed_by(catalog, name) & sources}
+        if wider <= views_:
+            return sorted(views_), sorted(sources)
+        views_ |= wider
+
+
+def _held(connection: Connection, new: Sequence[Generation]) -> list[str]:
+    """The views whose policy is to hold and whose proof found a difference."""
+    policy = {name: on for name, on in connection.execute(select(view_table.c.name, view_table.c.on_difference))}
+    differing = {
+        id
+        for (id,) in connection.execute(
+            select(proof.proof.c.generation).where(
+                proof.proof.c.generation.in_([each.id for each in new]), proof.proof.c.differing > 0
+            )
+        )
+    }
+    return [each.view for each in new if each.id in differing and policy.get(each.view) == "hold"]
+
+
+def _retire_the_dead(connection: Connection) -> None:
+    """Retires what rebuilds that failed have left: generations that were never handed over."""
+    failed = select(rebuild_table.c.id).where(rebuild_table.c.state == "failed")
+    now = generations.published(connection)
+    left = generations.find(connection, generation.c.rebuild.in_(failed), generation.c.state != "retired")
+    generations.retire(connection, [each.id for each in left if each.id > now.get(each.view, 0)])

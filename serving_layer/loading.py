@@ -1,0 +1,92 @@
+"""Loading a batch view: the parts of a Spark result, each copied once however often its task is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import psycopg2
+import psycopg2.errors
+from sqlalchemy import Connection, delete, select
+
+from serving_layer import cells, generations
+from serving_layer.bookkeeping import cell_table, generation_cells, load
+from serving_layer.views import quoted
+from view_algebra.errors import LaminaError
+
+
+class _Chunks:
+    """A file of CSV that `COPY` reads while it is being produced."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks: Iterator[bytes] = iter(chunks)
+        self._left = b""
+
+    def read(self, size: int = -1) -> bytes:
+        while not self._left:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return b""
+            self._left = chunk
+        given, self._left = self._left[:size], self._left[size:]
+        return given
+
+
+def prepare(connection: Connection, generation: int, name: str) -> int:
+    """Empties a generation's cells so that they can be loaded (again); gives the number of this attempt."""
+    row = connection.execute(
+        select(generation_cells)
+        .where(generation_cells.c.generation == generation, generation_cells.c.cell_table == name)
+        .with_for_update()
+    ).one_or_none()
+    state = generations.get(connection, generation).state
+    if row is None or state != "building" or row.absorbed > 0:
+        raise LaminaError(
+            f"Generation {generation} is {state} and its cells are complete",
+            way_out="Compute only a generation that is building; begin another with `lamina rebuild`.",
+        )
+    table = cells.cells_of(name, generation)
+    ddl = connection.execute(select(cell_table.c.ddl).where(cell_table.c.name == name)).scalar_one()
+    cells.drop(connection, table)
+    cells.create(connection, ddl, table, generation)
+    connection.execute(delete(load).where(load.c.generation == generation, load.c.cell_table == name))
+    connection.execute(
+        generation_cells.update()
+        .where(generation_cells.c.generation == generation, generation_cells.c.cell_table == name)
+        .values(loaded_at=None, attempt=row.attempt + 1)
+    )
+    return int(row.attempt + 1)
+
+
+def load_part(
+    dsn: str, *, generation: int, name: str, attempt: int, part: int, columns: tuple[str, ...], rows: Iterable[bytes]
+) -> int:
+    """Copies one part of a batch view, in a transaction that also records the part; gives the number of cells.
+
+    A part that was loaded by another run of the same task is left as it is, and a task that outlived its attempt (its
+    driver died, and the view is computed again) loads nothing. `rows`: chunks of CSV.
+    """
+    connection = psycopg2.connect(dsn, application_name="lamina", options="-c timezone=UTC")
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO lamina.load (generation, cell_table, part)"
+                " SELECT generation, cell_table, %s FROM lamina.generation_cells"
+                " WHERE generation = %s AND cell_table = %s AND attempt = %s FOR SHARE"
+                " ON CONFLICT DO NOTHING",
+                (part, generation, name, attempt),
+            )
+            if cursor.rowcount == 0:
+                return 0
+            named = ", ".join(quoted(column) for column in columns)
+            cursor.copy_expert(
+                f"COPY {cells.cells_of(name, generation)} ({named}) FROM STDIN (FORMAT csv)", _Chunks(rows)
+            )
+            return int(cursor.rowcount)
+    finally:
+        connection.close()
+
+
+def complete(connection: Connection, generation: int, name: str) -> None:
+    """Records that the batch view is whole, and lets the planner know its size."""
+    cells.run(connection, f"ANALYZE {cells.cells_of(name, generation)}")
+    generations.loaded(connection, generation, name)

@@ -1,0 +1,1 @@
+"""The history of the bookkeeping schema, as Alembic migrations."""

@@ -1,0 +1,31 @@
+-- What operators need to know, as SQL. Each is a view over the bookkeeping, replaced at every install.
+
+-- Freshness: per published view, the newest record that it counts, and how long ago its queries last committed.
+CREATE OR REPLACE VIEW lamina.freshness AS
+SELECT v.name AS view,
+       p.generation,
+       min(q.newest) AS newest_record,
+       extract(epoch FROM clock_timestamp() - min(q.newest))::float8 AS seconds_behind,
+       min(q.committed_at) AS committed_at
+FROM lamina.view AS v
+LEFT JOIN lamina.publication AS p ON p.view = v.name
+LEFT JOIN lamina.cell_table AS c ON c.view = v.name AND c.version = v.version
+LEFT JOIN lamina.query AS q ON q.name = c.query
+GROUP BY v.name, p.generation;
+
+-- Generations: those whose tables are still there, with the one that each view is read from.
+CREATE OR REPLACE VIEW lamina.generations AS
+SELECT g.view, g.id AS generation, g.version, g.state, p.generation IS NOT NULL AS published,
+       g.opened_at, g.live_at, g.retired_at, g.rebuild
+FROM lamina.generation AS g
+LEFT JOIN lamina.publication AS p ON p.view = g.view AND p.generation = g.id
+WHERE g.dropped_at IS NULL;
+
+-- Bad records: how many records of each topic could not be parsed, and why.
+CREATE OR REPLACE VIEW lamina.bad_records AS
+SELECT topic, error, count(*) AS records, min(quarantined_at) AS first, max(quarantined_at) AS last
+FROM lamina.quarantine
+GROUP BY topic, error;
+
+GRANT USAGE ON SCHEMA lamina TO analyst;
+GRANT SELECT ON lamina.freshness, lamina.generations TO analyst;

@@ -1,0 +1,205 @@
+"""The speed layer as a process: one run per deployed source, begun anew whenever it can go on.
+
+It takes each query over with a fence token of its own. What can be waited for (Postgres, Kafka) is waited for; what
+cannot (a newer speed layer, a topic that is another one, records that are gone) ends the query with its reason.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlalchemy import func, select
+
+from master_log.kafka import KafkaAway
+from master_log.offsets import Offsets
+from serving_layer import progress, registry
+from serving_layer.bookkeeping import declaration
+from serving_layer.database import first_line, is_away
+from serving_layer.progress import Fenced
+from speed_layer.query import CannotGoOn, Parts, Run, StartAgain, check_topic
+from view_algebra.compiled import Catalog, Source
+from view_algebra.errors import LaminaError
+
+log = logging.getLogger("lamina.speed")
+
+LOOK_EVERY = 0.2
+"""Seconds between two looks at the runs."""
+
+CHECK_EVERY = 5.0
+"""Seconds between two looks at the ids of the topics."""
+
+LONGEST_WAIT = 10.0
+"""Seconds: the greatest delay before a query that failed is started again."""
+
+
+@dataclass
+class _Query:
+    """A deployed source, and its run if it has one."""
+
+    source: Source
+    fence: int | None = None
+    run: Run | None = None
+    refused: LaminaError | None = None
+    delay: float = 0.0
+    not_before: float = 0.0
+
+
+@dataclass
+class SpeedLayer:
+    """Runs the queries of the deployed catalog until `stopping` is set or none of them can go on."""
+
+    parts: Parts
+    stopping: threading.Event = field(default_factory=threading.Event)
+    clock: Callable[[], float] = time.monotonic
+    _queries: dict[str, _Query] = field(default_factory=dict)
+    _catalog: Catalog | None = None
+    _deployed_at: object = None
+    _checked_at: float = 0.0
+
+    def run(self, *, until_caught_up: bool = False) -> None:
+        """Returns when it was stopped or, if asked, when progress has reached the ends the topics have now.
+
+        Raises the reason of the first query that was refused, once no other can go on; at once when it was fenced.
+        """
+        try:
+            self._look_at_catalog()
+            goal = self._ends() if until_caught_up else None
+            while not self.stopping.is_set():
+                self.parts.database.waiting(self._look_at_catalog, give_up=self.stopping.is_set)
+                for query in self._queries.values():
+                    self._look_at(query)
+                self._check_topics()
+                refused = [query.refused for query in self._queries.values() if query.refused]
+                fenced = [reason for reason in refused if isinstance(reason, Fenced)]
+                if fenced or (refused and len(refused) == len(self._queries)):
+                    raise (fenced or refused)[0]
+                if goal is not None and self._reached(goal):
+                    if refused:
+                        raise refused[0]
+                    return
+                self.stopping.wait(LOOK_EVERY)
+        finally:
+            for query in self._queries.values():
+                self._end(query)
+
+    def _look_at_catalog(self) -> None:
+        """Follows what was applied: new sources are begun, dropped ones ended.
+
+        A view that is new, changed or dropped needs no look: the next commit finds other versions registered.
+        """
+        with self.parts.database.begin() as connection:
+            applied = connection.execute(select(func.max(declaration.c.applied_at), func.count())).one()
+            if applied == self._deployed_at:
+                return
+            _, self._catalog = registry.deployed(connection)
+        self._deployed_at = applied
+        sources = {name: source for name, source in self._catalog.sources.items() if source.kind == "stream"}
+        for name in [name for name in self._queries if name not in sources]:
+            self._end(self._queries.pop(name))
+            log.info("%s: dropped", name)
+        for name, source in sources.items():
+            self._queries.setdefault(name, _Query(source))
+
+    def _look_at(self, query: _Query) -> None:
+        """Begins a run where there is none; takes note of why one ended."""
+        if query.refused is not None or self.clock() < query.not_before:
+            return
+        if query.run is None:
+            self._begin(query)
+        elif (failure := query.run.failure()) is not None:
+            self._end(query)
+            self._judge(query, failure)
+        elif self.clock() > query.not_before + 2 * LONGEST_WAIT:
+            query.delay = 0.0
+
+    def _begin(self, query: _Query) -> None:
+        assert self._catalog is not None
+        try:
+            if query.fence is None:
+                with self.parts.database.begin() as connection:
+                    query.fence = progress.take_over(connection, query.source.name, writer())
+            query.run = Run(self.parts, query.source, self._catalog, query.fence)
+        except Exception as error:  # whatever it was, `_judge` tells what can be waited for from what cannot
+            self._judge(query, error)
+
+    def _judge(self, query: _Query, failure: BaseException) -> None:
+        """Decides whether a query that ended starts again from progress, waits, or is refused."""
+        reason = _refusal(failure)
+        if reason is None and not isinstance(failure, StartAgain):
+            reason = self._lost_records(query)
+        if reason is not None:
+            query.refused = reason
+            log.error("%s stopped: %s", query.source.name, reason)
+            if not isinstance(reason, Fenced):
+                with self.parts.database.begin() as connection:
+                    progress.stop(connection, query.source.name, reason.what)
+            return
+        if isinstance(failure, StartAgain):
+            log.info("%s", failure)
+            return
+        query.delay = min(max(0.5, 2 * query.delay), LONGEST_WAIT)
+        query.not_before = self.clock() + query.delay
+        log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, _said(failure), query.delay)
+
+    def _lost_records(self, query: _Query) -> LaminaError | None:
+        """Asks the brokers whether a failed run can go on at all; None while they, or Postgres, are away."""
+        try:
+            with self.parts.database.begin() as connection:
+                recorded = progress.queries(connection)[query.source.name]
+                reached = progress.read(connection, [query.source.name])
+            check_topic(self.parts.brokers, query.source, recorded.topic_id, reached)
+        except CannotGoOn as error:
+            return error
+        except LaminaError:
+            return None
+        return None
+
+    def _check_topics(self) -> None:
+        """A topic that is deleted and created again while a query reads it would be read on at other records."""
+        if self.clock() < self._checked_at + CHECK_EVERY:
+            return
+        self._checked_at = self.clock()
+        for query in self._queries.values():
+            if query.refused is None and (reason := self._lost_records(query)) is not None:
+                self._end(query)
+                self._judge(query, reason)
+
+    def _ends(self) -> dict[str, Offsets]:
+        return {name: self.parts.brokers.latest(query.source.topic) for name, query in self._queries.items()}
+
+    def _reached(self, goal: dict[str, Offsets]) -> bool:
+        def read() -> bool:
+            with self.parts.database.begin() as connection:
+                return all(
+                    progress.read(connection, [name]).reaches(end)
+                    for name, end in goal.items()
+                    if name in self._queries and self._queries[name].refused is None
+                )
+
+        return self.parts.database.waiting(read)
+
+    def _end(self, query: _Query) -> None:
+        if query.run is not None:
+            query.run.stop()
+            query.run = None
+
+
+def writer() -> str:
+    """Who this process is, for whoever finds that it was taken over."""
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def _refusal(failure: BaseException) -> LaminaError | None:
+    """The failure itself, if waiting would not mend it."""
+    away = isinstance(failure, KafkaAway) or is_away(failure)
+    return failure if isinstance(failure, LaminaError) and not away else None
+
+
+def _said(failure: BaseException) -> str:
+    return failure.what if isinstance(failure, LaminaError) else first_line(failure)

@@ -1,0 +1,178 @@
+"""One streaming query: its micro-batches, in order, each committed once.
+
+Postgres' progress is the truth about where the query is. Spark's checkpoint only carries one run of it: every start
+begins a new one at progress, so a checkpoint that is lost, or ahead of progress, or behind it, does not matter.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from master_log.kafka import Brokers
+from master_log.offsets import OffsetRange, Offsets
+from master_log.reading import stream
+from serving_layer import progress
+from serving_layer.database import Database
+from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
+from speed_layer.computation import Computation
+from view_algebra.compiled import Catalog, Source
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+log = logging.getLogger("lamina.speed")
+
+TRIGGER = "50 milliseconds"
+"""How often an idle query asks the brokers for records; a busy one starts its next micro-batch at once."""
+
+
+class StartAgain(Exception):
+    """The run cannot go on from where Spark is, and loses nothing by starting again from progress."""
+
+
+class CannotGoOn(LaminaError):
+    """The topic no longer holds what comes next: reading on would skip records, or read others."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What every query of a speed layer shares.
+
+    checkpoints: folder of the runs' checkpoints. max_records: bound of a micro-batch, in offsets.
+    at: called at named places of a micro-batch; the tests stop there.
+    """
+
+    spark: SparkSession
+    database: Database
+    brokers: Brokers
+    checkpoints: Path
+    max_records: int
+    at: Callable[[str], None] = lambda place: None
+
+
+class Run:
+    """One run of a streaming query, from progress until it is stopped or fails."""
+
+    def __init__(self, parts: Parts, source: Source, catalog: Catalog, fence: int) -> None:
+        self._parts, self._source, self._fence = parts, source, fence
+        with parts.database.begin() as connection:
+            recorded = progress.queries(connection)[source.name]
+            self._position = progress.read(connection, [source.name])
+            names = {fed.cell_table for fed in maintained(connection, source.name)}
+        check_topic(parts.brokers, source, recorded.topic_id, self._position)
+        tables = [table for view in catalog.views.values() for table in view.cell_tables if table.name in names]
+        self._computation = Computation.of(source, tables)
+        self._checkpoint = parts.checkpoints / source.name / uuid.uuid4().hex
+        self._committer = ThreadPoolExecutor(1, thread_name_prefix=f"commit-{source.name}")
+        self._committing: Future[None] | None = None
+        self._query = self._start()
+
+    def failure(self) -> BaseException | None:
+        """Why the run ended, as it was raised; None while it goes on."""
+        if self._query.isActive:
+            return None
+        if self._committing is not None and (raised := self._committing.exception()) is not None:
+            return raised
+        return self._raised or self._query.exception() or StartAgain("the query was stopped")
+
+    def stop(self) -> None:
+        """Ends the run after what is being committed, and leaves nothing behind."""
+        self._query.stop()
+        self._committer.shutdown(wait=True)
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
+
+    def _start(self) -> StreamingQuery:
+        parts = self._parts
+        raw = stream(
+            parts.spark, parts.brokers, self._source, self._position, max_records_per_micro_batch=parts.max_records
+        )
+        self._raised: BaseException | None = None
+        return (
+            raw.writeStream.queryName(f"{self._source.name}-{self._checkpoint.name[:8]}")
+            .foreachBatch(self._micro_batch)
+            .option("checkpointLocation", str(self._checkpoint))
+            .trigger(processingTime=TRIGGER)
+            .start()
+        )
+
+    def _micro_batch(self, raw: DataFrame, batch_id: int) -> None:
+        """Computes a micro-batch while the one before it commits, then hands it to the committer."""
+        try:
+            range = self._range(batch_id)
+            self._parts.at("before computing")
+            began = time.monotonic()
+            computed = self._computation.compute(raw)
+            batch = MicroBatch(
+                query=self._source.name,
+                fence=self._fence,
+                range=range,
+                cell_tables=frozenset(table.name for table in self._computation.tables),
+                staged=computed.staged,
+                bad=computed.bad,
+                newest=computed.newest,
+            )
+            if self._committing is not None:
+                self._committing.result()
+            log.debug("%s: %s, computed in %.3f s", self._source.name, range.end, time.monotonic() - began)
+            self._committing = self._committer.submit(self._commit, batch)
+            self._position = range.end
+        except BaseException as error:
+            self._raised = error
+            raise
+
+    def _range(self, batch_id: int) -> OffsetRange:
+        """The range of a micro-batch, as Spark planned it: the last line of `offsets/<batch id>` in its checkpoint."""
+        planned = (self._checkpoint / "offsets" / str(batch_id)).read_text().splitlines()[-1]
+        end = Offsets.parse(planned)
+        return OffsetRange(Offsets({at: self._position.get(at, 0) for at in end}), end)
+
+    def _commit(self, batch: MicroBatch) -> None:
+        database = self._parts.database
+        self._parts.at("before the commit")
+        # Repeating a transaction whose end is unknown is safe: what it wrote moved progress, so it is skipped.
+        outcome = database.waiting(lambda: database.retrying(lambda connection: self._write(connection, batch)))
+        self._parts.at("after the commit")
+        if outcome is Outcome.SKIPPED:
+            log.info("%s: skipped up to %s, %s", batch.query, batch.range.end, outcome.value)
+        elif outcome is not Outcome.APPLIED:
+            raise StartAgain(f"{batch.query}: {outcome.value}")
+
+    def _write(self, connection, batch: MicroBatch) -> Outcome:  # type: ignore[no-untyped-def]
+        outcome = commit(connection, batch)
+        self._parts.at("inside the commit")
+        return outcome
+
+
+def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offsets) -> None:
+    """Raises unless the topic is the one that was deployed and still holds every record from `reached` on."""
+    id_now = brokers.topic_id(source.topic)
+    if id_now != topic_id:
+        raise CannotGoOn(
+            f"The topic {source.topic} was {'deleted' if id_now is None else 'deleted and created again'}",
+            evidence=f"{source.name} was deployed on the topic with id {topic_id}, the brokers now hold {id_now}",
+            way_out=(
+                "Its offsets mean other records now, so nothing was read from it. To keep what is served, declare the"
+                f" new topic as a source of another name; to begin anew, drop {source.name} from the catalog, apply,"
+                " and declare it again."
+            ),
+        )
+    removed = brokers.removed(reached)
+    if removed.end:
+        raise CannotGoOn(
+            f"Records of {source.topic} were removed by retention before they were read",
+            evidence=f"progress is {removed.start}, the first records the brokers still hold are {removed.end}",
+            way_out=(
+                "If `lamina archive` took them into the master log in time, `lamina rebuild --leap` goes on from there;"
+                " it says so if it did not."
+            ),
+        )
