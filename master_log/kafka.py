@@ -65,6 +65,10 @@ logging.getLogger("kafka").addHandler(_heard)
 logging.getLogger("kafka").propagate = False
 
 
+class KafkaAway(LaminaError):
+    """The brokers do not answer; they may again."""
+
+
 @dataclass(frozen=True)
 class Login:
     """How to prove who we are to brokers that ask.
@@ -396,8 +400,8 @@ class Producer:
         )
 
 
-def _unreachable(bootstrap_servers: str, reasons: Iterable[str]) -> LaminaError:
-    return LaminaError(
+def _unreachable(bootstrap_servers: str, reasons: Iterable[str]) -> KafkaAway:
+    return KafkaAway(
         f"Kafka does not answer at {bootstrap_servers}",
         evidence="\n".join(reasons),
         way_out="Start the brokers, or correct the address (LAMINA_KAFKA, host:port) and how to log in there.",
