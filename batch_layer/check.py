@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import text
 
 from master_log.archive import MasterLog
+from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from serving_layer import progress, registry
 from serving_layer.bookkeeping import view as view_table
@@ -45,7 +46,9 @@ class Checked:
         return not self.missing and not self.surplus
 
 
-def check(database: Database, spark: SparkSession, log: MasterLog, names: Iterable[str] = ()) -> list[Checked]:
+def check(
+    database: Database, spark: SparkSession, log: MasterLog, brokers: Brokers, names: Iterable[str] = ()
+) -> list[Checked]:
     """Checks the views named (all that are served, when none is), as of one snapshot of Postgres."""
     with database.snapshot() as connection:
         _, catalog = registry.deployed(connection)
@@ -70,7 +73,7 @@ def check(database: Database, spark: SparkSession, log: MasterLog, names: Iterab
         }
     for name in sources:
         log.create(catalog.sources[name], topic_ids[name], starts[name])
-        records = log.records(catalog.sources[name], below[name])
+        records = log.records(catalog.sources[name], below[name], brokers)
         records.where("kafka_error IS NULL").createOrReplaceTempView(name)
     for name, view in catalog.views.items():
         if set(view.sources) <= set(sources):

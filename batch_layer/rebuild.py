@@ -99,7 +99,7 @@ class BatchLayer:
             self.archive_source(catalog.sources[name], cut)
         self._done(id, "archive")
 
-    def archive_source(self, source: Source, to: Offsets) -> int:
+    def archive_source(self, source: Source, to: Offsets, *, accept_loss: bool = False) -> int:
         """Takes the records of one source below `to` into the master log; gives how many it took."""
         with self.database.begin() as connection:
             topic_id = progress.queries(connection)[source.name].topic_id
@@ -107,7 +107,9 @@ class BatchLayer:
         with rebuilds.archiving(self.database):
             master_log = self.log()
             master_log.create(source, topic_id, start)
-            archived = master_log.archive(source, to)
+            archived = master_log.archive(source, to, self.brokers, accept_loss=accept_loss)
+            with self.database.begin() as connection:
+                progress.archived(connection, source.name, archived.held)
         self.tell(f"{source.name}: {archived.records:,} records archived")
         return archived.records
 

@@ -168,6 +168,17 @@ generation_cells = Table(
     comment="one row per table of cells of a generation: whether its batch view is loaded, and its realtime tables",
 )
 
+archived = Table(
+    "archived",
+    metadata,
+    Column("query", Text, ForeignKey(query.c.name, ondelete="CASCADE"), primary_key=True),
+    Column("topic", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("held", BigInteger, nullable=False),
+    _now("archived_at"),
+    comment="what the master log said it held after the last archive run; the log itself is the truth",
+)
+
 load = Table(
     "load",
     metadata,

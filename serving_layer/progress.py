@@ -14,6 +14,7 @@ from sqlalchemy import Connection, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from master_log.offsets import Offsets, TopicPartition
+from serving_layer.bookkeeping import archived as archived_table
 from serving_layer.bookkeeping import progress, query
 from view_algebra.errors import LaminaError
 
@@ -119,6 +120,18 @@ def write(connection: Connection, name: str, to: Offsets, newest: datetime | Non
         .where(query.c.name == name)
         .values(committed_at=func.clock_timestamp(), newest=func.greatest(query.c.newest, newest))
     )
+
+
+def archived(connection: Connection, name: str, held: Offsets) -> None:
+    """Notes what the master log holds, for `status`: the log itself is asked only by those who have Spark at hand."""
+    for at, offset in held.items():
+        statement = insert(archived_table).values(query=name, topic=at.topic, partition=at.partition, held=offset)
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[archived_table.c.query, archived_table.c.topic, archived_table.c.partition],
+                set_={"held": offset, "archived_at": func.clock_timestamp()},
+            )
+        )
 
 
 def stop(connection: Connection, name: str, why: str | None) -> None:

@@ -1,0 +1,160 @@
+"""One deployment, put together from its settings: each part is opened when it is first needed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from batch_layer.rebuild import BatchLayer
+from lamina.settings import Settings
+from master_log.archive import MasterLog
+from master_log.kafka import Brokers
+from serving_layer import install, registry
+from serving_layer.database import Database
+from serving_layer.registry import Change, Topic
+from view_algebra import compile_catalog
+from view_algebra.compiled import Catalog, Source
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("lamina")
+
+DEFAULT_PARTITIONS = 4
+"""Partitions of a topic that `apply` has to create, unless the source's property `partitions` says otherwise."""
+
+
+@dataclass
+class Deployment:
+    """Kafka, Postgres, Spark and the master log of one set of settings. `tell` takes lines of narration."""
+
+    settings: Settings
+    tell: Callable[[str], None] = log.info
+    at: Callable[[str], None] = lambda place: None
+    _spark: SparkSession | None = field(default=None, repr=False)
+
+    @cached_property
+    def database(self) -> Database:
+        """The serving layer's database."""
+        return Database(self.settings.postgres)
+
+    @cached_property
+    def brokers(self) -> Brokers:
+        """The Kafka cluster."""
+        return Brokers(self.settings.kafka)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session; starting it takes some seconds."""
+        if self._spark is None:
+            from lamina.spark import session
+
+            self.tell("starting Spark")
+            self._spark = session(self.settings, "lamina")
+        return self._spark
+
+    @property
+    def log(self) -> MasterLog:
+        """The master log."""
+        from lamina.spark import CATALOG
+
+        return MasterLog(self.spark, CATALOG)
+
+    @property
+    def batch(self) -> BatchLayer:
+        """The batch layer."""
+        return BatchLayer(
+            database=self.database,
+            brokers=self.brokers,
+            spark=lambda: self.spark,
+            log=lambda: self.log,
+            dsn=self.settings.postgres,
+            tell=self.tell,
+            at=self.at,
+        )
+
+    def install(self) -> None:
+        """Makes the database a serving layer, or brings it to this version."""
+        from sqlalchemy import make_url
+
+        analyst = self.settings.analyst
+        install.install(self.database, analyst_password=make_url(analyst).password if analyst else None)
+
+    def deployed(self) -> Catalog:
+        """The catalog that was applied last."""
+        self.require_installed()
+        with self.database.begin() as connection:
+            return registry.deployed(connection)[1]
+
+    def require_installed(self) -> None:
+        """Raises unless something was applied to this database before."""
+        if not install.installed(self.database):
+            raise LaminaError(
+                "Nothing is deployed here",
+                evidence=f"{self.database.name} holds no schema `lamina`",
+                way_out="Deploy a catalog with `lamina apply --catalog DIR`.",
+            )
+
+    def plan(self, files: Mapping[str, str]) -> list[Change]:
+        """What applying these files would change."""
+        catalog = compile_catalog(files)
+        self.install()
+        with self.database.begin() as connection:
+            return registry.plan(connection, catalog)
+
+    def apply(self, files: Mapping[str, str]) -> list[Change]:
+        """Deploys these files; topics that do not exist are created."""
+        catalog = compile_catalog(files)
+        self.install()
+        topics = {name: self._topic(source) for name, source in catalog.sources.items()}
+        return self.database.retrying(lambda connection: registry.apply(connection, files, catalog, topics))
+
+    def _topic(self, source: Source) -> Topic:
+        id = self.brokers.topic_id(source.topic)
+        if id is None:
+            partitions = int(source.properties.get("partitions", DEFAULT_PARTITIONS))
+            self.brokers.create(source.topic, partitions)
+            self.tell(f"{source.name}: topic {source.topic} created with {partitions} partitions")
+            id = self.brokers.topic_id(source.topic)
+        if id is None:
+            raise LaminaError(f"The topic {source.topic} was deleted while it was deployed", way_out="Apply again.")
+        return Topic(id, self.brokers.earliest(source.topic))
+
+    def close(self) -> None:
+        """Gives everything back."""
+        if self._spark is not None:
+            self._spark.stop()
+        self.brokers.close()
+        self.database.close()
+
+
+def catalog_files(folder: Path) -> dict[str, str]:
+    """The `.sql` files of a catalog, by their path relative to its folder."""
+    if not folder.is_dir():
+        raise LaminaError(
+            f"There is no catalog at {folder}",
+            evidence="wanted a folder of .sql files",
+            way_out="Name it with --catalog DIR or LAMINA_CATALOG.",
+        )
+    files = {str(path.relative_to(folder)): _read(path) for path in sorted(folder.rglob("*.sql"))}
+    if not files:
+        raise LaminaError(
+            f"The catalog at {folder} is empty",
+            evidence="found no .sql file in it",
+            way_out="Declare a source and a view; `examples/` shows some.",
+        )
+    return files
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LaminaError(
+            f"{path} cannot be read", evidence=str(error), way_out="A catalog's files are readable UTF-8."
+        ) from error
