@@ -1,0 +1,351 @@
+"""The master log: Kafka's committed records, kept in Iceberg, one table per topic.
+
+A table holds a record per row: where it stood in Kafka, its key, headers and raw value, and the declared columns
+parsed, so that a rebuild reads columns and nothing else. How it is laid out, and why:
+
+- Partitioned by `kafka_partition`. An archive run writes each Kafka partition in the order of its offsets, so a file
+  spans a range of offsets, and Iceberg's minimum and maximum of `kafka_offset` per file prune whatever lies beyond a
+  cut or outside a range. Days or hours would prune nothing here: cuts are offsets.
+- `kafka_value` and `kafka_key` carry no such statistics: nobody searches by them, and they would swell the manifests.
+
+**What is held** of a topic is the vector `lamina.held` that each archive run writes into the summary of its own
+commit: the commit that adds the records says how far they reach. It is found by walking from the newest snapshot to
+its parents. The greatest offset in the table would not do: it stays below the end for ever where a transaction's marker
+is the last thing in a partition.
+
+**Of two runs at once one is refused**, although Iceberg itself lets any number of appends succeed: a run writes to a
+branch that starts at the snapshot whose `held` it read, and then fast-forwards the table to it, which Iceberg refuses
+when the table has moved.
+
+**An operator may run** `rewrite_data_files`, `rewrite_manifests`, `expire_snapshots` and `remove_orphan_files` at any
+time, and `rollback_to_snapshot` to an older archive run (what came after is then archived again). The snapshot of
+the last run has a branch of its own (`archive_…`) and so never expires. An archive run that meets one of these in
+its own time gives up with nothing changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql.functions import col, lit
+
+from master_log.iceberg import Snapshot, Table, quoted, translated
+from master_log.kafka import Brokers
+from master_log.offsets import Cut, OffsetRange, Offsets
+from master_log.reading import below, kafka_range, parsed
+from view_algebra.compiled import Source
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+HELD = "lamina.held"
+"""Snapshot summary: the vector below which every record is in the log, in Spark's JSON form."""
+
+LOST = "lamina.lost"
+"""Snapshot summary: ranges whose records Kafka removed before they were archived, as `{"orders": {"0": [5, 9]}}`."""
+
+START = "lamina.start"
+"""Table property: where the log begins, the earliest offsets when the source was first applied."""
+
+TOPIC_ID = "lamina.topic-id"
+"""Table property: Kafka's id of the topic."""
+
+PARSED_BY = "lamina.parsed-by"
+"""Table property: fingerprint of the one `Source.parse` by which all rows were parsed, or `several`."""
+
+_RECORD = (
+    "kafka_partition INT, kafka_offset BIGINT, kafka_timestamp TIMESTAMP, kafka_key BINARY,"
+    " kafka_headers ARRAY<STRUCT<key: STRING, value: BINARY>>, kafka_value BINARY, kafka_error STRING"
+)
+_RECORD_COLUMNS = (
+    "kafka_partition",
+    "kafka_offset",
+    "kafka_timestamp",
+    "kafka_key",
+    "kafka_headers",
+    "kafka_value",
+    "kafka_error",
+)
+_KEPT = {
+    "format-version": "2",
+    "write.distribution-mode": "none",
+    "write.metadata.metrics.column.kafka_value": "none",
+    "write.metadata.metrics.column.kafka_key": "none",
+    # Each commit writes the table's whole metadata anew; hourly runs would leave thousands of copies.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+
+
+@dataclass(frozen=True)
+class Archived:
+    """What one archive run did: `records` added, over `range`; `lost` of it Kafka had removed before."""
+
+    records: int
+    range: OffsetRange
+    lost: OffsetRange
+
+    @property
+    def held(self) -> Offsets:
+        """What is held since."""
+        return self.range.end
+
+
+class MasterLog:
+    """The logs of all topics, in one Iceberg catalog of the Spark session."""
+
+    def __init__(self, spark: SparkSession, catalog: str = "lamina") -> None:
+        self._spark = spark
+        self._catalog = catalog
+
+    def create(self, source: Source, topic_id: str, start: Offsets) -> None:
+        """Opens the log of the source's topic at `start`; changes nothing when it is open already."""
+        table = self._table(source)
+        if table.exists():
+            self._same_topic(table, source, topic_id)
+            return
+        declared = "".join(f", {quoted(column.name)} {column.spark}" for column in source.columns)
+        properties = _KEPT | {
+            START: Offsets.of(source.topic, start.on(source.topic)).json(),
+            TOPIC_ID: topic_id,
+            PARSED_BY: _fingerprint(source),
+        }
+        listed = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in properties.items())
+        # A folder per topic id, not per name: a topic deleted and created again never shares a folder with the old one.
+        warehouse = self._spark.conf.get(f"spark.sql.catalog.{self._catalog}.warehouse")
+        folder = f"{str(warehouse).rstrip('/')}/log/{source.topic}-{topic_id}"
+        try:
+            self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog, 'log')}")
+            self._spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {table.name} ({_RECORD}{declared}) USING iceberg "
+                f"PARTITIONED BY (kafka_partition) LOCATION {_text(folder)} TBLPROPERTIES ({listed})"
+            )
+        except (PySparkException, Py4JError) as error:
+            raise translated(error, f"{source.name}: its log was not created") or error from error
+
+    def start(self, source: Source) -> Offsets:
+        """Where the log begins: below it there is nothing, and nothing is missed."""
+        return Offsets.parse(self._opened(source).properties()[START])
+
+    def held(self, source: Source) -> Offsets:
+        """The vector below which every record since `start` is in the log; a partition it does not name begins at 0."""
+        return self._held(self._opened(source), source)[1]
+
+    def archive(self, source: Source, to: Cut, brokers: Brokers, *, accept_loss: bool = False) -> Archived:
+        """Adds the records of `[held, to)` in one commit that says `to`; a run that died before it changed nothing.
+
+        Where `to` is not above what is held, nothing is added, per partition. Where a range holds only transaction
+        markers, `held` moves all the same. Records that Kafka removed before they were archived are refused, or with
+        `accept_loss` written down as lost. Refused too: a topic created anew, a `to` above what is committed in
+        Kafka, and a second run at the same time (which the caller's lock prevents).
+        """
+        table = self._opened(source)
+        onto, held = self._held(table, source)
+        reached = {at: max(end, held.get(at, 0)) for at, end in to.items() if at.topic == source.topic}
+        whole = below(held.updated(reached), held)
+        nothing = OffsetRange(Offsets({}), Offsets({}))
+        if whole.end == held:
+            return Archived(0, whole, nothing)
+        self._in_kafka(table, source, whole, brokers)
+        lost = self._lost(whole, brokers)
+        if lost.end and not accept_loss:
+            raise _gone(source, lost)
+        present = OffsetRange(whole.start.updated(lost.end), whole.end)
+        self._one_parse(table, source)
+        summary = {HELD: whole.end.json()} | ({LOST: _ranges(lost)} if lost.end else {})
+        branch = f"archive_{uuid.uuid4().hex}"
+        try:
+            onto = onto or table.append_nothing({HELD: held.json()})
+            rows = self._columns_of(table, source, parsed(kafka_range(self._spark, brokers, source, present), source))
+            written = table.append(rows, onto.id, branch, summary)
+            # Asked once more after the last record was read: it could have been another topic of that name.
+            self._same_topic(table, source, brokers.topic_id(source.topic))
+            if not table.publish(branch):
+                raise LaminaError(
+                    f"{source.name}: its log changed while records were archived",
+                    evidence=f"Found another commit on top of {held or 'an empty log'}.",
+                    way_out="Run it again: nothing was changed.",
+                )
+        except (PySparkException, Py4JError) as error:
+            raise translated(error, f"{source.name}: its records were not archived") or error from error
+        return Archived(int(written.summary.get("added-records", "0")), whole, lost)
+
+    def records_below(self, source: Source, cut: Cut) -> DataFrame:
+        """All records of the log below the cut, good and bad, with the columns of `Source.parse`.
+
+        They come straight from the columns as they were parsed; rows archived under another declaration are
+        parsed anew from the raw values.
+        """
+        table = self._opened(source)
+        snapshot, held = self._held(table, source)
+        wanted = Offsets.of(source.topic, cut.on(source.topic))
+        if not held.reaches({at: end for at, end in wanted.items() if end > 0}):
+            raise LaminaError(
+                f"{source.name}: its log does not reach the cut",
+                evidence=f"Held: {held or 'nothing'}.\nWanted: {wanted}.",
+                way_out="Archive up to the cut first (`lamina archive`).",
+            )
+        if snapshot is None:
+            return self._nothing(source)
+        rows = table.read(snapshot.id).where(_below(wanted))
+        if table.properties()[PARSED_BY] == _fingerprint(source):
+            return rows.select(
+                *_RECORD_COLUMNS,
+                # Iceberg has no TINYINT or SMALLINT: what it widened is made what was declared.
+                *(col(quoted(column.name)).cast(column.spark).alias(column.name) for column in source.columns),
+            )
+        return parsed(_raw(rows, source), source)
+
+    def records(self, source: Source, end: Offsets, brokers: Brokers) -> DataFrame:
+        """All records since `start` and below `end`, good and bad: the log's, and from where it ends Kafka's."""
+        table = self._opened(source)
+        held = self._held(table, source)[1]
+        wanted = Offsets.of(source.topic, end.on(source.topic))
+        kept = self.records_below(source, Offsets({at: min(to, held.get(at, 0)) for at, to in wanted.items()}))
+        rest = below(Offsets({at: to for at, to in wanted.items() if to > held.get(at, 0)}), held)
+        if rest.empty:
+            return kept
+        self._in_kafka(table, source, rest, brokers)
+        lost = self._lost(rest, brokers)
+        if lost.end:
+            raise _gone(source, lost)
+        return kept.unionByName(parsed(kafka_range(self._spark, brokers, source, rest), source))
+
+    def _table(self, source: Source) -> Table:
+        return Table(self._spark, quoted(self._catalog, "log", source.topic))
+
+    def _opened(self, source: Source) -> Table:
+        table = self._table(source)
+        try:
+            found = table.exists()
+        except (PySparkException, Py4JError) as error:
+            raise translated(error, f"{source.name}: its log cannot be read") or error from error
+        if not found:
+            raise LaminaError(
+                f"{source.name}: there is no log of topic {source.topic}",
+                way_out="Run `lamina apply`, which opens it.",
+            )
+        return table
+
+    def _held(self, table: Table, source: Source) -> tuple[Snapshot | None, Offsets]:
+        """The newest snapshot and what is held in it; the one is None and the other `start` before the first run."""
+        newest: Snapshot | None = None
+        for snapshot in table.lineage():
+            newest = newest or snapshot
+            if HELD in snapshot.summary:
+                return newest, Offsets.parse(snapshot.summary[HELD])
+        if newest is None:
+            return None, Offsets.parse(table.properties()[START])
+        raise LaminaError(
+            f"{source.name}: its log does not tell what it holds",
+            evidence=f"No snapshot since the oldest that is kept of {table.name} carries {HELD}.",
+            way_out="Roll the table back to a snapshot made by `lamina archive` (CALL … rollback_to_snapshot).",
+        )
+
+    def _in_kafka(self, table: Table, source: Source, rng: OffsetRange, brokers: Brokers) -> None:
+        """Refuses a topic that is not the log's, and ends that Kafka has not reached."""
+        self._same_topic(table, source, brokers.topic_id(source.topic))
+        latest = brokers.latest(source.topic)
+        if not latest.reaches(rng.end):
+            raise LaminaError(
+                f"{source.name}: topic {source.topic} ends before the records that are wanted",
+                evidence=f"Found: {latest}.\nWanted: {rng.end}.",
+                way_out="The brokers lost records, or are not the ones that were read before: correct LAMINA_KAFKA.",
+            )
+
+    def _same_topic(self, table: Table, source: Source, topic_id: str | None) -> None:
+        known = table.properties()[TOPIC_ID]
+        if topic_id != known:
+            found = f"topic id {topic_id}" if topic_id else "no such topic"
+            raise LaminaError(
+                f"{source.name}: topic {source.topic} is not the one whose records its log holds",
+                evidence=f"Found: {found}.\nWanted: topic id {known}.",
+                way_out="The topic was deleted and created again, or LAMINA_KAFKA names other brokers. Its offsets "
+                "start anew, so it cannot continue this log: declare the source with a topic of another name.",
+            )
+
+    def _lost(self, rng: OffsetRange, brokers: Brokers) -> OffsetRange:
+        gone = brokers.removed(rng.start)
+        ends = {at: min(end, rng.end[at]) for at, end in gone.end.items()}
+        found = {at: end for at, end in ends.items() if end > rng.start[at]}
+        return OffsetRange(Offsets({at: rng.start[at] for at in found}), Offsets(found))
+
+    def _one_parse(self, table: Table, source: Source) -> None:
+        """Notes, before any row says otherwise, that the log's rows were not all parsed by one text."""
+        if table.properties()[PARSED_BY] not in (_fingerprint(source), "several"):
+            table.set_properties({PARSED_BY: "several"})
+
+    def _columns_of(self, table: Table, source: Source, rows: DataFrame) -> DataFrame:
+        """The rows with the table's columns: one that is declared no more, or otherwise, is NULL."""
+        found = table.columns()
+        if table.properties()[PARSED_BY] == _fingerprint(source):
+            return rows.select(*(col(quoted(name)) for name in found))
+        given = {field.name: field.dataType.simpleString() for field in rows.schema}
+        return rows.select(
+            *(
+                col(quoted(name)) if given.get(name) == kind else lit(None).cast(kind).alias(name)
+                for name, kind in found.items()
+            )
+        )
+
+    def _nothing(self, source: Source) -> DataFrame:
+        raw = "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY"
+        headers = "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+        return parsed(self._spark.createDataFrame([], f"{raw}, {headers}"), source)
+
+
+def _fingerprint(source: Source) -> str:
+    return hashlib.sha256(source.parse.encode()).hexdigest()[:16]
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _below(cut: Cut) -> SparkColumn:
+    """One term per partition: what Iceberg prunes partitions and files by."""
+    condition = lit(False)
+    for at, end in cut.items():
+        condition = condition | ((col("kafka_partition") == at.partition) & (col("kafka_offset") < end))
+    return condition
+
+
+def _raw(rows: DataFrame, source: Source) -> DataFrame:
+    """The rows as Kafka gave them."""
+    return rows.select(
+        lit(source.topic).alias("topic"),
+        col("kafka_partition").alias("partition"),
+        col("kafka_offset").alias("offset"),
+        col("kafka_timestamp").alias("timestamp"),
+        col("kafka_key").alias("key"),
+        col("kafka_value").alias("value"),
+        col("kafka_headers").alias("headers"),
+    )
+
+
+def _ranges(lost: OffsetRange) -> str:
+    told: dict[str, dict[str, list[int]]] = {}
+    for at, end in lost.end.items():
+        told.setdefault(at.topic, {})[str(at.partition)] = [lost.start[at], end]
+    return json.dumps(told)
+
+
+def _gone(source: Source, lost: OffsetRange) -> LaminaError:
+    listed = "\n".join(
+        f"Partition {at.partition}: the offsets from {lost.start[at]} up to {end} (not including it)."
+        for at, end in lost.end.items()
+    )
+    return LaminaError(
+        f"{source.name}: records of topic {source.topic} were removed by retention before they were archived",
+        evidence=listed,
+        way_out="Raise the topic's retention.ms and archive more often. To go on without these records, "
+        "run `lamina archive --accept-loss`, which writes down what is lost.",
+    )
