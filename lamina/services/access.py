@@ -1,0 +1,80 @@
+"""When we are root, one other user is let through the folders above what it needs, and the rights of everybody else stay.
+
+That is one entry in each folder's access list (POSIX ACL), written as the kernel stores it, so that no program `setfacl`
+is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from pathlib import Path
+
+from lamina.services.processes import Owner
+from view_algebra.errors import LaminaError
+
+_ACL = "system.posix_acl_access"
+_USER_OBJ, _USER, _GROUP_OBJ, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
+_NOBODY = 0xFFFFFFFF
+
+_PASS = 0o1
+_READ = 0o4
+
+
+def let_through(owner: Owner, folder: Path, *, whole: Path | None = None) -> None:
+    """Lets `owner` pass through `folder` and those above it, and read the folder `whole` with all in it, if given.
+
+    Raises LaminaError where the file system keeps no access lists.
+    """
+    for path in (*reversed(folder.parents), folder):
+        if not _may(owner, path, _PASS):
+            _grant(path, owner)
+    if whole is not None and not all(_may(owner, path, _READ) for path in (whole, *whole.iterdir())):
+        for path in (whole, *whole.rglob("*")):  # installed under a umask of 077
+            if not path.is_symlink():
+                path.chmod(path.stat().st_mode | (0o055 if path.stat().st_mode & stat.S_IXUSR else 0o044))
+
+
+def _may(owner: Owner, path: Path, right: int) -> bool:
+    """True when the mode bits, or an entry of ours, give the owner this right."""
+    status = path.stat()
+    if status.st_uid == owner.uid:
+        return bool(status.st_mode >> 6 & right)
+    entries = _entries(path)
+    mine = [rights for tag, rights, who in entries if tag == _USER and who == owner.uid]
+    others = [rights for tag, rights, _ in entries if tag == _OTHER]
+    mask = [rights for tag, rights, _ in entries if tag == _MASK]
+    return bool(mine[0] & mask[0] & right) if mine else bool(others[0] & right)
+
+
+def _entries(path: Path) -> list[tuple[int, int, int]]:
+    """The access list as (tag, rights, id): Linux' layout in linux/posix_acl_xattr.h, little-endian, after a version."""
+    if _ACL in os.listxattr(path):
+        return list(struct.iter_unpack("<HHI", os.getxattr(path, _ACL)[4:]))
+    mode = stat.S_IMODE(path.stat().st_mode)
+    return [(_USER_OBJ, mode >> 6 & 7, _NOBODY), (_GROUP_OBJ, mode >> 3 & 7, _NOBODY), (_OTHER, mode & 7, _NOBODY)]
+
+
+def _grant(path: Path, owner: Owner) -> None:
+    """Adds the right to pass for one user."""
+    try:
+        entries = [
+            entry for entry in _entries(path) if (entry[0], entry[2]) != (_USER, owner.uid) and entry[0] != _MASK
+        ]
+        entries.append((_USER, _PASS, owner.uid))
+        mask = 0
+        for tag, rights, _ in entries:
+            mask |= rights if tag in {_USER, _GROUP_OBJ, _GROUP} else 0
+        entries.append((_MASK, mask, _NOBODY))
+        packed = b"".join(
+            struct.pack("<HHI", *entry) for entry in sorted(entries, key=lambda entry: (entry[0], entry[2]))
+        )
+        os.setxattr(path, _ACL, struct.pack("<I", 2) + packed)
+    except OSError as error:
+        raise LaminaError(
+            f"Postgres refuses to run as root, and the user it runs as instead cannot pass through {path}",
+            evidence=f"An entry in the folder's access list could not be made: {error}",
+            way_out=f"Set LAMINA_HOME to a folder that every user can reach, or `chmod o+x {path}`, or run as an "
+            "ordinary user.",
+        ) from error

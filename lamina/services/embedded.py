@@ -1,0 +1,206 @@
+"""The embedded services of one folder: at most one Kafka and one Postgres, found again by whoever looks.
+
+Their state is a file that says where they were last; a process in it counts only if it is still the same process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lamina.services import kafka, postgres
+from lamina.services.jars import jars
+from lamina.services.java import java_home
+from lamina.services.processes import Running, listening, locked
+from view_algebra.errors import LaminaError
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """How to reach the services; the URLs carry passwords."""
+
+    kafka: str
+    postgres: str
+    analyst: str
+
+
+@dataclass(frozen=True)
+class Service:
+    """One service as it is now; address, pid and since are None when it does not run."""
+
+    name: str
+    address: str | None
+    pid: int | None
+    since: datetime | None
+
+    @property
+    def running(self) -> bool:
+        """True when its process is there."""
+        return self.pid is not None
+
+
+class Embedded:
+    """Kafka and Postgres under one folder, which is all that identifies them.
+
+    `kafka_settings` are broker properties over our own, as {"log.segment.bytes": "16384"}.
+    """
+
+    def __init__(self, home: Path, *, kafka_settings: Mapping[str, str] | None = None) -> None:
+        self.home = home.absolute()
+        self._kafka_settings = dict(kafka_settings or {})
+
+    def start(self) -> Addresses:
+        """Starts what does not run, both at once, and returns when both answer.
+
+        Raises LaminaError; what it started before the failure is stopped again.
+        """
+        with self._locked():
+            java = java_home(self.home)
+            files = jars(self.home, "kafka", java=java)
+            state = self._read()
+            broker, server = self._find_kafka(state), self._find_postgres(state)
+            ports = state.get("kafka", {})
+            with ThreadPoolExecutor(max_workers=2) as pool:
+                starting_kafka = (
+                    pool.submit(
+                        kafka.start,
+                        self.home,
+                        java=java,
+                        jars=files,
+                        settings=self._kafka_settings,
+                        ports=(ports["port"], ports["controller_port"]) if ports else None,
+                    )
+                    if broker is None
+                    else None
+                )
+                starting_postgres = (
+                    pool.submit(postgres.start, self.home, port=state.get("postgres", {}).get("port"))
+                    if server is None
+                    else None
+                )
+            try:
+                broker = starting_kafka.result() if starting_kafka else broker
+                server = starting_postgres.result() if starting_postgres else server
+            except BaseException:
+                self._stop()
+                raise
+            assert broker is not None
+            assert server is not None
+            self._write({"kafka": _described(broker), "postgres": _described(server)})
+            return self._addresses(broker, server)
+
+    def stop(self) -> None:
+        """Stops both, whoever started them; returns when no process of theirs is left."""
+        if not self.home.exists():
+            return
+        with self._locked():
+            self._stop()
+
+    def _stop(self) -> None:
+        state = self._read()
+        broker, server = self._find_kafka(state), self._find_postgres(state)
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            stopping = []
+            if broker is not None:
+                stopping.append(pool.submit(kafka.stop, broker.process))
+            if server is not None:
+                stopping.append(pool.submit(postgres.stop, server.process))
+        for stopped in stopping:
+            stopped.result()
+
+    def status(self) -> tuple[Service, Service]:
+        """Kafka and Postgres as they are now; starts nothing and waits for nothing."""
+        state = self._read()
+        return (
+            _service("kafka", self._find_kafka(state)),
+            _service("postgres", self._find_postgres(state)),
+        )
+
+    def addresses(self) -> Addresses:
+        """Where the running services are. Raises LaminaError when one does not run."""
+        state = self._read()
+        broker, server = self._find_kafka(state), self._find_postgres(state)
+        if broker is None or server is None:
+            down = [name for name, found in (("Kafka", broker), ("Postgres", server)) if found is None]
+            raise LaminaError(
+                "the services are not running",
+                evidence=f"{' and '.join(down)} of {self.home} not found.",
+                way_out="Start them with `lamina up`; or set LAMINA_POSTGRES and LAMINA_KAFKA to services of your own.",
+            )
+        return self._addresses(broker, server)
+
+    def _addresses(self, broker: kafka.Broker, server: postgres.Server) -> Addresses:
+        return Addresses(
+            kafka=broker.address,
+            postgres=postgres.url(self.home, server.port),
+            analyst=postgres.url(self.home, server.port, role=postgres.ANALYST),
+        )
+
+    def _find_kafka(self, state: Mapping[str, Any]) -> kafka.Broker | None:
+        """By the state file, and by the process table when that says nothing: it may be lost, or older than a start."""
+        known = state.get("kafka")
+        if known is not None:
+            broker = kafka.Broker(Running(**known["process"]), known["port"], known["controller_port"])
+            if broker.process.alive():
+                return broker
+        return kafka.find(self.home)
+
+    def _find_postgres(self, state: Mapping[str, Any]) -> postgres.Server | None:
+        known = state.get("postgres")
+        if known is not None:
+            server = postgres.Server(Running(**known["process"]), known["port"])
+            if server.process.alive():
+                return server
+        return postgres.find(self.home)
+
+    def _read(self) -> dict[str, Any]:
+        with contextlib.suppress(OSError, ValueError):
+            state: dict[str, Any] = json.loads((self.home / "services.json").read_text())
+            return state
+        return {}
+
+    def _write(self, state: Mapping[str, Any]) -> None:
+        path = self.home / "services.json"
+        draft = path.with_name(f"services.{os.getpid()}")
+        draft.write_text(json.dumps(state, indent=2) + "\n")
+        draft.replace(path)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One start or stop of a home at a time."""
+        try:
+            self.home.mkdir(parents=True, exist_ok=True)
+            (self.home / "services.lock").touch()
+        except OSError as error:
+            raise LaminaError(
+                f"the folder {self.home} cannot be written",
+                evidence=str(error),
+                way_out="Set LAMINA_HOME to a folder of your own.",
+            ) from error
+        with locked(self.home / "services.lock"):
+            try:
+                yield
+            except OSError as error:
+                raise LaminaError(
+                    "the services could not be started or stopped",
+                    evidence=str(error),
+                    way_out=f"{self.home} must be writable and have 1 GB free.",
+                ) from error
+
+
+def _described(found: kafka.Broker | postgres.Server) -> dict[str, Any]:
+    return asdict(found)
+
+
+def _service(name: str, found: kafka.Broker | postgres.Server | None) -> Service:
+    if found is None or not listening(found.port):
+        return Service(name, None, None, None)
+    since = datetime.fromtimestamp(found.process.started, UTC)
+    return Service(name, f"127.0.0.1:{found.port}", found.process.pid, since)

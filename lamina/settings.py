@@ -1,0 +1,217 @@
+"""Settings come from the environment, then from `lamina.toml` in the working folder, then from the embedded services.
+
+No other module reads the environment for them. Postgres and Kafka are set together or not at all, so a deployment that
+forgot one of them never writes to a service on somebody's laptop.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+
+from lamina.services.embedded import Embedded
+from view_algebra.errors import LaminaError
+
+FILE = "lamina.toml"
+
+VARIABLES = {
+    "postgres": "LAMINA_POSTGRES",
+    "analyst": "LAMINA_ANALYST",
+    "kafka": "LAMINA_KAFKA",
+    "warehouse": "LAMINA_WAREHOUSE",
+    "spark_master": "LAMINA_SPARK_MASTER",
+    "home": "LAMINA_HOME",
+    "catalog": "LAMINA_CATALOG",
+}
+"""The key in lamina.toml, and the environment variable that wins over it."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where everything is. Its repr shows no password.
+
+    postgres: URL of the role that owns and writes, as psycopg2 and SQLAlchemy take it (`postgresql://…`).
+    analyst: URL of the read-only role; None when there is none.
+    kafka: bootstrap servers, `host:port`, comma-separated.
+    warehouse: absolute path or URI of the Iceberg warehouse.
+    home: absolute path of LAMINA_HOME: logs, checkpoints, jars, and the embedded services' data.
+    catalog: the folder of declarations, when one is set.
+    embedded: Postgres and Kafka are the embedded ones.
+    """
+
+    postgres: str = field(repr=False)
+    analyst: str | None = field(repr=False)
+    kafka: str
+    warehouse: str
+    spark_master: str
+    home: Path
+    catalog: Path | None
+    embedded: bool
+
+    @classmethod
+    def read(cls, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+        """The settings of the working folder (or `folder`) and the environment.
+
+        Raises LaminaError for a bad file, key or URL, and when nothing is set and the embedded services do not run.
+        """
+        folder = (folder or Path()).absolute()
+        values = _values(folder, os.environ if environment is None else environment)
+        home = folder / values.get("home", ".lamina")
+        master = values.get("spark_master", "local[*]")
+        postgres, kafka, analyst = values.get("postgres"), values.get("kafka"), values.get("analyst")
+        embedded = postgres is None and kafka is None
+        if embedded:
+            addresses = Embedded(home).addresses()
+            postgres, kafka, analyst = addresses.postgres, addresses.kafka, analyst or addresses.analyst
+        if postgres is None or kafka is None:
+            lacking, given = (
+                ("LAMINA_POSTGRES", "LAMINA_KAFKA") if postgres is None else ("LAMINA_KAFKA", "LAMINA_POSTGRES")
+            )
+            raise LaminaError(
+                f"{lacking} is not set",
+                evidence=f"{given} is, so the embedded services are not used.",
+                way_out=f"Set both, or neither for the embedded services ({FILE} or the environment).",
+            )
+        warehouse = values.get("warehouse")
+        if warehouse is None and not master.startswith("local"):
+            raise LaminaError(
+                "LAMINA_WAREHOUSE is not set",
+                evidence=f"Spark's master is {master}: its workers cannot be assumed to see {home}.",
+                way_out="Set it to a path or URI that the driver and every worker reach, as s3a://bucket/warehouse.",
+            )
+        return cls(
+            postgres=postgres_url(postgres, "LAMINA_POSTGRES"),
+            analyst=postgres_url(analyst, "LAMINA_ANALYST") if analyst else None,
+            kafka=_servers(kafka),
+            warehouse=_warehouse(warehouse, folder) if warehouse else str(home / "warehouse"),
+            spark_master=master,
+            home=home,
+            catalog=folder / values["catalog"] if "catalog" in values else None,
+            embedded=embedded,
+        )
+
+    @classmethod
+    def home_of(cls, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Path:
+        """LAMINA_HOME alone, for the commands that start and stop the services."""
+        folder = (folder or Path()).absolute()
+        return folder / _values(folder, os.environ if environment is None else environment).get("home", ".lamina")
+
+
+def _values(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """What is set, by key; an empty variable is one that is not set."""
+    values = _file(folder / FILE)
+    for key, variable in VARIABLES.items():
+        if environment.get(variable, "").strip():
+            values[key] = environment[variable].strip()
+    unknown = [name for name in environment if name.startswith("LAMINA_") and name not in VARIABLES.values()]
+    for name in sorted(unknown):
+        near = difflib.get_close_matches(name, VARIABLES.values(), n=1, cutoff=0.8)
+        if near:  # others may use the prefix for something else, but hardly a slip of the pen away from ours
+            raise LaminaError(
+                f"the environment sets {name}, which Lamina does not know",
+                evidence=f"Known: {', '.join(VARIABLES.values())}.",
+                way_out=f"Did you mean {near[0]}?",
+            )
+    return values
+
+
+def _file(path: Path) -> dict[str, str]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise LaminaError(
+            f"{path} is not TOML", evidence=str(error), way_out='Lines look like: kafka = "localhost:9092"'
+        ) from error
+    except OSError as error:
+        raise LaminaError(f"{path} cannot be read", evidence=str(error), way_out="Make it readable.") from error
+    for key, value in table.items():
+        if key not in VARIABLES:
+            near = difflib.get_close_matches(key, VARIABLES, n=1)
+            raise LaminaError(
+                f"{path} has the key `{key}`, which Lamina does not know",
+                evidence=f"Known: {', '.join(VARIABLES)}.",
+                way_out=f"Did you mean `{near[0]}`?" if near else "Take it out.",
+            )
+        if not isinstance(value, str) or not value:
+            raise LaminaError(
+                f"{path} sets `{key}` to something that is not a text",
+                evidence=f"Found {value!r}, wanted a string.",
+                way_out=f'Write it in quotes: {key} = "…"',
+            )
+    return dict(table)
+
+
+def postgres_url(text: str, name: str) -> str:
+    """The URL in the one form that psycopg2 takes; SQLAlchemy's `postgresql+psycopg2://` is understood.
+
+    Raises LaminaError, which shows the URL without its password.
+    """
+    problem = None
+    try:
+        parts = urlsplit(text)
+        scheme = parts.scheme.partition("+")[0]
+        if scheme not in {"postgresql", "postgres"}:
+            problem = f"begins with {parts.scheme}://" if "://" in text else "has no scheme"
+        elif not parts.hostname:
+            problem = "has no host"
+        elif not parts.path.strip("/"):
+            problem = "names no database"
+        elif not parts.username:
+            problem = "names no user"
+        else:
+            _ = parts.port  # raises when it is no number
+            return urlunsplit(("postgresql", parts.netloc, parts.path, parts.query, ""))
+    except ValueError as error:
+        problem = f"is malformed: {error}"
+    shown = text if "@" not in text else "…@" + text.rpartition("@")[2]
+    raise LaminaError(
+        f"{name} is not the URL of a Postgres database",
+        evidence=f"{shown} {problem}.",
+        way_out="It looks like postgresql://user:password@host:5432/database; special characters are %-encoded.",
+    )
+
+
+@dataclass(frozen=True)
+class Jdbc:
+    """A Postgres URL as Java's driver takes it."""
+
+    url: str
+    user: str
+    password: str = field(repr=False)
+
+    @classmethod
+    def of(cls, postgres: str, **parameters: str) -> Jdbc:
+        """From a URL that `postgres_url` accepted; `parameters` are the driver's, as currentSchema."""
+        parts = urlsplit(postgres)
+        query = urlencode({**dict(parse_qsl(parts.query)), **parameters})
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        address = f"{host}:{parts.port or 5432}"
+        return cls(
+            f"jdbc:postgresql://{address}{parts.path}" + (f"?{query}" if query else ""),
+            unquote(parts.username or ""),
+            unquote(parts.password or ""),
+        )
+
+
+def _servers(text: str) -> str:
+    servers = [server.strip() for server in text.split(",") if server.strip()]
+    for server in servers or [text]:
+        host, _, port = server.rpartition(":")
+        if "://" in server or not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise LaminaError(
+                "LAMINA_KAFKA is not a list of brokers",
+                evidence=f"Found {server!r}.",
+                way_out="It looks like host:9092 or host1:9092,host2:9092, without a scheme.",
+            )
+    return ",".join(servers)
+
+
+def _warehouse(text: str, folder: Path) -> str:
+    return text if "://" in text or text.startswith("file:") else str(folder / text)

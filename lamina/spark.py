@@ -1,0 +1,220 @@
+"""The one place that configures Spark: nothing else may set what a session is, so that both layers mean the same SQL.
+
+ANSI mode is off and the session's time zone is UTC. The master log is the Iceberg catalog `lamina`, kept in Postgres in
+a schema of its own, `iceberg`: Iceberg's JDBC catalog creates its two tables in the first schema of the search path,
+which the URL's `currentSchema` names. What Spark logs goes to a file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg2
+from psycopg2 import errors
+
+from lamina.services.jars import jars
+from lamina.services.java import java_home
+from lamina.settings import Jdbc, Settings
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CATALOG = "lamina"
+"""The Iceberg catalog that holds the master log: its tables are `lamina.<namespace>.<table>`."""
+
+ICEBERG_SCHEMA = "iceberg"
+"""The Postgres schema of Iceberg's own two tables."""
+
+KAFKA_READER: Mapping[str, str] = {
+    "kafka.isolation.level": "read_committed",
+    "kafka.max.poll.records": "20000",
+    "kafka.max.partition.fetch.bytes": str(16 * 1024 * 1024),
+    "kafka.fetch.max.bytes": str(64 * 1024 * 1024),
+    "kafka.receive.buffer.bytes": str(1024 * 1024),
+    "failOnDataLoss": "true",
+    "includeHeaders": "true",
+}
+"""Options of everything that reads Kafka with Spark: committed records only, nothing skipped in silence, and fetches
+large enough to read 500–930 thousand records a second on two cores where the defaults read 200–330 thousand."""
+
+LOG4J2 = Path(__file__).parent / "services" / "log4j2.properties"
+
+
+def session(
+    settings: Settings,
+    app_name: str,
+    *,
+    master: str | None = None,
+    driver_memory: str = "2g",
+    extra: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The Spark session of this process: a second call gives the same one, whatever it asks for.
+
+    `driver_memory` is the JVM's heap; `extra` is Spark configuration over ours. Raises LaminaError when Java, the jars or
+    Postgres cannot be had, or the JVM ends while it starts.
+    """
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    ensure_iceberg_schema(settings.postgres)
+    configuration = {**_configuration(settings, master or settings.spark_master, driver_memory), **(extra or {})}
+    _environment(settings.home)
+    builder = SparkSession.builder.appName(app_name)
+    for key, value in configuration.items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkRuntimeError, OSError) as error:
+        raise LaminaError(
+            "Spark did not start",
+            evidence=str(error),
+            way_out=f"Its log is {settings.home / 'logs' / 'spark.log'}; {driver_memory} of memory must be free.",
+        ) from error
+    return spark
+
+
+def sibling(spark: SparkSession, settings: Settings) -> SparkSession:
+    """A further session of the same Spark, for other settings' master log: it shares the JVM and nothing that is named."""
+    ensure_iceberg_schema(settings.postgres)
+    other = spark.newSession()
+    for key, value in iceberg_catalog(CATALOG, settings.postgres, settings.warehouse).items():
+        other.conf.set(key, value)
+    jvm = other.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to say which session is the active one
+    assert jvm is not None
+    jvm.org.apache.spark.sql.SparkSession.setActiveSession(other._jsparkSession)  # noqa: SLF001
+    return other
+
+
+def iceberg_catalog(name: str, postgres: str, warehouse: str) -> dict[str, str]:
+    """Configuration that makes the Iceberg catalog `name` out of a Postgres database and a warehouse folder.
+
+    It may also be set on a running session, before the catalog's first use.
+    """
+    jdbc = Jdbc.of(postgres, currentSchema=ICEBERG_SCHEMA)
+    prefix = f"spark.sql.catalog.{name}"
+    return {
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        f"{prefix}.type": "jdbc",
+        f"{prefix}.uri": jdbc.url,
+        f"{prefix}.jdbc.user": jdbc.user,
+        f"{prefix}.jdbc.password": jdbc.password,
+        f"{prefix}.jdbc.schema-version": "V1",
+        f"{prefix}.warehouse": warehouse,
+        # An archive run reads what another process just committed: a cached table would hide it.
+        f"{prefix}.cache-enabled": "false",
+    }
+
+
+def ensure_iceberg_schema(postgres: str) -> None:
+    """Makes the schema of Iceberg's tables when it is missing; asks for no right when it is there."""
+    try:
+        connection = psycopg2.connect(postgres, connect_timeout=10)
+    except psycopg2.OperationalError as error:
+        raise LaminaError(
+            "Postgres cannot be reached",
+            evidence=str(error).strip(),
+            way_out="Check that it runs and that LAMINA_POSTGRES is right.",
+        ) from error
+    try:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT to_regnamespace(%s) IS NULL", [ICEBERG_SCHEMA])
+            if cursor.fetchone() == (True,):
+                cursor.execute(f"CREATE SCHEMA {ICEBERG_SCHEMA}")
+    except (errors.DuplicateSchema, errors.UniqueViolation):
+        pass  # another session made it meanwhile
+    except errors.InsufficientPrivilege as error:
+        raise LaminaError(
+            f"the schema `{ICEBERG_SCHEMA}` of the master log's catalog is missing and may not be made",
+            evidence=str(error).strip(),
+            way_out=f"As the owner of the database: CREATE SCHEMA {ICEBERG_SCHEMA}, owned by Lamina's writing role.",
+        ) from error
+    finally:
+        connection.close()
+
+
+def _configuration(settings: Settings, master: str, driver_memory: str) -> dict[str, str]:
+    home = settings.home
+    java = java_home(home)
+    files = [str(jar) for jar in jars(home, "spark", java=java)]
+    logs = home / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    scratch = home / "spark"
+    scratch.mkdir(parents=True, exist_ok=True)
+    local = master.startswith("local")
+    options = [
+        f'"-Dlog4j2.configurationFile={LOG4J2.as_uri()}"',
+        f'"-Dlamina.log={logs / "spark.log"}"',
+        "-XX:-UsePerfData",
+    ]
+    return {
+        "spark.master": master,
+        "spark.driver.memory": driver_memory,
+        "spark.driver.host": "127.0.0.1" if local else _own_address(master),
+        "spark.driver.bindAddress": "127.0.0.1" if local else "0.0.0.0",
+        "spark.driver.extraJavaOptions": " ".join(options),
+        # Plain files either way: a local session has them on its class path and copies nothing, a cluster is sent them.
+        **({"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}),
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": (home / "spark" / "warehouse").as_uri(),
+        "spark.pyspark.python": sys.executable,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        **iceberg_catalog(CATALOG, settings.postgres, settings.warehouse),
+        "spark.sql.shuffle.partitions": str(2 * _cores(master)),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # A micro-batch without records is a job for nothing; what is stateful is driven by the next records.
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.streaming.stopTimeout": "60000",
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.numRecentProgressUpdates": "10",
+        # A large micro-batch of one stream must not hold up a small one of another.
+        "spark.scheduler.mode": "FAIR",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
+    }
+
+
+def _environment(home: Path) -> None:
+    """What Spark's start script and its Python workers read from the environment, and from nowhere else."""
+    os.environ["JAVA_HOME"] = str(java_home(home))
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.pop("SPARK_HOME", None)  # another Spark's scripts would be started
+    os.environ["SPARK_CONF_DIR"] = tempfile.gettempdir()
+
+
+def _cores(master: str) -> int:
+    """How many cores a `local[n]` master uses; a cluster's are taken to be as many as ours."""
+    inside = master.partition("[")[2].rstrip("]").split(",")[0]
+    return int(inside) if inside.isdigit() else (1 if master == "local" else os.cpu_count() or 2)
+
+
+def _own_address(master: str) -> str:
+    """The address by which the workers of a cluster reach this machine: the one it reaches the master by."""
+    import socket
+
+    host, _, port = master.removeprefix("spark://").split(",")[0].partition(":")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((host, int(port or 7077)))
+        except (OSError, ValueError) as error:
+            raise LaminaError(
+                f"Spark's master {master} cannot be resolved",
+                evidence=str(error),
+                way_out="LAMINA_SPARK_MASTER looks like spark://host:7077 or local[*].",
+            ) from error
+        address: str = probe.getsockname()[0]
+        return address

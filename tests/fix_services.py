@@ -1,0 +1,173 @@
+"""One real Kafka and one real Postgres per run, and in them a database or a topic per test.
+
+A run's folder names the process that owns it. A run that was killed leaves its services behind; the next run of any
+tests finds folders whose owner is gone, stops what is in them and removes them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import psutil
+import psycopg2
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+
+from lamina.services import postgres
+from lamina.services.embedded import Addresses, Embedded
+from lamina.services.jars import resolve
+from lamina.services.java import java_home
+from lamina.settings import Settings
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+RUNS = REPOSITORY / ".lamina" / "tests"
+
+Topic = Callable[..., str]
+Databases = Callable[..., str]
+
+
+def new_home(name: str) -> Path:
+    """A fresh LAMINA_HOME that shares the repository's jars and goes away with this run."""
+    resolve(REPOSITORY / ".lamina", java=java_home(REPOSITORY / ".lamina"))
+    RUNS.mkdir(parents=True, exist_ok=True)
+    home = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=RUNS))
+    me = psutil.Process()
+    (home / "owner").write_text(f"{me.pid} {me.create_time()}")
+    (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
+    return home
+
+
+def remove_home(home: Path) -> None:
+    """Stops what runs in a home and removes it."""
+    Embedded(home).stop()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _owner_is_gone(home: Path) -> bool:
+    try:
+        pid, created = (home / "owner").read_text().split()
+        return abs(psutil.Process(int(pid)).create_time() - float(created)) > 2.0
+    except (OSError, ValueError):
+        return not (home / "owner").exists()
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="session")
+def run_home() -> Iterator[Path]:
+    """This run's LAMINA_HOME; what killed runs left is cleaned up first."""
+    signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C does: fixtures are torn down
+    if RUNS.exists():
+        for left in RUNS.iterdir():
+            if _owner_is_gone(left):
+                remove_home(left)
+    home = new_home("run")
+    yield home
+    remove_home(home)
+
+
+@dataclass(frozen=True)
+class Services:
+    """The running services of this run."""
+
+    embedded: Embedded
+    addresses: Addresses
+
+    def database_url(self, name: str, role: str = postgres.OWNER) -> str:
+        """The URL of one database, as "lamina" (owner), "analyst" or "postgres" (superuser)."""
+        port = int(self.addresses.postgres.rpartition(":")[2].partition("/")[0])
+        return postgres.url(self.embedded.home, port, role=role, database=name)
+
+
+@pytest.fixture(scope="session")
+def services(run_home: Path) -> Services:
+    """Kafka and Postgres, started once per run."""
+    embedded = Embedded(run_home)
+    return Services(embedded, embedded.start())
+
+
+@pytest.fixture(scope="session")
+def kafka(services: Services) -> str:
+    """Bootstrap servers."""
+    return services.addresses.kafka
+
+
+@pytest.fixture(scope="session")
+def databases(services: Services) -> Databases:
+    """Makes a database: `databases(template="template0") -> url`. Names never repeat within a run."""
+    numbers = itertools.count(1)
+
+    def create(template: str = "template0") -> str:
+        name = f"test_{next(numbers)}"
+        connection = psycopg2.connect(services.database_url("postgres"))
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(f'CREATE DATABASE {name} TEMPLATE "{template}" STRATEGY wal_log')
+        connection.close()
+        return services.database_url(name)
+
+    return create
+
+
+@pytest.fixture
+def database(databases: Databases) -> str:
+    """The URL of an empty database of the test's own."""
+    return databases()
+
+
+@pytest.fixture
+def settings(services: Services, database: str, tmp_path: Path) -> Settings:
+    """Settings for the test's own database and warehouse, and the run's Kafka."""
+    name = database.rpartition("/")[2]
+    return Settings(
+        postgres=database,
+        analyst=services.database_url(name, postgres.ANALYST),
+        kafka=services.addresses.kafka,
+        warehouse=str(tmp_path / "warehouse"),
+        spark_master="local[2]",
+        home=services.embedded.home,
+        catalog=None,
+        embedded=True,
+    )
+
+
+@pytest.fixture(scope="session")
+def kafka_admin(kafka: str) -> Iterator[KafkaAdminClient]:
+    """To change topics: partitions, deletion, removal of records."""
+    admin = KafkaAdminClient(bootstrap_servers=kafka)
+    yield admin
+    admin.close()
+
+
+@pytest.fixture(scope="session")
+def topic(kafka_admin: KafkaAdminClient) -> Topic:
+    """Makes a topic: `topic(partitions=1, name="t", **configs) -> name`, with a number after the name: never the same."""
+    numbers = itertools.count(1)
+
+    def create(partitions: int = 1, name: str = "topic", **configs: str) -> str:
+        fresh = f"{name}_{os.getpid()}_{next(numbers)}"
+        options = {"num_partitions": partitions, "replication_factor": 1, "configs": configs}
+        kafka_admin.create_topics({fresh: options}, wait_for_metadata=True)
+        return fresh
+
+    return create
+
+
+@pytest.fixture(scope="session")
+def producer(kafka: str) -> Iterator[KafkaProducer]:
+    """Sends bytes: `producer.send(topic, value, key=…, partition=…, timestamp_ms=…)`, then `producer.flush()`."""
+    sender = KafkaProducer(bootstrap_servers=kafka, acks="all", linger_ms=5, max_request_size=8 * 1024 * 1024)
+    yield sender
+    sender.close()

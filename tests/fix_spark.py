@@ -1,0 +1,44 @@
+"""One Spark per run, and a session of it per test: its own views, its own settings, its own master log.
+
+Starting Spark takes seconds and a further session milliseconds; a session has its own catalogs, so `lamina.<table>` is in
+the test's own database and warehouse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import lamina.spark
+from lamina.settings import Settings
+from tests.fix_services import Services
+
+
+@pytest.fixture(scope="session")
+def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
+    """The one Spark; tests take `spark` instead."""
+    settings = Settings(
+        postgres=services.addresses.postgres,
+        analyst=services.addresses.analyst,
+        kafka=services.addresses.kafka,
+        warehouse=str(run_home / "warehouse"),
+        spark_master="local[2]",
+        home=run_home,
+        catalog=None,
+        embedded=True,
+    )
+    spark = lamina.spark.session(settings, "tests")
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def spark(spark_of_run: SparkSession, settings: Settings) -> Iterator[SparkSession]:
+    """A Spark session whose catalog `lamina` is in the database and warehouse of `settings`."""
+    session = lamina.spark.sibling(spark_of_run, settings)
+    yield session
+    for query in session.streams.active:
+        query.stop()
