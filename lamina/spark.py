@@ -56,8 +56,8 @@ def session(
 ) -> SparkSession:
     """The Spark session of this process: a second call gives the same one, whatever it asks for.
 
-    `driver_memory` is the JVM's heap; `extra` is Spark configuration over ours. Raises LaminaError when Java, the jars or
-    Postgres cannot be had, or the JVM ends while it starts.
+    `driver_memory` is the JVM's heap; `extra` is Spark configuration over ours. Raises LaminaError when Java, the
+    jars or Postgres cannot be had, or the JVM ends while it starts.
     """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
@@ -83,7 +83,7 @@ def session(
 
 
 def sibling(spark: SparkSession, settings: Settings) -> SparkSession:
-    """A further session of the same Spark, for other settings' master log: it shares the JVM and nothing that is named."""
+    """A further session of the same Spark, for other settings' master log: it shares the JVM and no name."""
     ensure_iceberg_schema(settings.postgres)
     other = spark.newSession()
     for key, value in iceberg_catalog(CATALOG, settings.postgres, settings.warehouse).items():
@@ -160,7 +160,7 @@ def _configuration(settings: Settings, master: str, driver_memory: str) -> dict[
         "spark.master": master,
         "spark.driver.memory": driver_memory,
         "spark.driver.host": "127.0.0.1" if local else _own_address(master),
-        "spark.driver.bindAddress": "127.0.0.1" if local else "0.0.0.0",
+        "spark.driver.bindAddress": "127.0.0.1" if local else "0.0.0.0",  # noqa: S104 - executors connect to the driver
         "spark.driver.extraJavaOptions": " ".join(options),
         # Plain files either way: a local session has them on its class path and copies nothing, a cluster is sent them.
         **({"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}),

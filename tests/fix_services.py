@@ -54,7 +54,7 @@ def remove_home(home: Path) -> None:
 def _owner_is_gone(home: Path) -> bool:
     try:
         pid, created = (home / "owner").read_text().split()
-        return abs(psutil.Process(int(pid)).create_time() - float(created)) > 2.0
+        return bool(abs(psutil.Process(int(pid)).create_time() - float(created)) > 2.0)
     except (OSError, ValueError):
         return not (home / "owner").exists()
     except psutil.NoSuchProcess:
@@ -153,7 +153,7 @@ def kafka_admin(kafka: str) -> Iterator[KafkaAdminClient]:
 
 @pytest.fixture(scope="session")
 def topic(kafka_admin: KafkaAdminClient) -> Topic:
-    """Makes a topic: `topic(partitions=1, name="t", **configs) -> name`, with a number after the name: never the same."""
+    """Makes a topic: `topic(partitions=1, name="topic", **configs) -> name`; a number makes each name new."""
     numbers = itertools.count(1)
 
     def create(partitions: int = 1, name: str = "topic", **configs: str) -> str:

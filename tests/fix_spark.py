@@ -1,7 +1,7 @@
 """One Spark per run, and a session of it per test: its own views, its own settings, its own master log.
 
-Starting Spark takes seconds and a further session milliseconds; a session has its own catalogs, so `lamina.<table>` is in
-the test's own database and warehouse.
+Starting Spark takes seconds and a further session milliseconds. A session has its own catalogs, so `lamina.<table>` is
+in the test's own database and warehouse.
 """
 
 from __future__ import annotations

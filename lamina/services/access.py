@@ -1,7 +1,7 @@
-"""When we are root, one other user is let through the folders above what it needs, and the rights of everybody else stay.
+"""One other user is let through the folders above what it needs; the rights of everybody else stay what they were.
 
-That is one entry in each folder's access list (POSIX ACL), written as the kernel stores it, so that no program `setfacl`
-is needed.
+That is an entry in each folder's access list (POSIX ACL), written as the kernel stores it, so that no program
+`setfacl` is needed. Only root needs this: Postgres refuses to run as root.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _may(owner: Owner, path: Path, right: int) -> bool:
 
 
 def _entries(path: Path) -> list[tuple[int, int, int]]:
-    """The access list as (tag, rights, id): Linux' layout in linux/posix_acl_xattr.h, little-endian, after a version."""
+    """The access list as (tag, rights, id): Linux' posix_acl_xattr.h, little-endian, after a version."""
     if _ACL in os.listxattr(path):
         return list(struct.iter_unpack("<HHI", os.getxattr(path, _ACL)[4:]))
     mode = stat.S_IMODE(path.stat().st_mode)

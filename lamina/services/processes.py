@@ -101,7 +101,7 @@ def _gone(process: Running, patience: float) -> bool:
 
 
 def find(marker: str, *, name: str) -> Running | None:
-    """The process called `name` (a part of its executable's name) with the argument `marker`, however it was started."""
+    """The process with the argument `marker` whose executable's name has `name` in it, however it was started."""
     for process in psutil.process_iter():
         try:
             arguments = process.cmdline()

@@ -1,0 +1,81 @@
+# Lamina: every target needs only git, make and Python 3.11 to 3.13; what else it takes is brought into this folder.
+# Paths are relative and quoted, and programs are run as `python -m`, so that the folder's path may contain a space.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lock clean
+
+PY := .venv/bin/python
+SETUP := .venv/.complete
+PACKAGES := lamina view_algebra master_log speed_layer batch_layer serving_layer
+
+# Shows this list.
+help:
+	@awk '/^# /{text = substr($$0, 3)} /^[a-z]+:/{sub(":.*", ""); printf "  make %-8s %s\n", $$0, text}' Makefile
+
+# Brings everything into this folder, once: Python packages, Java, Kafka's and Spark's jars.
+setup: $(SETUP)
+
+# Shows it all on real data: live views, a rebuild with its proof, a late record (ONCE=1 ends by itself).
+demo: $(SETUP)
+	@$(PY) -m lamina demo $(if $(ONCE),--once)
+
+# Runs the tests, against a real Kafka, Postgres and Spark (ARGS="tests/laws -x" for some of them).
+test: $(SETUP)
+	@$(PY) -m pytest $(ARGS) $(if $(EXIT_CODE_FILE),; echo $$? > "$(EXIT_CODE_FILE)")
+
+# Checks format, style, types and import rules, then runs the tests.
+check: $(SETUP)
+	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@$(PY) -c 'from importlinter.cli import lint_imports_command as lint; lint()'
+	@$(PY) -m pytest $(ARGS)
+
+# Writes requirements.lock and jars.lock anew, from pyproject.toml and the versions named in lamina/services/jars.py.
+lock: $(SETUP)
+	@rm -rf .venv/uv
+	@$(PY) -m venv .venv/uv
+	@.venv/uv/bin/python -m pip install --quiet uv
+	@.venv/uv/bin/python -m uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
+		--no-emit-index-url --no-header --output-file requirements.lock pyproject.toml
+	@rm -rf .venv/uv
+	@$(PY) -m lamina.services.jars lock
+
+# Stops the embedded services and removes what was brought and made here, data included.
+clean:
+	@if [ -x $(PY) ]; then $(PY) -m lamina.services.embedded .lamina .lamina/tests/* || true; fi
+	rm -rf .venv .lamina build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The mark that setup is complete; a changed lock undoes it.
+$(SETUP): requirements.lock pyproject.toml lamina/services/jars.lock
+	@python=; old=; bare=; \
+	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python /usr/bin/python3; do \
+		"$$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || continue; \
+		if "$$candidate" -c 'import venv, ensurepip' 2>/dev/null; then python=$$candidate; break; fi; \
+		bare=$$candidate; \
+	done; \
+	if [ -z "$$python" ] && [ -n "$$bare" ]; then \
+		echo "Lamina needs Python's venv, which $$bare lacks: install it (Debian and Ubuntu: the package python3-venv)." >&2; \
+		exit 1; \
+	elif [ -z "$$python" ]; then \
+		echo "Lamina needs Python 3.11, 3.12 or 3.13 on the PATH, and found none (or name one: make setup PYTHON=/path/to/it)." >&2; \
+		exit 1; \
+	fi; \
+	if [ ! -x $(PY) ] || ! $(PY) -m pip --version >/dev/null 2>&1; then \
+		echo "Making .venv with $$("$$python" --version)" >&2; \
+		"$$python" -m venv --clear .venv || exit 1; \
+	fi
+	@echo "Installing $$(grep -c '^[a-z].*==' requirements.lock) locked packages (once, some minutes)" >&2
+	@rm -f .venv/.failed; { $(PY) -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements.lock \
+		|| touch .venv/.failed; } | awk '\
+		/^Collecting /{ if (++count % 40 == 0) print "  " count " found" } \
+		/^Installing collected/{ print "  installing" } \
+		{ fflush() }' >&2; \
+	if [ -e .venv/.failed ]; then rm -f .venv/.failed; \
+		echo "The packages could not be installed; what pip says above is why. Run make again to go on from here." >&2; exit 1; fi
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
+	@echo "Fetching the jars of Kafka and Spark (once, about a minute)" >&2
+	@$(PY) -m lamina.services.jars resolve .lamina
+	@touch $(SETUP)
