@@ -1,5 +1,6 @@
 """`lamina check`: the promise, tested. The author's whole SELECT, run by Spark over every record below the progress that
-was read with the view in one snapshot, equals what the view shows. Every row is compared."""
+was read with the view in one snapshot, equals what the view shows. Every row is compared.
+"""
 
 from __future__ import annotations
 
@@ -52,16 +53,16 @@ def check(
     """Checks the views named (all that are served, when none is), as of one snapshot of Postgres."""
     with database.snapshot() as connection:
         _, catalog = registry.deployed(connection)
-        served = set(
-            connection.execute(view_table.select().where(view_table.c.served.is_not(None))).scalars()
-        )
+        served = set(connection.execute(view_table.select().where(view_table.c.served.is_not(None))).scalars())
         wanted = list(names) or [name for name in catalog.views if name in served]
         for name in wanted:
             if name not in served:
                 raise LaminaError(
                     f"{name} is not served" if name in catalog.views else f"There is no view named {name}",
                     evidence="served: " + (", ".join(sorted(served)) or "none"),
-                    way_out=f"`lamina rebuild {name}` computes it." if name in catalog.views else "`lamina status` lists the views.",
+                    way_out=f"`lamina rebuild {name}` computes it."
+                    if name in catalog.views
+                    else "`lamina status` lists the views.",
                 )
         sources = sorted({source for name in wanted for source in catalog.views[name].sources})
         below = {source: progress.read(connection, [source]) for source in sources}
@@ -79,7 +80,9 @@ def check(
         if set(view.sources) <= set(sources):
             selected = spark.sql(view.select)
             selected.toDF(*[column.name for column in view.columns]).createOrReplaceTempView(name)
-    return [_compare(name, _rows(spark, name), shown[name], _over(below, catalog.views[name].sources)) for name in wanted]
+    return [
+        _compare(name, _rows(spark, name), shown[name], _over(below, catalog.views[name].sources)) for name in wanted
+    ]
 
 
 def _over(below: dict[str, Offsets], sources: Sequence[str]) -> Offsets:

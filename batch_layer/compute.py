@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,9 +37,10 @@ def load(computed: DataFrame, target: Target) -> int:
     dsn, generation, name, attempt = target.dsn, target.generation, target.table.name, target.attempt
     columns = ("generation", *computed.columns)
 
-    def copy_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def copy_part(given: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         from pyspark import TaskContext
 
+        batches = iter(given)
         context, first = TaskContext.get(), next(batches, None)
         assert context is not None
         if first is not None:

@@ -19,6 +19,7 @@ from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from serving_layer import generations, loading, progress, proof, rebuilds, registry, views
 from serving_layer.bookkeeping import generation, generation_cells
+from serving_layer.bookkeeping import proof as proof_table
 from serving_layer.bookkeeping import rebuild as rebuild_table
 from serving_layer.bookkeeping import view as view_table
 from serving_layer.database import Database
@@ -29,8 +30,6 @@ from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-log = logging.getLogger("lamina.batch")
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class BatchLayer:
     spark: Callable[[], SparkSession]
     log: Callable[[], MasterLog]
     dsn: str
-    tell: Callable[[str], None] = log.info
+    tell: Callable[[str], None] = logging.getLogger("lamina.batch").info
     at: Callable[[str], None] = lambda place: None
 
     def rebuild(self, names: Sequence[str] = (), *, leap: bool = False) -> list[Proof]:
@@ -267,13 +266,18 @@ class BatchLayer:
                 way_out="Stop the speed layer, or let it go on without a leap: `lamina rebuild`.",
             )
         to = Offsets(
-            {at: end for each in new for name in each.queries for at, end in generations.cut_of(connection, each.id, name).items()}
+            {
+                at: end
+                for each in new
+                for name in each.queries
+                for at, end in generations.cut_of(connection, each.id, name).items()
+            }
         )
         generations.land(connection, [each.id for each in new], {name: queries[name].fence for name in names}, to)
 
     def _with_cells(self, connection: Connection, names: Iterable[str]) -> list[str]:
         """The views asked for (all, when none is named) that have cells; an unknown name is refused."""
-        kinds = {name: kind for name, kind in connection.execute(select(view_table.c.name, view_table.c.kind))}
+        kinds = {row.name: row.kind for row in connection.execute(select(view_table.c.name, view_table.c.kind))}
         unknown = sorted(set(names) - set(kinds))
         if unknown:
             raise LaminaError(
@@ -334,12 +338,12 @@ def _closure(catalog: Catalog, names: Iterable[str]) -> tuple[list[str], list[st
 
 def _held(connection: Connection, new: Sequence[Generation]) -> list[str]:
     """The views whose policy is to hold and whose proof found a difference."""
-    policy = {name: on for name, on in connection.execute(select(view_table.c.name, view_table.c.on_difference))}
+    policy = {row.name: row.on_difference for row in connection.execute(select(view_table))}
     differing = {
         id
         for (id,) in connection.execute(
-            select(proof.proof.c.generation).where(
-                proof.proof.c.generation.in_([each.id for each in new]), proof.proof.c.differing > 0
+            select(proof_table.c.generation).where(
+                proof_table.c.generation.in_([each.id for each in new]), proof_table.c.differing > 0
             )
         )
     }

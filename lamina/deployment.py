@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,8 @@ from master_log.kafka import Brokers
 from serving_layer import install, registry
 from serving_layer.database import Database
 from serving_layer.registry import Change, Topic
+from speed_layer.layer import SpeedLayer
+from speed_layer.query import Parts
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
@@ -76,6 +79,20 @@ class Deployment:
             dsn=self.settings.postgres,
             tell=self.tell,
             at=self.at,
+        )
+
+    def speed(self, stopping: threading.Event, *, max_records: int) -> SpeedLayer:
+        """The speed layer, to be run until `stopping` is set."""
+        return SpeedLayer(
+            Parts(
+                spark=self.spark,
+                database=self.database,
+                brokers=self.brokers,
+                checkpoints=self.settings.home / "checkpoints",
+                max_records=max_records,
+                at=self.at,
+            ),
+            stopping,
         )
 
     def install(self) -> None:

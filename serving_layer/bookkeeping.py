@@ -163,7 +163,9 @@ generation_cells = Table(
     Column("cell_table", Text, ForeignKey(cell_table.c.name), primary_key=True),
     Column("attempt", Integer, nullable=False, server_default="0", comment="tasks of an older attempt load nothing"),
     Column("loaded_at", DateTime(timezone=True), comment="when the cells below the cut were complete"),
-    Column("absorbed", Integer, nullable=False, server_default="0", comment="realtime tables below it are in the cells"),
+    Column(
+        "absorbed", Integer, nullable=False, server_default="0", comment="realtime tables below it are in the cells"
+    ),
     Column("realtime", Integer, nullable=False, server_default="0", comment="the one that micro-batches merge into"),
     comment="one row per table of cells of a generation: whether its batch view is loaded, and its realtime tables",
 )

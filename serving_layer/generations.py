@@ -118,7 +118,7 @@ def cut_of(connection: Connection, id: int, query: str) -> Cut:
 
 def published(connection: Connection) -> dict[str, int]:
     """The generation that each view is read from."""
-    return {name: id for name, id in connection.execute(select(publication.c.view, publication.c.generation))}
+    return {row.view: row.generation for row in connection.execute(select(publication))}
 
 
 def absorb(database: Database, id: int) -> None:
@@ -269,9 +269,7 @@ def loaded(connection: Connection, id: int, cell_table_name: str) -> None:
 def _record_cut(connection: Connection, id: int, query: str, at: Offsets) -> None:
     for place, offset in at.items():
         connection.execute(
-            insert(cut).values(
-                generation=id, query=query, topic=place.topic, partition=place.partition, offset=offset
-            )
+            insert(cut).values(generation=id, query=query, topic=place.topic, partition=place.partition, offset=offset)
         )
 
 
@@ -280,7 +278,8 @@ def _on(topics: Sequence[str], at: Offsets) -> Offsets:
 
 
 def _state(connection: Connection, id: int) -> str:
-    return connection.execute(select(generation.c.state).where(generation.c.id == id).with_for_update()).scalar_one()
+    locked = select(generation.c.state).where(generation.c.id == id).with_for_update()
+    return str(connection.execute(locked).scalar_one())
 
 
 def _swap(connection: Connection, id: int) -> bool:
@@ -327,9 +326,7 @@ def _cells_row(id: int, name: str):  # type: ignore[no-untyped-def]
 
 
 def _of(id: int, name: str):  # type: ignore[no-untyped-def]
-    return update(generation_cells).where(
-        generation_cells.c.generation == id, generation_cells.c.cell_table == name
-    )
+    return update(generation_cells).where(generation_cells.c.generation == id, generation_cells.c.cell_table == name)
 
 
 def _has_more_than(connection: Connection, table: str, cells_: int) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 
 import psycopg2
-import psycopg2.errors
 from sqlalchemy import Connection, delete, select
 
 from serving_layer import cells, generations
@@ -14,12 +14,15 @@ from serving_layer.views import quoted
 from view_algebra.errors import LaminaError
 
 
-class _Chunks:
+class _Chunks(io.RawIOBase):
     """A file of CSV that `COPY` reads while it is being produced."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks: Iterator[bytes] = iter(chunks)
         self._left = b""
+
+    def readable(self) -> bool:
+        return True
 
     def read(self, size: int = -1) -> bytes:
         while not self._left:

@@ -89,7 +89,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
     if place is not Outcome.APPLIED:
         return place
 
-    read = {}
+    read: dict[str, str] = {}
     for staged in batch.staged:
         cells.stage(connection, staged)
         read |= staged.read

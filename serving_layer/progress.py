@@ -71,12 +71,13 @@ def lock(connection: Connection, names: Iterable[str]) -> None:
 def take_over(connection: Connection, name: str, writer: str) -> int:
     """Makes `writer` the only one whose micro-batches are accepted, and gives it its fence token."""
     lock(connection, [name])
-    return connection.execute(
+    fence: int = connection.execute(
         update(query)
         .where(query.c.name == name)
         .values(fence=query.c.fence + 1, writer=writer, stopped=None)
         .returning(query.c.fence)
     ).scalar_one()
+    return fence
 
 
 def check_fence(connection: Connection, name: str, fence: int) -> None:

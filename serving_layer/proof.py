@@ -39,7 +39,8 @@ class Proof:
 
 def prove(connection: Connection, new: Generation, old: Generation) -> Proof:
     """Compares every cell of two live generations of one version, in the snapshot of this transaction."""
-    compared, differing, examples = 0, 0, []
+    compared, differing = 0, 0
+    examples: list[dict[str, Any]] = []
     for name in new.tables:
         row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
         doubles = _doubles(connection, name)
@@ -57,7 +58,9 @@ def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=[proof.c.generation, proof.c.against],
-            set_={name: statement.excluded[name] for name in ("cells", "differing", "examples", "proved_at", "rebuild")},
+            set_={
+                name: statement.excluded[name] for name in ("cells", "differing", "examples", "proved_at", "rebuild")
+            },
         )
     )
 

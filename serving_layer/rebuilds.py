@@ -73,21 +73,23 @@ def begin(connection: Connection, views: Sequence[str], *, leap: bool, lease: bo
             raise _running(id)
         end(connection, id, "failed", "its process died; the next rebuild found it")
     until = func.clock_timestamp() + LEASE if lease else None
-    return connection.execute(
-        insert(rebuild)
-        .values(views=sorted(views), leap=leap, step="begin", lease_until=until)
-        .returning(rebuild.c.id)
+    id: int = connection.execute(
+        insert(rebuild).values(views=sorted(views), leap=leap, step="begin", lease_until=until).returning(rebuild.c.id)
     ).scalar_one()
+    return id
 
 
 def _held_by_a_process(connection: Connection) -> bool:
-    return connection.execute(
-        text(
-            "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = :lock AND objid = :one"
-            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
-        ),
-        {"lock": LOCK, "one": IN_ONE_PROCESS},
-    ).scalar_one() is True
+    return (
+        connection.execute(
+            text(
+                "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = :lock AND objid = :one"
+                " AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
+            ),
+            {"lock": LOCK, "one": IN_ONE_PROCESS},
+        ).scalar_one()
+        is True
+    )
 
 
 def _running(id: int) -> LaminaError:
@@ -135,6 +137,4 @@ def get(connection: Connection, id: int | None = None) -> Rebuild:
             "No rebuild is running" if id is None else f"There is no rebuild {id}",
             way_out="Begin one with `lamina rebuild`, or step by step with `lamina step seal`.",
         )
-    return Rebuild(
-        row.id, tuple(row.views), row.leap, row.step, row.state, row.started_at, row.ended_at, row.error
-    )
+    return Rebuild(row.id, tuple(row.views), row.leap, row.step, row.state, row.started_at, row.ended_at, row.error)

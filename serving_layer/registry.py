@@ -54,7 +54,9 @@ def plan(connection: Connection, catalog: Catalog) -> list[Change]:
     return changes
 
 
-def apply(connection: Connection, files: Mapping[str, str], catalog: Catalog, topics: Mapping[str, Topic]) -> list[Change]:
+def apply(
+    connection: Connection, files: Mapping[str, str], catalog: Catalog, topics: Mapping[str, Topic]
+) -> list[Change]:
     """Deploys a catalog in one transaction; `topics` are those of its sources, by source name.
 
     The first view over a new source is live at once, at the earliest offsets the brokers hold. One over a source with

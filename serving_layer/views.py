@@ -58,4 +58,4 @@ def _create(connection: Connection, row) -> None:  # type: ignore[no-untyped-def
 
 
 def _literal(connection: Connection, value: str | None) -> str:
-    return connection.execute(text("SELECT quote_nullable(:value)"), {"value": value}).scalar_one()
+    return str(connection.execute(text("SELECT quote_nullable(:value)"), {"value": value}).scalar_one())

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.csv
-
 from master_log.reading import parsed
 from serving_layer.cells import Staged
 from serving_layer.micro_batch import BadRecord
-from view_algebra import fuse, fuse_rows, quarantined
+from view_algebra import fuse, fuse_rows
 from view_algebra.compiled import CellTable, Fused, Source
 
 if TYPE_CHECKING:

@@ -1,0 +1,413 @@
+"""The command line: each command opens the parts it needs, calls one function of a layer, and shows what it gave.
+
+Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a check or a proof found a difference.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lamina import __version__
+from lamina.render import Output, log_to_stderr
+from lamina.settings import Settings
+from view_algebra import compile_catalog, explain
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from lamina.deployment import Deployment
+
+DIFFERENT = 3
+"""Exit code when a check or a proof found a difference."""
+
+
+class Different(Exception):
+    """A check or a proof found a difference; it has been shown."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="lamina")
+def lamina() -> None:
+    """SQL views over Kafka, true at every instant."""
+
+
+def command(*, parent: click.Group = lamina, name: str | None = None) -> Callable[[Callable[..., None]], click.Command]:
+    """A command with the common option; its function takes the `Output` first."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        def call(as_json: bool, **options: Any) -> None:
+            output = Output(as_json=as_json)
+            log_to_stderr(output.err)
+            try:
+                function(output, **options)
+            except LaminaError as error:
+                output.error(error)
+                sys.exit(1)
+            except Different:
+                sys.exit(DIFFERENT)
+
+        with_json = click.option("--json", "as_json", is_flag=True, help="Results as JSON, one object per line.")
+        return parent.command(name or function.__name__.replace("_", "-"))(with_json(call))
+
+    return decorate
+
+
+def with_catalog(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds `--catalog DIR`."""
+    return click.option(
+        "--catalog",
+        type=click.Path(path_type=Path),
+        envvar="LAMINA_CATALOG",
+        default=Path("catalog"),
+        show_default=True,
+        help="Folder of .sql files (or LAMINA_CATALOG).",
+    )(function)
+
+
+def with_rebuild(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds `--rebuild ID`; without it, the one that is running."""
+    return click.option("--rebuild", "id", type=int, help="Its id; by default the one that is running.")(function)
+
+
+@contextmanager
+def deployment(output: Output) -> Iterator[Deployment]:
+    """The deployment of the settings, closed at the end."""
+    from lamina.deployment import Deployment
+
+    opened = Deployment(Settings.read(), tell=output.tell, at=_stop_at)
+    try:
+        yield opened
+    finally:
+        with suppress(Exception):
+            opened.close()
+
+
+def _stop_at(place: str) -> None:
+    """Ends the process at a named place, as kill -9 would: only when LAMINA_STOP_AT asks for it (crash tests do)."""
+    if os.environ.get("LAMINA_STOP_AT") == place:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@command()
+def up(output: Output) -> None:
+    """Start the embedded Kafka and Postgres, then the speed layer in the background."""
+    from lamina import embedded
+
+    embedded.up(output)
+
+
+@command()
+def down(output: Output) -> None:
+    """Stop the speed layer, then the embedded Kafka and Postgres; nothing is left running."""
+    from lamina import embedded
+
+    embedded.down(output)
+
+
+@command()
+@click.option("--once", is_flag=True, help="End when everything was shown, leaving nothing running.")
+def demo(output: Output, once: bool) -> None:
+    """Five minutes: live views over a real shop's invoices, a rebuild under traffic, the proof."""
+    from lamina.demo import run
+
+    run(output, once=once)
+
+
+@command()
+@with_catalog
+def plan(output: Output, catalog: Path) -> None:
+    """Say what applying a catalog would do, without doing it."""
+    from lamina.deployment import catalog_files
+
+    files = catalog_files(catalog)
+    compile_catalog(files)
+    with deployment(output) as opened:
+        _changes(output, opened.plan(files))
+
+
+@command()
+@with_catalog
+def apply(output: Output, catalog: Path) -> None:
+    """Deploy a catalog: its sources, its views, what analysts see."""
+    from lamina.deployment import catalog_files
+
+    files = catalog_files(catalog)
+    compile_catalog(files)
+    with deployment(output) as opened:
+        _changes(output, opened.apply(files))
+
+
+@command(name="explain")
+@click.argument("view")
+@with_catalog
+def explain_(output: Output, view: str, catalog: Path) -> None:
+    """Print the four texts that a view is compiled to: partial, cells, merge, final."""
+    from lamina.deployment import catalog_files
+
+    compiled = compile_catalog(catalog_files(catalog))
+    if view not in compiled.views:
+        raise LaminaError(
+            f"There is no view named {view} in {catalog}",
+            evidence="declared: " + (", ".join(compiled.views) or "none"),
+            way_out="Name one of these, or another catalog with --catalog.",
+        )
+    chosen = compiled.views[view]
+    output.text(
+        explain(chosen),
+        view=view,
+        kind=chosen.kind,
+        version=chosen.version,
+        final=chosen.final,
+        tables=[
+            {"name": table.name, "partial": table.partial, "cells": table.cells, "merge": table.merge}
+            for table in chosen.cell_tables
+        ],
+    )
+
+
+@command()
+@click.option("--until-caught-up", is_flag=True, help="End when every record that is in Kafka now is in Postgres.")
+@click.option("--max-records", default=500_000, show_default=True, help="Records in one micro-batch, at the most.")
+@click.option("--mark", hidden=True, help="Tells this process from others.")
+def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | None) -> None:
+    """Run the speed layer: keep every view fresh until stopped."""
+    with deployment(output) as opened:
+        opened.require_installed()
+        stopping = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopping.set())
+        opened.speed(stopping, max_records=max_records).run(until_caught_up=until_caught_up)
+
+
+@command()
+@click.argument("sources", nargs=-1)
+@click.option("--accept-loss", is_flag=True, help="Go on where retention removed records before they were archived.")
+def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
+    """Take everything that Kafka holds of the sources (all, by default) into the master log."""
+    with deployment(output) as opened:
+        catalog = opened.deployed()
+        rows = []
+        for name in sources or catalog.sources:
+            source = _known(catalog.sources, name, "source")
+            end = opened.brokers.latest(source.topic)
+            count = opened.batch.archive_source(source, end, accept_loss=accept_loss)
+            rows.append((name, count, str(opened.log.held(source))))
+        output.table(("source", "records", "held"), rows)
+
+
+@command()
+@click.argument("views", nargs=-1)
+@click.option("--leap", is_flag=True, help="Take the queries over and go on from the end of the log.")
+def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
+    """Recompute views (all, by default) from the master log, prove them, and hand them over."""
+    with deployment(output) as opened:
+        opened.require_installed()
+        _proofs(output, opened.batch.rebuild(views, leap=leap))
+
+
+@lamina.group()
+def step() -> None:
+    """The steps of a rebuild, one by one, for a scheduler. Each can be repeated."""
+
+
+@command(parent=step)
+@click.argument("views", nargs=-1)
+@click.option("--leap", is_flag=True, help="Take the queries over and go on from the end of the log.")
+def seal(output: Output, views: Sequence[str], leap: bool) -> None:
+    """Begin a rebuild: open a generation of each view at its cut. Prints the rebuild's id and its views."""
+    with deployment(output) as opened:
+        opened.require_installed()
+        batch = opened.batch
+        id = batch.leap_seal(views, lease=True) if leap else batch.seal(views, lease=True)
+        names = [each.view for each in batch.generations(id)]
+        output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
+
+
+@command(parent=step, name="archive")
+@with_rebuild
+def step_archive(output: Output, id: int | None) -> None:
+    """Take every record below the cuts into the master log."""
+    with deployment(output) as opened:
+        opened.batch.archive(_running(opened, id))
+
+
+@command(parent=step)
+@click.argument("views", nargs=-1)
+@with_rebuild
+def compute(output: Output, views: Sequence[str], id: int | None) -> None:
+    """Compute the cells of views (all of the rebuild, by default) below their cuts."""
+    with deployment(output) as opened:
+        id = _running(opened, id)
+        for name in views or [each.view for each in opened.batch.generations(id)]:
+            opened.batch.compute(id, name)
+
+
+@command(parent=step)
+@with_rebuild
+def go_live(output: Output, id: int | None) -> None:
+    """Fold the realtime views into the new cells; micro-batches merge into them from then on."""
+    with deployment(output) as opened:
+        opened.batch.go_live(_running(opened, id))
+
+
+@command(parent=step)
+@with_rebuild
+def prove(output: Output, id: int | None) -> None:
+    """Compare every cell of the new generations with the ones that are served."""
+    with deployment(output) as opened:
+        _proofs(output, opened.batch.prove(_running(opened, id)), fail=False)
+
+
+@command(parent=step)
+@with_rebuild
+def hand_over(output: Output, id: int | None) -> None:
+    """Let readers read the new generations, all at once."""
+    with deployment(output) as opened:
+        held = opened.batch.hand_over(_running(opened, id))
+        if held:
+            output.tell(f"held back by their proof: {', '.join(held)}")
+            raise Different
+
+
+@command(parent=step)
+@with_rebuild
+def retire(output: Output, id: int | None) -> None:
+    """End the rebuild: retire what nobody reads or may roll back to."""
+    with deployment(output) as opened:
+        opened.batch.retire(_running(opened, id))
+
+
+@command(parent=step)
+@with_rebuild
+def abandon(output: Output, id: int | None) -> None:
+    """Give a rebuild up; nothing that is read changes."""
+    with deployment(output) as opened:
+        opened.batch.abandon(_running(opened, id))
+
+
+@command()
+@click.argument("view")
+def rollback(output: Output, view: str) -> None:
+    """Hand a view back to the generation before, which was kept current."""
+    from serving_layer import generations
+
+    with deployment(output) as opened:
+        opened.require_installed()
+        before, after = opened.database.retrying(lambda connection: generations.roll_back(connection, view))
+        output.text(f"{view}: generation {before} → {after}", view=view, before=before, after=after)
+
+
+@command()
+@click.argument("views", nargs=-1)
+def check(output: Output, views: Sequence[str]) -> None:
+    """Run each view's whole SELECT over every record below progress, and compare every row with what is served."""
+    from batch_layer.check import EXAMPLES
+    from batch_layer.check import check as run
+
+    with deployment(output) as opened:
+        opened.require_installed()
+        results = run(opened.database, opened.spark, opened.log, opened.brokers, views)
+    rows = [
+        (
+            each.view,
+            each.rows,
+            len(each.missing),
+            len(each.surplus),
+            "equal" if each.equal else "DIFFERENT",
+            str(each.below),
+        )
+        for each in results
+    ]
+    output.table(("view", "rows", "missing", "surplus", "result", "every record below"), rows)
+    for each in results:
+        for what, examples in (("missing", each.missing), ("surplus", each.surplus)):
+            for row in examples[:EXAMPLES]:
+                output.tell(f"{each.view}: {what} {row}")
+    if not all(each.equal for each in results):
+        raise Different
+
+
+@command()
+def status(output: Output) -> None:
+    """Show views, queries, generations and the last rebuild. Exits 1 when something needs a person."""
+    from lamina.statuses import show
+
+    with deployment(output) as opened:
+        opened.require_installed()
+        show(output, opened)
+
+
+@command()
+@click.argument("query")
+@click.option("--limit", type=int, help="Rows at the most.")
+def sql(output: Output, query: str, limit: int | None) -> None:
+    """Run one SELECT as the analyst, read-only."""
+    from serving_layer.analyst import select
+
+    settings = Settings.read()
+    columns, rows = select(settings.analyst, settings.postgres, query, limit)
+    output.table(columns, rows)
+
+
+def _running(opened: Deployment, id: int | None) -> int:
+    from serving_layer import rebuilds
+
+    opened.require_installed()
+    with opened.database.begin() as connection:
+        return rebuilds.get(connection, id).id
+
+
+def _known(declared: Any, name: str, what: str) -> Any:
+    if name not in declared:
+        raise LaminaError(
+            f"There is no {what} named {name}",
+            evidence="deployed: " + (", ".join(declared) or "none"),
+            way_out="`lamina apply` deploys a catalog.",
+        )
+    return declared[name]
+
+
+def _changes(output: Output, changes: Sequence[Any]) -> None:
+    shown = [change for change in changes if change.action != "nothing"]
+    if not shown and not output.as_json:
+        output.tell("nothing to change")
+        return
+    output.table(("change", "what", "name", "effect"), [(c.action, c.kind, c.name, c.effect) for c in shown])
+
+
+def _proofs(output: Output, proofs: Sequence[Any], *, fail: bool = True) -> None:
+    output.table(
+        ("view", "generation", "against", "cells", "differing"),
+        [(each.view, each.generation, each.against, each.cells, each.differing) for each in proofs],
+    )
+    for each in proofs:
+        for example in each.examples:
+            output.tell(f"{each.view}: {example}")
+    if fail and any(each.differing for each in proofs):
+        raise Different
+
+
+def main() -> None:
+    """The entry point; Ctrl-C ends with 130 and no traceback."""
+    try:
+        lamina(standalone_mode=True)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of a pipe has gone (`| head`): there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""`lamina demo`: the first five minutes. Real invoices arrive, views fill, a rebuild overtakes them, the proof is shown."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from lamina import embedded
+from lamina.deployment import Deployment, catalog_files
+from lamina.render import Output, cell
+from lamina.services.embedded import Embedded
+from lamina.settings import Settings
+from lamina.statuses import read, seconds
+from serving_layer.analyst import select
+from view_algebra.errors import LaminaError
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "online_retail"
+
+FAST, STEADY = 25_000, 2_000
+"""Records a second: while the views fill, and while the rebuild runs."""
+
+BEFORE_THE_REBUILD = 450_000
+"""Records. The rest arrives while the rebuild runs and after it."""
+
+LATE = {
+    "line_no": 541_909,
+    "invoice_no": "999999",
+    "stock_code": "85123A",
+    "description": "WHITE HANGING HEART T-LIGHT HOLDER",
+    "quantity": 100,
+    "invoice_date": "2010-12-01T08:59:59Z",
+    "unit_price": 2.55,
+    "customer_id": 17850,
+    "country": "United Kingdom",
+}
+"""A line of the shop's first hour that arrives after everything else."""
+
+LATE_SQL = (
+    "SELECT hour, country, lines, pieces, revenue FROM revenue"
+    " WHERE hour = '2010-12-01 08:00Z' AND country = 'United Kingdom'"
+)
+
+
+@dataclass
+class Traffic:
+    """The shop's invoice lines, sent in order of arrival at a rate that may change."""
+
+    deployment: Deployment
+    rate: int = FAST
+    sent: int = 0
+    total: int = 0
+    failed: BaseException | None = None
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begins to send, in a thread."""
+        self.total = pq.ParquetFile(EXAMPLE / "data" / "online_retail.parquet").metadata.num_rows
+        self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends it after what is being sent."""
+        self.stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def wait(self) -> None:
+        """Returns when every line was sent."""
+        assert self._thread is not None
+        self._thread.join()
+        self.check()
+
+    def check(self) -> None:
+        """Raises what ended the traffic early."""
+        if self.failed is not None:
+            raise self.failed
+
+    def _run(self) -> None:
+        try:
+            file = pq.ParquetFile(EXAMPLE / "data" / "online_retail.parquet")
+            with self.deployment.brokers.producer() as producer:
+                for batch in file.iter_batches(batch_size=500):
+                    began = time.monotonic()
+                    for row in batch.to_pylist():
+                        producer.send("invoice_lines", json.dumps(row, default=_plain).encode())
+                    self.sent += batch.num_rows
+                    if self.stopping.wait(max(0.0, batch.num_rows / self.rate - (time.monotonic() - began))):
+                        return
+        except BaseException as error:  # shown by whoever waits for the traffic
+            self.failed = error
+
+
+def run(output: Output, *, once: bool) -> None:
+    """The demo. With `once` it ends by itself; nothing is left running either way."""
+    home = _fresh_home()
+    settings = Settings.read(environment=_environment(home, start_services=True))
+    deployment = Deployment(settings, tell=lambda line: None)
+    speed = embedded.SpeedProcess(home)
+    traffic = Traffic(deployment)
+    try:
+        output.tell(f"Kafka and Postgres are up, in {home}")
+        deployment.install()
+        deployment.apply(catalog_files(EXAMPLE))
+        running = speed.start()
+        output.tell("The catalog examples/online_retail is deployed; the speed layer is starting.\n")
+        traffic.start()
+        with Live(console=output.err, refresh_per_second=4, transient=False) as live:
+            while traffic.sent < BEFORE_THE_REBUILD:
+                speed.expect(running)
+                traffic.check()
+                live.update(Group(*_dashboard(deployment, traffic)))
+                time.sleep(0.5)
+            live.update(Group(*_dashboard(deployment, traffic)))
+        traffic.rate = STEADY
+        _rebuild(output, deployment)
+        traffic.rate = FAST
+        traffic.wait()
+        _late_record(output, deployment)
+        _connect(output, home, settings, speed)
+        if not once:
+            output.tell("\nPress Ctrl-C to stop everything.")
+            while True:
+                speed.expect(running)
+                time.sleep(1)
+    except KeyboardInterrupt:
+        output.tell("\nstopping")
+    finally:
+        traffic.stop()
+        deployment.close()
+        speed.stop()
+        Embedded(home).stop()
+
+
+def _fresh_home() -> Path:
+    """A folder of the demo's own, emptied: it never touches what `lamina up` runs. The jars are shared."""
+    outer = Settings.home_of().absolute()
+    home = outer / "demo"
+    if home.exists():
+        embedded.SpeedProcess(home).stop()
+        Embedded(home).stop()
+        shutil.rmtree(home)
+    home.mkdir(parents=True)
+    (outer / "jars").mkdir(exist_ok=True)
+    (home / "jars").symlink_to(outer / "jars")
+    return home
+
+
+def _environment(home: Path, *, start_services: bool) -> dict[str, str]:
+    if start_services:
+        Embedded(home).start()
+    return {"LAMINA_HOME": str(home)}
+
+
+def _dashboard(deployment: Deployment, traffic: Traffic | None) -> list[Any]:
+    status = read(deployment)
+    table = Table("view", "rows", "freshness", "progress", "generation", box=None, pad_edge=False, header_style="bold")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    reached = {query.query: query for query in status.queries}
+    lag = sum(query.lag or 0 for query in reached.values())
+    total = max(1, traffic.sent if traffic else 1)
+    for view in status.views:
+        table.add_row(
+            view.view,
+            f"{view.rows:,}" if view.rows is not None else "",
+            seconds(view.freshness),
+            f"{max(0, total - lag) / total:.0%}",
+            str(view.generation or ""),
+        )
+    sent = f"{traffic.sent:,} of {traffic.total:,} invoice lines sent, {lag:,} not yet counted" if traffic else ""
+    return [table, "", sent, ""]
+
+
+def _rebuild(output: Output, deployment: Deployment) -> None:
+    output.tell("A rebuild from the master log, while lines keep arriving:")
+    steps = ("seal", "archive", "compute", "go live", "prove", "hand over", "retire")
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=output.err,
+    ) as bar:
+        names = [view.view for view in read(deployment).views if view.kind != "derived"]
+        task = bar.add_task(steps[0], total=len(steps) + len(names) - 1)
+
+        def done(place: str) -> None:
+            if place.startswith("after "):
+                bar.update(task, advance=1, description=place.removeprefix("after "))
+
+        deployment.at = done
+        deployment.spark  # noqa: B018 (started here, so that the bar shows what takes the time)
+        proofs = deployment.batch.rebuild()
+        deployment.at = lambda place: None
+    cells, differing = sum(proof.cells for proof in proofs), sum(proof.differing for proof in proofs)
+    for proof in proofs:
+        output.text(
+            f"{proof.view}: generation {proof.generation} (batch) against {proof.against} (realtime):"
+            f" {proof.cells:,} cells compared, {proof.differing:,} differ"
+        )
+    output.text(f"{cells:,} cells compared, {differing:,} differ")
+    if differing:
+        raise LaminaError("The proof found a difference", way_out="Please report it: this must not happen.")
+
+
+def _late_record(output: Output, deployment: Deployment) -> None:
+    _caught_up(deployment)
+    before = _rows(deployment, LATE_SQL)
+    with deployment.brokers.producer() as producer:
+        producer.send("invoice_lines", json.dumps(LATE).encode())
+    began = time.monotonic()
+    while (after := _rows(deployment, LATE_SQL)) == before:
+        if time.monotonic() - began > 60:
+            raise LaminaError("The late record did not arrive within a minute", way_out="See the speed layer's log.")
+        time.sleep(0.02)
+    took = time.monotonic() - began
+    output.tell("\nA line of the first hour arrives a year late; its hour is corrected at once:")
+    columns = ("", "hour", "country", "lines", "pieces", "revenue")
+    output.table(columns, [("before", *before[0]), (f"after {took:.1f} s", *after[0])])
+
+
+def _caught_up(deployment: Deployment) -> None:
+    deadline = time.monotonic() + 120
+    while any(query.lag for query in read(deployment).queries):
+        if time.monotonic() > deadline:
+            raise LaminaError("The speed layer does not catch up", way_out="See its log.")
+        time.sleep(0.2)
+
+
+def _rows(deployment: Deployment, query: str) -> Sequence[Sequence[Any]]:
+    return select(deployment.settings.analyst, deployment.settings.postgres, query)[1]
+
+
+def _connect(output: Output, home: Path, settings: Settings, speed: embedded.SpeedProcess) -> None:
+    output.tell("\nHow to connect:")
+    output.table(("what", "where"), embedded.connections(Embedded(home).addresses(), speed))
+    output.text(f'\nLAMINA_HOME={home} lamina sql "SELECT * FROM customers ORDER BY revenue DESC LIMIT 5"')
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else cell(value).replace(" ", "T") + "Z"

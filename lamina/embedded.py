@@ -1,0 +1,118 @@
+"""`lamina up` and `lamina down`: a whole Lamina in one folder, for a laptop, the demo and the tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from lamina.deployment import Deployment
+from lamina.render import Output
+from lamina.services import processes
+from lamina.services.embedded import Addresses, Embedded
+from lamina.services.processes import Running
+from lamina.settings import Settings
+from view_algebra.errors import LaminaError
+
+STOP_SECONDS = 60.0
+"""How long the speed layer may take to end after it was asked: a micro-batch, and Spark's own end."""
+
+
+@dataclass(frozen=True)
+class SpeedProcess:
+    """The background speed layer of one LAMINA_HOME, found by its command line."""
+
+    home: Path
+
+    @property
+    def mark(self) -> str:
+        """The argument that no other process has."""
+        return f"--mark={self.home / 'speed'}"
+
+    @property
+    def log(self) -> Path:
+        """Where it tells what it does."""
+        return self.home / "logs" / "speed.log"
+
+    def find(self) -> Running | None:
+        """The process, if it runs."""
+        return processes.find(self.mark, name="python")
+
+    def start(self) -> Running:
+        """Starts it, unless it runs; Spark needs some seconds more until the first micro-batch."""
+        running = self.find()
+        if running is not None:
+            return running
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "lamina", "speed", self.mark]
+        environment = {**os.environ, "LAMINA_HOME": str(self.home)}
+        running, _ = processes.spawn(command, log=self.log, marker=self.mark, environment=environment)
+        return running
+
+    def stop(self) -> bool:
+        """Ends it after the micro-batch it is in; False when it did not run."""
+        running = self.find()
+        if running is None:
+            return False
+        running.stop((signal.SIGTERM, STOP_SECONDS))
+        return True
+
+    def expect(self, running: Running) -> None:
+        """Raises, with the end of its log, when it has ended."""
+        if not running.alive():
+            raise LaminaError(
+                "The speed layer ended",
+                evidence=processes.tail(self.log),
+                way_out=f"Its log is {self.log}; start it again with `lamina up`.",
+            )
+
+
+def start(output: Output) -> tuple[Settings, Addresses]:
+    """Starts the services and makes the database a serving layer."""
+    home = Settings.home_of().absolute()
+    began = time.monotonic()
+    addresses = Embedded(home).start()
+    settings = Settings.read()
+    if not settings.embedded:
+        raise LaminaError(
+            "The settings name services of your own",
+            evidence="LAMINA_POSTGRES and LAMINA_KAFKA are set, so nothing embedded is used",
+            way_out="Run `lamina speed` against them, or unset both to use the embedded services.",
+        )
+    deployment = Deployment(settings, tell=output.tell)
+    deployment.install()
+    deployment.close()
+    output.tell(f"Kafka and Postgres are up ({time.monotonic() - began:.1f} s)")
+    return settings, addresses
+
+
+def up(output: Output) -> None:
+    """Starts everything and says how to connect."""
+    settings, addresses = start(output)
+    speed = SpeedProcess(settings.home)
+    running = speed.start()
+    time.sleep(0.3)
+    speed.expect(running)
+    output.table(("what", "where"), connections(addresses, speed))
+
+
+def connections(addresses: Addresses, speed: SpeedProcess) -> list[tuple[str, str]]:
+    """How to reach everything; the URLs carry the passwords of this folder's services."""
+    return [
+        ("Kafka", addresses.kafka),
+        ("analyst (psql)", f"psql '{addresses.analyst}'"),
+        ("analyst (SQLAlchemy)", addresses.analyst.replace("postgresql://", "postgresql+psycopg2://")),
+        ("speed layer's log", str(speed.log)),
+    ]
+
+
+def down(output: Output) -> None:
+    """Stops everything that `up` or `demo` started in this LAMINA_HOME."""
+    home = Settings.home_of().absolute()
+    if SpeedProcess(home).stop():
+        output.tell("the speed layer has stopped")
+    Embedded(home).stop()
+    output.tell("Kafka and Postgres have stopped")

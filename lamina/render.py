@@ -1,0 +1,119 @@
+"""What a person sees: data on stdout, as a table or JSON lines; narration and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.table import Table
+
+from view_algebra.errors import LaminaError
+
+WIDTH_WITHOUT_TERMINAL = 160
+"""Columns of a table that is piped: what a terminal's width would be, wide enough to cut nothing."""
+
+
+class Output:
+    """Writes results; `as_json` makes every result JSON."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+        width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
+        self.out = Console(width=width, highlight=False, soft_wrap=not sys.stdout.isatty())
+        self.err = Console(stderr=True, highlight=False)
+
+    def tell(self, line: str) -> None:
+        """A line of narration."""
+        self.err.print(line, style="dim", markup=False)
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+        """Rows: a table, or one JSON object per line."""
+        if self.as_json:
+            for row in rows:
+                self._line(dict(zip(columns, row, strict=True)))
+            return
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        shown = [[cell(value) for value in row] for row in rows]
+        for number, column in enumerate(columns):
+            numeric = bool(shown) and all(_numeric(row[number]) for row in shown)
+            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        for row in shown:
+            table.add_row(*row)
+        self.out.print(table, markup=False)
+
+    def text(self, text: str, **fields: Any) -> None:
+        """A result that is a text; in JSON, the fields."""
+        if self.as_json:
+            self._line(fields or {"text": text})
+        else:
+            self.out.print(text, markup=False, soft_wrap=True)
+
+    def record(self, record: Mapping[str, Any]) -> None:
+        """One JSON object, for results that are no table."""
+        self._line(dict(record))
+
+    def error(self, error: LaminaError) -> None:
+        """What went wrong, the evidence, and the way out."""
+        if self.as_json:
+            said = {"error": error.what, "evidence": error.evidence, "way_out": error.way_out}
+            print(json.dumps(said, ensure_ascii=False), file=sys.stderr)
+            return
+        self.err.print("error: ", style="bold red", end="")
+        self.err.print(error.what, markup=False, soft_wrap=True)
+        for part in (error.evidence, error.way_out):
+            if part:
+                self.err.print("\n" + part, markup=False, soft_wrap=True)
+
+    def _line(self, record: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(record, ensure_ascii=False, default=plain) + "\n")
+        sys.stdout.flush()
+
+
+def cell(value: Any) -> str:
+    """A value in a table; NULL is empty."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="auto").replace("+00:00", "Z")
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, default=plain)
+    # A control character in a key must not move the cursor of whoever looks at it.
+    return "".join(each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in str(value))
+
+
+def plain(value: Any) -> Any:
+    """What JSON has no form for: decimals as exact numbers in text, instants in ISO 8601."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() and value.as_tuple().exponent == 0 else str(value)
+    if isinstance(value, datetime | date):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, bytes | memoryview):
+        return bytes(value).decode("utf-8", "replace")
+    return str(value)
+
+
+def _numeric(text: str) -> bool:
+    return not text or text.replace(",", "").replace(".", "", 1).lstrip("-").isdigit()
+
+
+def log_to_stderr(console: Console, level: int = logging.INFO) -> None:
+    """Lamina's log lines go to stderr, one line each, with the time."""
+    handler = RichHandler(
+        console=console, show_path=False, show_level=False, log_time_format="%H:%M:%S", markup=False, highlighter=None
+    )
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("lamina")
+    logger.handlers = [handler]
+    logger.setLevel(level)
+    logger.propagate = False

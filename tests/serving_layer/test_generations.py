@@ -1,0 +1,235 @@
+"""Generations: opened at a cut, live, handed over, rolled back, retired."""
+
+from __future__ import annotations
+
+import threading
+
+import psycopg2
+import pytest
+from sqlalchemy import text
+
+from master_log.offsets import Offsets
+from serving_layer import generations, progress
+from serving_layer.bookkeeping import generation
+from serving_layer.micro_batch import Outcome
+from tests.serving_layer.world import World, assert_invariant, shown
+from view_algebra.errors import LaminaError
+
+
+def test_a_generation_counts_no_record_below_its_cut_twice(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    new = world.open("sums")
+    world.append("a", 0, ("x", 4))
+    world.advance("a")
+    world.load(new)
+    world.append("a", 1, ("z", 8))
+    world.advance("a")
+    world.go_live(new)
+    assert_invariant(world)
+    before = shown(world, "sums")
+    world.hand_over("sums", new)
+    assert shown(world, "sums") == before == [("x", 2, 5), ("y", 1, 2), ("z", 1, 8)]
+
+
+def test_a_micro_batch_in_flight_when_a_generation_opens_lies_wholly_above_its_cut(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    in_flight = world.micro_batch("a", world.progress("a"), world.end("a"))
+    new = world.open("sums")
+    assert world.commit(in_flight) is Outcome.APPLIED
+    world.load(new)
+    world.go_live(new)
+
+
+def test_a_large_realtime_table_is_absorbed_before_the_lock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generations, "ABSORB_ABOVE", 2)
+    new = world.open("sums")
+    world.load(new)
+    for round_ in range(3):
+        world.append("a", 0, *((f"k{n}", round_) for n in range(5)))
+        world.advance("a")
+        generations.absorb(world.database, new)
+        with world.database.begin() as connection:
+            left = connection.execute(
+                text("SELECT absorbed, realtime FROM lamina.generation_cells WHERE generation = :g"), {"g": new}
+            ).one()
+        assert left.absorbed == left.realtime == round_ + 1
+    world.go_live(new)
+
+
+def test_an_absorption_that_was_cut_short_is_taken_up_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generations, "ABSORB_ABOVE", 0)
+    new = world.open("sums")
+    world.load(new)
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    with world.database.begin() as connection:
+        generations._swap(connection, new)  # and then the process died
+    world.append("a", 0, ("x", 2))
+    world.advance("a")
+    world.go_live(new)
+
+
+def test_a_generation_without_its_batch_view_does_not_go_live(world: World) -> None:
+    new = world.open("sums")
+    with pytest.raises(LaminaError, match="has no batch view yet"):
+        world.go_live(new)
+
+
+def test_a_view_fed_by_two_queries_is_cut_at_the_progress_of_each(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    new = world.open("both")
+    world.append("b", 0, ("x", 2), ("y", 3))
+    world.advance("b")
+    world.append("a", 1, ("x", 4))
+    world.advance("a")
+    world.load(new)
+    world.go_live(new)
+    world.hand_over("both", new)
+    assert shown(world, "both") == [("x", 1, 2), ("x", 2, 5), ("y", 1, 3)]
+
+
+def test_a_generation_that_is_not_live_is_never_handed_over(world: World) -> None:
+    new = world.open("sums")
+    with pytest.raises(LaminaError, match="is building and cannot be read"):
+        world.hand_over("sums", new)
+
+
+def test_a_rolled_back_view_is_current_to_the_micro_batch(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    new = world.open("sums")
+    world.load(new)
+    world.go_live(new)
+    world.hand_over("sums", new)
+    world.append("a", 0, ("x", 2))
+    world.advance("a")
+    with world.database.begin() as connection:
+        before, after = generations.roll_back(connection, "sums")
+    assert (before, after) == (new, 1) or after < before
+    assert shown(world, "sums") == [("x", 2, 3)]
+
+
+def test_a_view_without_an_older_generation_is_not_rolled_back(world: World) -> None:
+    with pytest.raises(LaminaError, match="no older live generation"), world.database.begin() as connection:
+        generations.roll_back(connection, "sums")
+
+
+def test_the_generation_that_is_read_cannot_be_retired(world: World) -> None:
+    with world.database.begin() as connection:
+        now = generations.published(connection)["sums"]
+    with pytest.raises(LaminaError, match="is published"), world.database.begin() as connection:
+        generations.retire(connection, [now])
+
+
+def test_a_retired_generation_is_dropped_once_no_reader_can_see_it(world: World, database: str) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    with world.database.begin() as connection:
+        old = generations.published(connection)["sums"]
+    reader = psycopg2.connect(database)
+    reader.set_session(isolation_level="REPEATABLE READ")
+    with reader.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM analytics.counts")
+        new = world.open("sums")
+        world.load(new)
+        world.go_live(new)
+        world.hand_over("sums", new)
+        with world.database.begin() as connection:
+            generations.retire(connection, [old])
+        assert old not in generations.drop_retired(world.database)
+        cursor.execute("SELECT * FROM analytics.sums")
+        assert cursor.fetchall() == [("x", 1, 1)]
+    reader.close()
+    assert old in generations.drop_retired(world.database)
+    with world.database.begin() as connection:
+        [gone] = generations.find(connection, generation.c.id == old)
+        assert (
+            connection.execute(
+                text("SELECT to_regclass('cells.' || quote_ident(:t))"), {"t": f"{next(iter(gone.tables))}_g{old}"}
+            ).scalar()
+            is None
+        )
+
+
+def test_a_leap_moves_progress_to_its_cut_and_leaves_no_older_generation_live(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.append("b", 0, ("x", 1))
+    world.advance("a")
+    world.append("a", 0, ("x", 2), ("x", 4))
+    with world.database.begin() as connection:
+        fences = {name: progress.take_over(connection, name, "a leap") for name in ("a", "b")}
+    to = Offsets({**world.end("a"), **world.end("b")})
+    ids = []
+    for view in ("sums", "counts", "both"):
+        with world.database.begin() as connection:
+            ids.append(generations.open_building(connection, view, rebuild=None, at=to).id)
+        world.load(ids[-1])
+    with world.database.begin() as connection:
+        generations.land(connection, ids, fences, to)
+    assert world.progress("a") == world.end("a")
+    assert shown(world, "sums") == [("x", 3, 7)]
+    with world.database.begin() as connection:
+        live = generations.find(connection, generation.c.state == "live")
+    assert [each.id for each in live] == ids
+    world.fences = fences
+
+
+def test_a_leap_that_was_taken_over_lands_nowhere(world: World) -> None:
+    with world.database.begin() as connection:
+        fence = progress.take_over(connection, "a", "a leap")
+    world.append("a", 0, ("x", 2))
+    ids = []
+    for view in ("sums", "counts"):
+        with world.database.begin() as connection:
+            ids.append(generations.open_building(connection, view, rebuild=None, at=world.end("a")).id)
+        world.load(ids[-1])
+    with world.database.begin() as connection:
+        world.fences["a"] = progress.take_over(connection, "a", "a speed layer")
+    with pytest.raises(progress.Fenced), world.database.begin() as connection:
+        generations.land(connection, ids, {"a": fence}, world.end("a"))
+    assert shown(world, "sums") == []
+
+
+def test_readers_of_several_views_never_see_half_of_a_hand_over(world: World, database: str) -> None:
+    """Two views of the same records, read in one snapshot, agree through rebuilds, hand-overs and micro-batches."""
+    stop, wrong, reads = threading.Event(), [], 0
+
+    def read() -> None:
+        nonlocal reads
+        connection = psycopg2.connect(database)
+        connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+        while not stop.is_set():
+            with connection, connection.cursor() as cursor:
+                cursor.execute("SELECT c, coalesce(s, 0) FROM analytics.counts")
+                whole = cursor.fetchall()
+                cursor.execute("SELECT coalesce(sum(c), 0), coalesce(sum(s), 0) FROM analytics.sums")
+                parts = cursor.fetchall()
+            reads += 1
+            if whole != parts:
+                wrong.append((whole, parts))
+        connection.close()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        for round_ in range(5):
+            world.append("a", round_ % 2, *((f"k{n}", n) for n in range(round_ + 1)))
+            world.advance("a")
+            new = {view: world.open(view) for view in ("sums", "counts")}
+            world.append("a", 0, ("x", 1))
+            world.advance("a")
+            for id in new.values():
+                world.load(id)
+            world.go_live(*new.values())
+            with world.database.begin() as connection:
+                generations.hand_over(connection, new)
+                surplus = [old for view in new for old in generations.superseded(connection, view)]
+                generations.retire(connection, surplus)
+            generations.drop_retired(world.database)
+    finally:
+        stop.set()
+        thread.join()
+    assert not wrong
+    assert reads > 20

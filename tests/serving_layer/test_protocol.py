@@ -1,0 +1,195 @@
+"""The real transactions in any order: whatever happens, the invariant of section "generations" holds after every step.
+
+`protocol_model.py` explores every interleaving of a model; here hypothesis drives the code itself against a real Postgres.
+"""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import text
+
+from master_log.offsets import Offsets
+from serving_layer import cells, generations, progress
+from serving_layer.database import Database
+from serving_layer.micro_batch import MicroBatch, Outcome
+from serving_layer.progress import Fenced
+from tests.serving_layer.world import World, assert_invariant
+from view_algebra.errors import LaminaError
+
+VIEWS = st.sampled_from(["sums", "counts", "both"])
+RECORDS = st.lists(
+    st.one_of(st.none(), st.tuples(st.sampled_from(["x", "y", None]), st.integers(-3, 3))), min_size=1, max_size=3
+)
+
+
+def machine(serving: Database) -> type[RuleBasedStateMachine]:
+    """The state machine over one database, emptied before each run."""
+
+    class Protocol(RuleBasedStateMachine):
+        in_flight = Bundle("in_flight")
+        building = Bundle("building")
+
+        @initialize()
+        def deploy(self) -> None:
+            with serving.begin() as connection:
+                empty(serving, connection)
+            self.world = World(serving)
+            self.world.deploy()
+
+        @rule(place=st.sampled_from([("a", 0), ("a", 1), ("b", 0)]), records=RECORDS)
+        def append(self, place: tuple[str, int], records: list[tuple[str | None, int] | None]) -> None:
+            self.world.append(*place, *records)
+
+        @rule(target=in_flight, query=st.sampled_from(["a", "b"]), behind=st.booleans(), part=st.booleans())
+        def compute(self, query: str, behind: bool, part: bool) -> MicroBatch:
+            """A micro-batch from progress, or one that is replayed from the beginning; of all records or of half."""
+            world = self.world
+            start = Offsets(dict.fromkeys(world.end(query), 0)) if behind else world.progress(query)
+            end = world.end(query)
+            if part:
+                end = Offsets({at: max(start.get(at, 0), offset // 2) for at, offset in end.items()})
+            return world.micro_batch(query, start, end)
+
+        @rule(batch=in_flight)
+        def commit(self, batch: MicroBatch) -> None:
+            """At any time later, any number of times."""
+            before = self.world.progress(batch.query)
+            try:
+                outcome = self.world.commit(batch)
+            except Fenced:
+                outcome = None
+            if outcome is not Outcome.APPLIED:
+                assert self.world.progress(batch.query) == before
+
+        @rule(query=st.sampled_from(["a", "b"]))
+        def take_over(self, query: str) -> None:
+            with serving.begin() as connection:
+                self.world.fences[query] = progress.take_over(connection, query, "another")
+
+        @rule(target=building, view=VIEWS)
+        def open(self, view: str) -> int:
+            return self.world.open(view)
+
+        @rule(id=building)
+        def load(self, id: int) -> None:
+            if self.state(id) == "building" and not self.absorbed(id):
+                self.world.load(id)
+
+        @rule(id=building)
+        def absorb(self, id: int) -> None:
+            if self.state(id) == "building" and self.loaded(id):
+                generations.absorb(serving, id)
+
+        @rule(id=building)
+        def go_live(self, id: int) -> None:
+            if self.state(id) == "building" and self.loaded(id):
+                serving.retrying(lambda connection: generations.go_live(connection, [id]))
+
+        @rule(id=building)
+        def hand_over(self, id: int) -> None:
+            if self.state(id) == "live":
+                with serving.begin() as connection:
+                    generations.hand_over(connection, {generations.get(connection, id).view: id})
+
+        @rule(view=VIEWS)
+        def roll_back(self, view: str) -> None:
+            try:
+                with serving.begin() as connection:
+                    generations.roll_back(connection, view)
+            except LaminaError as error:
+                assert "no older live generation" in error.what
+
+        @rule(view=VIEWS)
+        def retire(self, view: str) -> None:
+            with serving.begin() as connection:
+                generations.retire(connection, generations.superseded(connection, view))
+
+        @rule(id=consumes(building))
+        def abandon(self, id: int) -> None:
+            with serving.begin() as connection:
+                if id not in generations.published(connection).values():
+                    generations.retire(connection, [id])
+
+        @rule()
+        def drop(self) -> None:
+            generations.drop_retired(serving)
+
+        @precondition(lambda self: self.world.end("a") != self.world.progress("a"))
+        @rule()
+        def leap(self) -> None:
+            """All views and both queries, since `both` joins them."""
+            world = self.world
+            with serving.begin() as connection:
+                world.fences = {name: progress.take_over(connection, name, "a leap") for name in ("a", "b")}
+            to = Offsets({**world.end("a"), **world.end("b")})
+            ids = []
+            for view in ("sums", "counts", "both"):
+                with serving.begin() as connection:
+                    ids.append(generations.open_building(connection, view, rebuild=None, at=to).id)
+                world.load(ids[-1])
+            with serving.begin() as connection:
+                generations.land(connection, ids, world.fences, to)
+
+        @invariant()
+        def holds(self) -> None:
+            if hasattr(self, "world"):
+                assert_invariant(self.world)
+
+        def state(self, id: int) -> str:
+            with serving.begin() as connection:
+                return generations.get(connection, id).state
+
+        def loaded(self, id: int) -> bool:
+            return self.all_of(id, "loaded_at IS NOT NULL")
+
+        def absorbed(self, id: int) -> bool:
+            return not self.all_of(id, "absorbed = 0")
+
+        def all_of(self, id: int, condition: str) -> bool:
+            with serving.begin() as connection:
+                query = text(f"SELECT bool_and({condition}) FROM lamina.generation_cells WHERE generation = :id")
+                return bool(connection.execute(query, {"id": id}).scalar_one())
+
+    return Protocol
+
+
+def empty(serving: Database, connection) -> None:  # type: ignore[no-untyped-def]
+    """Drops everything that a former run has deployed."""
+    tables = connection.execute(
+        text(
+            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname IN ('cells', 'realtime')"
+            " AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = format('%I.%I', schemaname, tablename)::regclass)"
+        )
+    ).scalars()
+    for view in (
+        connection.execute(text("SELECT viewname FROM pg_views WHERE schemaname = 'analytics'")).scalars().all()
+    ):
+        cells.run(connection, f'DROP VIEW analytics."{view}" CASCADE')
+    for table in tables.all():
+        cells.run(connection, f"DROP TABLE {table} CASCADE")
+    for table in ("generation", "query", "cell_table", "view", "declaration", "publication", "proof"):
+        cells.run(connection, f"TRUNCATE lamina.{table} CASCADE")
+
+
+def test_any_order_of_steps_keeps_live_generations_equal_to_the_records_below_progress(serving: Database) -> None:
+    run_state_machine_as_test(
+        machine(serving),
+        settings=settings(
+            max_examples=25,
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            derandomize=True,
+        ),
+    )

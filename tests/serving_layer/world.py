@@ -1,0 +1,227 @@
+"""A serving layer with its records at hand: two streams, three views, and the invariant as a function.
+
+Records are numbers. `sums` and `counts` are fed by the stream `a`, `both` by `a` and `b` (a table of cells each). What
+their cells must be is computed here from the records themselves, so nothing of the serving layer tests itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, text
+
+from master_log.offsets import OffsetRange, Offsets, TopicPartition
+from serving_layer import cells, generations, loading, progress, registry
+from serving_layer.bookkeeping import generation
+from serving_layer.cells import Staged
+from serving_layer.database import Database
+from serving_layer.micro_batch import MicroBatch, Outcome, commit
+from serving_layer.registry import Topic
+from view_algebra import compile_catalog
+
+FILES = {
+    "sources.sql": """
+        CREATE TABLE a (k STRING, n BIGINT) USING kafka OPTIONS (topic 'a', format 'json');
+        CREATE TABLE b (k STRING, n BIGINT) USING kafka OPTIONS (topic 'b', format 'json');
+    """,
+    "sums.sql": "CREATE VIEW sums AS SELECT k, count(*) AS c, sum(n) AS s FROM a GROUP BY k;",
+    "counts.sql": "CREATE VIEW counts AS SELECT count(*) AS c, sum(n) AS s FROM a;",
+    "both.sql": """
+        CREATE VIEW both AS
+        SELECT k, count(*) AS c, sum(n) AS s FROM a GROUP BY k
+        UNION ALL
+        SELECT k, count(*) AS c, sum(n) AS s FROM b GROUP BY k;
+    """,
+}
+
+PARTITIONS = {"a": 2, "b": 1}
+
+Record = tuple[str | None, int]
+Cells = dict[tuple[object, ...], tuple[int, int]]
+
+
+def fold(records: Iterable[Record], *, keyed: bool) -> Cells:
+    """The cells of records: count and sum per key, or of all."""
+    count: Counter[tuple[object, ...]] = Counter()
+    total: Counter[tuple[object, ...]] = Counter()
+    for key, number in records:
+        group = (key,) if keyed else ()
+        count[group] += 1
+        total[group] += number
+    return {group: (count[group], total[group]) for group in count}
+
+
+@dataclass
+class World:
+    """The log of each topic partition (offset by offset; None is a transaction marker), and a serving layer over it."""
+
+    database: Database
+    files: dict[str, str] = field(default_factory=lambda: dict(FILES))
+    log: dict[TopicPartition, list[Record | None]] = field(default_factory=dict)
+    fences: dict[str, int] = field(default_factory=dict)
+
+    def deploy(self) -> None:
+        """Applies the catalog at offset 0 and takes both queries over."""
+        topics = {}
+        for name, partitions in PARTITIONS.items():
+            topics[name] = Topic(f"id-{name}", Offsets.of(name, dict.fromkeys(range(partitions), 0)))
+            for number in range(partitions):
+                self.log.setdefault(TopicPartition(name, number), [])
+        self.catalog = compile_catalog(self.files)
+        with self.database.begin() as connection:
+            registry.apply(connection, self.files, self.catalog, topics)
+            for name in PARTITIONS:
+                self.fences[name] = progress.take_over(connection, name, "the test")
+
+    def append(self, topic: str, partition: int, *records: Record | None) -> None:
+        """Records, and markers, at the end of a partition."""
+        self.log[TopicPartition(topic, partition)].extend(records)
+
+    def end(self, query: str) -> Offsets:
+        """The ends of the query's partitions."""
+        return Offsets({at: len(log) for at, log in self.log.items() if at.topic == query})
+
+    def progress(self, query: str) -> Offsets:
+        """What Postgres says."""
+        with self.database.begin() as connection:
+            return progress.read(connection, [query])
+
+    def records(self, query: str, range: OffsetRange) -> list[Record]:
+        """The records of a range."""
+        return [
+            record
+            for at in range.end
+            for record in self.log[at][range.start.get(at, 0) : range.end[at]]
+            if record is not None
+        ]
+
+    def micro_batch(self, query: str, start: Offsets, end: Offsets, *, fence: int | None = None) -> MicroBatch:
+        """A micro-batch, computed now for the tables of cells that are maintained now."""
+        range_ = OffsetRange(start, end)
+        records = self.records(query, range_)
+        with self.database.begin() as connection:
+            names = maintained(connection, query)
+        staged = [self._staged(number, name, records) for number, name in enumerate(sorted(names))]
+        token = self.fences[query] if fence is None else fence
+        return MicroBatch(query, token, range_, frozenset(names), staged, [], None)
+
+    def commit(self, batch: MicroBatch) -> Outcome:
+        """The real transaction."""
+        return self.database.retrying(lambda connection: commit(connection, batch))
+
+    def advance(self, query: str, to: Offsets | None = None) -> Outcome:
+        """Commits everything from progress to `to`, or to the end."""
+        return self.commit(self.micro_batch(query, self.progress(query), to or self.end(query)))
+
+    def open(self, view: str) -> int:
+        """Opens a building generation."""
+        with self.database.begin() as connection:
+            return generations.open_building(connection, view, rebuild=None).id
+
+    def load(self, id: int) -> None:
+        """The batch view: the cells of all records below the cut of the generation."""
+        with self.database.begin() as connection:
+            opened = generations.get(connection, id)
+        for name, query in opened.tables.items():
+            with self.database.begin() as connection:
+                attempt = loading.prepare(connection, id, name)
+                cut = generations.cut_of(connection, id, query)
+            records = self.records(query, OffsetRange(Offsets(dict.fromkeys(cut, 0)), cut))
+            columns, rows = self._rows(name, records)
+            loading.load_part(
+                self.database.url.set(drivername="postgresql").render_as_string(hide_password=False),
+                generation=id,
+                name=name,
+                attempt=attempt,
+                part=0,
+                columns=("generation", *columns),
+                rows=[f"{id},{row}\n".encode() for row in rows],
+            )
+            with self.database.begin() as connection:
+                loading.complete(connection, id, name)
+
+    def go_live(self, *ids: int) -> None:
+        """Absorbs, then goes live."""
+        for id in ids:
+            generations.absorb(self.database, id)
+        self.database.retrying(lambda connection: generations.go_live(connection, ids))
+
+    def hand_over(self, view: str, id: int) -> None:
+        """Publishes a generation."""
+        with self.database.begin() as connection:
+            generations.hand_over(connection, {view: id})
+
+    def cells(self, connection: Connection, name: str, table: str) -> Cells:
+        """What is in a table of cells of the tables' name `name`."""
+        found = self._table(name)
+        columns = ", ".join(f'"{column.name}"' for column in (*found.keys, *(p.column for p in found.partials)))
+        rows = connection.execute(text(f"SELECT {columns} FROM {table}")).all()
+        width = len(found.keys)
+        return {tuple(row[:width]): (int(row[width]), int(row[width + 1])) for row in rows}
+
+    def expected(self, name: str, below: Offsets) -> Cells:
+        """The cells of all records below a vector of offsets."""
+        found = self._table(name)
+        end = Offsets({at: offset for at, offset in below.items() if at.topic == found.source})
+        records = self.records(found.source, OffsetRange(Offsets(dict.fromkeys(end, 0)), end))
+        return fold(records, keyed=bool(found.keys))
+
+    def _table(self, name: str):  # type: ignore[no-untyped-def]
+        return next(t for view in self.catalog.views.values() for t in view.cell_tables if t.name == name)
+
+    def _rows(self, name: str, records: list[Record]) -> tuple[list[str], list[str]]:
+        found = self._table(name)
+        keyed = bool(found.keys)
+        columns = [column.name for column in found.keys] + [partial.column.name for partial in found.partials]
+        rows = []
+        for group, (count, total) in fold(records, keyed=keyed).items():
+            key = ("" if group[0] is None else f'"{group[0]}"') + "," if keyed else ""
+            rows.append(f"{key}{count},{total}")
+        return columns, rows
+
+    def _staged(self, number: int, name: str, records: list[Record]) -> Staged:
+        columns, rows = self._rows(name, records)
+        types = ", ".join(f'"{c}" {"text" if c == "k" else "bigint"}' for c in columns)
+        listed = ", ".join(f'"{c}"' for c in columns)
+        return Staged(
+            ddl=f"CREATE TEMP TABLE staged_{number} ({types}) ON COMMIT DROP",
+            table=f"staged_{number}",
+            rows="".join(row + "\n" for row in rows).encode(),
+            read={name: f"(SELECT {listed} FROM staged_{number})"},
+        )
+
+
+def maintained(connection: Connection, query: str) -> set[str]:
+    """The tables of cells that a query maintains now."""
+    from serving_layer.micro_batch import maintained as fed
+
+    return {each.cell_table for each in fed(connection, query)}
+
+
+def assert_invariant(world: World) -> None:
+    """In one snapshot: cells(g) = partial(all records below progress), for every live generation g.
+
+    A building generation whose batch view is loaded holds the same in its cells and realtime tables together; the
+    generation that a view is read from is live.
+    """
+    with world.database.snapshot() as connection:
+        published = generations.published(connection)
+        states = {}
+        for each in generations.find(connection, generation.c.state != "retired"):
+            states[each.id] = each.state
+            below = progress.read(connection, each.queries)
+            for name in each.tables:
+                if each.state == "live":
+                    found = world.cells(connection, name, cells.cells_of(name, each.id))
+                    assert found == world.expected(name, below), f"generation {each.id} of {each.view}"
+        for view, id in published.items():
+            assert states.get(id) == "live", f"{view} is read from generation {id}"
+
+
+def shown(world: World, view: str) -> list[tuple[object, ...]]:
+    """What an analyst reads, sorted."""
+    with world.database.snapshot() as connection:
+        rows = connection.execute(text(f"SELECT * FROM analytics.{view}")).all()
+    return sorted((tuple(row) for row in rows), key=repr)
