@@ -1,0 +1,196 @@
+"""Rows of a view into a file, whole or not at all, or into a Kafka topic."""
+
+from __future__ import annotations
+
+import binascii
+import csv
+import datetime as dt
+import gzip
+import io
+import itertools
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Context, Decimal
+from pathlib import Path
+from typing import IO, Any, cast
+
+import sqlglot
+
+from master_log.files import ENDINGS
+from master_log.kafka import Brokers
+from master_log.values import to_json
+from view_algebra.compiled import Column
+from view_algebra.errors import LaminaError
+from view_algebra.types import STRING, Type, read
+
+_ROWS = 10_000
+"""Rows that become one row group of a Parquet file."""
+
+_EXACT = Context(prec=38)
+"""Digits of the largest DECIMAL."""
+
+Row = Sequence[Any]
+
+
+def export(columns: Sequence[Column], rows: Iterable[Row], to: str, brokers: Brokers | None = None) -> int:
+    """Writes the rows and returns how many there were.
+
+    to: a file by its ending (`.jsonl`, `.json`, `.csv`, `.parquet`, each also with `.gz`), which appears when it is
+    whole and replaces one of that name; or `kafka:TOPIC`, which takes a JSON value per row.
+    """
+    if to.startswith("kafka:"):
+        if brokers is None:
+            raise TypeError("brokers are needed to export to Kafka")
+        return _to_topic(columns, rows, to.removeprefix("kafka:"), brokers)
+    path = Path(to)
+    zipped = path.suffix.lower() == ".gz"
+    ending = (path.with_suffix("") if zipped else path).suffix.lower()
+    if ending not in ENDINGS:
+        raise LaminaError(
+            f"{to}: the format is not known",
+            evidence=f"Found: {ending or 'no ending'}.\nWanted: {', '.join(ENDINGS)}, or kafka:TOPIC.",
+            way_out="Name the file by its format, as `view.csv`.",
+        )
+    write = {"jsonl": _json_lines, "csv": _csv, "parquet": _parquet}[ENDINGS[ending]]
+    try:
+        with _whole(path) as file:
+            if not zipped:
+                return write(columns, rows, file)
+            with gzip.open(file, "wb") as content:
+                return write(columns, rows, cast("IO[bytes]", content))
+    except OSError as error:
+        raise LaminaError(
+            f"{to}: the file cannot be written",
+            evidence=error.strerror or str(error),
+            way_out="Make room, or name a folder that exists and that you may write to.",
+        ) from error
+
+
+def _to_topic(columns: Sequence[Column], rows: Iterable[Row], topic: str, brokers: Brokers) -> int:
+    brokers.partitions(topic)  # an unknown topic is told before the first row is read
+    sent = 0
+    with brokers.producer() as producer:
+        for row in rows:
+            producer.send(topic, to_json(_object(columns, row)).encode())
+            sent += 1
+    return sent
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside `path` that takes its place at the end, and is gone when the end is not reached."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)  # mkstemp's own rights would hide the file from everybody else
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _json_lines(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:
+    written = 0
+    for row in rows:
+        file.write(to_json(_object(columns, row)).encode() + b"\n")
+        written += 1
+    return written
+
+
+def _csv(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:
+    """NULL is empty; nested values are JSON."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([column.name for column in columns])
+    written = 0
+    for row in rows:
+        writer.writerow([_field(each) for each in row])
+        written += 1
+    text.detach()
+    return written
+
+
+def _field(value: Any) -> Any:
+    match value:
+        case dict() | list():
+            return to_json(value)
+        case bool():
+            return "true" if value else "false"
+        case dt.datetime() | dt.date():
+            return value.isoformat()
+        case bytes() | memoryview():
+            return binascii.b2a_base64(bytes(value), newline=False).decode()
+    return value
+
+
+def _parquet(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:
+    """Types are the declared ones; nested values are JSON text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = [read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING for column in columns]
+    schema = pa.schema([(column.name, _arrow(kind)) for column, kind in zip(columns, kinds, strict=True)])
+    written = 0
+    left = iter(rows)
+    with pq.ParquetWriter(file, schema) as writer:
+        while some := list(itertools.islice(left, _ROWS)):
+            values = zip(*some, strict=True)
+            arrays = [
+                pa.array([_exactly(kind, each) for each in column], type=field.type)
+                for kind, field, column in zip(kinds, schema, values, strict=True)
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            written += len(some)
+    return written
+
+
+def _arrow(kind: Type) -> Any:
+    import pyarrow as pa
+
+    match kind.name:
+        case "DECIMAL":
+            return pa.decimal128(kind.precision, kind.scale)
+        case "TIMESTAMP":
+            return pa.timestamp("us", tz="UTC")
+    plain = {
+        "BOOLEAN": pa.bool_(),
+        "TINYINT": pa.int8(),
+        "SMALLINT": pa.int16(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "FLOAT": pa.float32(),
+        "DOUBLE": pa.float64(),
+        "DATE": pa.date32(),
+        "TIMESTAMP_NTZ": pa.timestamp("us"),
+        "BINARY": pa.binary(),
+    }
+    return plain.get(kind.name, pa.string())
+
+
+def _exactly(kind: Type, value: Any) -> Any:
+    """What Postgres gave as the value that Arrow asks for: its numeric may carry more zeros than were declared."""
+    if value is None:
+        return None
+    match kind.name:
+        case "DECIMAL":
+            return Decimal(value).quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
+        case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
+            return int(value)
+        case "FLOAT" | "DOUBLE":
+            return float(value)
+        case "STRING" | "STRUCT" | "ARRAY" | "MAP":
+            return value if isinstance(value, str) else to_json(value)
+        case "BINARY":
+            return bytes(value)
+    return value
+
+
+def _object(columns: Sequence[Column], row: Row) -> dict[str, Any]:
+    return dict(zip((column.name for column in columns), row, strict=True))

@@ -1,0 +1,270 @@
+"""Lines out of a file: JSON lines, CSV or Parquet, compressed with gzip or not, one at a time in bounded memory."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import itertools
+import json
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, cast, get_args
+
+from master_log.values import fits, from_text, to_json
+from view_algebra.errors import LaminaError
+from view_algebra.types import STRING, Type
+
+Format = Literal["jsonl", "csv", "parquet"]
+
+ENDINGS: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".parquet": "parquet",
+}
+
+LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes; what is longer is not looked at. No broker takes such a record unless told to."""
+
+DEEPEST = 1000
+"""Levels of nesting that Spark reads (Jackson's own limit)."""
+
+_ROWS = 4096
+"""Rows of Parquet held at a time."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a file: `number` from 1 (CSV counts its header, Parquet counts rows).
+
+    raw: its bytes as they are. problem: why it is no record of the source, or None.
+    value: what it says, and record: the JSON that goes into Kafka, where it is one.
+    """
+
+    number: int
+    raw: bytes
+    record: bytes
+    value: dict[str, Any]
+    problem: str | None
+
+
+def format_of(name: str, told: str | None) -> Format:
+    """The format that was told, or else the one that the file's name ends in."""
+    if told is None:
+        ending = Path(name.removesuffix(".gz")).suffix.lower()
+        if ending in ENDINGS:
+            return ENDINGS[ending]
+    elif told in get_args(Format):
+        return cast("Format", told)
+    raise LaminaError(
+        f"{name}: the format is not known",
+        evidence=f"Found: {told or Path(name).suffix or 'no ending'}.\nWanted: {', '.join(get_args(Format))}.",
+        way_out="Say it with --format.",
+    )
+
+
+@contextmanager
+def seekable(name: str, stdin: IO[bytes]) -> Iterator[IO[bytes]]:
+    """The file's bytes, decompressed, readable twice: `-` and pipes are first copied to a temporary file."""
+    with ExitStack() as opened:
+        with _told(name):
+            file = stdin if name == "-" else opened.enter_context(Path(name).open("rb"))
+            if name == "-" or not file.seekable():
+                copy = opened.enter_context(tempfile.TemporaryFile())
+                shutil.copyfileobj(file, copy)
+                copy.seek(0)
+                file = copy
+            zipped = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+        yield cast("IO[bytes]", opened.enter_context(gzip.open(file, "rb"))) if zipped else file
+
+
+def lines(file: IO[bytes], name: str, file_format: Format, declared: dict[str, Type], largest: int) -> Iterator[Line]:
+    """The file's lines from its start, each judged by the declared columns; `largest` is a record's most bytes."""
+    with _told(name):
+        file.seek(0)
+        match file_format:
+            case "jsonl":
+                found = _json_lines(file, declared)
+            case "csv":
+                found = _csv(file, name, declared)
+            case "parquet":
+                found = _parquet(file, name, declared)
+        for line in found:
+            size = len(line.record if line.problem is None else line.raw)
+            if size > largest:
+                yield Line(line.number, line.raw, line.record, {}, f"{size:,} bytes, and the topic takes {largest:,}")
+            else:
+                yield line
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise LaminaError(
+            f"{name}: the compressed file is damaged",
+            evidence=str(error),
+            way_out="Fetch it again, or unpack what can be unpacked and take that.",
+        ) from error
+    except OSError as error:
+        raise LaminaError(
+            f"{name}: the file cannot be read",
+            evidence=error.strerror or str(error),
+            way_out="Correct the path, or its rights.",
+        ) from error
+
+
+def _json_lines(file: IO[bytes], declared: dict[str, Type]) -> Iterator[Line]:
+    for number, raw in _split(file):
+        line = raw.rstrip(b"\r\n")
+        if not line.strip():
+            continue
+        value, problem = _object(line)
+        yield Line(number, line, line, value, problem or _misfit(declared, value))
+
+
+def _csv(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line]:
+    csv.field_size_limit(LONGEST_LINE)
+    taken: list[bytes] = []
+
+    def texts() -> Iterator[str]:
+        for _, raw in _split(file):
+            taken.append(raw)
+            # Bytes that are no UTF-8 travel on as surrogates, so that only their own line is bad.
+            yield raw.decode(errors="surrogateescape")
+
+    reader = csv.reader(texts(), strict=True)
+    header = _header(name, next(reader, []), declared)
+    while True:
+        taken.clear()
+        number = reader.line_num + 1
+        fields, problem = _fields(reader)
+        raw = b"".join(taken).rstrip(b"\r\n")
+        if fields is None:
+            if problem is None:
+                return
+        elif not fields:
+            continue  # an empty line
+        elif len(fields) != len(header):
+            problem = f"{len(fields)} fields, and the header names {len(header)}"
+        elif any("\udc80" <= character <= "\udcff" for field in fields for character in field):
+            problem = "not UTF-8"
+        if problem is not None or fields is None:
+            yield Line(number, raw, b"", {}, problem)
+            continue
+        value = {key: from_text(declared.get(key, STRING), field) for key, field in zip(header, fields, strict=True)}
+        yield Line(number, raw, to_json(value).encode(), value, _misfit(declared, value))
+
+
+def _fields(reader: Any) -> tuple[Sequence[str] | None, str | None]:
+    try:
+        return next(reader, None), None
+    except csv.Error as error:
+        return None, f"not CSV: {error}"
+
+
+def _header(name: str, header: Sequence[str], declared: dict[str, Type]) -> list[str]:
+    """The header with each name as it is declared, whatever its case."""
+    by_case = {column.lower(): column for column in declared}
+    names = [by_case.get(given.strip().lower(), given.strip()) for given in header]
+    twice = sorted({given for given in names if names.count(given) > 1})
+    if twice or not declared.keys() & set(names):
+        raise LaminaError(
+            f"{name}: the first line does not name the columns",
+            evidence=f"Found: {', '.join(header) or 'nothing'}.\nWanted, in any order: {', '.join(declared)}.",
+            way_out=f"Name {', '.join(twice)} once." if twice else "Give the file a header, or use JSON lines.",
+        )
+    return names
+
+
+def _parquet(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    numbers = itertools.count(1)
+    try:
+        for batch in pq.ParquetFile(_on_disk(file)).iter_batches(_ROWS):
+            for value in _without_nanoseconds(pa.Table.from_batches([batch])).to_pylist():
+                record = to_json(value)
+                plain = json.loads(record)
+                yield Line(next(numbers), record.encode(), record.encode(), plain, _misfit(declared, plain))
+    except pa.ArrowException as error:
+        raise LaminaError(
+            f"{name}: this is no Parquet file", evidence=str(error), way_out="Name its format with --format."
+        ) from error
+
+
+def _on_disk(file: IO[bytes]) -> IO[bytes]:
+    """The file with random access: seeking backwards in a compressed one unpacks it anew each time."""
+    if not isinstance(cast("Any", file), gzip.GzipFile):
+        return file
+    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 (closed by the garbage collector, with its reader)
+    shutil.copyfileobj(file, unpacked)
+    unpacked.seek(0)
+    return unpacked
+
+
+def _without_nanoseconds(table: Any) -> Any:
+    """Times in microseconds: Python and Spark know no finer ones."""
+    import pyarrow as pa
+
+    kinds = [
+        field.with_type(pa.timestamp("us", field.type.tz)) if pa.types.is_timestamp(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(kinds), safe=False)
+
+
+def _split(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines with their numbers; one that is too long is cut, which makes it bad."""
+    for number in itertools.count(1):
+        line = file.readline(LONGEST_LINE)
+        if not line:
+            return
+        while len(line) == LONGEST_LINE and not line.endswith(b"\n") and (more := file.readline(LONGEST_LINE)):
+            if more.endswith(b"\n"):
+                break
+        yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+
+
+def _object(line: bytes) -> tuple[dict[str, Any], str | None]:
+    if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(line) > DEEPEST:
+        return {}, "nested too deep"
+    try:
+        value = json.loads(line.decode())
+    except UnicodeDecodeError:
+        return {}, "not UTF-8"
+    except RecursionError:
+        return {}, "nested too deep"
+    except ValueError as error:
+        return {}, f"not JSON: {error}"
+    return (value, None) if isinstance(value, dict) else ({}, "not a JSON object")
+
+
+def _depth(line: bytes) -> int:
+    """How deep brackets are nested, also those in strings: a line with hundreds of them is not worth more care."""
+    depth = deepest = 0
+    for byte in line:
+        depth += (byte in b"[{") - (byte in b"]}")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _misfit(declared: dict[str, Type], value: dict[str, Any]) -> str | None:
+    for name, kind in declared.items():
+        if not fits(kind, value.get(name)):
+            return f"{name} is {_short(value[name])}, not {kind.spark}"
+    return None
+
+
+def _short(value: Any) -> str:
+    text = to_json(value)
+    return text if len(text) <= 40 else text[:37] + "…"

@@ -1,0 +1,178 @@
+"""Whether a value can become a column: the rules by which Spark reads JSON, known before anything is sent.
+
+A record whose value breaks them goes to quarantine when it is read. `lamina ingest` says so while the file is at hand.
+"""
+
+from __future__ import annotations
+
+import binascii
+import datetime as dt
+import json
+import re
+import zoneinfo
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any
+
+import sqlglot
+
+from view_algebra.compiled import Source
+from view_algebra.types import STRING, Type, read
+
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_NOT_FINITE = ("NaN", "Infinity", "+Infinity", "-Infinity", "INF", "+INF", "-INF")
+_TIMESTAMP = re.compile(
+    r"""(?P<year>\d{4,6}) (?: -(?P<month>\d{1,2}) (?: -(?P<day>\d{1,2})
+        (?: [T\ ] (?: (?P<hour>\d{1,2}) : (?P<minute>\d{1,2}) (?: : (?P<second>\d{1,2}) (?: \.\d* )? )?
+            \ ? (?P<zone>[A-Za-z+-].*)? )? )? )? )?""",
+    re.VERBOSE,
+)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?:[+-]\d{1,2}(?::?\d{1,2}(?::?\d{1,2})?)?)?|Z")
+_EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
+
+
+def columns(source: Source) -> dict[str, Type]:
+    """The type of each declared column."""
+    return {
+        column.name: read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING
+        for column in source.columns
+    }
+
+
+def fits(kind: Type, value: Any) -> bool:
+    """Can the JSON value be read as this type? NULL fits every type.
+
+    >>> fits(Type("INT"), 7), fits(Type("INT"), 7.5), fits(Type("INT"), "7"), fits(Type("TINYINT"), 200)
+    (True, False, False, False)
+    """
+    if value is None:
+        return True
+    match kind.name:
+        case "STRING":
+            return True
+        case "BOOLEAN":
+            return isinstance(value, bool)
+        case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
+            return _whole(value) and -(1 << _BITS[kind.name] - 1) <= value < 1 << _BITS[kind.name] - 1
+        case "FLOAT" | "DOUBLE":
+            return value in _NOT_FINITE if isinstance(value, str) else _number(value)
+        case "DECIMAL":
+            return (isinstance(value, str) or _number(value)) and _decimal(kind, value)
+        case "TIMESTAMP":
+            return _whole(value) or (isinstance(value, str) and _timestamp(value))
+        case "TIMESTAMP_NTZ" | "DATE":
+            return isinstance(value, str) and _timestamp(value)
+        case "BINARY":
+            return isinstance(value, str) and _base64(value)
+    return _nested(kind, value)
+
+
+def from_text(kind: Type, text: str) -> Any:
+    """The JSON value that a CSV field stands for; empty is NULL, and what cannot be the type stays text.
+
+    >>> [from_text(Type("INT"), text) for text in ("7", "", "x")], from_text(Type("STRING"), "7")
+    ([7, None, 'x'], '7')
+    """
+    if text == "":
+        return None
+    stripped = text.strip()
+    match kind.name:
+        case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
+            return int(stripped) if re.fullmatch(r"[+-]?\d{1,19}", stripped) else text
+        case "FLOAT" | "DOUBLE":
+            try:
+                return stripped if stripped in _NOT_FINITE else float(stripped)
+            except ValueError:
+                return text
+        case "DECIMAL":
+            try:
+                return Decimal(stripped)
+            except InvalidOperation:
+                return text
+        case "BOOLEAN":
+            return {"true": True, "false": False}.get(stripped.lower(), text)
+        case "TIMESTAMP" | "TIMESTAMP_NTZ" | "DATE":
+            return stripped
+        case "STRUCT" | "ARRAY" | "MAP":
+            try:
+                return json.loads(text)
+            except ValueError:
+                return text
+    return text
+
+
+def to_json(value: Any) -> str:
+    """A value as JSON, whatever Parquet, CSV or Postgres made of it: decimals keep their digits, bytes are base64.
+
+    >>> to_json({"price": Decimal("1.50"), "at": dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC)})
+    '{"price":1.50,"at":"2024-01-02T03:00:00+00:00"}'
+    """
+    match value:
+        case dict():
+            return "{" + ",".join(f"{json.dumps(str(key))}:{to_json(each)}" for key, each in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ",".join(to_json(each) for each in value) + "]"
+        case Decimal():
+            return format(value, "f") if value.is_finite() else json.dumps(str(value))
+        case dt.datetime() | dt.date() | dt.time():
+            return json.dumps(value.isoformat())
+        case bytes() | memoryview():
+            return json.dumps(binascii.b2a_base64(bytes(value), newline=False).decode())
+        case float() if value != value or value in (float("inf"), float("-inf")):
+            return json.dumps({"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)])
+        case str() | bool() | int() | float() | None:
+            return json.dumps(value, ensure_ascii=False)
+    return json.dumps(str(value), ensure_ascii=False)
+
+
+def _nested(kind: Type, value: Any) -> bool:
+    if kind.name == "ARRAY":
+        return isinstance(value, list) and all(fits(kind.element or STRING, each) for each in value)
+    if not isinstance(value, dict):
+        return False
+    if kind.name == "MAP":
+        return all(fits(kind.element or STRING, each) for each in value.values())
+    return all(fits(inner, value.get(name)) for name, inner in kind.fields)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+
+
+def _decimal(kind: Type, value: Any) -> bool:
+    try:
+        rounded = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
+    except InvalidOperation:
+        return False
+    return rounded.is_finite() and len(rounded.as_tuple().digits) <= kind.precision
+
+
+def _timestamp(text: str) -> bool:
+    found = _TIMESTAMP.fullmatch(text.strip())
+    if not found:
+        return False
+    year, month, day, hour, minute, second = (int(found[name] or default) for name, default in _PARTS)
+    try:
+        # Years beyond 9999 are valid to Spark; a leap year stands in for them.
+        dt.datetime(year if 1 <= year <= 9999 else 2000, month, day, hour, minute, second, tzinfo=dt.UTC)
+    except ValueError:
+        return False
+    return found["zone"] is None or _zone(found["zone"])
+
+
+_PARTS = (("year", 0), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))
+
+
+def _zone(name: str) -> bool:
+    return bool(_OFFSET.fullmatch(name)) or name in zoneinfo.available_timezones()
+
+
+def _base64(text: str) -> bool:
+    try:
+        binascii.a2b_base64(text, strict_mode=True)
+    except binascii.Error:
+        return False
+    return True
