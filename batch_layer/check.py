@@ -1,5 +1,7 @@
-"""`lamina check`: the promise, tested. The author's whole SELECT, run by Spark over every record below the progress that
-was read with the view in one snapshot, equals what the view shows. Every row is compared.
+"""`lamina check`: the promise, tested.
+
+The author's whole SELECT, run by Spark over every record below the progress that was read with the view in one
+snapshot, equals what the view shows. Every row is compared.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class BatchLayer:
     at: Callable[[str], None] = lambda place: None
 
     def rebuild(self, names: Sequence[str] = (), *, leap: bool = False) -> list[Proof]:
-        """All steps in one process. Gives the proofs; a view whose policy is to hold is not handed over if it differs."""
+        """All steps in one process; gives the proofs. A view that differs is handed over only if its policy says so."""
         with rebuilds.in_one_process(self.database):
             id = self.leap_seal(names, lease=False) if leap else self.seal(names, lease=False)
             try:
@@ -158,7 +158,7 @@ class BatchLayer:
         self._done(id, "go-live")
 
     def prove(self, id: int) -> list[Proof]:
-        """Compares every cell of each new generation with the one that is published, in one snapshot, and keeps the result."""
+        """Compares every cell of each new generation with the published one, in one snapshot, and keeps the result."""
         run = self._expect(id)
         proofs = []
         if not run.leap:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -176,10 +176,74 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
 
 
 @command()
+@click.argument("source")
+@click.argument("file")
+@click.option(
+    "--format", "file_format", type=click.Choice(["jsonl", "csv", "parquet"]), help="By default, by its name."
+)
+@click.option(
+    "--on-bad",
+    type=click.Choice(["refuse", "quarantine"]),
+    default="refuse",
+    show_default=True,
+    help="One bad line: send nothing, or send it and let it go to quarantine.",
+)
+@click.option("--key-by", multiple=True, metavar="COLUMN", help="Column that decides the partition (repeatable).")
+@click.option("--rate", type=float, help="Records a second; by default as fast as the brokers take them.")
+def ingest(
+    output: Output,
+    source: str,
+    file: str,
+    file_format: str | None,
+    on_bad: Literal["refuse", "quarantine"],
+    key_by: Sequence[str],
+    rate: float | None,
+) -> None:
+    """Send a file (JSON lines, CSV or Parquet; - for standard input) to a source's topic."""
+    from master_log.ingest import ingest as send
+
+    with deployment(output) as opened:
+        declared = _known(opened.deployed().sources, source, "source")
+        with output.progress(file) as told:
+            done = send(
+                declared,
+                file,
+                opened.brokers,
+                file_format=file_format,
+                on_bad=on_bad,
+                key_by=key_by or None,
+                rate=rate,
+                on_progress=told,
+            )
+    for bad in done.first_bad:
+        output.tell(f"{file}: {bad}")
+    said = f"{done.sent:,} records sent to {declared.topic}" + (f", {done.bad:,} of them bad" if done.bad else "")
+    output.text(said, source=source, sent=done.sent, bad=done.bad, first_bad=[vars(bad) for bad in done.first_bad])
+
+
+@command()
+@click.argument("view")
+@click.option("--to", required=True, metavar="FILE|kafka:TOPIC", help="A .jsonl, .csv or .parquet file (.gz too).")
+def export(output: Output, view: str, to: str) -> None:
+    """Write all rows of a view, as of one moment, to a file or a topic."""
+    from master_log.export import export as write
+    from serving_layer.analyst import selected
+    from serving_layer.views import quoted
+
+    with deployment(output) as opened:
+        declared = _known(opened.deployed().views, view, "view")
+        settings = opened.settings
+        query = f"SELECT * FROM analytics.{quoted(view)}"
+        with selected(settings.analyst, settings.postgres, query) as (_, rows):
+            count = write(declared.columns, rows, to, opened.brokers)
+    output.text(f"{count:,} rows of {view} written to {to}", view=view, rows=count, to=to)
+
+
+@command()
 @click.option("--until-caught-up", is_flag=True, help="End when every record that is in Kafka now is in Postgres.")
 @click.option("--max-records", default=500_000, show_default=True, help="Records in one micro-batch, at the most.")
 @click.option("--mark", hidden=True, help="Tells this process from others.")
-def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | None) -> None:
+def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | None) -> None:  # noqa: ARG001
     """Run the speed layer: keep every view fresh until stopped."""
     with deployment(output) as opened:
         opened.require_installed()

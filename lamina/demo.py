@@ -1,4 +1,4 @@
-"""`lamina demo`: the first five minutes. Real invoices arrive, views fill, a rebuild overtakes them, the proof is shown."""
+"""`lamina demo`: the first five minutes. Real invoices arrive, views fill, a rebuild overtakes them and is proven."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Traffic:
                     self.sent += batch.num_rows
                     if self.stopping.wait(max(0.0, batch.num_rows / self.rate - (time.monotonic() - began))):
                         return
-        except BaseException as error:  # shown by whoever waits for the traffic
+        except BaseException as error:  # noqa: BLE001 (raised again by whoever waits for the traffic)
             self.failed = error
 
 
@@ -130,7 +130,7 @@ def run(output: Output, *, once: bool) -> None:
         traffic.rate = FAST
         traffic.wait()
         _late_record(output, deployment)
-        _connect(output, home, settings, speed)
+        _connect(output, home, speed)
         if not once:
             output.tell("\nPress Ctrl-C to stop everything.")
             while True:
@@ -246,7 +246,7 @@ def _rows(deployment: Deployment, query: str) -> Sequence[Sequence[Any]]:
     return select(deployment.settings.analyst, deployment.settings.postgres, query)[1]
 
 
-def _connect(output: Output, home: Path, settings: Settings, speed: embedded.SpeedProcess) -> None:
+def _connect(output: Output, home: Path, speed: embedded.SpeedProcess) -> None:
     output.tell("\nHow to connect:")
     output.table(("what", "where"), embedded.connections(Embedded(home).addresses(), speed))
     output.text(f'\nLAMINA_HOME={home} lamina sql "SELECT * FROM customers ORDER BY revenue DESC LIMIT 5"')

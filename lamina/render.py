@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 from rich.console import Console
 from rich.logging import RichHandler
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from view_algebra.errors import LaminaError
@@ -58,6 +60,14 @@ class Output:
     def record(self, record: Mapping[str, Any]) -> None:
         """One JSON object, for results that are no table."""
         self._line(dict(record))
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
+        """A progress bar on stderr; what it gives takes (done, total, where known)."""
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self.err, transient=True, disable=not self.err.is_terminal) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
 
     def error(self, error: LaminaError) -> None:
         """What went wrong, the evidence, and the way out."""

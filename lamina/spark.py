@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -193,7 +192,7 @@ def _environment(home: Path) -> None:
     os.environ["JAVA_HOME"] = str(java_home(home))
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.pop("SPARK_HOME", None)  # another Spark's scripts would be started
-    os.environ["SPARK_CONF_DIR"] = tempfile.gettempdir()
+    os.environ["SPARK_CONF_DIR"] = str(home / "spark" / "conf")  # does not exist: no file of theirs is read
 
 
 def _cores(master: str) -> int:

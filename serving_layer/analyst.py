@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg2
@@ -14,9 +16,15 @@ from view_algebra.errors import LaminaError
 CONNECT_TIMEOUT = 10
 """Seconds."""
 
+FETCHED = 10_000
+"""Rows that are in memory at a time."""
 
-def select(analyst: str | None, owner: str, query: str, limit: int | None = None) -> tuple[Sequence[str], list[Any]]:
-    """Column names and rows of one SELECT, in one snapshot.
+Row = tuple[Any, ...]
+
+
+@contextlib.contextmanager
+def selected(analyst: str | None, owner: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row]]]:
+    """Column names, and the rows as they come, of one SELECT in one snapshot.
 
     With no URL of the analyst it takes on that role over the owner's connection. A cursor can hold nothing but one
     SELECT, so a text that tries to leave the role or to write is refused by Postgres.
@@ -35,20 +43,27 @@ def select(analyst: str | None, owner: str, query: str, limit: int | None = None
             way_out="Start it (`lamina up`), or correct LAMINA_ANALYST or LAMINA_POSTGRES.",
         ) from error
     try:
-        with connection, connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            if analyst is None:
-                cursor.execute(f"SET LOCAL ROLE {ANALYST}")
-            cursor.execute(f"DECLARE answer NO SCROLL CURSOR FOR {query.strip().rstrip(';')}")
-            cursor.execute("FETCH ALL FROM answer" if limit is None else f"FETCH {int(limit)} FROM answer")
-            assert cursor.description is not None
-            return [column.name for column in cursor.description], cursor.fetchall()
+        connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+        if analyst is None:
+            with connection.cursor() as role:
+                role.execute(f"SET LOCAL ROLE {ANALYST}")
+        with connection.cursor(name="answer") as cursor:
+            cursor.itersize = FETCHED
+            cursor.execute(query.strip().rstrip(";"))
+            first = cursor.fetchmany(FETCHED)  # what the columns are is known once rows were asked for
+            yield [column.name for column in cursor.description or ()], itertools.chain(first, cursor)
     except psycopg2.errors.UndefinedTable as error:
         raise _refused(error, "`lamina status` lists the views; one that is not rebuilt yet is not there.") from error
     except psycopg2.Error as error:
         raise _refused(error, "Correct the SELECT: only reading is allowed, one statement at a time.") from error
     finally:
         connection.close()
+
+
+def select(analyst: str | None, owner: str, query: str, limit: int | None = None) -> tuple[Sequence[str], list[Row]]:
+    """Column names and rows of one SELECT, at most `limit` of them."""
+    with selected(analyst, owner, query) as (columns, rows):
+        return columns, list(itertools.islice(rows, limit))
 
 
 def _refused(error: psycopg2.Error, way_out: str) -> LaminaError:

@@ -2,7 +2,8 @@
 
 A generation's cells are one table, `cells.<cell table>_g<generation>`. It stands alone while the generation is
 building, because a partition cannot be made or emptied without stopping the readers of its parent; going live
-attaches it to `cells.<cell table>`, which readers know. Its realtime tables are `realtime.<cell table>_g<generation>_<n>`.
+attaches it to `cells.<cell table>`, which readers know. Its realtime tables are
+`realtime.<cell table>_g<generation>_<n>`.
 """
 
 from __future__ import annotations

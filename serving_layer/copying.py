@@ -9,7 +9,7 @@ import pyarrow.csv
 
 
 def csv(table: pa.Table) -> bytes:
-    """Rows for `COPY … (FORMAT csv)`: NULL is nothing between two commas, every string is quoted.
+    r"""Rows for `COPY … (FORMAT csv)`: NULL is nothing between two commas, every string is quoted.
 
     >>> csv(pa.table({"a": [1, None], "b": ["x", ""]}))
     b'1,"x"\\n,""\\n'

@@ -1,4 +1,4 @@
-"""Makes a Postgres database a serving layer: schemas, bookkeeping, functions, roles. Running it again changes nothing."""
+"""Makes a Postgres database a serving layer: schemas, bookkeeping, functions, roles. Again, it changes nothing."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _comparison(row, new: int, old: int, doubles: set[str]) -> str:  # type: ign
     by_key = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(*) > 0"
     shown = ", ".join(f"{_text(name)}, {quoted(name)}" for name in row.partials)
     found = ", ".join([*(f"{_text(name)}, {quoted(name)}" for name in row.keys), "'cells', sides"])
-    statement = f"""
+    return f"""
         WITH unequal AS (
             SELECT {columns}, min(side) AS side FROM ({both}) AS both_sides GROUP BY {columns} HAVING count(*) = 1
         ), groups AS (
@@ -97,7 +97,6 @@ def _comparison(row, new: int, old: int, doubles: set[str]) -> str:  # type: ign
             (SELECT jsonb_agg(jsonb_build_object({found}))
                 FROM (SELECT * FROM groups WHERE differs LIMIT {EXAMPLES}) AS some) AS examples
     """
-    return statement
 
 
 def _differs(column: str, *, tolerant: bool) -> str:

@@ -73,10 +73,10 @@ def begin(connection: Connection, views: Sequence[str], *, leap: bool, lease: bo
             raise _running(id)
         end(connection, id, "failed", "its process died; the next rebuild found it")
     until = func.clock_timestamp() + LEASE if lease else None
-    id: int = connection.execute(
+    new: int = connection.execute(
         insert(rebuild).values(views=sorted(views), leap=leap, step="begin", lease_until=until).returning(rebuild.c.id)
     ).scalar_one()
-    return id
+    return new
 
 
 def _held_by_a_process(connection: Connection) -> bool:

@@ -40,7 +40,7 @@ class Topic:
 
 def deployed(connection: Connection) -> tuple[dict[str, str], Catalog]:
     """The catalog that was applied last: its files, and compiled."""
-    files = {path: sql for path, sql in connection.execute(select(declaration.c.path, declaration.c.sql))}
+    files = {row.path: row.sql for row in connection.execute(select(declaration))}
     return files, compile_catalog(files)
 
 

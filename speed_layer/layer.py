@@ -125,7 +125,7 @@ class SpeedLayer:
                 with self.parts.database.begin() as connection:
                     query.fence = progress.take_over(connection, query.source.name, writer())
             query.run = Run(self.parts, query.source, self._catalog, query.fence)
-        except Exception as error:  # whatever it was, `_judge` tells what can be waited for from what cannot
+        except Exception as error:  # noqa: BLE001 (`_judge` tells what can be waited for from what cannot)
             self._judge(query, error)
 
     def _judge(self, query: _Query, failure: BaseException) -> None:

@@ -1,0 +1,244 @@
+"""Rebuilds over a real master log: sealed, computed, proven, handed over, while records keep coming."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from serving_layer import generations, rebuilds
+from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
+from tests.fix_lamina import Deployed, one
+from view_algebra.errors import LaminaError
+
+
+class Killed(BaseException):
+    """Stands for kill -9 at a named step."""
+
+
+def test_a_rebuild_under_traffic_hands_over_equal_cells(deployed: Deployed) -> None:
+    deployed.apply(**CATALOG)
+    deployed.send("events", *(event(n) for n in range(300)))
+    deployed.catch_up()
+    sent = 300
+
+    def traffic(place: str) -> None:
+        nonlocal sent
+        deployed.send("events", *(event(n) for n in range(sent, sent + 50)))
+        sent += 50
+        deployed.catch_up()
+
+    deployed.deployment.at = traffic
+    proofs = deployed.deployment.batch.rebuild()
+    deployed.deployment.at = lambda place: None
+    assert {proof.view for proof in proofs} == {"hourly", "totals", "users", "clicks"}
+    assert all(proof.cells > 0 and proof.differing == 0 for proof in proofs)
+    assert one(deployed.rows("SELECT events FROM totals")) == (sent,)
+    deployed.check()
+
+
+def test_a_second_rebuild_retires_the_generation_before_the_last(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", event(1))
+    deployed.catch_up()
+    for _ in range(3):
+        deployed.deployment.batch.rebuild()
+    with deployed.deployment.database.begin() as connection:
+        states = [(each.id, each.state) for each in generations.find(connection)]
+    assert [state for _, state in states] == ["retired", "retired", "live", "live"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "after seal",
+        "after archive",
+        "compute totals",
+        "after compute totals",
+        "absorbed",
+        "after go-live",
+        "after prove",
+        "after hand-over",
+        "after retire",
+    ],
+)
+def test_a_rebuild_that_dies_changes_nothing_and_the_next_one_succeeds(deployed: Deployed, place: str) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+
+    def die(reached: str) -> None:
+        if reached == place:
+            raise Killed
+
+    deployed.deployment.at = die
+    with pytest.raises(Killed):
+        deployed.deployment.batch.rebuild()
+    deployed.deployment.at = lambda _: None
+    deployed.send("events", event(20))
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (21,)
+    proofs = deployed.deployment.batch.rebuild()
+    assert [proof.differing for proof in proofs] == [0, 0]
+    deployed.check()
+
+
+def test_two_rebuilds_at_once_are_refused(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    batch = deployed.deployment.batch
+    id = batch.seal(lease=True)
+    with pytest.raises(LaminaError, match=f"Rebuild {id} is running"):
+        batch.rebuild()
+    with pytest.raises(LaminaError, match=f"Rebuild {id} is running"):
+        batch.seal(lease=True)
+    batch.abandon(id)
+    batch.rebuild()
+
+
+def test_a_rebuild_in_one_process_keeps_a_scheduler_out(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    refused: list[Any] = []
+
+    def meanwhile(place: str) -> None:
+        if place == "after seal":
+            with pytest.raises(LaminaError, match="is running") as caught:
+                deployed.deployment.batch.seal(lease=True)
+            refused.append(caught.value)
+
+    deployed.deployment.at = meanwhile
+    deployed.deployment.batch.rebuild()
+    assert refused
+
+
+def test_every_step_can_be_repeated(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    batch = deployed.deployment.batch
+    id = batch.seal(lease=True)
+    for _ in range(2):
+        batch.archive(id)
+    batch.compute(id, "totals")
+    with deployed.deployment.database.begin() as connection:
+        connection.exec_driver_sql(
+            "UPDATE lamina.generation_cells SET loaded_at = NULL WHERE loaded_at IS NOT NULL AND generation = (SELECT max(id) FROM lamina.generation)"
+        )
+    for _ in range(2):
+        batch.compute(id, "totals")
+    for _ in range(2):
+        batch.go_live(id)
+    for _ in range(2):
+        [proof] = batch.prove(id)
+        assert proof.differing == 0
+    for _ in range(2):
+        batch.hand_over(id)
+    batch.retire(id)
+    with deployed.deployment.database.begin() as connection:
+        assert rebuilds.get(connection, id).state == "done"
+    deployed.check()
+
+
+def test_a_new_view_gets_its_history_through_a_rebuild(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(30)))
+    deployed.catch_up()
+    deployed.apply(hourly=HOURLY)
+    with pytest.raises(Exception, match="does not exist"):
+        deployed.rows("SELECT * FROM hourly")
+    deployed.send("events", event(30))
+    deployed.catch_up()
+    deployed.deployment.batch.rebuild(["hourly"])
+    assert one(deployed.rows("SELECT sum(events) FROM hourly")) == (31,)
+    deployed.check()
+
+
+def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deployed: Deployed) -> None:
+    held = TOTALS.replace("CREATE VIEW totals AS", "CREATE VIEW totals TBLPROPERTIES ('on_difference' = 'hold') AS")
+    deployed.apply(events=EVENTS, totals=held, clicks=CLICKS)
+    deployed.send("events", *(event(n) for n in range(30)))
+    deployed.catch_up()
+    with deployed.deployment.database.begin() as connection:
+        before = generations.published(connection)
+        [table] = generations.get(connection, before["totals"]).tables
+        [other] = generations.get(connection, before["clicks"]).tables
+        connection.exec_driver_sql(f'DELETE FROM cells."{table}"')
+        connection.exec_driver_sql(f'DELETE FROM cells."{other}" WHERE ctid = (SELECT min(ctid) FROM cells."{other}")')
+    proofs = {proof.view: proof for proof in deployed.deployment.batch.rebuild()}
+    assert proofs["totals"].differing == 1
+    assert proofs["totals"].examples
+    assert proofs["clicks"].differing == 1
+    with deployed.deployment.database.begin() as connection:
+        after = generations.published(connection)
+    assert after["totals"] == before["totals"], "it is held back"
+    assert after["clicks"] != before["clicks"], "the default publishes"
+
+
+def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
+    from kafka import TopicPartition
+
+    deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
+    deployed.send("events", *(event(n) for n in range(10)), partition=0)
+    deployed.catch_up()
+    deployed.send("events", *(event(n) for n in range(10, 30)), partition=0)
+    deployment = deployed.deployment
+    source = deployment.deployed().sources["events"]
+    deployment.batch.archive_source(source, deployment.brokers.latest(source.topic))
+    kafka_admin.delete_records({TopicPartition(source.topic, 0): 25})
+    with pytest.raises(LaminaError, match="removed by retention before they were read"):
+        deployed.catch_up()
+    deployed.send("events", event(30), partition=1)
+    deployment.batch.rebuild(["totals"], leap=True)
+    assert one(deployed.rows("SELECT events FROM totals")) == (31,)
+    assert one(deployed.rows("SELECT sum(events) FROM hourly")) == (31,)
+    deployed.send("events", event(31))
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (32,)
+    deployed.check()
+
+
+def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
+    deployed: Deployed, kafka_admin: KafkaAdminClient
+) -> None:
+    from kafka import TopicPartition
+
+    from lamina.statuses import read
+
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(10)), partition=0)
+    deployed.catch_up()
+    assert read(deployed.deployment).alarms == []
+    kafka_admin.delete_records({TopicPartition(deployed.topic("events"), 0): 4})
+    [alarm] = read(deployed.deployment).alarms
+    assert "removed by retention before they were archived" in alarm
+    with pytest.raises(LaminaError, match="removed by retention before they were archived"):
+        deployed.deployment.batch.rebuild()
+    assert one(deployed.rows("SELECT events FROM totals")) == (10,)
+
+
+def test_a_rolled_back_view_stays_current(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", event(1))
+    deployed.catch_up()
+    deployed.deployment.batch.rebuild()
+    deployed.send("events", event(2))
+    deployed.catch_up()
+    before, after = deployed.deployment.database.retrying(lambda c: generations.roll_back(c, "totals"))
+    assert after < before
+    assert one(deployed.rows("SELECT events FROM totals")) == (2,)
+    deployed.check()
+
+
+def test_a_view_may_be_dropped_and_declared_again_while_records_come(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
+    with deployed.speed():
+        for round_ in range(3):
+            deployed.send("events", *(event(n) for n in range(50)))
+            del deployed.files["totals.sql"]
+            deployed.apply()
+            deployed.send("events", *(event(n) for n in range(50)))
+            deployed.apply(totals=TOTALS)
+            deployed.deployment.batch.rebuild(["totals"])
+            deployed.wait_for("events")
+            assert one(deployed.rows("SELECT events FROM totals")) == (100 * (round_ + 1),)
+    deployed.check()

@@ -1,0 +1,208 @@
+"""A deployment over the run's Kafka, the test's own database and warehouse: in this process, or by its command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+from kafka import KafkaProducer
+from pyspark.sql import SparkSession
+
+from batch_layer.check import Checked, check
+from lamina.deployment import Deployment
+from lamina.settings import Settings
+from master_log.offsets import Offsets
+from serving_layer import progress
+
+PATIENCE = 120.0
+"""Seconds after which a test that waits for the speed layer has failed."""
+
+
+@dataclass
+class Deployed:
+    """A deployment in this process, whose topics are the test's own (a source's topic is named after the database)."""
+
+    deployment: Deployment
+    producer: KafkaProducer
+    files: dict[str, str] = field(default_factory=dict)
+
+    def apply(self, **files: str) -> None:
+        """Adds declarations to the catalog and deploys it; `{topics}` in a text makes a topic's name the test's own."""
+        self.files |= {f"{name}.sql": sql.replace("{topics}", self.prefix) for name, sql in files.items()}
+        self.deployment.apply(self.files)
+
+    @property
+    def prefix(self) -> str:
+        """What makes a topic's name the test's own."""
+        return self.deployment.settings.postgres.rpartition("/")[2]
+
+    def topic(self, source: str) -> str:
+        """The name of the topic of a source."""
+        return self.deployment.deployed().sources[source].topic
+
+    def send(self, source: str, *values: object, partition: int | None = None) -> None:
+        """Records: dicts as JSON, bytes and None as they are. Returns when the brokers hold them."""
+        topic = self.topic(source)
+        for value in values:
+            data = value if value is None or isinstance(value, bytes) else json.dumps(value, default=str).encode()
+            self.producer.send(topic, data, partition=partition)
+        self.producer.flush()
+
+    def catch_up(self) -> None:
+        """Runs the speed layer until every record that is in Kafka now is in Postgres."""
+        self.deployment.speed(threading.Event(), max_records=100_000).run(until_caught_up=True)
+
+    @contextmanager
+    def speed(self, **options: Any) -> Iterator[None]:
+        """The speed layer, running in the background."""
+        stopping = threading.Event()
+        layer = self.deployment.speed(stopping, max_records=options.get("max_records", 100_000))
+        raised: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                layer.run()
+            except BaseException as error:  # noqa: BLE001 (raised by whoever started it)
+                raised.append(error)
+
+        thread = threading.Thread(target=run, name="speed layer")
+        thread.start()
+        try:
+            yield
+        finally:
+            stopping.set()
+            thread.join(PATIENCE)
+        if raised:
+            raise raised[0]
+
+    def wait_for(self, source: str, end: Offsets | None = None) -> None:
+        """Returns when progress has reached the end of the source's topic, or `end`."""
+        end = end or self.deployment.brokers.latest(self.topic(source))
+        self.until(lambda: self.progress(source).reaches(end), f"{source} reaches {end}")
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Returns when the condition holds."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, f"waited {PATIENCE:.0f} s in vain until {what}"
+            time.sleep(0.02)
+
+    def progress(self, source: str) -> Offsets:
+        """The progress of a query."""
+        with self.deployment.database.begin() as connection:
+            return progress.read(connection, [source])
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """What a SELECT of the analyst gives."""
+        assert self.deployment.settings.analyst is not None
+        connection = psycopg2.connect(self.deployment.settings.analyst, options="-c timezone=UTC")
+        try:
+            with connection, connection.cursor() as cursor:
+                cursor.execute("SET search_path = analytics")
+                cursor.execute(query)
+                return [tuple(row) for row in cursor.fetchall()]
+        finally:
+            connection.close()
+
+    def check(self, *views: str) -> list[Checked]:
+        """Every view equals its SELECT over all records below progress, or the test fails with the rows that differ."""
+        opened = self.deployment
+        found = check(opened.database, opened.spark, opened.log, opened.brokers, views)
+        for each in found:
+            assert each.equal, f"{each.view} below {each.below}: missing {each.missing}, surplus {each.surplus}"
+        return found
+
+
+@pytest.fixture
+def deployed(settings: Settings, spark: SparkSession, producer: KafkaProducer) -> Iterator[Deployed]:
+    """A deployment with nothing in its catalog yet."""
+    deployment = Deployment(settings, _spark=spark)
+    deployment.install()
+    yield Deployed(deployment, producer)
+    deployment.brokers.close()
+    deployment.database.close()
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Its JSON lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """`lamina`, as a person or a scheduler calls it."""
+
+    environment: Mapping[str, str]
+    folder: Path
+
+    def __call__(self, *arguments: str, code: int | None = 0, stdin: str | None = None, **environment: str) -> Result:
+        """Runs a command to its end; `code` is the exit code it must have (None: any)."""
+        done = subprocess.run(
+            [sys.executable, "-m", "lamina", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            check=False,
+        )
+        result = Result(done.returncode, done.stdout, done.stderr)
+        assert code is None or done.returncode == code, (
+            f"{arguments} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
+        return result
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """Starts a command and goes on."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "lamina", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env={**self.environment, **environment},
+        )
+
+
+@pytest.fixture
+def lamina(settings: Settings, tmp_path: Path) -> CommandLine:
+    """The command line over the test's own database."""
+    assert settings.analyst is not None
+    given = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
+    repository = str(Path(__file__).resolve().parents[1])
+    ours = {
+        "LAMINA_POSTGRES": settings.postgres,
+        "LAMINA_ANALYST": settings.analyst,
+        "LAMINA_KAFKA": settings.kafka,
+        "LAMINA_WAREHOUSE": settings.warehouse,
+        "LAMINA_HOME": str(settings.home),
+        "LAMINA_SPARK_MASTER": "local[2]",
+        "PYTHONPATH": repository,
+    }
+    return CommandLine({**given, **ours}, tmp_path)
+
+
+def one(rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The only row."""
+    assert len(rows) == 1, rows
+    return rows[0]

@@ -1,0 +1,185 @@
+"""The speed layer on a real broker, a real Spark and a real Postgres."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient, NewPartitions
+
+from serving_layer import progress
+from serving_layer.progress import Fenced
+from speed_layer.query import CannotGoOn
+from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
+from tests.fix_lamina import Deployed, one
+
+
+def test_every_kind_of_view_shows_what_its_select_gives(deployed: Deployed) -> None:
+    deployed.apply(**CATALOG)
+    deployed.send("events", *(event(n) for n in range(500)))
+    deployed.catch_up()
+    deployed.send("events", *(event(n) for n in range(500, 700)))
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (700,)
+    assert {each.view for each in deployed.check()} == {"hourly", "totals", "users", "clicks", "places"}
+
+
+def test_a_late_record_corrects_its_window_at_once(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, hourly=HOURLY)
+    deployed.send(
+        "events", {"ts": "2024-03-02T10:00:00Z", "country": "FR"}, {"ts": "2024-03-02T12:00:00Z", "country": "FR"}
+    )
+    deployed.catch_up()
+    deployed.send(
+        "events",
+        {"ts": "1969-12-31T23:59:59.999999Z", "country": "FR"},
+        {"ts": "2024-03-02T10:59:59.999999Z", "country": "FR"},
+    )
+    deployed.catch_up()
+    rows = deployed.rows("SELECT hour::text, events FROM hourly ORDER BY hour")
+    assert rows == [("1969-12-31 23:00:00+00", 1), ("2024-03-02 10:00:00+00", 2), ("2024-03-02 12:00:00+00", 1)]
+
+
+BAD = {
+    "not JSON": b"hello",
+    "cut short": b'{"n": 1',
+    "an array": b'[{"n": 1}]',
+    "a number": b"1",
+    "empty": b"",
+    "a null value": None,
+    "a wrong type": b'{"n": "many"}',
+    "a wrong nested type": b'{"n": 1, "payload": {"user": {"id": "me"}}}',
+    "too deep": b'{"payload":' * 3000 + b"1" + b"}" * 3000,
+    "one that Postgres cannot hold": b'{"country": "a\\u0000b"}',
+    "not UTF-8": b'{"country": "\xff\xfe"}x',
+    "too long a number": b'{"n": 99999999999999999999}',
+}
+
+
+def test_a_bad_record_goes_to_quarantine_and_the_stream_goes_on(deployed: Deployed) -> None:
+    deployed.apply(**CATALOG)
+    deployed.send("events", event(1), *BAD.values(), event(2), partition=0)
+    deployed.send("events", {"n": 5, "country": "x" * 1_000_000}, {"unknown": 1, "n": 6}, partition=1)
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (4,)
+    with deployed.deployment.database.begin() as connection:
+        kept = connection.exec_driver_sql(
+            'SELECT "offset", error, value FROM lamina.quarantine ORDER BY "offset"'
+        ).all()
+    assert [row.offset for row in kept] == list(range(1, 1 + len(BAD)))
+    assert [None if row.value is None else bytes(row.value) for row in kept] == list(BAD.values())
+    assert all(row.error for row in kept)
+    deployed.check()
+
+
+@pytest.fixture
+def transactional(kafka: str) -> Iterator[KafkaProducer]:
+    sender = KafkaProducer(bootstrap_servers=kafka, transactional_id="speed-layer-tests", acks="all")
+    sender.init_transactions()
+    yield sender
+    sender.close()
+
+
+def test_records_of_an_aborted_transaction_are_never_counted(deployed: Deployed, transactional: KafkaProducer) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    topic = deployed.topic("events")
+    for number in range(6):
+        transactional.begin_transaction()
+        transactional.send(topic, b'{"n": 1}', partition=0)
+        transactional.send(topic, b'{"n": 1}', partition=1)
+        transactional.flush()
+        if number % 2:
+            transactional.abort_transaction()
+        else:
+            transactional.commit_transaction()
+        deployed.catch_up()
+    assert deployed.rows("SELECT events, n FROM totals") == [(6, 6)]
+    deployed.check()
+
+
+def test_the_speed_layer_follows_what_is_applied_while_it_runs(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    with deployed.speed():
+        deployed.send("events", *(event(n) for n in range(100)))
+        deployed.wait_for("events")
+        deployed.apply(
+            others="CREATE TABLE others (x BIGINT) USING kafka OPTIONS (topic '{topics}_others', format 'json');",
+            xs="CREATE VIEW xs AS SELECT sum(x) AS x FROM others;",
+        )
+        deployed.send("others", {"x": 1}, {"x": 2})
+        deployed.wait_for("others")
+        assert deployed.rows("SELECT x FROM xs") == [(3,)]
+        del deployed.files["totals.sql"]
+        deployed.apply()
+        deployed.send("events", event(1))
+        deployed.wait_for("events")
+
+
+def test_a_second_speed_layer_fences_the_first(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    with pytest.raises(Fenced, match="was taken over"), deployed.speed():
+        deployed.send("events", event(1))
+        deployed.wait_for("events")
+        with deployed.deployment.database.begin() as connection:
+            progress.take_over(connection, "events", "another")
+        deployed.send("events", event(2))
+        deployed.until(lambda: not any(q.isActive for q in deployed.deployment.spark.streams.active), "it ends")
+    assert deployed.rows("SELECT events FROM totals") == [(1,)]
+    deployed.catch_up()
+    deployed.check()
+
+
+def test_the_checkpoint_may_be_deleted_at_any_time(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
+    with deployed.speed(max_records=50):
+        for _ in range(3):
+            deployed.send("events", *(event(n) for n in range(200)))
+            shutil.rmtree(deployed.deployment.settings.home / "checkpoints", ignore_errors=True)
+            deployed.wait_for("events")
+    assert deployed.rows("SELECT events FROM totals") == [(600,)]
+    deployed.check()
+
+
+def test_partitions_that_are_added_are_read_from_their_first_record(
+    deployed: Deployed, kafka_admin: KafkaAdminClient
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    topic = deployed.topic("events")
+    with deployed.speed():
+        deployed.send("events", *(event(n) for n in range(10)))
+        deployed.wait_for("events")
+        kafka_admin.create_partitions({topic: NewPartitions(4)})
+        deployed.until(lambda: len(deployed.deployment.brokers.partitions(topic)) == 4, "there are 4 partitions")
+        for partition in range(4):
+            deployed.send("events", event(partition), partition=partition)
+        deployed.wait_for("events")
+    assert deployed.rows("SELECT events FROM totals") == [(14,)]
+    deployed.check()
+
+
+def test_a_topic_that_is_another_one_by_now_is_refused(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", event(1))
+    deployed.catch_up()
+    topic = deployed.topic("events")
+    deployed.deployment.brokers.delete(topic)
+    deployed.until(lambda: deployed.deployment.brokers.topic_id(topic) is None, "the topic is gone")
+    deployed.deployment.brokers.create(topic, 2)
+    deployed.send("events", event(1), event(2))
+    with pytest.raises(CannotGoOn, match="deleted and created again"):
+        deployed.catch_up()
+    assert deployed.rows("SELECT events FROM totals") == [(1,)]
+
+
+def test_records_that_retention_removed_before_they_were_read_stop_the_query(
+    deployed: Deployed, kafka_admin: KafkaAdminClient
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", event(1), event(2), event(3), partition=0)
+    from kafka import TopicPartition
+
+    kafka_admin.delete_records({TopicPartition(deployed.topic("events"), 0): 2})
+    with pytest.raises(CannotGoOn, match="removed by retention before they were read"):
+        deployed.catch_up()
