@@ -21,6 +21,14 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Input:
+    """A Spark SQL expression over a record, and the Spark type of its value."""
+
+    spark: str
+    type: str
+
+
+@dataclass(frozen=True)
 class Partial:
     """A mergeable part of an aggregate: one column of a table of cells."""
 
@@ -36,6 +44,9 @@ class Source:
     headers: the columns of Spark's Kafka source) and gives `kafka_partition`, `kafka_offset`,
     `kafka_timestamp`, `kafka_key`, `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in
     quarantine) and then the declared columns. Both layers read records through this one text.
+
+    quarantined: Spark SQL over the view `records` (the output of `parse`): the bad ones, as kafka_partition,
+    kafka_offset, kafka_timestamp, kafka_error, and kafka_key and kafka_value in hexadecimal digits.
     """
 
     name: str
@@ -48,6 +59,7 @@ class Source:
     properties: Mapping[str, str]
     sql: str
     parse: str
+    quarantined: str
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,10 @@ class CellTable:
         NULLS NOT DISTINCT.
     merge: Postgres upsert of the cells read from `{cells}` (a table or a parenthesised SELECT of keys and
         partials, no two rows with equal keys) into `{into}`, as generation `{generation}`; sets `touched`.
+    where, key_inputs, partial_inputs: what `partial` is made of, for `fuse`: the condition on a record (empty for
+        none), and per key and per partial the expression over a record; a count adds up 1 and 0.
+
+    The partitioned parent of all generations is `cells` followed by ` PARTITION BY LIST (generation)`.
     """
 
     name: str
@@ -71,6 +87,9 @@ class CellTable:
     partial: str
     cells: str
     merge: str
+    where: str
+    key_inputs: tuple[Input, ...]
+    partial_inputs: tuple[Input, ...]
 
 
 @dataclass(frozen=True)
@@ -107,15 +126,20 @@ class Catalog:
 
 @dataclass(frozen=True)
 class Fused:
-    """The partials of several tables of cells, computed by one Spark SQL statement and staged by one COPY.
+    """What several tables of cells take from a micro-batch, computed by one Spark SQL statement, staged by one COPY.
 
     sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included);
         gives the columns of `staged`.
     staged: Postgres DDL of the temporary table that takes the rows of `sql` (every column in COPY's text form).
     read: for each table of cells, by name, the parenthesised Postgres SELECT that reads its keys and partials
         back from `staged`: what its `merge` takes as `{cells}`.
+    columns: the columns of `sql` and `staged`, in order.
+    bad: parenthesised Postgres SELECT of one number, the bad records among `records`; when it is above 0,
+        `Source.quarantined` gives them.
     """
 
     sql: str
     staged: str
     read: Mapping[str, str]
+    columns: tuple[Column, ...]
+    bad: str

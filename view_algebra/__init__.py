@@ -1,0 +1,39 @@
+"""The declaration and its compilation: SQL in, SQL out.
+
+In come the `.sql` files of a catalog; out comes a `Catalog` of frozen values that hold, per view, four texts: `partial`
+(Spark), `cells`, `merge` and `final` (Postgres). Promised for every view that compiles, and tested by running the texts:
+`merge` is associative and commutative, and `final(merge(partial(A), partial(B)))` is the author's SELECT over A and B
+together, for disjoint sets of records A and B. What cannot keep that promise is refused, with the place and the way out.
+
+Nothing here runs SQL: the package imports sqlglot and the standard library alone.
+"""
+
+from importlib.resources import files
+
+from view_algebra.compile import compile_catalog
+from view_algebra.compiled import Catalog, CellTable, Column, Fused, Input, Merge, Partial, Source, View
+from view_algebra.errors import LaminaError, Refused
+from view_algebra.explain import explain
+from view_algebra.fuse import fuse, rows
+
+SPARK_FUNCTIONS = (files(__package__) / "spark_functions.sql").read_text(encoding="utf-8")
+"""Postgres DDL of schema `spark`, which every `merge` and `final` may call; run it when the serving layer migrates."""
+
+__all__ = [
+    "SPARK_FUNCTIONS",
+    "Catalog",
+    "CellTable",
+    "Column",
+    "Fused",
+    "Input",
+    "LaminaError",
+    "Merge",
+    "Partial",
+    "Refused",
+    "Source",
+    "View",
+    "compile_catalog",
+    "explain",
+    "fuse",
+    "rows",
+]

@@ -1,0 +1,68 @@
+"""Casts in Postgres that mean what Spark's mean with ANSI mode off: overflow wraps or is NULL, nothing raises."""
+
+from __future__ import annotations
+
+from view_algebra.types import DIGITS, INTEGRAL, Type
+
+_UTC = "AT TIME ZONE 'UTC'"
+
+_CASTS: dict[tuple[str, str], str] = {
+    ("DOUBLE", "BIGINT"): "spark.to_bigint({0})",
+    ("DOUBLE", "INT"): "spark.to_int({0})",
+    ("FLOAT", "BIGINT"): "spark.to_bigint({0}::double precision)",
+    ("FLOAT", "INT"): "spark.to_int({0}::double precision)",
+    ("FLOAT", "DOUBLE"): "{0}::double precision",
+    ("DECIMAL", "BIGINT"): "spark.wrap_bigint(trunc({0}))",
+    ("DECIMAL", "DOUBLE"): "{0}::double precision",
+    ("BOOLEAN", "INT"): "{0}::integer",
+    ("BOOLEAN", "BIGINT"): "{0}::integer::bigint",
+    ("BOOLEAN", "STRING"): "{0}::text",
+    ("DATE", "STRING"): "to_char({0}, 'YYYY-MM-DD')",
+    ("TIMESTAMP", "STRING"): f"spark.to_text({{0}} {_UTC})",
+    ("TIMESTAMP_NTZ", "STRING"): "spark.to_text({0})",
+    ("DATE", "TIMESTAMP"): f"({{0}}::timestamp {_UTC})",
+    ("DATE", "TIMESTAMP_NTZ"): "{0}::timestamp",
+    ("TIMESTAMP", "DATE"): f"({{0}} {_UTC})::date",
+    ("TIMESTAMP", "TIMESTAMP_NTZ"): f"({{0}} {_UTC})",
+    ("TIMESTAMP_NTZ", "TIMESTAMP"): f"({{0}} {_UTC})",
+    ("TIMESTAMP_NTZ", "DATE"): "{0}::date",
+    ("TIMESTAMP", "BIGINT"): "floor(extract(epoch FROM {0}))::bigint",
+    ("TIMESTAMP", "DOUBLE"): "extract(epoch FROM {0})::double precision",
+}
+"""By the types from and to. What is missing here is refused above the aggregation."""
+
+_PLAIN_TEXT = 6
+"""Digits after the point up to which Spark writes a decimal without an exponent."""
+
+
+def cast_in_postgres(from_: Type, to: Type) -> str | None:
+    """The template of a cast, None where Postgres has none that agrees."""
+    if from_ == to:
+        return "{0}"
+    if from_.name == "VOID":
+        return "{0}::" + to.postgres
+    if from_.integral and to.integral:
+        if INTEGRAL.index(from_.name) <= INTEGRAL.index(to.name):
+            return "{0}::" + to.postgres
+        return f"spark.wrap_{to.name.lower()}({{0}}::{'bigint' if to.name == 'INT' else 'bigint'})"
+    if from_.integral:
+        if to.name in ("DOUBLE", "STRING"):
+            return "{0}::" + to.postgres
+        if to.name == "BOOLEAN":
+            return "({0} <> 0)"
+        if to.name == "DECIMAL":
+            if to.precision - to.scale >= DIGITS[from_.name] - (1 if from_.name == "BIGINT" else 0):
+                return "{0}::" + to.postgres
+            return f"spark.decimal({{0}}::numeric, {to.precision}, {to.scale})"
+        return None
+    if from_.name == "DECIMAL" and to.name == "DECIMAL":
+        if to.scale >= from_.scale and to.precision - to.scale >= from_.precision - from_.scale:
+            return "{0}::" + to.postgres
+        return f"spark.decimal({{0}}, {to.precision}, {to.scale})"
+    if from_.name == "DECIMAL" and to.name == "INT":
+        return "spark.wrap_int(spark.wrap_bigint(trunc({0})))"
+    if from_.name == "DECIMAL" and to.name == "STRING":
+        return f"{{0}}::{from_.postgres}::text" if from_.scale <= _PLAIN_TEXT else None
+    if from_.name == "DOUBLE" and to.name == "DECIMAL":
+        return f"spark.decimal({{0}}, {to.precision}, {to.scale})"
+    return _CASTS.get((from_.name, to.name))

@@ -1,0 +1,138 @@
+"""The table of a leaf's cells: Postgres' DDL, the upsert that merges cells into cells, and Spark's partial."""
+
+from __future__ import annotations
+
+import hashlib
+
+from view_algebra.aggregates import Part
+from view_algebra.compiled import CellTable, Column, Input, Partial
+from view_algebra.expressions import Constant, Expr
+from view_algebra.leaves import Kept, Leaf
+from view_algebra.spark import spark
+from view_algebra.types import Type, postgres_name, spark_name
+
+
+def cell_table(leaf: Leaf, name: str) -> CellTable:
+    """A leaf's table of cells with its three texts; its name gets the version when all of the view's are known."""
+    keys = tuple(_column(key, e.type) for key, e in leaf.keys)
+    partials = tuple(_partial(kept) for kept in leaf.kept)
+    return CellTable(
+        name=name,
+        source=leaf.source,
+        kind=leaf.kind,
+        keys=keys,
+        partials=partials,
+        partial=_partial_text(leaf),
+        cells=_cells_text(leaf, keys, partials),
+        merge=_merge_text(leaf, keys, partials),
+        where=spark(leaf.where) if leaf.where is not None else "",
+        key_inputs=tuple(Input(spark(e), e.type.spark) for _, e in leaf.keys),
+        partial_inputs=tuple(_input(kept) for kept in leaf.kept),
+    )
+
+
+def version_of(tables: tuple[CellTable, ...], parses: tuple[str, ...]) -> str:
+    """The fingerprint of what decides the cells: how records are read, and the three texts.
+
+    >>> version_of((), ()) == version_of((), ()), len(version_of((), ("SELECT 1",)))
+    (True, 8)
+    """
+    texts = [*parses, *(text for t in tables for text in (t.source, t.kind, t.partial, t.cells, t.merge))]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:8]
+
+
+def _column(name: str, kind: Type) -> Column:
+    return Column(name, "STRING" if kind.nested else kind.spark, kind.postgres)
+
+
+def _partial(kept: Kept) -> Partial:
+    if kept.part is None:
+        return Partial(_column(kept.name, kept.expression.type), "keep")
+    return Partial(_column(kept.name, kept.part.type), kept.part.merge)
+
+
+def _input(kept: Kept) -> Input:
+    part = kept.part
+    if part is None:
+        kind = kept.expression.type
+        return Input(_value(kept.expression), "STRING" if kind.nested else kind.spark)
+    if part.counts:
+        always = isinstance(part.input, Constant) and part.input.value == "true"
+        return Input("1L" if always else f"CASE WHEN {spark(part.input)} THEN 1L ELSE 0L END", "BIGINT")
+    return Input(spark(part.input), part.input.type.spark)
+
+
+def _value(expression: Expr) -> str:
+    """A column of a row view; nested values become the text of their JSON."""
+    text = spark(expression)
+    return f"to_json({text})" if expression.type.nested else text
+
+
+def _partial_text(leaf: Leaf) -> str:
+    named = [(spark(e), key) for key, e in leaf.keys]
+    for kept in leaf.kept:
+        named.append((_merged(kept.part) if kept.part else _value(kept.expression), kept.name))
+    columns = ",\n".join("  " + (text if text == spark_name(n) else f"{text} AS {spark_name(n)}") for text, n in named)
+    lines = [f"SELECT\n{columns}" if columns else "SELECT 1 AS one", f"FROM {spark_name(leaf.source)}"]
+    if leaf.where is not None:
+        lines.append(f"WHERE {spark(leaf.where)}")
+    if leaf.kind == "aggregate" and leaf.keys:
+        lines.append("GROUP BY " + ", ".join(spark(e) for _, e in leaf.keys))
+    return "\n".join(lines)
+
+
+def _merged(part: Part) -> str:
+    if not part.counts:
+        return f"{part.merge}({spark(part.input)})"
+    if isinstance(part.input, Constant) and part.input.value == "true":
+        return "count(*)"
+    return f"count_if({spark(part.input)})"
+
+
+def _cells_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, ...]) -> str:
+    columns = ["generation bigint NOT NULL", "touched boolean NOT NULL DEFAULT false"]
+    for key, (_, expression) in zip(keys, leaf.keys, strict=True):
+        never_null = " NOT NULL" if leaf.kind == "row" else ""
+        columns.append(f"{postgres_name(key.name)} {expression.type.stored}{never_null}")
+    for partial, kept in zip(partials, leaf.kept, strict=True):
+        kind = kept.part.type if kept.part else kept.expression.type
+        never_null = " NOT NULL" if kept.part and kept.part.counts else ""
+        columns.append(f"{postgres_name(partial.column.name)} {kind.stored}{never_null}")
+    unique = ", ".join(["generation", *(postgres_name(k.name) for k in keys)])
+    columns.append(f"UNIQUE NULLS NOT DISTINCT ({unique})")
+    return "CREATE TABLE {table} (\n" + ",\n".join(f"  {c}" for c in columns) + "\n)"
+
+
+def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, ...]) -> str:
+    names = [postgres_name(k.name) for k in keys]
+    kept = [postgres_name(p.column.name) for p in partials]
+    lines = [
+        "INSERT INTO {into} AS cell (" + ", ".join(["generation", "touched", *names, *kept]) + ")",
+        "SELECT " + ", ".join(["{generation}", "true", *names, *kept]),
+        "FROM {cells} AS fresh",
+    ]
+    if names:
+        lines.append("ORDER BY " + ", ".join(names))
+    lines.append(f"ON CONFLICT ({', '.join(['generation', *names])}) DO")
+    if leaf.kind == "row":
+        lines[-1] += " NOTHING"
+        return "\n".join(lines)
+    lines[-1] += " UPDATE SET"
+    sets = ["touched = true"] + [f"{name} = {_folded(k, name)}" for k, name in zip(leaf.kept, kept, strict=True)]
+    lines.append(",\n".join(f"  {s}" for s in sets))
+    return "\n".join(lines)
+
+
+def _folded(kept: Kept, name: str) -> str:
+    """Two partials of one group as one; NULL is the partial of no values, and changes nothing."""
+    part, old, new = kept.part, f"cell.{name}", f"excluded.{name}"
+    assert part is not None
+    if part.merge in ("min", "max"):
+        return f"{'least' if part.merge == 'min' else 'greatest'}({old}, {new})"
+    if part.counts:
+        return f"{old} + {new}"
+    if part.type.name == "DECIMAL":
+        total = f"spark.plus({old}, {new}, {part.type.precision - part.type.scale})"
+    else:
+        total = f"spark.plus({old}, {new})"
+    return f"coalesce({total}, {old}, {new})"

@@ -1,0 +1,281 @@
+"""The compiler: from the texts of a catalog to the SQL texts of its sources and views, as one visible chain of passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from view_algebra.cells import cell_table, version_of
+from view_algebra.compiled import Catalog, CellTable, Column, Source, View
+from view_algebra.declarations import SourceDeclaration, ViewDeclaration, declaration
+from view_algebra.determinism import Keys, unique_keys
+from view_algebra.dialect import parse
+from view_algebra.expressions import Combined, Output, Query, Read, Relation, Select, Subquery, walk
+from view_algebra.expressions import Joined, Nested
+from view_algebra.leaves import Leaf, split
+from view_algebra.postgres import Reading, query as postgres_query
+from view_algebra.records import PSEUDO_COLUMNS, QUARANTINED, parse_text
+from view_algebra.refusals import File, Mistake, Span, Wrong, refuse_all
+from view_algebra.resolve import Columns, Resolver
+from view_algebra.types import Type
+from sqlglot import exp
+
+
+def compile_catalog(files: Mapping[str, str]) -> Catalog:
+    """All declarations of a catalog, compiled; `files` gives each `.sql` file's text by its path.
+
+    Raises Refused with every mistake there is: file, line, the author's line with a caret, the reason, the way out.
+
+    >>> catalog = compile_catalog({"c.sql": '''
+    ...   CREATE TABLE clicks (country STRING) USING kafka OPTIONS (topic 'clicks', format 'json');
+    ...   CREATE VIEW by_country AS SELECT country, count(*) AS n FROM clicks GROUP BY country'''})
+    >>> print(catalog.views["by_country"].cell_tables[0].partial)
+    SELECT
+      country,
+      count(*) AS count
+    FROM clicks
+    GROUP BY country
+    """
+    work = _Work()
+    for path in sorted(files):
+        work.read(File(path, files[path]))
+    work.check_names()
+    sources = {name: _source(d) for name, d in sorted(work.sources.items())}
+    views = work.compile_views(sources)
+    if work.mistakes:
+        raise refuse_all(work.mistakes)
+    return Catalog(sources=sources, views=views)
+
+
+def _source(d: SourceDeclaration) -> Source:
+    return Source(
+        name=d.name,
+        kind=d.kind,
+        topic=d.topic,
+        columns=tuple(Column(n, t.spark, t.postgres, d.comments.get(n)) for n, t in d.columns),
+        event_time=d.event_time,
+        unique=d.unique,
+        comment=d.comment,
+        properties=d.properties,
+        sql=d.file.text,
+        parse=parse_text(d.columns),
+        quarantined=QUARANTINED,
+    )
+
+
+@dataclass
+class _Work:
+    """What is known while a catalog is compiled."""
+
+    sources: dict[str, SourceDeclaration] = field(default_factory=dict)
+    views: dict[str, ViewDeclaration] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+    compiled: dict[str, View] = field(default_factory=dict)
+    keys: dict[str, Keys] = field(default_factory=dict)
+    types: dict[str, Columns] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+
+    def wrong(self, file: File, subject: str, wrong: Wrong) -> None:
+        self.mistakes.append(Mistake(file, wrong.span, subject, wrong.reason, wrong.way_out))
+
+    # pass 1: declarations
+
+    def read(self, file: File) -> None:
+        try:
+            statements = parse(file)
+        except Wrong as wrong:
+            self.wrong(file, "", wrong)
+            return
+        for statement in statements:
+            name = _name_of(statement)
+            before = len(self.mistakes)
+            try:
+                found = declaration(file, statement, lambda w, n=name: self.wrong(file, n, w))  # type: ignore[misc]
+            except Wrong as wrong:
+                self.wrong(file, name, wrong)
+                self.broken.add(name)
+                continue
+            if found is None:
+                continue
+            if len(self.mistakes) > before and isinstance(found, SourceDeclaration) and not found.columns:
+                self.broken.add(name)
+            known = self.sources.get(found.name) or self.views.get(found.name)
+            if known is not None:
+                line = known.file.line(known.place.start) if known.place else 1
+                self.wrong(
+                    file,
+                    found.name,
+                    Wrong(
+                        found.place, f"declared already in {known.file.path}:{line}", "Give one of them another name."
+                    ),
+                )
+            elif isinstance(found, SourceDeclaration):
+                self.sources[found.name] = found
+            else:
+                self.views[found.name] = found
+
+    def check_names(self) -> None:
+        topics: dict[str, SourceDeclaration] = {}
+        for source in self.sources.values():
+            other = topics.setdefault(source.topic, source)
+            if other is not source:
+                self.wrong(
+                    source.file,
+                    source.name,
+                    Wrong(
+                        source.topic_place,
+                        f"the topic {source.topic!r} is the source {other.name} already",
+                        f"Read {other.name} in views, or name another topic.",
+                    ),
+                )
+
+    # pass 2: views, each after those that it reads
+
+    def compile_views(self, sources: Mapping[str, Source]) -> dict[str, View]:
+        for name in sorted(self.views):
+            self._view(name, sources, ())
+        return {name: view for name, view in self.compiled.items()}
+
+    def _view(self, name: str, sources: Mapping[str, Source], above: tuple[str, ...]) -> None:
+        if name in self.compiled or name in self.broken:
+            return
+        d = self.views[name]
+        if name in above:
+            cycle = " reads ".join([*above[above.index(name) :], name])
+            self.broken |= set(above)
+            self.wrong(d.file, name, Wrong(d.place, f"views read each other in a circle: {cycle}", "Break the circle."))
+            return
+        for other in _tables_named(d.select):
+            if other in self.views:
+                self._view(other, sources, (*above, name))
+        if name in self.broken:
+            return
+        if any(other in self.broken for other in _tables_named(d.select)):
+            self.broken.add(name)  # its own mistakes can only be seen when what it reads is right
+            return
+        try:
+            self._compile(d, sources)
+        except Wrong as wrong:
+            self.broken.add(name)
+            self.wrong(d.file, name, wrong)
+
+    def _compile(self, d: ViewDeclaration, sources: Mapping[str, Source]) -> None:
+        streams: dict[str, Columns] = {
+            n: (*PSEUDO_COLUMNS, *s.columns) for n, s in self.sources.items() if s.kind == "stream"
+        }
+        tables = frozenset(n for n, s in self.sources.items() if s.kind == "table")
+        resolved = Resolver(streams, self.types, tables).query(d.select)
+        named = _with_names(resolved, d)
+        above, leaves = split(named)
+        self.keys[d.name] = unique_keys(above, self.keys)
+        cell_tables, version = _cell_tables(d.name, leaves, sources)
+        generation = f"(SELECT generation FROM lamina.publication WHERE view = '{d.name}')"
+        final = postgres_query(above, Reading([t.name for t in cell_tables], generation))
+        reads = tuple(sorted(views_read(above)))
+        own = {leaf.source for leaf in leaves}
+        through = {s for view in reads for s in self.compiled[view].sources}
+        self.types[d.name] = named.columns
+        self.compiled[d.name] = View(
+            name=d.name,
+            kind=_kind(leaves),
+            columns=tuple(_column(n, t, d.comments.get(n)) for n, t in named.columns),
+            comment=d.comment,
+            properties=d.properties,
+            sql=d.file.text,
+            select=d.select.sql("spark"),
+            version=version,
+            cell_tables=cell_tables,
+            final=final,
+            reads=reads,
+            sources=tuple(sorted(own | through)),
+        )
+
+
+def _kind(leaves: tuple[Leaf, ...]) -> str:
+    if not leaves:
+        return "derived"
+    return "aggregate" if any(leaf.kind == "aggregate" for leaf in leaves) else "row"
+
+
+def _column(name: str, kind: Type, comment: str | None) -> Column:
+    return Column(name, kind.spark, kind.postgres, comment)
+
+
+def _cell_tables(
+    view: str, leaves: tuple[Leaf, ...], sources: Mapping[str, Source]
+) -> tuple[tuple[CellTable, ...], str]:
+    """The tables of cells of a view, their names ending in its version."""
+    if not leaves:
+        return (), ""
+    tables = tuple(cell_table(leaf, "") for leaf in leaves)
+    parses = tuple(sources[s].parse for s in sorted({leaf.source for leaf in leaves}))
+    version = version_of(tables, parses)
+    names = [f"{view}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]
+    return tuple(replace(t, name=name) for t, name in zip(tables, names, strict=True)), version
+
+
+def _with_names(query: Query, d: ViewDeclaration) -> Query:
+    """The query with the output names that the view declares; every column has a name of its own."""
+    names = [name for name, _ in query.columns]
+    places: list[Span | None] = [d.place] * len(names)
+    if d.columns:
+        if len(d.columns) != len(names):
+            raise Wrong(
+                d.columns[-1][1],
+                f"the view names {len(d.columns)} columns, its SELECT gives {len(names)}",
+                "Name every column, in order, or leave the list out.",
+            )
+        names, places = [n for n, _ in d.columns], [p for _, p in d.columns]
+    elif isinstance(query, Select):
+        places = [o.expression.place for o in query.outputs]
+    seen: set[str] = set()
+    for number, (name, place) in enumerate(zip(names, places, strict=True), 1):
+        if not name:
+            raise Wrong(
+                place,
+                f"column {number} has no name",
+                "Write … AS name, or name the columns: CREATE VIEW v (a, b) AS ….",
+            )
+        if name.lower() in seen:
+            raise Wrong(place, f"two columns are named {name}", "Write … AS another_name.")
+        if len(name.encode()) > 63:
+            raise Wrong(place, f"{name} is longer than 63 bytes", "Choose a shorter name.")
+        seen.add(name.lower())
+    return _renamed(query, names)
+
+
+def _renamed(query: Query, names: list[str]) -> Query:
+    if isinstance(query, Select):
+        return replace(query, outputs=tuple(Output(n, o.expression) for n, o in zip(names, query.outputs, strict=True)))
+    columns = tuple((n, t) for n, (_, t) in zip(names, query.columns, strict=True))
+    return replace(query, left=_renamed(query.left, names), columns=columns)
+
+
+def views_read(query: Query) -> set[str]:
+    """The names of the views that a query reads."""
+    if isinstance(query, Combined):
+        return views_read(query.left) | views_read(query.right)
+    expressions = [o.expression for o in query.outputs] + [e for e in (query.where, query.having) if e is not None]
+    expressions += [o.expression for o in query.order]
+    inner = {v for x in expressions for e in walk(x) if isinstance(e, Subquery) for v in views_read(e.query)}
+    return inner | _relations_read(query.relation)
+
+
+def _relations_read(relation: Relation | None) -> set[str]:
+    match relation:
+        case Read():
+            return {relation.view}
+        case Nested():
+            return views_read(relation.query)
+        case Joined():
+            return _relations_read(relation.left) | _relations_read(relation.right)
+    return set()
+
+
+def _tables_named(select: exp.Expr) -> list[str]:
+    return [t.name.lower() for t in select.find_all(exp.Table)]
+
+
+def _name_of(statement: exp.Expr) -> str:
+    table = statement.this.find(exp.Table) if isinstance(statement, exp.Create) and statement.this else None
+    return table.name if table is not None else ""

@@ -1,0 +1,335 @@
+"""From the statements of a catalog to declarations: names, columns, types and properties, checked one by one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal as Choice
+
+from sqlglot import exp
+
+from view_algebra.dialect import span
+from view_algebra.refusals import File, Span, Wrong, suggestion
+from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, read
+
+LONGEST_NAME = 48
+"""Bytes of a source's or view's name, so that a table of cells (name, version, number) fits Postgres' 63."""
+
+SOURCE_PROPERTIES = ("dedupe_within", "event_time", "partitions")
+VIEW_PROPERTIES = ("keep_generations", "on_difference", "retain")
+
+Report = Callable[[Wrong], None]
+
+
+@dataclass(frozen=True)
+class SourceDeclaration:
+    """A source as its author declared it."""
+
+    name: str
+    file: File
+    place: Span | None
+    kind: Choice["stream", "table"]
+    topic: str
+    columns: tuple[tuple[str, Type], ...]
+    comments: Mapping[str, str]
+    event_time: str | None
+    unique: tuple[str, ...]
+    comment: str | None
+    properties: Mapping[str, str]
+    topic_place: Span | None
+
+
+@dataclass(frozen=True)
+class ViewDeclaration:
+    """A view as its author declared it; `columns` is its list of names, empty where it has none."""
+
+    name: str
+    file: File
+    place: Span | None
+    columns: tuple[tuple[str, Span | None], ...]
+    comments: Mapping[str, str]
+    comment: str | None
+    properties: Mapping[str, str]
+    select: exp.Expr
+
+
+def declaration(file: File, statement: exp.Expr, report: Report) -> SourceDeclaration | ViewDeclaration | None:
+    """What a statement declares; mistakes that leave it readable are reported, others raise."""
+    if not isinstance(statement, exp.Create) or statement.kind not in ("TABLE", "VIEW"):
+        raise Wrong(
+            span(statement),
+            f"{statement.key.upper()} is no declaration",
+            "A catalog holds CREATE TABLE … USING kafka and CREATE VIEW … AS SELECT.",
+        )
+    for option in ("replace", "exists", "temporary"):
+        if statement.args.get(option):
+            word = {"replace": "OR REPLACE", "exists": "IF NOT EXISTS", "temporary": "TEMPORARY"}[option]
+            report(Wrong(span(statement), f"CREATE … {word}", f"Leave {word} out: a catalog says what there is."))
+    return _source(file, statement, report) if statement.kind == "TABLE" else _view(file, statement, report)
+
+
+def _source(file: File, statement: exp.Create, report: Report) -> SourceDeclaration:
+    schema = statement.this
+    if not isinstance(schema, exp.Schema):
+        raise Wrong(
+            span(statement), "a source without columns", "Write CREATE TABLE name (column TYPE, …) USING kafka …."
+        )
+    name = _name(schema.this, report)
+    properties, options, comment, using = _properties(statement, SOURCE_PROPERTIES, report)
+    if using is None or using[0].lower() != "kafka":
+        found = f"USING {using[0]}" if using else "no USING"
+        report(
+            Wrong(
+                using[1] if using else span(schema.this),
+                f"{found}: a source is a Kafka topic",
+                "Write USING kafka OPTIONS (topic '…', format 'json').",
+            )
+        )
+    columns: dict[str, Type] = {}
+    comments: dict[str, str] = {}
+    unique: tuple[str, ...] = ()
+    primary: tuple[str, ...] = ()
+    constraint: Span | None = None
+    for item in schema.expressions:
+        if isinstance(item, exp.ColumnDef):
+            try:
+                _column(item, columns, comments)
+            except Wrong as wrong:
+                report(wrong)
+            for kind in (c.kind for c in item.args.get("constraints") or []):
+                if isinstance(kind, exp.UniqueColumnConstraint):
+                    unique, constraint = (item.name,), span(item)
+                elif isinstance(kind, exp.PrimaryKeyColumnConstraint):
+                    primary, constraint = (item.name,), span(item)
+                elif isinstance(kind, (exp.NotNullColumnConstraint, exp.DefaultColumnConstraint)):
+                    report(
+                        Wrong(
+                            span(item),
+                            f"a constraint on {item.name}",
+                            "Leave it out: a field that is missing in a record is NULL.",
+                        )
+                    )
+        elif isinstance(item, exp.PrimaryKey):
+            primary, constraint = tuple(e.name for e in item.expressions), span(item)
+        elif isinstance(item, exp.UniqueColumnConstraint):
+            unique, constraint = tuple(e.name for e in item.this.expressions), span(item)
+        elif isinstance(item, exp.Identifier):
+            report(
+                Wrong(
+                    span(item), f"column {item.name} has no type", f"Write {item.name} STRING, or the type that it has."
+                )
+            )
+        else:
+            report(
+                Wrong(
+                    span(item), f"{item.key.upper()} among the columns", "Write columns, PRIMARY KEY (…) or UNIQUE (…)."
+                )
+            )
+    if not columns:
+        report(Wrong(span(schema), "a source without columns", "Declare the fields that views use."))
+    for key in (*unique, *primary):
+        if key.lower() not in (c.lower() for c in columns):
+            report(Wrong(constraint, f"no column {key}", suggestion(key, columns)))
+    if unique:
+        report(
+            Wrong(
+                constraint,
+                "UNIQUE is not served yet",
+                "Leave UNIQUE out; every record then counts, each copy of an event too.",
+            )
+        )
+    for option in options:
+        if option not in ("topic", "format"):
+            report(Wrong(options[option][1], f"unknown option {option}", suggestion(option, ("topic", "format"))))
+    if options.get("format", ("json", None))[0].lower() != "json":
+        report(
+            Wrong(options["format"][1], f"format {options['format'][0]!r}", "Records are JSON objects: format 'json'.")
+        )
+    if "topic" not in options:
+        report(
+            Wrong(
+                span(schema.this),
+                "a source without a topic",
+                f"Write USING kafka OPTIONS (topic '{name}', format 'json').",
+            )
+        )
+    topic, topic_place = options.get("topic", (name, None))
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic):
+        report(
+            Wrong(
+                topic_place,
+                f"{topic!r} is no name of a Kafka topic",
+                "Use letters, digits, dots, underscores and hyphens.",
+            )
+        )
+    event_time = _event_time(properties, columns, report)
+    if "partitions" in properties and not re.fullmatch(r"[1-9]\d{0,5}", properties["partitions"][0]):
+        report(
+            Wrong(
+                properties["partitions"][1],
+                f"partitions {properties['partitions'][0]!r}",
+                "Write a whole number from 1, as 'partitions' = '4'.",
+            )
+        )
+    return SourceDeclaration(
+        name,
+        file,
+        span(schema.this),
+        "table" if primary else "stream",
+        topic,
+        tuple(columns.items()),
+        comments,
+        event_time,
+        unique or primary,
+        comment,
+        {key: value for key, (value, _) in sorted(properties.items())},
+        topic_place,
+    )
+
+
+def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, str]) -> None:
+    name, kind = item.name, read(item.args.get("kind"))
+    if name.lower().startswith("kafka_"):
+        raise Wrong(
+            span(item),
+            f"{name}: names that begin with kafka_ are Lamina's own",
+            "Rename the field, or read kafka_offset and its like.",
+        )
+    if name.lower() in (c.lower() for c in columns):
+        raise Wrong(span(item), f"column {name} is declared twice", "Leave one out.")
+    if item.args.get("kind") is None:
+        raise Wrong(span(item), f"column {name} has no type", f"Write {name} STRING, or the type that it has.")
+    if kind is None:
+        raise Wrong(
+            span(item),
+            f"column {name} has a type that Lamina does not know: {item.args['kind'].sql('spark')}",
+            "Use a type of docs/sql.md, as STRING.",
+        )
+    if kind.name == "BINARY":
+        raise Wrong(
+            span(item),
+            f"column {name} is BINARY, which JSON has not",
+            "Declare it STRING and decode it with unbase64(), or leave it out.",
+        )
+    columns[name] = kind
+    for constraint in item.args.get("constraints") or []:
+        if isinstance(constraint.kind, exp.CommentColumnConstraint):
+            comments[name] = constraint.kind.this.name
+
+
+def _event_time(
+    properties: Mapping[str, tuple[str, Span | None]], columns: Mapping[str, Type], report: Report
+) -> str | None:
+    if "event_time" not in properties:
+        return None
+    wanted, place = properties["event_time"]
+    name = next((c for c in columns if c.lower() == wanted.lower()), None)
+    if name is None:
+        report(Wrong(place, f"event_time: no column {wanted}", suggestion(wanted, columns)))
+    elif columns[name] not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
+        report(Wrong(place, f"event_time: {wanted} is {columns[name]}", "Declare it TIMESTAMP."))
+    return name
+
+
+def _view(file: File, statement: exp.Create, report: Report) -> ViewDeclaration:
+    target, schema = statement.this, None
+    if isinstance(target, exp.Schema):
+        target, schema = target.this, target
+    name = _name(target, report)
+    properties, options, comment, using = _properties(statement, VIEW_PROPERTIES, report)
+    if using is not None or options:
+        report(Wrong(using[1] if using else span(target), "USING or OPTIONS on a view", "Leave it out."))
+    columns: list[tuple[str, Span | None]] = []
+    comments: dict[str, str] = {}
+    for item in schema.expressions if schema is not None else []:
+        columns.append((item.name, span(item)))
+        if isinstance(item, exp.ColumnDef):
+            if item.args.get("kind") is not None:
+                report(
+                    Wrong(
+                        span(item),
+                        f"column {item.name} of a view has a type",
+                        f"Leave the type out, or CAST in the SELECT.",
+                    )
+                )
+            for constraint in item.args.get("constraints") or []:
+                if isinstance(constraint.kind, exp.CommentColumnConstraint):
+                    comments[item.name] = constraint.kind.this.name
+    if "on_difference" in properties and properties["on_difference"][0] not in ("publish", "hold"):
+        report(
+            Wrong(
+                properties["on_difference"][1],
+                f"on_difference {properties['on_difference'][0]!r}",
+                "Write 'publish' or 'hold'.",
+            )
+        )
+    if "keep_generations" in properties and not re.fullmatch(r"\d{1,3}", properties["keep_generations"][0]):
+        report(
+            Wrong(
+                properties["keep_generations"][1],
+                f"keep_generations {properties['keep_generations'][0]!r}",
+                "Write a whole number, as '1'.",
+            )
+        )
+    if "retain" in properties:
+        report(
+            Wrong(properties["retain"][1], "retain is not served yet", "Leave it out, and filter by time when reading.")
+        )
+    if statement.expression is None:
+        raise Wrong(span(target), "a view without a SELECT", "Write CREATE VIEW name AS SELECT ….")
+    return ViewDeclaration(
+        name,
+        file,
+        span(target),
+        tuple(columns),
+        comments,
+        comment,
+        {key: value for key, (value, _) in sorted(properties.items())},
+        statement.expression,
+    )
+
+
+def _name(node: exp.Expr, report: Report) -> str:
+    name = node.name
+    if node.args.get("db"):
+        report(Wrong(span(node), f"{node.sql('spark')} has a schema", f"Write the name alone: {name}."))
+    if not re.fullmatch(r"[a-z_][a-z0-9_]*", name) or len(name) > LONGEST_NAME:
+        report(
+            Wrong(
+                span(node),
+                f"{name!r} cannot be a name in Spark, Kafka and Postgres alike",
+                f"Use small letters, digits and underscores, at most {LONGEST_NAME}, not beginning with a digit.",
+            )
+        )
+    return name
+
+
+_Found = dict[str, tuple[str, Span | None]]
+
+
+def _properties(
+    statement: exp.Create, known: tuple[str, ...], report: Report
+) -> tuple[_Found, _Found, str | None, tuple[str, Span | None] | None]:
+    """TBLPROPERTIES, OPTIONS, the comment, and what stands after USING."""
+    properties: _Found = {}
+    options: _Found = {}
+    comment: str | None = None
+    using: tuple[str, Span | None] | None = None
+    clause = statement.args.get("properties")
+    for item in clause.expressions if clause is not None else []:
+        if isinstance(item, exp.OptionsProperty):
+            for option in item.expressions:
+                options[option.this.name.lower()] = (option.args["value"].name, span(option))
+        elif isinstance(item, exp.SchemaCommentProperty):
+            comment = item.this.name
+        elif isinstance(item, exp.FileFormatProperty):
+            using = (item.this.name, span(item))
+        elif type(item) is exp.Property:
+            name = item.this.name
+            if name not in known:
+                report(Wrong(span(item), f"unknown property {name!r}", suggestion(name, known)))
+            properties[name] = (item.args["value"].name, span(item))
+        else:
+            report(Wrong(span(item), f"{item.key.upper()} is not served", "Leave it out."))
+    return properties, options, comment, using

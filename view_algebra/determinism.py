@@ -1,0 +1,188 @@
+"""Is the result the same each time it is read? An order that decides something must be total.
+
+Tracked per relation: its unique keys, each a set of columns that no two rows share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from view_algebra.expressions import (
+    Aggregate,
+    Call,
+    Cells,
+    Combined,
+    Constant,
+    Expr,
+    Field,
+    Joined,
+    Nested,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Subquery,
+    Windowed,
+    walk,
+)
+from view_algebra.refusals import Span, Wrong
+
+Keys = frozenset[frozenset[str]]
+"""Unique keys as sets of output names; the empty set is the key of a relation of one row."""
+
+_ANY_ORDER = ("rank", "dense_rank", "percent_rank", "cume_dist", "count", "sum", "min", "max", "avg")
+"""Window functions that give equal rows equal results, whatever their order, unless the frame counts rows."""
+
+_MOST_KEYS = 8
+"""More keys than this are forgotten, so that joins of many relations stay quick."""
+
+
+def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
+    """The unique keys of what a query gives; refuses what is not the same each time."""
+    if isinstance(query, Combined):
+        unique_keys(query.left, views)
+        unique_keys(query.right, views)
+        names = [name for name, _ in query.columns]
+        keys = frozenset() if query.operator.endswith("ALL") else frozenset({frozenset(names)})
+        if query.limit is not None or query.offset is not None:
+            ordered = {e.path[0] for o in query.order if isinstance(e := o.expression, Field)}
+            if ordered != set(names) and not any(key <= ordered for key in keys):
+                _refuse(query.limit_place or query.place, "LIMIT", [n for n in names if n not in ordered])
+        return keys
+    inner = _relation_keys(query.relation, views)
+    for expression in _expressions(query):
+        for part in walk(expression):
+            if isinstance(part, Subquery):
+                unique_keys(part.query, views)
+    if query.group is not None:
+        inner = frozenset({frozenset(query.group)})
+    for fixed in _fixed(query.where):
+        inner = frozenset(key - {fixed} for key in inner)
+    for expression in _expressions(query):
+        for part in walk(expression):
+            if isinstance(part, Windowed):
+                _check_window(part, inner)
+    _check_limit(query, inner)
+    return _outer_keys(query, inner)
+
+
+_Inner = frozenset[frozenset[Expr]]
+
+
+def _relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> _Inner:
+    match relation:
+        case Cells():
+            types = dict(relation.columns)
+            return frozenset({frozenset(Field(relation.alias, (k,), types[k]) for k in relation.keys)})
+        case Read():
+            return _named(views.get(relation.view, frozenset()), relation.alias, dict(relation.columns))
+        case Nested():
+            return _named(unique_keys(relation.query, views), relation.alias, dict(relation.query.columns))
+        case Joined():
+            return _joined(relation, views)
+    return frozenset()
+
+
+def _named(keys: Keys, alias: str, types: Mapping[str, object]) -> _Inner:
+    from view_algebra.types import Type
+
+    return frozenset(
+        frozenset(Field(alias, (name,), kind) for name in key if isinstance(kind := types[name], Type)) for key in keys
+    )
+
+
+def _joined(join: Joined, views: Mapping[str, Keys]) -> _Inner:
+    left, right = _relation_keys(join.left, views), _relation_keys(join.right, views)
+    keys = {a | b for a in left for b in right}
+    equal = set(_equalities(join.condition))
+    if join.kind in ("INNER", "LEFT") and any(key <= equal for key in right):
+        keys |= left  # each row on the left meets one row on the right
+    if join.kind in ("INNER", "RIGHT") and any(key <= equal for key in left):
+        keys |= right
+    return frozenset(sorted(keys, key=len)[:_MOST_KEYS])
+
+
+def _conjuncts(condition: Expr | None) -> Iterable[Expr]:
+    if isinstance(condition, Call) and condition.function == "and":
+        for argument in condition.arguments:
+            yield from _conjuncts(argument)
+    elif condition is not None:
+        yield condition
+
+
+def _equalities(condition: Expr | None) -> Iterable[Expr]:
+    for part in _conjuncts(condition):
+        if isinstance(part, Call) and part.function in ("=", "<=>"):
+            yield from part.arguments
+
+
+def _fixed(condition: Expr | None) -> Iterable[Expr]:
+    """Columns that a condition holds at one value."""
+    for part in _conjuncts(condition):
+        if isinstance(part, Call) and part.function in ("=", "<=>"):
+            a, b = part.arguments
+            if isinstance(b, Constant):
+                yield a
+            elif isinstance(a, Constant):
+                yield b
+
+
+def _expressions(query: Select) -> list[Expr]:
+    single = [e for e in (query.where, query.having) if e is not None]
+    return (
+        [o.expression for o in query.outputs] + [o.expression for o in query.order] + list(query.group or ()) + single
+    )
+
+
+def _check_window(call: Windowed, keys: _Inner) -> None:
+    by_rows = call.frame.startswith("ROWS") and call.frame != "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+    if call.function in _ANY_ORDER and not by_rows:
+        return
+    given = set(call.partition) | {o.expression for o in call.order}
+    if not any(key <= given for key in keys):
+        _refuse(call.place, f"{call.function}() OVER (…)", _missing(keys, given), of_window=True)
+
+
+def _check_limit(query: Select, inner: _Inner) -> None:
+    if query.limit is None and query.offset is None:
+        return
+    given = {o.expression for o in query.order}
+    outputs = {o.expression for o in query.outputs if not isinstance(o.expression, Constant)}
+    if outputs <= given or (not query.distinct and any(key <= given for key in inner)):
+        return
+    missing = [o.name for o in query.outputs if o.expression not in given] if query.distinct else _missing(inner, given)
+    _refuse(query.limit_place or query.place, "LIMIT", missing)
+
+
+def _missing(keys: _Inner, given: set[Expr]) -> list[str]:
+    """The columns of the key that lacks fewest."""
+    lacking = sorted((sorted(_label(e) for e in key - given) for key in keys), key=len)
+    return lacking[0] if lacking else []
+
+
+def _label(expression: Expr) -> str:
+    if isinstance(expression, Field):
+        return expression.path[-1]
+    if isinstance(expression, (Call, Aggregate, Windowed)):
+        return f"{expression.function}(…)"
+    return "…"
+
+
+def _refuse(place: Span | None, what: str, missing: Sequence[str], of_window: bool = False) -> None:
+    where = f"{what} picks" if not of_window else f"{what} depends on"
+    way_out = f"Add to its ORDER BY: {', '.join(missing)}." if missing else "Order by columns that no two rows share."
+    if missing and all(m == "…" or m.endswith("(…)") for m in missing):
+        way_out = "Order by all of the group's columns."
+    raise Wrong(place, f"{where} rows by an order that leaves ties", way_out)
+
+
+def _outer_keys(query: Select, inner: _Inner) -> Keys:
+    names: dict[Expr, str] = {}
+    for output in query.outputs:
+        names.setdefault(output.expression, output.name)
+    keys = {frozenset(names[e] for e in key) for key in inner if all(e in names for e in key)}
+    if query.distinct:
+        keys.add(frozenset(o.name for o in query.outputs))
+    if query.limit == 1:
+        keys.add(frozenset())
+    return frozenset(keys)

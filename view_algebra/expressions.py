@@ -1,0 +1,288 @@
+"""Typed expressions and queries: what the author's SQL is once every name is found and every type is known.
+
+Two expressions are equal when they mean the same over the same columns; where they stand in the file does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal as Choice
+
+from view_algebra.refusals import Span
+from view_algebra.types import BIGINT, BOOLEAN, VOID, Type
+
+Place = Span | None
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A literal; `value` is its text, None is NULL."""
+
+    value: str | None
+    type: Type
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a relation in FROM, or a field inside a nested column of it.
+
+    bound: the greatest absolute value it can take, where known; a count of records stays far below 2^63.
+    """
+
+    relation: str
+    path: tuple[str, ...]
+    type: Type
+    bound: int | None = field(default=None, compare=False)
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A scalar function or operator over typed arguments; `cast` has its target as type.
+
+    implicit: Spark inserts this cast itself, so that the Spark text need not show it.
+    """
+
+    function: str
+    arguments: tuple[Expr, ...]
+    type: Type
+    implicit: bool = False
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Case:
+    """CASE WHEN condition THEN value … ELSE otherwise END."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr | None
+    type: Type
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregate over the rows of a group; `condition` is its FILTER. `count(*)` has no arguments."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    condition: Expr | None
+    distinct: bool
+    type: Type
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Order:
+    """A key of ORDER BY, its default spelled out."""
+
+    expression: Expr
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A function over a window of rows."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    condition: Expr | None
+    partition: tuple[Expr, ...]
+    order: tuple[Order, ...]
+    frame: str
+    type: Type
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Subquery:
+    """A query used as a value, or in EXISTS or IN."""
+
+    kind: Choice["scalar", "exists", "in"]
+    query: Query
+    operand: Expr | None
+    type: Type
+    place: Place = field(default=None, compare=False)
+
+
+Expr = Constant | Field | Call | Case | Aggregate | Windowed | Subquery
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column that a query gives."""
+
+    name: str
+    expression: Expr
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The records of a source."""
+
+    source: str
+    alias: str
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Read:
+    """The rows of another view."""
+
+    view: str
+    alias: str
+    columns: tuple[tuple[str, Type], ...]
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A subquery or a CTE in FROM."""
+
+    query: Query
+    alias: str
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table of cells, in the place of the block whose cells it holds. `one`: it gives one row even when empty."""
+
+    table: int
+    alias: str
+    columns: tuple[tuple[str, Type], ...]
+    keys: tuple[str, ...]
+    one: bool = False
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Two relations joined; `kind` as SQL writes it."""
+
+    left: Relation
+    right: Relation
+    kind: Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"]
+    condition: Expr | None
+    place: Place = field(default=None, compare=False)
+
+
+Relation = Stream | Read | Nested | Cells | Joined
+
+
+@dataclass(frozen=True)
+class Select:
+    """One SELECT block. `group` is None where nothing is grouped, () for one group of everything."""
+
+    outputs: tuple[Output, ...]
+    relation: Relation | None
+    where: Expr | None = None
+    group: tuple[Expr, ...] | None = None
+    having: Expr | None = None
+    distinct: bool = False
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int | None = None
+    place: Place = field(default=None, compare=False)
+    limit_place: Place = field(default=None, compare=False)
+
+    @property
+    def columns(self) -> tuple[tuple[str, Type], ...]:
+        """Names and types of what it gives."""
+        return tuple((o.name, o.expression.type) for o in self.outputs)
+
+
+@dataclass(frozen=True)
+class Combined:
+    """UNION [ALL], INTERSECT or EXCEPT of two queries."""
+
+    operator: str
+    left: Query
+    right: Query
+    columns: tuple[tuple[str, Type], ...]
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int | None = None
+    place: Place = field(default=None, compare=False)
+    limit_place: Place = field(default=None, compare=False)
+
+
+Query = Select | Combined
+
+TRUE = Constant("true", BOOLEAN)
+NULL = Constant(None, VOID)
+ONE = Constant("1", BIGINT)
+
+
+def children(expression: Expr) -> tuple[Expr, ...]:
+    """The expressions directly inside one (those of a subquery's own scope are not)."""
+    match expression:
+        case Constant() | Field():
+            return ()
+        case Call():
+            return expression.arguments
+        case Case():
+            otherwise = () if expression.otherwise is None else (expression.otherwise,)
+            return tuple(e for branch in expression.branches for e in branch) + otherwise
+        case Aggregate():
+            return expression.arguments + (() if expression.condition is None else (expression.condition,))
+        case Windowed():
+            condition = () if expression.condition is None else (expression.condition,)
+            order = tuple(o.expression for o in expression.order)
+            return expression.arguments + condition + expression.partition + order
+        case Subquery():
+            return () if expression.operand is None else (expression.operand,)
+
+
+def walk(expression: Expr) -> Iterator[Expr]:
+    """An expression and all inside it, outermost first."""
+    yield expression
+    for child in children(expression):
+        yield from walk(child)
+
+
+def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """An expression with parts replaced, outermost first; what `change` gives is not looked into again."""
+    changed = change(expression)
+    if changed is not None:
+        return changed
+
+    def inner(part: Expr) -> Expr:
+        return rewrite(part, change)
+
+    def maybe(part: Expr | None) -> Expr | None:
+        return None if part is None else rewrite(part, change)
+
+    match expression:
+        case Constant() | Field():
+            return expression
+        case Call():
+            return replace(expression, arguments=tuple(map(inner, expression.arguments)))
+        case Case():
+            branches = tuple((inner(when), inner(then)) for when, then in expression.branches)
+            return replace(expression, branches=branches, otherwise=maybe(expression.otherwise))
+        case Aggregate():
+            return replace(
+                expression,
+                arguments=tuple(map(inner, expression.arguments)),
+                condition=maybe(expression.condition),
+            )
+        case Windowed():
+            return replace(
+                expression,
+                arguments=tuple(map(inner, expression.arguments)),
+                condition=maybe(expression.condition),
+                partition=tuple(map(inner, expression.partition)),
+                order=tuple(replace(o, expression=inner(o.expression)) for o in expression.order),
+            )
+        case Subquery():
+            return replace(expression, operand=maybe(expression.operand))
+
+
+def both(left: Expr | None, right: Expr | None) -> Expr | None:
+    """The conjunction of two conditions, either of which may be missing."""
+    if left is None or right is None:
+        return left if right is None else right
+    return Call("and", (left, right), BOOLEAN)

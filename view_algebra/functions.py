@@ -1,0 +1,362 @@
+"""The scalar functions: one row each, as data.
+
+A row says what a function takes and gives (Spark's rules), and how Postgres says the same above the aggregation. Below
+the aggregation a call runs in Spark under its own name. Where the two engines differ and no translation agrees, the row
+says why; the function then works below only. A name without a row is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from view_algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Type,
+    adjusted,
+)
+
+Gives = Type | str | Callable[[Sequence[Type], Sequence[str | None]], Type]
+"""A fixed type, `first` (the type of the first argument), `common` (of all), or computed from types and literals."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """One overload of a function.
+
+    takes: a kind per argument: a type's name in small letters, `integral`, `numeric`, `any`, `common` (all arguments
+        of that kind meet in one type), `text` (anything that prints the same in both engines), `literal` (text known
+        when the view is declared), `positive` (a whole number from 1, known when declared), `natural` (from 0).
+        A last kind ending in `*` repeats, from zero times; ending in `?` may be missing.
+    above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments;
+        `{precision}`, `{scale}` of the result. None: below the aggregation only.
+    why: for the author, why it works below only.
+    """
+
+    name: str
+    takes: tuple[str, ...]
+    gives: Gives
+    above: str | None = None
+    why: str = ""
+
+
+def _decimal_or(kind: Type) -> Gives:
+    return lambda types, _: types[0] if types[0].name == "DECIMAL" else kind
+
+
+def _whole(types: Sequence[Type], _: Sequence[str | None]) -> Type:
+    """floor and ceil: a whole number of as many digits."""
+    kind = types[0]
+    return adjusted(kind.precision - kind.scale + (1 if kind.scale else 0), 0) if kind.name == "DECIMAL" else BIGINT
+
+
+def _rounded(types: Sequence[Type], literals: Sequence[str | None]) -> Type:
+    """round(x, d): Spark keeps one more whole digit, since 9.9 rounds to 10."""
+    kind = types[0]
+    if kind.name != "DECIMAL":
+        return kind
+    places = int(literals[1] or 0) if len(literals) > 1 else 0
+    scale = min(kind.scale, places)
+    return Type("DECIMAL", min(38, kind.precision - kind.scale + 1 + scale), scale)
+
+
+def _array_of(kind: Type) -> Type:
+    return Type("ARRAY", element=kind)
+
+
+def _element(types: Sequence[Type], _: Sequence[str | None]) -> Type:
+    return types[0].element or STRING
+
+
+_BYTES = "Postgres folds case by other tables than Spark"
+_PATTERNS = "Java's and Postgres' regular expressions differ"
+_TEXT_TO_TIME = "Postgres reads other texts as times than Spark does"
+_NESTED = "nested values stay below the aggregation"
+_HASH = "Postgres has no such function"
+
+
+def _f(name: str, takes: str, gives: Gives, above: str | None = None, why: str = "") -> Function:
+    return Function(
+        name, tuple(takes.split()), gives, above, why or ("" if above else "Postgres has no function that agrees")
+    )
+
+
+def _time_field(name: str, expression: str) -> list[Function]:
+    """A field of a time, in UTC, of each of the three types of time."""
+    return [
+        _f(name, "date", INT, expression.replace("@", "{0}::timestamp")),
+        _f(name, "timestamp_ntz", INT, expression.replace("@", "{0}")),
+        _f(name, "timestamp", INT, expression.replace("@", "{0} AT TIME ZONE 'UTC'")),
+    ]
+
+
+_CONDITIONAL = [
+    _f("coalesce", "common common*", "common", "coalesce({all})"),
+    _f("nvl", "common common", "common", "coalesce({all})"),
+    _f("ifnull", "common common", "common", "coalesce({all})"),
+    _f("nullif", "common common", "first", "nullif({0}, {1})"),
+    _f("nvl2", "any common common", lambda t, _: t[1], "CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END"),
+    _f("if", "boolean common common", lambda t, _: t[1], "CASE WHEN {0} THEN {1} ELSE {2} END"),
+    _f("greatest", "common common common*", "common", "greatest({all})"),
+    _f("least", "common common common*", "common", "least({all})"),
+    _f("isnull", "any", BOOLEAN, "{0} IS NULL"),
+    _f("isnotnull", "any", BOOLEAN, "{0} IS NOT NULL"),
+    _f("isnan", "double", BOOLEAN, "coalesce({0} = 'NaN', false)"),
+    _f("nanvl", "double double", DOUBLE, "CASE WHEN {0} = 'NaN' THEN {1} ELSE {0} END"),
+    _f("equal_null", "common common", BOOLEAN, "{0} IS NOT DISTINCT FROM {1}"),
+]
+
+_MATH = [
+    _f("abs", "bigint", BIGINT, "spark.absolute({0})"),
+    _f("abs", "int", INT, "spark.wrap_int(abs({0}::bigint))"),
+    _f("abs", "integral", "first"),
+    _f("abs", "decimal", "first", "abs({0})"),
+    _f("abs", "double", DOUBLE, "abs({0})"),
+    _f("sign", "double", DOUBLE, "sign({0})"),
+    _f("signum", "double", DOUBLE, "sign({0})"),
+    _f("floor", "integral", BIGINT, "{0}::bigint"),
+    _f("floor", "decimal", _whole, "floor({0})"),
+    _f("floor", "double", BIGINT, "spark.to_bigint(floor({0}))"),
+    _f("ceil", "integral", BIGINT, "{0}::bigint"),
+    _f("ceil", "decimal", _whole, "ceil({0})"),
+    _f("ceil", "double", BIGINT, "spark.to_bigint(ceil({0}))"),
+    _f("ceiling", "integral", BIGINT, "{0}::bigint"),
+    _f("ceiling", "decimal", _whole, "ceil({0})"),
+    _f("ceiling", "double", BIGINT, "spark.to_bigint(ceil({0}))"),
+    _f("round", "integral", "first", "{0}"),
+    _f("round", "integral natural", "first", "{0}"),
+    _f("round", "decimal", _rounded, "round({0}, 0)"),
+    _f("round", "decimal natural", _rounded, "round({0}, {1})"),
+    _f("round", "double", DOUBLE, "spark.round({0}, 0)"),
+    _f("round", "double natural", DOUBLE, "spark.round({0}, {1})"),
+    _f("bround", "double natural?", DOUBLE),
+    _f("sqrt", "double", DOUBLE, "spark.sqrt({0})"),
+    _f("exp", "double", DOUBLE, "spark.exp({0})"),
+    _f("ln", "double", DOUBLE, "spark.ln({0})"),
+    _f("log", "double", DOUBLE, "spark.ln({0})"),
+    _f("log", "double double", DOUBLE),
+    _f("log10", "double", DOUBLE, "spark.log10({0})"),
+    _f("log2", "double", DOUBLE),
+    _f("pow", "double double", DOUBLE),
+    _f("power", "double double", DOUBLE),
+    _f("cbrt", "double", DOUBLE),
+    _f("sin", "double", DOUBLE),
+    _f("cos", "double", DOUBLE),
+    _f("tan", "double", DOUBLE),
+    _f("asin", "double", DOUBLE),
+    _f("acos", "double", DOUBLE),
+    _f("atan", "double", DOUBLE),
+    _f("atan2", "double double", DOUBLE),
+    _f("radians", "double", DOUBLE),
+    _f("degrees", "double", DOUBLE),
+    _f("pi", "", DOUBLE, "pi()"),
+    _f("pmod", "bigint bigint", BIGINT, "spark.pmod({0}, {1})"),
+]
+
+_TEXT = [
+    _f("concat", "text text*", STRING, "{pipes}"),
+    _f("concat_ws", "string text*", STRING, "concat_ws({0}, {rest})"),
+    _f("lower", "string", STRING, why=_BYTES),
+    _f("lcase", "string", STRING, why=_BYTES),
+    _f("upper", "string", STRING, why=_BYTES),
+    _f("ucase", "string", STRING, why=_BYTES),
+    _f("initcap", "string", STRING, why=_BYTES),
+    _f("length", "string", INT, "length({0})"),
+    _f("len", "string", INT, "length({0})"),
+    _f("char_length", "string", INT, "length({0})"),
+    _f("character_length", "string", INT, "length({0})"),
+    _f("octet_length", "string", INT, "octet_length({0})"),
+    _f("bit_length", "string", INT, "bit_length({0})"),
+    _f("substring", "string positive", STRING, "substring({0} FROM {1})"),
+    _f("substring", "string positive natural", STRING, "substring({0} FROM {1} FOR {2})"),
+    _f(
+        "substring",
+        "string int int?",
+        STRING,
+        why="a position that is negative or not a literal counts differently in Postgres",
+    ),
+    _f("left", "string natural", STRING, "left({0}, {1})"),
+    _f("left", "string int", STRING, why="a length that is not a literal counts differently in Postgres"),
+    _f("right", "string natural", STRING, "right({0}, {1})"),
+    _f("right", "string int", STRING, why="a length that is not a literal counts differently in Postgres"),
+    _f("trim", "string", STRING, "btrim({0})"),
+    _f("btrim", "string", STRING, "btrim({0})"),
+    _f("ltrim", "string", STRING, "ltrim({0})"),
+    _f("rtrim", "string", STRING, "rtrim({0})"),
+    _f("replace", "string string string?", STRING, "replace({0}, {1}, {2:''})"),
+    _f("reverse", "string", STRING, "reverse({0})"),
+    _f("repeat", "string natural", STRING, "repeat({0}, {1})"),
+    _f("lpad", "string natural string", STRING, "lpad({0}, {1}, {2})"),
+    _f("rpad", "string natural string", STRING, "rpad({0}, {1}, {2})"),
+    _f("instr", "string string", INT, "strpos({0}, {1})"),
+    _f("locate", "string string", INT, "strpos({1}, {0})"),
+    _f("position", "string string", INT, "strpos({1}, {0})"),
+    _f("startswith", "string string", BOOLEAN, "starts_with({0}, {1})"),
+    _f("endswith", "string string", BOOLEAN, "right({0}, length({1})) = {1}", ""),
+    _f("contains", "string string", BOOLEAN, "strpos({0}, {1}) > 0"),
+    _f("translate", "string string string", STRING, why="Postgres pairs the characters differently"),
+    _f("ascii", "string", INT),
+    _f("split_part", "string string int", STRING, why="an empty delimiter or part 0 differs in Postgres"),
+    _f("substring_index", "string string int", STRING),
+    _f("levenshtein", "string string", INT),
+    _f("soundex", "string", STRING),
+    _f("space", "natural", STRING),
+    _f("md5", "string", STRING, "md5({0})"),
+    _f("sha1", "string", STRING, why=_HASH),
+    _f("sha", "string", STRING, why=_HASH),
+    _f("sha2", "string natural", STRING, why=_HASH),
+    _f("crc32", "string", BIGINT, why=_HASH),
+    _f("xxhash64", "any any*", BIGINT, why=_HASH),
+    _f("hash", "any any*", INT, why=_HASH),
+    _f("hex", "binary", STRING, why=_HASH),
+    _f("hex", "string", STRING, why=_HASH),
+    _f("hex", "bigint", STRING, why=_HASH),
+    _f("base64", "binary", STRING, why=_HASH),
+    _f("regexp_extract", "string literal natural?", STRING, why=_PATTERNS),
+    _f("regexp_replace", "string literal string", STRING, why=_PATTERNS),
+    _f("regexp_like", "string literal", BOOLEAN, why=_PATTERNS),
+    _f("regexp", "string literal", BOOLEAN, why=_PATTERNS),
+    _f("rlike", "string literal", BOOLEAN, why=_PATTERNS),
+    _f("regexp_count", "string literal", INT, why=_PATTERNS),
+    _f("split", "string literal int?", _array_of(STRING), why=_PATTERNS),
+    _f("parse_url", "string string string?", STRING),
+    _f("url_decode", "string", STRING),
+    _f("get_json_object", "string literal", STRING, why=_NESTED),
+]
+
+_TIME = [
+    *_time_field("year", "extract(year FROM @)::integer"),
+    *_time_field("quarter", "extract(quarter FROM @)::integer"),
+    *_time_field("month", "extract(month FROM @)::integer"),
+    *_time_field("day", "extract(day FROM @)::integer"),
+    *_time_field("dayofmonth", "extract(day FROM @)::integer"),
+    *_time_field("dayofyear", "extract(doy FROM @)::integer"),
+    *_time_field("dayofweek", "extract(dow FROM @)::integer + 1"),
+    *_time_field("weekday", "extract(isodow FROM @)::integer - 1"),
+    *_time_field("weekofyear", "extract(week FROM @)::integer"),
+    *_time_field("hour", "extract(hour FROM @)::integer"),
+    *_time_field("minute", "extract(minute FROM @)::integer"),
+    *_time_field("second", "floor(extract(second FROM @))::integer"),
+    _f("date_trunc", "unit timestamp", TIMESTAMP, "date_trunc({0}, {1}, 'UTC')"),
+    _f("date_trunc", "unit timestamp_ntz", TIMESTAMP_NTZ, "date_trunc({0}, {1})"),
+    _f("trunc", "date dateunit", DATE, "date_trunc({1}, {0}::timestamp)::date"),
+    _f("to_date", "date", DATE, "{0}"),
+    _f("to_date", "timestamp", DATE, "({0} AT TIME ZONE 'UTC')::date"),
+    _f("to_date", "timestamp_ntz", DATE, "{0}::date"),
+    _f("to_date", "string literal?", DATE, why=_TEXT_TO_TIME),
+    _f("to_timestamp", "timestamp", TIMESTAMP, "{0}"),
+    _f("to_timestamp", "date", TIMESTAMP, "{0}::timestamp AT TIME ZONE 'UTC'"),
+    _f("to_timestamp", "string literal?", TIMESTAMP, why=_TEXT_TO_TIME),
+    _f("date_add", "date int", DATE, "{0} + {1}"),
+    _f("dateadd", "date int", DATE, "{0} + {1}"),
+    _f("date_sub", "date int", DATE, "{0} - {1}"),
+    _f("datediff", "date date", INT, "{0} - {1}"),
+    _f("date_diff", "date date", INT, "{0} - {1}"),
+    _f("add_months", "date natural", DATE, "({0} + make_interval(months => {1}))::date"),
+    _f("add_months", "date int", DATE),
+    _f("last_day", "date", DATE, "(date_trunc('month', {0}::timestamp) + interval '1 month')::date - 1"),
+    _f("months_between", "timestamp timestamp", DOUBLE),
+    _f("next_day", "date literal", DATE),
+    _f("make_date", "int int int", DATE),
+    _f("make_timestamp", "int int int int int double", TIMESTAMP),
+    _f("date_format", "timestamp pattern", STRING, "to_char({0} AT TIME ZONE 'UTC', {1})"),
+    _f(
+        "date_format",
+        "timestamp literal",
+        STRING,
+        why="this pattern has letters that Postgres' to_char writes otherwise",
+    ),
+    _f("unix_timestamp", "timestamp", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
+    _f("unix_timestamp", "string literal?", BIGINT, why=_TEXT_TO_TIME),
+    _f("to_unix_timestamp", "timestamp", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
+    _f("unix_seconds", "timestamp", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
+    _f("unix_millis", "timestamp", BIGINT, "floor(extract(epoch FROM {0}) * 1000)::bigint"),
+    _f("unix_micros", "timestamp", BIGINT, "(extract(epoch FROM {0}) * 1000000)::bigint"),
+    _f("unix_date", "date", INT, "{0} - date '1970-01-01'"),
+    _f("from_unixtime", "bigint literal?", STRING, why=_TEXT_TO_TIME),
+    _f("timestamp_seconds", "bigint", TIMESTAMP),
+    _f("timestamp_millis", "bigint", TIMESTAMP),
+    _f("timestamp_micros", "bigint", TIMESTAMP),
+    _f("from_utc_timestamp", "timestamp literal", TIMESTAMP, why="the engines may know different time zone rules"),
+    _f("to_utc_timestamp", "timestamp literal", TIMESTAMP, why="the engines may know different time zone rules"),
+]
+
+_NESTED_VALUES = [
+    _f("to_json", "any", STRING, why=_NESTED),
+    _f("size", "array", INT, why=_NESTED),
+    _f("size", "map", INT, why=_NESTED),
+    _f("cardinality", "array", INT, why=_NESTED),
+    _f("array_size", "array", INT, why=_NESTED),
+    _f("array_join", "array literal", STRING, why=_NESTED),
+    _f("array_max", "array", _element, why=_NESTED),
+    _f("array_min", "array", _element, why=_NESTED),
+    _f("array_contains", "array any", BOOLEAN, why=_NESTED),
+    _f("map_keys", "map", lambda t, _: _array_of(t[0].key or STRING), why=_NESTED),
+    _f("map_values", "map", lambda t, _: _array_of(t[0].element or STRING), why=_NESTED),
+    _f("element_at", "array int", _element, why=_NESTED),
+    _f("element_at", "map any", _element, why=_NESTED),
+    _f("try_element_at", "array int", _element, why=_NESTED),
+    _f("try_element_at", "map any", _element, why=_NESTED),
+]
+
+_TABLE = [*_CONDITIONAL, *_MATH, *_TEXT, *_TIME, *_NESTED_VALUES]
+
+FUNCTIONS: dict[str, tuple[Function, ...]] = {
+    name: tuple(row for row in _TABLE if row.name == name) for name in dict.fromkeys(row.name for row in _TABLE)
+}
+"""Every function by name, its overloads in the order in which they are tried."""
+
+_WALL_CLOCK = "changes with the moment at which it runs"
+_CHANCE = "gives another value each time it runs"
+_PLACE = "depends on how Spark happens to split the records"
+
+NON_DETERMINISTIC: dict[str, tuple[str, str]] = {
+    **{
+        name: (_WALL_CLOCK, "Compare with the clock when reading the view, or use the event time or kafka_timestamp.")
+        for name in (
+            "now current_timestamp current_date curdate localtimestamp current_timezone current_time getdate sysdate".split()
+        )
+    },
+    **{
+        name: (_CHANCE, "Use a function of the record, as md5(event_id) or kafka_offset.")
+        for name in "rand random randn uuid shuffle randstr uniform".split()
+    },
+    **{
+        name: (_PLACE, "Use kafka_partition and kafka_offset.")
+        for name in (
+            "monotonically_increasing_id spark_partition_id input_file_name input_file_block_start"
+            " input_file_block_length".split()
+        )
+    },
+    **{
+        name: ("depends on who runs it", "Write the value itself.")
+        for name in "current_user user session_user current_database current_schema current_catalog version".split()
+    },
+    **{
+        name: ("runs code that cannot be checked", "Use SQL functions.")
+        for name in "java_method reflect try_reflect".split()
+    },
+}
+"""Functions that cannot be kept true: why, and what to write instead."""
+
+WINDOW_FUNCTIONS: dict[str, Gives] = {
+    "row_number": INT,
+    "rank": INT,
+    "dense_rank": INT,
+    "ntile": INT,
+    "percent_rank": DOUBLE,
+    "cume_dist": DOUBLE,
+    "lag": "first",
+    "lead": "first",
+    "first_value": "first",
+    "last_value": "first",
+    "nth_value": "first",
+}
+"""Functions that need OVER (…)."""

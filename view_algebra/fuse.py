@@ -1,0 +1,167 @@
+"""All views of a micro-batch in one Spark job: one struct per table of cells and record, one GROUP BY for all.
+
+Keys and inputs of all tables share typed slots, as many of a kind as the widest table needs; a slot that a table does
+not use is NULL. `v` says which table a row is for; 0 is the number of bad records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from view_algebra.compiled import CellTable, Column, Fused, Input, Source
+from view_algebra.types import INTEGRAL, postgres_name
+
+_GOOD = "kafka_error IS NULL"
+
+_POSTGRES = {
+    "BIGINT": "bigint",
+    "DOUBLE": "double precision",
+    "FLOAT": "real",
+    "STRING": 'text COLLATE "C"',
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP": "timestamptz",
+    "TIMESTAMP_NTZ": "timestamp",
+}
+
+
+@dataclass
+class _Slots:
+    """Typed slots, handed out per table from the first of each kind on."""
+
+    prefix: str
+    kinds: list[tuple[str, str]] = field(default_factory=list)
+    used: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def next_table(self) -> None:
+        self.used = {}
+
+    def take(self, merge: str, kind: str) -> str:
+        wanted = (merge, kind)
+        number = self.used.get(wanted, 0)
+        self.used[wanted] = number + 1
+        places = [i for i, have in enumerate(self.kinds) if have == wanted]
+        if number == len(places):
+            self.kinds.append(wanted)
+            places.append(len(self.kinds) - 1)
+        return f"{self.prefix}{places[number]}"
+
+
+def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
+    """The partials of several aggregate tables of one source, in one statement with one GROUP BY."""
+    keys, parts = _Slots("k"), _Slots("p")
+    bad_slot = parts.take("sum", "BIGINT")
+    structs: list[tuple[str, int, dict[str, str]]] = [("kafka_error IS NOT NULL", 0, {bad_slot: "1L"})]
+    read: dict[str, str] = {}
+    for number, table in enumerate(tables, 1):
+        _expect(table, source, "aggregate")
+        keys.next_table()
+        parts.next_table()
+        values: dict[str, str] = {}
+        back: list[str] = []
+        for column, value in zip(table.keys, table.key_inputs, strict=True):
+            slot = keys.take("", _kind(value))
+            values[slot] = _widened(value)
+            back.append(_read_back(slot, column))
+        for partial, value in zip(table.partials, table.partial_inputs, strict=True):
+            slot = parts.take(partial.merge, _kind(value))
+            values[slot] = _widened(value)
+            back.append(_read_back(slot, partial.column))
+        structs.append((_condition(table), number, values))
+        read[table.name] = _read(back, number)
+    slots = [(f"k{i}", kind) for i, (_, kind) in enumerate(keys.kinds)]
+    merged = [(f"p{i}", merge, kind) for i, (merge, kind) in enumerate(parts.kinds)]
+    names = [*slots, *((name, kind) for name, _, kind in merged)]
+    group = ", ".join(["v", *(name for name, _ in slots)])
+    outputs = [group, *(f"{merge}({name}) AS {name}" for name, merge, _ in merged)]
+    sql = f"SELECT {', '.join(outputs)}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL\nGROUP BY {group}"
+    columns = [Column("v", "INT", "integer")]
+    columns += [Column(name, kind, _postgres(kind)) for name, kind in slots]
+    columns += [Column(name, _summed(merge, kind), _postgres(_summed(merge, kind))) for name, merge, kind in merged]
+    return _fused(sql, columns, read, f"(SELECT coalesce(sum({bad_slot}), 0) FROM staged WHERE v = 0)")
+
+
+def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
+    """The rows of several row tables of one source, in one statement; a row with v = 0 stands for a bad record."""
+    slots = _Slots("c")
+    structs: list[tuple[str, int, dict[str, str]]] = [("kafka_error IS NOT NULL", 0, {})]
+    read: dict[str, str] = {}
+    for number, table in enumerate(tables, 1):
+        _expect(table, source, "row")
+        slots.next_table()
+        values, back = {}, []
+        columns = [*table.keys, *(p.column for p in table.partials)]
+        for column, value in zip(columns, [*table.key_inputs, *table.partial_inputs], strict=True):
+            slot = slots.take("", _kind(value))
+            values[slot] = _widened(value)
+            back.append(_read_back(slot, column))
+        structs.append((_condition(table), number, values))
+        read[table.name] = _read(back, number)
+    names = [(f"c{i}", kind) for i, (_, kind) in enumerate(slots.kinds)]
+    outputs = ", ".join(["v", *(name for name, _ in names)])
+    sql = f"SELECT {outputs}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL"
+    columns = [Column("v", "INT", "integer"), *(Column(n, kind, _postgres(kind)) for n, kind in names)]
+    return _fused(sql, columns, read, "(SELECT count(*) FROM staged WHERE v = 0)")
+
+
+def _expect(table: CellTable, source: Source, kind: str) -> None:
+    if table.kind != kind or table.source != source.name:
+        raise ValueError(f"{table.name} is a {table.kind} table of {table.source}, not a {kind} table of {source.name}")
+
+
+def _condition(table: CellTable) -> str:
+    return f"{_GOOD} AND ({table.where})" if table.where else _GOOD
+
+
+def _kind(value: Input) -> str:
+    """The slot's type: whole numbers of all sizes share one."""
+    return "BIGINT" if value.type in INTEGRAL else value.type
+
+
+def _widened(value: Input) -> str:
+    return f"CAST({value.spark} AS BIGINT)" if value.type in INTEGRAL and value.type != "BIGINT" else value.spark
+
+
+def _summed(merge: str, kind: str) -> str:
+    if merge != "sum":
+        return kind
+    if kind.startswith("DECIMAL"):
+        precision, scale = (int(n) for n in kind[8:-1].split(","))
+        return f"DECIMAL({min(38, precision + 10)},{scale})"
+    return "DOUBLE" if kind == "FLOAT" else kind
+
+
+def _postgres(kind: str) -> str:
+    return kind.replace("DECIMAL", "numeric") if kind.startswith("DECIMAL") else _POSTGRES[kind]
+
+
+def _read_back(slot: str, column: Column) -> str:
+    cast = f"::{column.postgres}" if column.postgres in ("smallint", "integer", "jsonb") else ""
+    return f"{slot}{cast} AS {postgres_name(column.name)}"
+
+
+def _read(columns: Sequence[str], number: int) -> str:
+    return f"(SELECT {', '.join(columns) or '1 AS one'} FROM staged WHERE v = {number})"
+
+
+def _exploded(structs: Sequence[tuple[str, int, Mapping[str, str]]], slots: Sequence[tuple[str, str]]) -> str:
+    """Per record, the structs of the tables that take it, as rows."""
+    texts = []
+    for condition, number, values in structs:
+        fields = [f"'v', {number}"]
+        for name, kind in slots:
+            fields.append(f"'{name}', {values[name]}" if name in values else f"'{name}', CAST(NULL AS {kind})")
+        texts.append(f"CASE WHEN {condition} THEN named_struct({', '.join(fields)}) END")
+    body = ",\n".join(f"  {text}" for text in texts)
+    return f"SELECT inline(array(\n{body}\n))\nFROM records"
+
+
+def _fused(sql: str, columns: Sequence[Column], read: Mapping[str, str], bad: str) -> Fused:
+    types = ", ".join(f"{c.name} {c.postgres}" for c in columns)
+    staged = f"CREATE TEMPORARY TABLE staged ({types}) ON COMMIT DROP"
+    return Fused(sql=sql, staged=staged, read=read, columns=tuple(columns), bad=bad)
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))

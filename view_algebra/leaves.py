@@ -1,0 +1,411 @@
+"""Where a view is split: the innermost blocks over sources become tables of cells, everything above reads them.
+
+A block is one SELECT over one stream. With aggregates it keeps a cell per group; without, a cell per record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal as Choice
+
+from view_algebra.aggregates import Part, final_of, parts_of
+from view_algebra.expressions import (
+    Aggregate,
+    Call,
+    Case,
+    Cells,
+    Combined,
+    Constant,
+    Expr,
+    Field,
+    Joined,
+    Nested,
+    Order,
+    Output,
+    Query,
+    Relation,
+    Select,
+    Stream,
+    Subquery,
+    Windowed,
+    both,
+    children,
+    rewrite,
+    walk,
+)
+from view_algebra.refusals import Wrong
+from view_algebra.spark import spark
+from view_algebra.types import BIGINT, INT, STRING
+
+RECORD_KEYS = (("kafka_partition", INT), ("kafka_offset", BIGINT))
+"""What identifies a record within its topic: the keys of a row view's cells."""
+
+MOST_RECORDS = 2**48
+"""No count of records is greater: 281 million million."""
+
+_CELL = "cell"
+"""Alias of a table of cells in final."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A column of cells that is no key: its name, and what it keeps. `part` is None for a column of a row view."""
+
+    name: str
+    expression: Expr
+    part: Part | None
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A table of cells to be: what it keeps of which records of one stream."""
+
+    source: str
+    kind: Choice["aggregate", "row"]
+    where: Expr | None
+    keys: tuple[tuple[str, Expr], ...]
+    kept: tuple[Kept, ...]
+
+
+_Change = Callable[[Expr], Expr | None]
+_Block = Callable[[Select], Select]
+_Identity = tuple[str, str, Expr | None, tuple[Expr, ...]]
+"""Blocks with the same source, kind, WHERE and keys share a table of cells."""
+
+
+def split(query: Query) -> tuple[Query, tuple[Leaf, ...]]:
+    """The query with tables of cells in place of its innermost blocks, and what those tables keep."""
+    query = _flattened(query)
+    wanted: dict[_Identity, list[Expr | Part]] = {}
+    for block in _blocks(query):
+        kept = wanted.setdefault(_identity(block), [])
+        kept += dict.fromkeys(k for k in _kept(block) if k not in kept)
+    leaves = {identity: _leaf(identity, kept) for identity, kept in wanted.items()}
+    order = {identity: number for number, identity in enumerate(leaves)}
+
+    def above(block: Select) -> Select:
+        identity = _identity(block)
+        return _above(block, leaves[identity], order[identity])
+
+    return _mapped(query, above), tuple(leaves.values())
+
+
+# pass 1: projections over a stream are folded into the block that reads them
+
+
+def _flattened(query: Query) -> Query:
+    if isinstance(query, Combined):
+        return replace(query, left=_flattened(query.left), right=_flattened(query.right))
+
+    def inner(expression: Expr) -> Expr | None:
+        if isinstance(expression, Subquery):
+            operand = None if expression.operand is None else rewrite(expression.operand, inner)
+            return replace(expression, query=_flattened(expression.query), operand=operand)
+        return None
+
+    query = rewritten(query, inner)
+    assert isinstance(query, Select)
+    query = replace(query, relation=_flattened_relation(query.relation))
+    below = query.relation
+    if isinstance(below, Nested) and isinstance(below.query, Select) and _is_projection(below.query):
+        query = _inlined(query, below.alias, below.query)
+    if isinstance(query.relation, Stream):
+        query = _own_columns(query, query.relation)
+        if query.distinct and query.group is None and not _windows(query):
+            query = replace(query, distinct=False, group=tuple(dict.fromkeys(o.expression for o in query.outputs)))
+    return query
+
+
+def _flattened_relation(relation: Relation | None) -> Relation | None:
+    match relation:
+        case Nested():
+            return replace(relation, query=_flattened(relation.query))
+        case Joined():
+            left, right = _flattened_relation(relation.left), _flattened_relation(relation.right)
+            assert left is not None and right is not None
+            for side in (left, right):
+                if isinstance(side, Stream) or (
+                    isinstance(side, Nested) and isinstance(side.query, Select) and _is_projection(side.query)
+                ):
+                    raise Wrong(
+                        side.place or relation.place,
+                        "a join below the aggregation is not served yet",
+                        "Aggregate each side in a subquery and join those, or declare a row view of it and join that.",
+                    )
+            return replace(relation, left=left, right=right)
+    return relation
+
+
+def _is_projection(query: Select) -> bool:
+    """A SELECT … WHERE over one stream and nothing else, which can be folded into what reads it."""
+    plain = query.group is None and not query.distinct and query.limit is None and query.offset is None
+    return plain and isinstance(query.relation, Stream) and not _windows(query)
+
+
+def _inlined(query: Select, alias: str, below: Select) -> Select:
+    values = {o.name.lower(): o.expression for o in below.outputs}
+
+    def substitute(expression: Expr) -> Expr | None:
+        if isinstance(expression, Field) and expression.relation == alias:
+            value = values[expression.path[0].lower()]
+            if len(expression.path) > 1:
+                if not isinstance(value, Field):
+                    raise Wrong(expression.place, "a field of a computed value", "Name the field in the subquery.")
+                return replace(value, path=value.path + expression.path[1:], type=expression.type)
+            return value
+        return None
+
+    query = rewritten(query, substitute)
+    return replace(query, relation=below.relation, where=both(below.where, query.where))
+
+
+def _own_columns(query: Select, stream: Stream) -> Select:
+    """Columns of the block's stream lose its alias, so that equal blocks are equal."""
+
+    def strip(expression: Expr) -> Expr | None:
+        if isinstance(expression, Field) and expression.relation in (stream.alias, ""):
+            return replace(expression, relation="")
+        return None
+
+    return replace(rewritten(query, strip), relation=replace(stream, alias=stream.source))
+
+
+def rewritten(query: Select, change: _Change) -> Select:
+    """A block with all of its expressions rewritten."""
+
+    def maybe(expression: Expr | None) -> Expr | None:
+        return None if expression is None else rewrite(expression, change)
+
+    return replace(
+        query,
+        outputs=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.outputs),
+        relation=_rewritten_joins(query.relation, change),
+        where=maybe(query.where),
+        group=None if query.group is None else tuple(rewrite(e, change) for e in query.group),
+        having=maybe(query.having),
+        order=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.order),
+    )
+
+
+def _rewritten_joins(relation: Relation | None, change: _Change) -> Relation | None:
+    if isinstance(relation, Joined):
+        left, right = _rewritten_joins(relation.left, change), _rewritten_joins(relation.right, change)
+        assert left is not None and right is not None
+        on = None if relation.condition is None else rewrite(relation.condition, change)
+        return replace(relation, left=left, right=right, condition=on)
+    return relation
+
+
+# pass 2: what every block keeps
+
+
+def _mapped(query: Query, block: _Block) -> Query:
+    """The query with `block` applied to every block over a stream, wherever it stands."""
+    if isinstance(query, Combined):
+        return replace(query, left=_mapped(query.left, block), right=_mapped(query.right, block))
+
+    def inner(expression: Expr) -> Expr | None:
+        if isinstance(expression, Subquery):
+            operand = None if expression.operand is None else rewrite(expression.operand, inner)
+            return replace(expression, query=_mapped(expression.query, block), operand=operand)
+        return None
+
+    if isinstance(query.relation, Stream):
+        query = block(query)
+    else:
+        query = replace(query, relation=_mapped_relation(query.relation, block))
+    return rewritten(query, inner)
+
+
+def _mapped_relation(relation: Relation | None, block: _Block) -> Relation | None:
+    match relation:
+        case Nested():
+            return replace(relation, query=_mapped(relation.query, block))
+        case Joined():
+            left, right = _mapped_relation(relation.left, block), _mapped_relation(relation.right, block)
+            assert left is not None and right is not None
+            return replace(relation, left=left, right=right)
+    return relation
+
+
+def _blocks(query: Query) -> Iterator[Select]:
+    found: list[Select] = []
+
+    def note(block: Select) -> Select:
+        found.append(block)
+        return block
+
+    _mapped(query, note)
+    yield from found
+
+
+def _aggregated(block: Select) -> bool:
+    return block.group is not None
+
+
+def _identity(block: Select) -> _Identity:
+    assert isinstance(block.relation, Stream)
+    where = block.where
+    for part in walk(where) if where is not None else ():
+        if isinstance(part, Subquery):
+            spark(part)  # refuses, with the place
+    if _aggregated(block):
+        return block.relation.source, "aggregate", where, tuple(block.group or ())
+    return block.relation.source, "row", where, ()
+
+
+def _kept(block: Select) -> Iterator[Expr | Part]:
+    """The partials of a block's aggregates, or the values that it takes of every record."""
+    for expression in _above_expressions(block):
+        if _aggregated(block):
+            for part in walk(expression):
+                if isinstance(part, Aggregate):
+                    yield from parts_of(part)
+        else:
+            yield from _row_values(expression)
+
+
+def _above_expressions(block: Select) -> list[Expr]:
+    having = [block.having] if block.having is not None else []
+    return [o.expression for o in block.outputs] + having + [o.expression for o in block.order]
+
+
+def _row_values(expression: Expr) -> Iterator[Expr]:
+    """The largest parts of an expression that one record decides."""
+    if isinstance(expression, Constant):
+        return
+    if any(isinstance(e, (Windowed, Subquery)) for e in walk(expression)):
+        for child in children(expression):
+            yield from _row_values(child)
+    else:
+        yield expression
+
+
+def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
+    source, kind, where, group = identity
+    names = _Names()
+    if kind == "row":
+        keys = tuple((names.give(name), Field("", (name,), type_)) for name, type_ in RECORD_KEYS)
+        values = [e for e in kept if not isinstance(e, Part) and e not in dict(keys).values()]
+        values.sort(key=spark)
+        return Leaf(source, "row", where, keys, tuple(Kept(names.give(_slug(e)), e, None) for e in values))
+    keys = tuple((names.give(_slug(e)), e) for e in group)
+    parts = sorted((p for p in kept if isinstance(p, Part)), key=lambda p: (p.name, spark(p.input)))
+    return Leaf(source, "aggregate", where, keys, tuple(Kept(names.give(_part_name(p)), p.input, p) for p in parts))
+
+
+class _Names:
+    """Readable names without collisions; they depend on expressions only, so that renaming a column changes no cells."""
+
+    def __init__(self) -> None:
+        self._taken = {"generation", "touched"}
+
+    def give(self, wanted: str) -> str:
+        name, number = wanted, 1
+        while name in self._taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name
+
+
+def _slug(expression: Expr) -> str:
+    """A readable name for an expression.
+
+    >>> _slug(Call("date_trunc", (Constant("hour", STRING), Field("", ("ts",), STRING)), STRING))
+    'date_trunc_hour_ts'
+    """
+    if isinstance(expression, Call) and expression.function in ("window_start", "window_end"):
+        return expression.function
+    if isinstance(expression, Call) and expression.function == "cast":
+        return _slug(expression.arguments[0])
+    if isinstance(expression, Case) and len(expression.branches) == 1 and expression.otherwise is None:
+        when, then = expression.branches[0]
+        return _cut(f"{_slug(then)}_{_slug(when)}")
+    words = re.sub(r"[^a-z0-9]+", "_", spark(expression).lower()).strip("_")
+    return _cut(words) or "value"
+
+
+def _cut(name: str) -> str:
+    name = name[:40].strip("_")
+    return f"c_{name}" if name[:1].isdigit() else name
+
+
+def _part_name(part: Part) -> str:
+    if part.counts:
+        names = [_slug(e) for e in _conditions(part.input)]
+        return _cut("_".join(["count", *names]))
+    return _cut(f"{part.name}_{_slug(part.input)}")
+
+
+def _conditions(expression: Expr) -> Iterator[Expr]:
+    """The conditions that a count counts, `x IS NOT NULL` as x."""
+    if isinstance(expression, Call) and expression.function == "and":
+        for argument in expression.arguments:
+            yield from _conditions(argument)
+    elif isinstance(expression, Call) and expression.function == "is not null":
+        yield expression.arguments[0]
+    elif not isinstance(expression, Constant) or expression.value != "true":
+        yield expression
+
+
+# pass 3: the block over its cells
+
+
+def _above(block: Select, leaf: Leaf, table: int) -> Select:
+    columns = tuple((name, e.type) for name, e in leaf.keys) + tuple(
+        (k.name, k.part.type if k.part else k.expression.type) for k in leaf.kept
+    )
+    one = leaf.kind == "aggregate" and not leaf.keys
+    cells = Cells(table, _CELL, columns, tuple(name for name, _ in leaf.keys), one)
+    keys: dict[Expr, Field] = {e: Field(_CELL, (name,), e.type) for name, e in leaf.keys}
+    merged: dict[Part | Expr, Field] = {
+        (k.part or k.expression): Field(_CELL, (k.name,), k.part.type if k.part else k.expression.type)
+        for k in leaf.kept
+    }
+
+    def change(expression: Expr) -> Expr | None:
+        if expression in keys:
+            return replace(keys[expression], place=expression.place)
+        if leaf.kind == "row":
+            return replace(merged[expression], place=expression.place) if expression in merged else None
+        if isinstance(expression, Aggregate):
+            fields = {part.name: _counted(merged[part], part, one) for part in parts_of(expression)}
+            return final_of(expression, fields)
+        if isinstance(expression, Field) and expression.relation == "":
+            raise Wrong(
+                expression.place,
+                f"{'.'.join(expression.path)} is neither grouped nor aggregated",
+                f"Add it to GROUP BY, or aggregate it, as max({expression.path[-1]}).",
+            )
+        return None
+
+    def order(item: Order) -> Order:
+        return replace(item, expression=rewrite(item.expression, change))
+
+    return Select(
+        outputs=tuple(Output(o.name, rewrite(o.expression, change)) for o in block.outputs),
+        relation=cells,
+        where=None if block.having is None else rewrite(block.having, change),
+        distinct=block.distinct,
+        order=tuple(order(o) for o in block.order),
+        limit=block.limit,
+        offset=block.offset,
+        place=block.place,
+        limit_place=block.limit_place,
+    )
+
+
+def _counted(field: Field, part: Part, one: bool) -> Expr:
+    """A merged part; a count over no records at all is 0, where the only group has no cell yet."""
+    if part.counts:
+        field = replace(field, bound=MOST_RECORDS)
+    if part.counts and one:
+        return Call("coalesce", (field, Constant("0", field.type)), field.type)
+    return field
+
+
+def _windows(query: Select) -> bool:
+    return any(isinstance(e, Windowed) for x in _above_expressions(query) for e in walk(x))

@@ -1,0 +1,348 @@
+"""How typed expressions are put together: implicit casts, operators and calls, by Spark's rules with ANSI mode off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime
+
+from view_algebra.expressions import Call, Case, Constant, Expr, Place
+from view_algebra.functions import FUNCTIONS, NON_DETERMINISTIC, Function
+from view_algebra.refusals import Wrong, suggestion
+from view_algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    Type,
+    arithmetic,
+    as_decimal,
+    common,
+    decimal,
+)
+
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
+UNITS = {
+    **{name: "year" for name in ("YEAR", "YYYY", "YY")},
+    "QUARTER": "quarter",
+    **{name: "month" for name in ("MONTH", "MM", "MON")},
+    "WEEK": "week",
+    **{name: "day" for name in ("DAY", "DD")},
+    "HOUR": "hour",
+    "MINUTE": "minute",
+    "SECOND": "second",
+    "MILLISECOND": "milliseconds",
+    "MICROSECOND": "microseconds",
+}
+"""Units of date_trunc, in Spark's words and Postgres'."""
+
+_PATTERN = {"yyyy": "YYYY", "MM": "MM", "dd": "DD", "HH": "HH24", "mm": "MI", "ss": "SS"}
+
+
+def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
+    """An expression as another type; a literal becomes a literal of that type where both engines agree on it."""
+    if expression.type == kind:
+        return expression
+    if isinstance(expression, Constant) and implicit and expression.value is None:
+        return replace(expression, type=kind)
+    if isinstance(expression, Constant) and expression.type == STRING and expression.value is not None:
+        read = as_time(expression.value, kind)
+        if read is not None:
+            return replace(expression, value=read, type=kind)
+    return Call("cast", (expression,), kind, implicit, place=expression.place)
+
+
+def as_time(text: str, kind: Type) -> str | None:
+    """A text that every engine reads as the same date or time, in one form; None where they might not.
+
+    >>> as_time("2024-01-31", TIMESTAMP), as_time("2024-1-31", DATE), as_time("2024-01-31T12:30", TIMESTAMP)
+    ('2024-01-31 00:00:00', None, '2024-01-31 12:30:00')
+    """
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?(Z?)", text.strip())
+    if match is None or (match[5] and kind != TIMESTAMP):
+        return None
+    try:
+        date.fromisoformat(match[1])
+        datetime.fromisoformat(f"{match[1]} {match[2] or '00:00'}:{match[3] or '00'}")
+    except ValueError:
+        return None
+    if kind == DATE:
+        return match[1] if match[2] is None else None
+    if kind in (TIMESTAMP, TIMESTAMP_NTZ):
+        fraction = f".{match[4].ljust(6, '0')}" if match[4] else ""
+        return f"{match[1]} {match[2] or '00:00'}:{match[3] or '00'}{fraction}"
+    return None
+
+
+def condition(expression: Expr, of: str) -> Expr:
+    """An expression that must be true or false."""
+    if expression.type in (BOOLEAN, VOID):
+        return cast(expression, BOOLEAN, implicit=True)
+    raise Wrong(expression.place, f"{of} takes a condition, this is {expression.type}", "Compare it with a value.")
+
+
+def meet(expressions: Sequence[Expr], place: Place, of: str) -> tuple[Expr, ...]:
+    """Expressions brought to one type, by casts that Spark makes too."""
+    kind = expressions[0].type
+    for other in expressions[1:]:
+        literal = next((e for e in expressions if isinstance(e, Constant) and e.type == STRING), None)
+        times = next((e.type for e in expressions if e.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ)), None)
+        if literal is not None and times is not None:
+            return meet([_time_literal(e, times) for e in expressions], place, of)
+        wider = common(kind, other.type)
+        if wider is None:
+            raise Wrong(
+                place,
+                f"{of} meets {kind} with {other.type}",
+                f"Write the cast that you mean, as CAST(… AS {kind}) or CAST(… AS {other.type}).",
+            )
+        kind = wider
+    return tuple(cast(e, kind, implicit=True) for e in expressions)
+
+
+def _time_literal(expression: Expr, kind: Type) -> Expr:
+    if not (isinstance(expression, Constant) and expression.type == STRING and expression.value is not None):
+        return expression
+    read = as_time(expression.value, kind)
+    if read is None and kind == DATE and as_time(expression.value, TIMESTAMP):
+        return replace(expression, value=as_time(expression.value, TIMESTAMP), type=TIMESTAMP)
+    if read is None:
+        raise Wrong(
+            expression.place,
+            f"{expression.value!r} is no {kind} that both engines read alike",
+            "Write it as '2024-01-31' or '2024-01-31 12:30:00'.",
+        )
+    return replace(expression, value=read, type=kind)
+
+
+def compare(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
+    """`left operator right` as BOOLEAN."""
+    sides = meet((left, right), place, operator)
+    if sides[0].type.nested:
+        raise Wrong(place, f"{operator} of nested values", "Compare their fields, or to_json() of both.")
+    return Call(operator, sides, BOOLEAN, place=place)
+
+
+def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
+    """`left operator right` for numbers, operator one of + - * / % div.
+
+    >>> calculate("/", Constant("1", INT), Constant("2", INT)).type.spark
+    'DOUBLE'
+    """
+    for side in (left, right):
+        if not side.type.numeric and side.type != VOID:
+            raise Wrong(
+                side.place or place,
+                f"{operator} takes numbers, this is {side.type}",
+                "Write CAST(… AS DECIMAL(18, 2)), or the type of number that it holds.",
+            )
+    if left.type == VOID or right.type == VOID:
+        left, right = cast(left, right.type, implicit=True), cast(right, left.type, implicit=True)
+    if left.type == VOID:
+        left, right = cast(left, DOUBLE, implicit=True), cast(right, DOUBLE, implicit=True)
+    exact = {left.type.name, right.type.name} <= {"DECIMAL", *INTEGRAL}
+    if exact and "DECIMAL" in (left.type.name, right.type.name):
+        left, right = _exact(left), _exact(right)
+        if operator == "div":
+            return Call("div", (left, right), BIGINT, place=place)
+        return Call(operator, (left, right), arithmetic(operator, left.type, right.type), place=place)
+    if operator == "/":
+        left, right = cast(left, DOUBLE, implicit=True), cast(right, DOUBLE, implicit=True)
+        return Call("/", (left, right), DOUBLE, place=place)
+    left, right = meet((left, right), place, operator)
+    if operator == "div":
+        if not left.type.integral:
+            raise Wrong(place, f"div takes whole numbers, this is {left.type}", "Write floor(a / b).")
+        left, right = cast(left, BIGINT, implicit=True), cast(right, BIGINT, implicit=True)
+    return Call(operator, (left, right), left.type, place=place)
+
+
+def _exact(side: Expr) -> Expr:
+    literal = side.value if isinstance(side, Constant) and side.type.integral else None
+    return cast(side, as_decimal(side.type, literal), implicit=True)
+
+
+def negative(operand: Expr, place: Place = None) -> Expr:
+    """`-x`; of a literal it is a literal."""
+    if isinstance(operand, Constant) and operand.type.numeric and operand.value is not None:
+        value = operand.value[1:] if operand.value.startswith("-") else f"-{operand.value}"
+        return number(value, place) if operand.type.integral else replace(operand, value=value, place=place)
+    if not operand.type.numeric:
+        raise Wrong(place or operand.place, f"- takes a number, this is {operand.type}", "Cast it to a number first.")
+    return Call("negative", (operand,), operand.type, place=place)
+
+
+def number(text: str, place: Place = None) -> Constant:
+    """A literal number with Spark's type.
+
+    >>> [number(t).type.spark for t in ("1", "3000000000", "0.05", "1e3")]
+    ['INT', 'BIGINT', 'DECIMAL(2,2)', 'DOUBLE']
+    """
+    if "e" in text.lower():
+        return Constant(text, DOUBLE, place)
+    if "." in text:
+        whole, fraction = text.lstrip("-").split(".")
+        whole = whole.lstrip("0")
+        digits = len(whole) + len(fraction)
+        if digits > 38:
+            raise Wrong(place, "a number of more than 38 digits", "Write it with an exponent, as 1e39.")
+        return Constant(
+            text if whole or text.startswith("0") else text.replace(".", "0.", 1), decimal(digits, len(fraction)), place
+        )
+    value = int(text)
+    if -(2**31) <= value < 2**31:
+        return Constant(str(value), INT, place)
+    if -(2**63) <= value < 2**63:
+        return Constant(str(value), BIGINT, place)
+    return Constant(str(value), decimal(len(str(abs(value))), 0), place)
+
+
+def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None, place: Place = None) -> Expr:
+    """CASE, its results brought to one type."""
+    values = [then for _, then in branches] + ([] if otherwise is None else [otherwise])
+    met = meet(values, place, "CASE")
+    pairs = tuple((when, then) for (when, _), then in zip(branches, met, strict=False))
+    return Case(pairs, None if otherwise is None else met[-1], met[0].type, place)
+
+
+def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
+    """A function of the table over typed arguments: the first overload that takes them.
+
+    >>> call("round", [Constant("1.25", decimal(3, 2)), Constant("1", INT)]).type.spark
+    'DECIMAL(3,1)'
+    """
+    name = name.lower()
+    if name in NON_DETERMINISTIC:
+        why, way_out = NON_DETERMINISTIC[name]
+        raise Wrong(place, f"{name}() {why}", way_out)
+    overloads = FUNCTIONS.get(name)
+    if overloads is None:
+        raise Wrong(place, f"no function {name}()", suggestion(name, FUNCTIONS))
+    for exactly in (True, False):
+        for row in overloads:
+            taken = _taken(row, arguments, exactly, place)
+            if taken is not None:
+                literals = [a.value if isinstance(a, Constant) else None for a in taken]
+                return Call(name, taken, _given(row, taken, literals), place=place)
+    given = ", ".join(str(a.type) for a in arguments)
+    wanted = " or ".join(sorted({f"{name}({', '.join(row.takes)})" for row in overloads}))
+    raise Wrong(
+        place, f"{name}({given}) does not exist", f"There is {wanted}. Write the cast that you mean, as CAST(… AS …)."
+    )
+
+
+def overload(expression: Call) -> Function | None:
+    """The row of the table that a call was made from."""
+    for exactly in (True, False):
+        for row in FUNCTIONS.get(expression.function, ()):
+            if _taken(row, expression.arguments, exactly, None) is not None:
+                return row
+    return None
+
+
+def _given(row: Function, arguments: Sequence[Expr], literals: Sequence[str | None]) -> Type:
+    types = [a.type for a in arguments]
+    if isinstance(row.gives, Type):
+        return row.gives
+    if isinstance(row.gives, str):
+        return types[0]
+    return row.gives(types, literals)
+
+
+def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place) -> tuple[Expr, ...] | None:
+    """The arguments as the row takes them, None if it does not."""
+    kinds: list[str] = []
+    for kind in row.takes:
+        if kind.endswith("*"):
+            kinds += [kind[:-1]] * (len(arguments) - len(kinds))
+        elif not kind.endswith("?") or len(kinds) < len(arguments):
+            kinds.append(kind.rstrip("?"))
+    if len(kinds) != len(arguments):
+        return None
+    taken = [_as_kind(a, kind, exactly) for a, kind in zip(arguments, kinds, strict=True)]
+    if any(t is None for t in taken):
+        return None
+    result = [t for t in taken if t is not None]
+    shared = [i for i, kind in enumerate(kinds) if kind == "common"]
+    if shared:
+        try:
+            met = meet([result[i] for i in shared], place, f"{row.name}()")
+        except Wrong:
+            return None
+        for i, expression in zip(shared, met, strict=True):
+            result[i] = expression
+    return tuple(result)
+
+
+def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
+    """One argument as a kind of the table; None if it is not one. Unless `exactly`, Spark's safe casts are made."""
+    type_, literal = argument.type, isinstance(argument, Constant) and argument.value is not None
+    value = argument.value if isinstance(argument, Constant) else None
+    match kind:
+        case "any" | "common":
+            return argument
+        case "integral":
+            return argument if type_.integral else None
+        case "numeric":
+            return argument if type_.numeric else None
+        case "literal":
+            return argument if literal and type_ == STRING else None
+        case "natural" | "positive":
+            least = 1 if kind == "positive" else 0
+            return argument if literal and type_ == INT and int(value or 0) >= least else None
+        case "unit":
+            unit = UNITS.get((value or "").upper()) if literal and type_ == STRING else None
+            return replace(argument, value=unit) if unit and isinstance(argument, Constant) else None
+        case "dateunit":
+            unit = UNITS.get((value or "").upper()) if literal and type_ == STRING else None
+            ok = unit in ("year", "quarter", "month", "week")
+            return replace(argument, value=unit) if ok and isinstance(argument, Constant) else None
+        case "pattern":
+            return argument if literal and pattern(value or "") is not None else None
+        case "text":
+            if type_ in (STRING, VOID) or exactly:
+                return argument if type_ in (STRING, VOID) else None
+            return cast(argument, STRING) if type_.integral or type_ in (BOOLEAN, DATE) else None
+        case "array" | "map":
+            return argument if type_.name == kind.upper() else None
+    wanted = kind.upper()
+    if type_.name == wanted:
+        return argument
+    if exactly:
+        return None
+    return _safely(argument, wanted)
+
+
+def _safely(argument: Expr, wanted: str) -> Expr | None:
+    type_ = argument.type
+    target = Type(wanted)
+    if type_ == VOID:
+        return cast(argument, target, implicit=True) if wanted != "DECIMAL" else None
+    if type_.integral and wanted in INTEGRAL and INTEGRAL.index(type_.name) <= INTEGRAL.index(wanted):
+        return cast(argument, target, implicit=True)
+    if type_.numeric and wanted == "DOUBLE":
+        return cast(argument, DOUBLE, implicit=True)
+    if type_ == DATE and wanted in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+        return cast(argument, target, implicit=True)
+    if isinstance(argument, Constant) and type_ == STRING and wanted in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
+        read = as_time(argument.value or "", target)
+        return replace(argument, value=read, type=target) if read else None
+    return None
+
+
+def pattern(text: str) -> str | None:
+    """A date_format pattern in Postgres' letters, None where a letter has no equal.
+
+    >>> pattern("yyyy-MM-dd HH:mm"), pattern("EEEE")
+    ('YYYY-MM-DD HH24:MI', None)
+    """
+    pieces = [match[0] for match in re.finditer(r"([a-zA-Z])\1*|[^a-zA-Z]+", text)]
+    out = [_PATTERN.get(p, None if p[0].isalpha() or '"' in p or "'" in p else p) for p in pieces]
+    return None if None in out else "".join(p for p in out if p is not None)

@@ -1,0 +1,561 @@
+"""Typed expressions and queries as Postgres SQL: what runs above the aggregation, with Spark's meaning.
+
+What is plain in both engines stays plain; what differs goes through the functions of `spark_functions.sql`, or is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from view_algebra.aggregates import AGGREGATES
+from view_algebra.casts import cast_in_postgres
+from view_algebra.expressions import (
+    Aggregate,
+    Call,
+    Case,
+    Cells,
+    Combined,
+    Constant,
+    Expr,
+    Field,
+    Joined,
+    Nested,
+    Order,
+    Output,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Stream,
+    Subquery,
+    Windowed,
+    both,
+)
+from view_algebra.operators import overload, pattern
+from view_algebra.refusals import Wrong
+from view_algebra.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, postgres_name
+
+OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
+"""How tightly Postgres binds, loosest first."""
+
+GROUP_BELOW = "Compute it below the aggregation: group by it, and read the group's column here."
+
+EXACT = 2**63
+"""Whole numbers below this fit a bigint."""
+
+_INTERVAL = {"quarter": "month"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a query reads its tables of cells: their names, and the condition that picks the published generation."""
+
+    tables: Sequence[str]
+    generation: str
+
+
+def expression(value: Expr, reading: Reading, least: int = 0) -> str:
+    """An expression as Postgres text; in parentheses if it binds less than `least`."""
+    text, binds = _written(value, reading)
+    return f"({text})" if binds < least else text
+
+
+def _written(value: Expr, reading: Reading) -> tuple[str, int]:
+    match value:
+        case Constant():
+            return constant(value), ATOM
+        case Field():
+            if len(value.path) > 1:
+                raise Wrong(
+                    value.place, f"a field of {value.path[0]} above the aggregation", "Select the field below it."
+                )
+            names = [postgres_name(n) for n in (value.relation, *value.path) if n]
+            return ".".join(names), ATOM
+        case Case():
+            whens = "".join(f" WHEN {expression(w, reading)} THEN {expression(t, reading)}" for w, t in value.branches)
+            otherwise = f" ELSE {expression(value.otherwise, reading)}" if value.otherwise is not None else ""
+            return f"CASE{whens}{otherwise} END", ATOM
+        case Call():
+            return _call(value, reading)
+        case Aggregate():
+            return _aggregate(value, _filter(value.condition, reading), reading)
+        case Windowed():
+            return _windowed(value, reading)
+        case Subquery():
+            inner = "(\n" + _indent(query(value.query, reading)) + "\n)"
+            if value.kind == "exists":
+                return f"EXISTS {inner}", ATOM
+            if value.kind == "in" and value.operand is not None:
+                return f"{expression(value.operand, reading, OTHER)} IN {inner}", IN
+            return inner, ATOM
+
+
+def constant(literal: Constant) -> str:
+    """A literal in Postgres' syntax."""
+    value, kind = literal.value, literal.type
+    if value is None:
+        return "NULL"
+    if kind == STRING:
+        return "'" + value.replace("'", "''") + "'"
+    if kind == TIMESTAMP:
+        return f"timestamptz '{value}+00'"
+    if kind in (DATE, TIMESTAMP_NTZ):
+        return f"{kind.postgres} '{value}'"
+    if kind.name == "INTERVAL":
+        count, unit = value.split(" ")
+        return f"interval '{int(count) * 3 if unit == 'quarter' else count} {_INTERVAL.get(unit, unit)}'"
+    if kind.name in ("DOUBLE", "FLOAT"):
+        return f"'{value}'::{kind.postgres}"
+    return f"({value})" if value.startswith("-") else value
+
+
+def _call(call: Call, reading: Reading) -> tuple[str, int]:
+    name, arguments = call.function, call.arguments
+
+    def inner(index: int, least: int = 0) -> str:
+        return expression(arguments[index], reading, least)
+
+    match name:
+        case "and" | "or":
+            binds = AND if name == "and" else OR
+            return f"{inner(0, binds)} {name.upper()} {inner(1, binds + 1)}", binds
+        case "not" if isinstance(arguments[0], Call) and arguments[0].function in ("is null", "<=>"):
+            negated = arguments[0]
+            sides = [expression(a, reading, OTHER) for a in negated.arguments]
+            return (f"{sides[0]} IS NOT NULL" if len(sides) == 1 else f"{sides[0]} IS DISTINCT FROM {sides[1]}"), IS
+        case "not":
+            return f"NOT {inner(0, IS)}", NOT
+        case "is null" | "is not null":
+            return f"{inner(0, OTHER)} {name.upper()}", IS
+        case "<=>":
+            return f"{inner(0, OTHER)} IS NOT DISTINCT FROM {inner(1, OTHER)}", IS
+        case "=" | "<>" | "<" | "<=" | ">" | ">=":
+            left = inner(0, OTHER)
+            if name not in ("=", "<>") and arguments[0].type == STRING:
+                left = _by_bytes(arguments[0], left) if not isinstance(arguments[1], Field) else left
+            return f"{left} {name} {inner(1, OTHER)}", COMPARE
+        case "in":
+            rest = ", ".join(expression(a, reading) for a in arguments[1:])
+            return f"{inner(0, OTHER)} IN ({rest})", IN
+        case "like":
+            if not isinstance(arguments[1], Constant):
+                raise Wrong(call.place, "LIKE with a pattern that is no literal", GROUP_BELOW)
+            return f"{inner(0, OTHER)} LIKE {inner(1, OTHER)}", IN
+        case "cast":
+            return _cast(call, reading)
+        case "+" | "-" | "*" | "/" | "%" | "div" | "negative":
+            return _arithmetic(call, reading)
+        case "average":
+            if call.type == DOUBLE:
+                return f"{inner(0, MULTIPLY)} / {inner(1, CAST)}", MULTIPLY
+            return f"spark.divide({inner(0)}, {inner(1)}, {call.type.precision}, {call.type.scale})", ATOM
+        case "wide sum":
+            total = f"{inner(0, MULTIPLY)} * {inner(2, CAST)} + {inner(1, MULTIPLY)}"
+            return f"spark.decimal({total}, {call.type.precision}, {call.type.scale})", ATOM
+        case "+ interval" | "- interval":
+            return _shifted(call, reading)
+        case "window_start":
+            size, offset = (int(str(getattr(a, "value", 0))) for a in arguments[1:])
+            origin = "timestamptz '1970-01-01 00:00:00+00'" + (f" + {_length(offset)}" if offset else "")
+            return f"date_bin({_length(size)}, {inner(0)}, {origin})", ATOM
+        case "window_end":
+            return f"{inner(0, ADD)} + {_length(int(str(getattr(arguments[1], 'value', 0))))}", ADD
+        case "window":
+            raise Wrong(call.place, "a window is a pair of times", "Write window(…).start and window(…).end.")
+        case "." | "[]" | "to_json":
+            raise Wrong(call.place, "a nested value above the aggregation", "Select its parts below the aggregation.")
+    row = overload(call)
+    if row is None or row.above is None:
+        why = f": {row.why}" if row is not None and row.why else ""
+        raise Wrong(call.place, f"{name}() above the aggregation{why}", GROUP_BELOW)
+    return _filled(row.above, call, reading)
+
+
+_SLOT = re.compile(r"(?P<before>\(|, )?\{(?P<name>[a-z0-9]+)(?::(?P<default>[^}]*))?\}(?=(?P<after>[,)])?)")
+
+
+def _filled(template: str, call: Call, reading: Reading) -> tuple[str, int]:
+    """A template of the function table with its arguments put in."""
+    arguments = call.arguments
+    collated = call.function in ("greatest", "least") and call.type == STRING
+
+    def slot(match: re.Match[str]) -> str:
+        name, before = match["name"], match["before"] or ""
+        if name in ("all", "rest"):
+            texts = [expression(a, reading) for a in arguments[1 if name == "rest" else 0 :]]
+            if collated:
+                texts[0] = _by_bytes(arguments[0], expression(arguments[0], reading, CAST))
+            return before + ", ".join(texts)
+        if name == "pipes":
+            return before + " || ".join(_as_text(a, reading) for a in arguments)
+        if int(name) >= len(arguments):
+            return before + (match["default"] or "")
+        argument = arguments[int(name)]
+        if call.function == "date_format" and name == "1" and isinstance(argument, Constant):
+            return before + "'" + str(pattern(argument.value or "")) + "'"
+        enclosed = bool(before) and bool(match["after"])
+        return before + expression(argument, reading, 0 if enclosed else ATOM)
+
+    text = _SLOT.sub(slot, template)
+    whole = re.fullmatch(r"[a-z_.]+\(.*\)", text) is not None and _balanced(text)
+    return text, ATOM if whole or template == "{0}" else 0
+
+
+def _balanced(text: str) -> bool:
+    """Does the first parenthesis close at the very end?"""
+    depth = 0
+    for position, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if letter == ")" and depth == 0:
+            return position == len(text) - 1
+    return False
+
+
+def _as_text(argument: Expr, reading: Reading) -> str:
+    text = expression(argument, reading, ADD)
+    return f"{text}::text" if argument.type.name == "VOID" else text
+
+
+def _by_bytes(value: Expr, text: str) -> str:
+    """Text that compares by its bytes; every column of text in Lamina's tables and views does already."""
+    return text if isinstance(value, Field) else f'{text} COLLATE "C"'
+
+
+def _cast(call: Call, reading: Reading) -> tuple[str, int]:
+    value = call.arguments[0]
+    if call.implicit and value.type.numeric and call.type.numeric:
+        return _written(value, reading)  # Postgres makes the same cast itself, in every place where Spark makes one
+    template = cast_in_postgres(value.type, call.type)
+    if template is None:
+        raise Wrong(
+            call.place, f"CAST of {value.type} to {call.type} above the aggregation differs in Postgres", GROUP_BELOW
+        )
+    filled, _ = _filled(template, call, reading)
+    return filled, (
+        CAST
+        if re.fullmatch(r"\{0\}::[a-z0-9_ (),]+", template)
+        else ATOM
+        if filled.endswith(")") and not filled.startswith("(")
+        else 0
+    )
+
+
+def _arithmetic(call: Call, reading: Reading) -> tuple[str, int]:
+    """Numbers that wrap, or become NULL or Infinity, as Spark's do; plain operators where neither can happen."""
+    name, kind = call.function, call.type
+    operands = [expression(a, reading) for a in call.arguments]
+    binds = ADD if name in ("+", "-") else MULTIPLY
+
+    def plain(right: str | None = None) -> tuple[str, int]:
+        left = expression(call.arguments[0], reading, binds)
+        return f"{left} {name} {right or expression(call.arguments[1], reading, binds + 1)}", binds
+
+    def left(least: int = CAST) -> str:
+        return expression(call.arguments[0], reading, least)
+
+    if name == "negative":
+        if kind.integral:
+            zero = Constant("0", kind)
+            return _arithmetic(Call("-", (zero, call.arguments[0]), kind, place=call.place), reading)
+        return f"-{left(ATOM)}", CAST
+    if name == "div":
+        if call.arguments[0].type.name == "DECIMAL":
+            return f"spark.wrap_bigint(div({operands[0]}, nullif({operands[1]}, 0)))", ATOM
+        return f"spark.div({operands[0]}, {operands[1]})", ATOM
+    if kind.name == "DECIMAL":
+        return _decimal(call, operands, plain)
+    if name == "%":
+        if kind.integral:
+            return plain(f"nullif({operands[1]}, 0)")
+        raise Wrong(call.place, f"% of {kind} above the aggregation", "Cast both sides to DECIMAL.")
+    if kind.integral:
+        bound = magnitude(call)
+        if kind == BIGINT and bound is not None and bound < EXACT:
+            return plain()
+        if kind == BIGINT:
+            word = {"+": "plus", "-": "minus", "*": "times"}[name]
+            return (
+                f"spark.{word}({_bigint(call.arguments[0], operands[0])}, {_bigint(call.arguments[1], operands[1])})",
+                ATOM,
+            )
+        wider = "bigint" if kind == INT else "integer"
+        return (
+            f"spark.wrap_{kind.name.lower()}({left()}::{wider} {name} {expression(call.arguments[1], reading, CAST)})",
+            ATOM,
+        )
+    if kind.name == "FLOAT":
+        raise Wrong(call.place, "arithmetic of FLOAT above the aggregation", "Write CAST(… AS DOUBLE).")
+    if name == "/" and all(_was_integral(a) for a in call.arguments):
+        return f"{left()}::double precision / nullif({operands[1]}, 0)", MULTIPLY
+    word = {"+": "plus", "-": "minus", "*": "times", "/": "divide"}[name]
+    return f"spark.{word}({_double(call.arguments[0], operands[0])}, {_double(call.arguments[1], operands[1])})", ATOM
+
+
+def _decimal(call: Call, operands: list[str], plain: object) -> tuple[str, int]:
+    name, kind = call.function, call.type
+    p1, s1, p2, s2 = (n for a in call.arguments for n in (a.type.precision, a.type.scale))
+    assert callable(plain)
+    if name == "/":
+        return f"spark.divide({operands[0]}, {operands[1]}, {kind.precision}, {kind.scale})", ATOM
+    written: tuple[str, int] = plain(f"nullif({operands[1]}, 0)") if name == "%" else plain()
+    digits = p1 + p2 + 1 if name == "*" else max(p1 - s1, p2 - s2) + max(s1, s2) + 1
+    if digits <= 38 or (name == "%" and kind.precision < 38):
+        return written
+    return f"spark.decimal({written[0]}, {kind.precision}, {kind.scale})", ATOM
+
+
+def _was_integral(value: Expr) -> bool:
+    if isinstance(value, Call) and value.function == "cast":
+        return value.arguments[0].type.integral
+    return False
+
+
+def _bare_value(value: Expr) -> Expr:
+    """What is inside the casts that Postgres makes itself."""
+    while isinstance(value, Call) and value.function == "cast" and value.implicit:
+        value = value.arguments[0]
+    return value
+
+
+def _bigint(value: Expr, text: str) -> str:
+    return f"{text}::bigint" if isinstance(_bare_value(value), Constant) else text
+
+
+def _double(value: Expr, text: str) -> str:
+    inner = _bare_value(value)
+    return (
+        f"{text}::double precision"
+        if inner.type != DOUBLE and isinstance(inner, (Constant, Field))
+        else (text if inner.type == DOUBLE else f"({text})::double precision")
+    )
+
+
+def magnitude(value: Expr) -> int | None:
+    """The greatest absolute value that whole numbers can take, where that is known: counts, and what is made of them."""
+    match value:
+        case Field():
+            return value.bound
+        case Constant() if value.type.integral and value.value is not None:
+            return abs(int(value.value))
+        case Call(function="cast") if value.type.integral:
+            return magnitude(value.arguments[0])
+        case Call(function="coalesce"):
+            bounds = [magnitude(a) for a in value.arguments]
+            return None if None in bounds else max(b for b in bounds if b is not None)
+        case Call(function="+" | "-" | "*") if len(value.arguments) == 2:
+            left, right = (magnitude(a) for a in value.arguments)
+            if left is None or right is None or all(isinstance(_bare_value(a), Constant) for a in value.arguments):
+                return None
+            return left * right if value.function == "*" else left + right
+    return None
+
+
+def _shifted(call: Call, reading: Reading) -> tuple[str, int]:
+    time, length = call.arguments
+    sign, text = call.function[0], expression(time, reading, ADD)
+    unit = str(getattr(length, "value", "")).split(" ")[-1]
+    interval = constant(length) if isinstance(length, Constant) else ""
+    if time.type == DATE:
+        return f"({text} {sign} {interval})::date", CAST
+    if time.type == TIMESTAMP and unit in ("day", "week", "month", "quarter", "year"):
+        return f"({expression(time, reading, CAST)} AT TIME ZONE 'UTC' {sign} {interval}) AT TIME ZONE 'UTC'", 0
+    return f"{text} {sign} {interval}", ADD
+
+
+def _length(microseconds: int) -> str:
+    """A length of time as an interval of seconds."""
+    whole, rest = divmod(microseconds, 1_000_000)
+    return f"interval '{whole}.{rest:06d} seconds'" if rest else f"interval '{whole} seconds'"
+
+
+def _filter(condition: Expr | None, reading: Reading) -> str:
+    return "" if condition is None else f" FILTER (WHERE {expression(condition, reading)})"
+
+
+def _aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tuple[str, int]:
+    if len(call.arguments) > 1:
+        raise Wrong(
+            call.place,
+            f"{call.function}() of several columns above the aggregation",
+            "Count the rows WHERE none is NULL.",
+        )
+    template = AGGREGATES[call.function].above([a.type for a in call.arguments])
+    if isinstance(call, Aggregate) and call.distinct:
+        template = template.replace("({0}", "(DISTINCT {0}")
+    argument = ""
+    if call.arguments:
+        least = 0 if "({0})" in template or "DISTINCT {0})" in template else CAST
+        argument = expression(call.arguments[0], reading, least)
+    text = template.replace("{0}", argument).replace("@", suffix)
+    return text, ATOM if "/" not in template else MULTIPLY
+
+
+def _windowed(call: Windowed, reading: Reading) -> tuple[str, int]:
+    parts = []
+    if call.partition:
+        parts.append("PARTITION BY " + ", ".join(expression(e, reading) for e in call.partition))
+    if call.order:
+        parts.append("ORDER BY " + ", ".join(ordering(o, reading) for o in call.order))
+    if call.frame:
+        parts.append(call.frame)
+    suffix = f"{_filter(call.condition, reading)} OVER ({' '.join(parts)})"
+    if call.function in AGGREGATES:
+        return _aggregate(call, suffix, reading)
+    arguments = ", ".join(expression(a, reading) for a in call.arguments)
+    text = f"{call.function}({arguments}){suffix}"
+    return (f"{text}::integer", CAST) if call.type == INT and not call.arguments else (text, ATOM)
+
+
+def ordering(order: Order, reading: Reading, name: str | None = None) -> str:
+    """A key of ORDER BY; NULLs stand where Spark puts them."""
+    text = name or expression(order.expression, reading)
+    if name is None and order.expression.type == STRING:
+        text = _by_bytes(order.expression, expression(order.expression, reading, CAST))
+    direction = " DESC" if order.descending else ""
+    nulls = "" if order.nulls_first == order.descending else (" NULLS FIRST" if order.nulls_first else " NULLS LAST")
+    return text + direction + nulls
+
+
+# queries
+
+
+def query(value: Query, reading: Reading) -> str:
+    """A query as Postgres text, a clause per line."""
+    if isinstance(value, Combined):
+        return _combined(value, reading)
+    where, from_ = value.where, ""
+    conditions = []
+    relation = value.relation
+    if isinstance(relation, Cells):
+        table = f"cells.{postgres_name(reading.tables[relation.table])}"
+        if relation.one:
+            from_ = f"(VALUES (1)) AS one (row) LEFT JOIN {table} ON generation = {reading.generation}"
+        else:
+            from_ = table
+            conditions.append(f"generation = {reading.generation}")
+        value, where = _bare(value, relation.alias)
+    elif relation is not None:
+        from_ = _relation(relation, reading)
+        if not isinstance(relation, Joined):
+            value, where = _bare(value, relation.alias)
+    if where is not None:
+        conditions.append(expression(where, reading, AND if conditions else 0))
+    lines = ["SELECT DISTINCT" if value.distinct else "SELECT"]
+    lines.append(",\n".join(f"  {output(o, reading)}" for o in value.outputs))
+    lines.append(f"FROM {from_}")
+    if conditions:
+        lines.append("WHERE " + "\n  AND ".join(conditions))
+    if value.group:
+        lines.append(
+            "GROUP BY " + ", ".join(expression(e, reading, CAST if isinstance(e, Constant) else 0) for e in value.group)
+        )
+    if value.having is not None:
+        lines.append(f"HAVING {expression(value.having, reading)}")
+    named = {o.expression: o.name for o in reversed(value.outputs) if not isinstance(o.expression, Constant)}
+    keys = [
+        ordering(o, reading, postgres_name(named[o.expression]) if o.expression in named else None) for o in value.order
+    ]
+    return "\n".join(lines + _ending(keys, value.limit, value.offset))
+
+
+def _bare(value: Select, alias: str) -> tuple[Select, Expr | None]:
+    """A block over one relation names its columns without an alias."""
+    from view_algebra.leaves import rewritten
+
+    def strip(part: Expr) -> Expr | None:
+        if isinstance(part, Field) and part.relation == alias:
+            return Field("", part.path, part.type, part.bound, part.place)
+        return None
+
+    value = rewritten(value, strip)
+    return value, value.where
+
+
+def _ending(keys: list[str], limit: int | None, offset: int | None) -> list[str]:
+    lines = []
+    if keys:
+        lines.append("ORDER BY " + ", ".join(keys))
+    if limit is not None:
+        lines.append(f"LIMIT {limit}")
+    if offset is not None:
+        lines.append(f"OFFSET {offset}")
+    return lines
+
+
+def _combined(value: Combined, reading: Reading) -> str:
+    sides = []
+    for side in (value.left, value.right):
+        text = query(side, reading)
+        nested = isinstance(side, Combined) or side.order or side.limit is not None
+        sides.append(f"(\n{_indent(text)}\n)" if nested else text)
+    keys = [
+        ordering(o, reading, postgres_name(o.expression.path[0]) if isinstance(o.expression, Field) else None)
+        for o in value.order
+    ]
+    return "\n".join([sides[0], value.operator, sides[1], *_ending(keys, value.limit, value.offset)])
+
+
+def output(value: Output, reading: Reading) -> str:
+    """A column of a SELECT, of exactly the type that Spark would give it, and text comparing by bytes."""
+    inner, kind = value.expression, value.expression.type
+    name = postgres_name(value.name)
+    text = expression(inner, reading)
+    if isinstance(inner, Field):
+        return text if text == name else f"{text} AS {name}"
+    if kind == STRING:
+        null = isinstance(inner, Constant) and inner.value is None
+        text = f'{expression(inner, reading, CAST)}{"::text" if null else ""} COLLATE "C"'
+    elif not _is_exact(inner):
+        text = f"{expression(inner, reading, CAST)}::{kind.postgres}"
+    return f"{text} AS {name}"
+
+
+def _is_exact(value: Expr) -> bool:
+    """Does Postgres give the expression exactly its type without being told?"""
+    kind = value.type
+    if kind in (BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return not isinstance(value, Constant) or value.value is not None
+    match value:
+        case Call(function="cast"):
+            return not value.implicit
+        case Call(function="/" | "average") if kind == DOUBLE:
+            return True
+        case Call(function="+" | "-" | "*" | "div") if kind == BIGINT:
+            return True
+        case Aggregate(function="sum") if kind == BIGINT:
+            return True
+        case Call(function="coalesce") | Case():
+            return False
+        case Aggregate(function="count") | Windowed(function="count"):
+            return True
+        case Windowed():
+            return kind == INT and not value.arguments
+    return False
+
+
+def _relation(relation: Relation, reading: Reading) -> str:
+    match relation:
+        case Read():
+            name, alias = postgres_name(relation.view), postgres_name(relation.alias)
+            return f"analytics.{name}" + ("" if alias == name else f" AS {alias}")
+        case Nested():
+            return f"(\n{_indent(query(relation.query, reading))}\n) AS {postgres_name(relation.alias)}"
+        case Joined():
+            right = _relation(relation.right, reading)
+            if isinstance(relation.right, Joined):
+                right = f"({right})"
+            on = f" ON {expression(relation.condition, reading)}" if relation.condition is not None else ""
+            if relation.condition is None and relation.kind != "CROSS":
+                on = " ON true"
+            kind = "JOIN" if relation.kind == "INNER" else f"{relation.kind} JOIN"
+            return f"{_relation(relation.left, reading)}\n{kind} {right}{on}"
+        case Stream() | Cells():
+            raise Wrong(
+                getattr(relation, "place", None), "a stream above the aggregation", "Aggregate it in a subquery."
+            )
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))

@@ -1,0 +1,108 @@
+"""Mistakes in the author's SQL: where, why, and what works instead; all of a catalog are shown at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from view_algebra.errors import Refused
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of a file, as half-open character offsets."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class File:
+    """A `.sql` file of the catalog."""
+
+    path: str
+    text: str
+
+    def line(self, offset: int) -> int:
+        """The number of the line, from 1, that holds an offset."""
+        return self.text.count("\n", 0, offset) + 1
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a column, from 0, of a line, from 1."""
+        lines = self.text.split("\n")
+        return sum(len(text) + 1 for text in lines[: line - 1]) + column
+
+
+class Wrong(Exception):
+    """What a pass raises at a mistake; `compile_catalog` adds the file and the declaration's name and goes on."""
+
+    def __init__(self, span: Span | None, reason: str, way_out: str) -> None:
+        super().__init__(reason)
+        self.span = span
+        self.reason = reason
+        self.way_out = way_out
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake with its place."""
+
+    file: File
+    span: Span | None
+    subject: str
+    reason: str
+    way_out: str
+
+    @property
+    def what(self) -> str:
+        """File, line, the declaration it is about, and why it is refused."""
+        line = self.file.line(self.span.start) if self.span else 1
+        subject = f"{self.subject}: " if self.subject else ""
+        return f"{self.file.path}:{line}: {subject}{self.reason}"
+
+    @property
+    def evidence(self) -> str:
+        """The author's line with a caret under the place."""
+        return caret(self.file, self.span) if self.span else ""
+
+
+def caret(file: File, span: Span) -> str:
+    """The line of a span, numbered, its place marked.
+
+    >>> print(caret(File("v.sql", "SELECT\\n  mode(price)\\nFROM s"), Span(9, 13)))
+      2 |   mode(price)
+            ^^^^
+    """
+    start = min(span.start, max(0, len(file.text) - 1))
+    number = file.line(start)
+    line = file.text.split("\n")[number - 1]
+    column = start - file.offset(number, 0)
+    width = max(1, min(span.end - span.start, len(line) - column))
+    margin = f"  {number} | "
+    return f"{margin}{line}\n{' ' * (len(margin) + column)}{'^' * width}"
+
+
+def refuse_all(mistakes: Iterable[Mistake]) -> Refused:
+    """One error that prints every mistake, in the order of files and lines."""
+    ordered = sorted(mistakes, key=lambda m: (m.file.path, m.span.start if m.span else 0, m.reason))
+    if len(ordered) == 1:
+        return Refused(ordered[0].what, evidence=ordered[0].evidence, way_out=ordered[0].way_out)
+    told = [str(Refused(m.what, evidence=m.evidence, way_out=m.way_out)) for m in ordered]
+    return Refused(f"{len(ordered)} mistakes in the catalog", evidence="\n\n".join(told))
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """A hint at the nearest known name, or the list of known names.
+
+    >>> suggestion("contry", ["country", "city"])
+    'Did you mean country?'
+    >>> suggestion("x", ["country", "city"])
+    'There are: city, country.'
+    """
+    names = sorted(set(known))
+    near = get_close_matches(name.lower(), names, n=1)
+    if near:
+        return f"Did you mean {near[0]}?"
+    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    return f"There are: {shown}." if names else "There are none."

@@ -1,0 +1,127 @@
+"""Typed expressions as Spark SQL: what runs below the aggregation."""
+
+from __future__ import annotations
+
+from view_algebra.expressions import Aggregate, Call, Case, Constant, Expr, Field, Subquery, Windowed
+from view_algebra.refusals import Wrong
+from view_algebra.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, spark_name
+
+_BINDS = {
+    "or": 1,
+    "and": 2,
+    "not": 3,
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in", "like", "is null", "is not null"), 4),
+    **dict.fromkeys(("+", "-", "+ interval", "- interval"), 5),
+    **dict.fromkeys(("*", "/", "%", "div"), 6),
+    "negative": 7,
+}
+_ATOM = 9
+
+
+def spark(expression: Expr, least: int = 0) -> str:
+    """An expression as Spark SQL text; in parentheses if it binds less than `least`.
+
+    >>> from view_algebra.types import BIGINT
+    >>> a, b = Field("", ("a",), BIGINT), Field("", ("payload", "user-id"), BIGINT)
+    >>> spark(Call("*", (Call("+", (a, b), BIGINT), b), BIGINT))
+    '(a + payload.`user-id`) * payload.`user-id`'
+    """
+    text, binds = _written(expression)
+    return f"({text})" if binds < least else text
+
+
+def _written(expression: Expr) -> tuple[str, int]:
+    match expression:
+        case Constant():
+            return constant(expression), _ATOM
+        case Field():
+            return ".".join(spark_name(part) for part in expression.path), _ATOM
+        case Case():
+            whens = " ".join(f"WHEN {spark(when)} THEN {spark(then)}" for when, then in expression.branches)
+            otherwise = f" ELSE {spark(expression.otherwise)}" if expression.otherwise is not None else ""
+            return f"CASE {whens}{otherwise} END", _ATOM
+        case Call():
+            return _call(expression)
+        case Aggregate() | Windowed():
+            raise Wrong(expression.place, f"{expression.function}() below the aggregation", "Compute it in a subquery.")
+        case Subquery():
+            raise Wrong(
+                expression.place,
+                "a subquery below the aggregation",
+                "Only columns of the records can be used there; join the views above the aggregation.",
+            )
+
+
+def _call(call: Call) -> tuple[str, int]:
+    name, arguments = call.function, call.arguments
+    binds = _BINDS.get(name, _ATOM)
+    match name:
+        case "cast" if call.implicit:
+            return _written(arguments[0])
+        case "cast":
+            return f"CAST({spark(arguments[0])} AS {call.type.spark})", _ATOM
+        case "not" if isinstance(arguments[0], Call) and arguments[0].function == "is null":
+            return f"{spark(arguments[0].arguments[0], 5)} IS NOT NULL", 4
+        case "not":
+            return f"NOT {spark(arguments[0], 4)}", binds
+        case "is null" | "is not null":
+            return f"{spark(arguments[0], 5)} {name.upper()}", binds
+        case "and" | "or":
+            return f"{spark(arguments[0], binds)} {name.upper()} {spark(arguments[1], binds + 1)}", binds
+        case "in":
+            return f"{spark(arguments[0], 5)} IN ({', '.join(map(spark, arguments[1:]))})", binds
+        case "negative":
+            return f"-{spark(arguments[0], _ATOM)}", binds
+        case "+ interval" | "- interval":
+            return f"{spark(arguments[0], 5)} {name[0]} {spark(arguments[1])}", binds
+        case "window_start":
+            time, size, offset = arguments
+            moved = f"unix_micros({spark(time)})" + (
+                f" - {spark(offset)}" if offset != Constant("0", offset.type) else ""
+            )
+            return f"timestamp_micros(unix_micros({spark(time)}) - pmod({moved}, {spark(size)}))", _ATOM
+        case "window_end":
+            return f"timestamp_micros(unix_micros({spark(arguments[0])}) + {spark(arguments[1])})", _ATOM
+        case "window":
+            raise Wrong(call.place, "a window is a pair of times", "Write window(…).start and window(…).end.")
+        case ".":
+            return f"{spark(arguments[0], _ATOM)}.{spark_name(str(getattr(arguments[1], 'value', '')))}", _ATOM
+        case "[]":
+            return f"{spark(arguments[0], _ATOM)}[{spark(arguments[1])}]", _ATOM
+    if binds < _ATOM:
+        word = name.upper()
+        # a - (b - c) and a / (b * c) keep their parentheses: only the left side may bind equally
+        return f"{spark(arguments[0], binds)} {word} {spark(arguments[1], binds + 1)}", binds
+    return f"{name}({', '.join(map(spark, arguments))})", _ATOM
+
+
+def constant(literal: Constant) -> str:
+    """A literal in Spark's syntax, of exactly its type.
+
+    >>> print(constant(Constant("it's", STRING)), constant(Constant("5", __import__("view_algebra.types").types.BIGINT)))
+    'it\\'s' 5L
+    """
+    value, kind = literal.value, literal.type
+    if value is None:
+        return "NULL"
+    if kind == STRING:
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+        return f"'{escaped}'"
+    if kind == BOOLEAN:
+        return value
+    if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return f"{kind.name} '{value}'"
+    match kind.name:
+        case "INTERVAL":
+            count, unit = value.split(" ")
+            months = unit == "quarter"
+            return f"INTERVAL '{int(count) * 3 if months else count}' {'MONTH' if months else unit.upper()}"
+        case "BIGINT":
+            return f"{value}L"
+        case "DECIMAL" if "." not in value:
+            return f"{value}BD"
+        case "DOUBLE" if "e" not in value.lower():
+            return f"{value}D"
+        case "TINYINT" | "SMALLINT" | "FLOAT":
+            return f"CAST({value} AS {kind.name})"
+    return value

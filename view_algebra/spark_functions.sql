@@ -1,0 +1,189 @@
+-- Spark's arithmetic in Postgres, for merge and final: what raises here is NULL, wraps or becomes Infinity there
+-- (Spark with ANSI mode off). Plain SQL expressions, so that the planner inlines them.
+
+CREATE SCHEMA IF NOT EXISTS spark;
+
+-- whole numbers: overflow wraps modulo 2^n
+
+CREATE OR REPLACE FUNCTION spark.wrap_bigint(x numeric) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN x BETWEEN -9223372036854775808 AND 9223372036854775807 THEN x::bigint
+    ELSE (mod(mod(x, 18446744073709551616) + 27670116110564327424, 18446744073709551616) - 9223372036854775808)::bigint
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.wrap_int(x bigint) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT ((((x & 4294967295) + 2147483648) & 4294967295) - 2147483648)::integer
+$$;
+
+CREATE OR REPLACE FUNCTION spark.wrap_smallint(x bigint) RETURNS smallint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT ((((x & 65535) + 32768) & 65535) - 32768)::smallint
+$$;
+
+CREATE OR REPLACE FUNCTION spark.wrap_tinyint(x bigint) RETURNS smallint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT ((((x & 255) + 128) & 255) - 128)::smallint
+$$;
+
+CREATE OR REPLACE FUNCTION spark.plus(a bigint, b bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN (b > 0 AND a > 9223372036854775807 - b) OR (b < 0 AND a < '-9223372036854775808'::bigint - b)
+    THEN spark.wrap_bigint(a::numeric + b)
+    ELSE a + b
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.minus(a bigint, b bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN (b < 0 AND a > 9223372036854775807 + b) OR (b > 0 AND a < '-9223372036854775808'::bigint + b)
+    THEN spark.wrap_bigint(a::numeric - b)
+    ELSE a - b
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.times(a bigint, b bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN a BETWEEN -3037000499 AND 3037000499 AND b BETWEEN -3037000499 AND 3037000499 THEN a * b
+    ELSE spark.wrap_bigint(a::numeric * b)
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.div(a bigint, b bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN b = -1 THEN spark.minus(0, a) ELSE a / nullif(b, 0) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.pmod(a bigint, b bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN a % nullif(b, 0) < 0 THEN spark.plus(a % nullif(b, 0), b) % nullif(b, 0) ELSE a % nullif(b, 0) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.absolute(a bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN a = '-9223372036854775808'::bigint THEN a ELSE abs(a) END
+$$;
+
+-- doubles: overflow is Infinity, underflow is 0, division by zero is NULL
+
+CREATE OR REPLACE FUNCTION spark.plus(a double precision, b double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN abs(a) <= 8.9e307 AND abs(b) <= 8.9e307 THEN a + b
+    WHEN abs(a) < 'Infinity' AND abs(b) < 'Infinity' AND abs(a / 2 + b / 2) > 8.98846567431158e307
+    THEN sign(a) * 'Infinity'::double precision
+    ELSE a + b
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.minus(a double precision, b double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT spark.plus(a, -b)
+$$;
+
+CREATE OR REPLACE FUNCTION spark.times(a double precision, b double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN abs(a) BETWEEN 1e-150 AND 1e150 AND abs(b) BETWEEN 1e-150 AND 1e150 THEN a * b
+    WHEN a = 0 OR b = 0 OR a IN ('NaN', 'Infinity', '-Infinity') OR b IN ('NaN', 'Infinity', '-Infinity') THEN a * b
+    WHEN abs(b) > 1 AND abs(a) > 1.7976931348623157e308 / abs(b) THEN sign(a) * sign(b) * 'Infinity'::double precision
+    WHEN abs(b) < 1 AND abs(a) < 1 AND abs(a) * 1e150 < 4.94065645841247e-174 / (abs(b) * 1e150) * 1e150 THEN 0
+    ELSE a * b
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.divide(a double precision, b double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN b = 0 THEN NULL
+    WHEN abs(a) BETWEEN 1e-150 AND 1e150 AND abs(b) BETWEEN 1e-150 AND 1e150 THEN a / b
+    WHEN a = 0 OR a IN ('NaN', 'Infinity', '-Infinity') OR b IN ('NaN', 'Infinity', '-Infinity') THEN a / b
+    WHEN abs(b) < 1 AND abs(a) > 1.7976931348623157e308 * abs(b) THEN sign(a) * sign(b) * 'Infinity'::double precision
+    WHEN abs(b) > 1 AND abs(a) < 4.94065645841247e-324 * abs(b) THEN 0
+    ELSE a / b
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.sqrt(x double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x < 0 THEN 'NaN' ELSE sqrt(x) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.exp(x double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x > 709.782712893384 AND x <> 'NaN' THEN 'Infinity' WHEN x < -745.13 THEN 0 ELSE exp(x) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.ln(x double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x > 0 THEN ln(x) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.log10(x double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x > 0 THEN log(x) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.round(x double precision, places integer) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN x IN ('NaN', 'Infinity', '-Infinity') THEN x
+    ELSE round(x::text::numeric, places)::double precision
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.to_bigint(x double precision) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN x = 'NaN' THEN 0
+    WHEN x >= 9223372036854775807 THEN 9223372036854775807
+    WHEN x <= -9223372036854775808 THEN '-9223372036854775808'::bigint
+    ELSE trunc(x)::bigint
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.to_int(x double precision) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN x = 'NaN' THEN 0
+    WHEN x >= 2147483647 THEN 2147483647
+    WHEN x <= -2147483648 THEN '-2147483648'::integer
+    ELSE trunc(x)::integer
+  END
+$$;
+
+-- decimals: rounded half up to the scale of the result, NULL where the whole digits do not fit
+
+CREATE OR REPLACE FUNCTION spark.decimal(x numeric, digits integer, scale integer) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN abs(round(x, scale)) < power(10::numeric, digits - scale) THEN round(x, scale) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.decimal(x double precision, digits integer, scale integer) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN abs(x) < 1e39 THEN spark.decimal(x::text::numeric, digits, scale) END
+$$;
+
+-- Spark divides to 38 places, rounds half up, then rounds again to the scale of the result.
+CREATE OR REPLACE FUNCTION spark.divide(a numeric, b numeric, digits integer, scale integer) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT spark.decimal(round((a + 0e-38) / nullif(b, 0), 38), digits, scale)
+$$;
+
+-- A sum of decimals: NaN marks one that left its type, which takes more records than there will be.
+CREATE OR REPLACE FUNCTION spark.plus(a numeric, b numeric, whole integer) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN abs(a + b) < power(10::numeric, whole) THEN a + b ELSE (a + b) * 'NaN'::numeric END
+$$;
+
+-- times as text
+
+CREATE OR REPLACE FUNCTION spark.to_text(x timestamp) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT rtrim(rtrim(to_char(x, 'YYYY-MM-DD HH24:MI:SS.US'), '0'), '.')
+$$;

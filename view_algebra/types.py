@@ -1,0 +1,283 @@
+"""Spark's types, what Postgres calls them, and Spark's rules for the type of a result (ANSI mode off)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class Type:
+    """A Spark SQL type. `name` is Spark's word for it; the rest is for DECIMAL and nested types."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+    fields: tuple[tuple[str, Type], ...] = ()
+    element: Type | None = None
+    key: Type | None = None
+
+    @property
+    def spark(self) -> str:
+        """The type as Spark writes it, as `DECIMAL(12,2)`."""
+        match self.name:
+            case "DECIMAL":
+                return f"DECIMAL({self.precision},{self.scale})"
+            case "STRUCT":
+                return "STRUCT<" + ", ".join(f"{spark_name(name)}: {kind.spark}" for name, kind in self.fields) + ">"
+            case "ARRAY":
+                return f"ARRAY<{self.element.spark if self.element else ''}>"
+            case "MAP":
+                return f"MAP<{self.key.spark if self.key else ''}, {self.element.spark if self.element else ''}>"
+        return self.name
+
+    @property
+    def postgres(self) -> str:
+        """The type as Postgres writes it, as `numeric(12,2)`; nested types are kept as jsonb."""
+        if self.name == "DECIMAL":
+            return f"numeric({self.precision},{self.scale})"
+        return _POSTGRES[self.name]
+
+    @property
+    def stored(self) -> str:
+        """The type of a column of a table: text compares by bytes, as in Spark."""
+        return 'text COLLATE "C"' if self.name == "STRING" else self.postgres
+
+    @property
+    def integral(self) -> bool:
+        """Is it one of the whole-number types?"""
+        return self.name in INTEGRAL
+
+    @property
+    def numeric(self) -> bool:
+        """Is it a number?"""
+        return self.integral or self.name in ("FLOAT", "DOUBLE", "DECIMAL")
+
+    @property
+    def nested(self) -> bool:
+        """Is it a struct, an array or a map?"""
+        return self.name in ("STRUCT", "ARRAY", "MAP")
+
+    def __str__(self) -> str:
+        return self.spark
+
+
+_POSTGRES = {
+    "STRING": "text",
+    "BOOLEAN": "boolean",
+    "TINYINT": "smallint",
+    "SMALLINT": "smallint",
+    "INT": "integer",
+    "BIGINT": "bigint",
+    "FLOAT": "real",
+    "DOUBLE": "double precision",
+    "DATE": "date",
+    "TIMESTAMP": "timestamptz",
+    "TIMESTAMP_NTZ": "timestamp",
+    "BINARY": "bytea",
+    "STRUCT": "jsonb",
+    "ARRAY": "jsonb",
+    "MAP": "jsonb",
+    "VOID": "text",
+    "INTERVAL": "interval",
+}
+
+INTEGRAL = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
+"""Digits of the decimal that holds a whole-number type (Spark's DecimalType.forType)."""
+
+STRING = Type("STRING")
+BOOLEAN = Type("BOOLEAN")
+TINYINT = Type("TINYINT")
+SMALLINT = Type("SMALLINT")
+INT = Type("INT")
+BIGINT = Type("BIGINT")
+FLOAT = Type("FLOAT")
+DOUBLE = Type("DOUBLE")
+DATE = Type("DATE")
+TIMESTAMP = Type("TIMESTAMP")
+TIMESTAMP_NTZ = Type("TIMESTAMP_NTZ")
+BINARY = Type("BINARY")
+VOID = Type("VOID")
+INTERVAL = Type("INTERVAL")
+WINDOW = Type("STRUCT", fields=(("start", TIMESTAMP), ("end", TIMESTAMP)))
+
+MAX_PRECISION = 38
+"""Spark's and most engines' largest DECIMAL."""
+
+
+def decimal(precision: int, scale: int) -> Type:
+    """A decimal within Spark's bounds, digits cut on the left (DecimalType.bounded)."""
+    return Type("DECIMAL", min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
+
+
+def adjusted(precision: int, scale: int) -> Type:
+    """A decimal whose scale gives way, down to 6, so that whole digits fit (DecimalType.adjustPrecisionScale).
+
+    >>> adjusted(40, 10).spark, adjusted(60, 10).spark, adjusted(20, 4).spark
+    ('DECIMAL(38,8)', 'DECIMAL(38,6)', 'DECIMAL(20,4)')
+    """
+    if precision <= MAX_PRECISION:
+        return Type("DECIMAL", precision, scale)
+    whole = precision - scale
+    return Type("DECIMAL", MAX_PRECISION, max(MAX_PRECISION - whole, min(scale, 6)))
+
+
+def arithmetic(operator: str, left: Type, right: Type) -> Type:
+    """The type of `left operator right` for two decimals (Spark's DecimalPrecision).
+
+    >>> arithmetic("/", decimal(10, 2), decimal(10, 2)).spark
+    'DECIMAL(23,13)'
+    """
+    p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
+    match operator:
+        case "+" | "-":
+            scale = max(s1, s2)
+            return adjusted(max(p1 - s1, p2 - s2) + scale + 1, scale)
+        case "*":
+            return adjusted(p1 + p2 + 1, s1 + s2)
+        case "/":
+            scale = max(6, s1 + p2 + 1)
+            return adjusted(p1 - s1 + s2 + scale, scale)
+        case "%":
+            scale = max(s1, s2)
+            return adjusted(min(p1 - s1, p2 - s2) + scale, scale)
+    raise ValueError(operator)
+
+
+def as_decimal(kind: Type, literal: str | None = None) -> Type:
+    """The decimal that holds a whole number; a literal takes only the digits it has.
+
+    >>> as_decimal(INT).spark, as_decimal(INT, "100").spark
+    ('DECIMAL(10,0)', 'DECIMAL(3,0)')
+    """
+    if kind.name == "DECIMAL":
+        return kind
+    if literal is not None:
+        return decimal(max(1, len(literal.lstrip("-").lstrip("0"))), 0)
+    return decimal(DIGITS[kind.name], 0)
+
+
+_RANK = {"TINYINT": 0, "SMALLINT": 1, "INT": 2, "BIGINT": 3, "DECIMAL": 4, "FLOAT": 5, "DOUBLE": 6}
+
+
+def common(left: Type, right: Type) -> Type | None:
+    """The type two values meet in without loss (Spark's findWiderTypeForTwo), None where we refuse to guess.
+
+    Text never meets a number: `'10' < 9` is a question to put to the author.
+    """
+    if left == right:
+        return left
+    if left == VOID or right == VOID:
+        return right if left == VOID else left
+    if left.numeric and right.numeric:
+        low, high = sorted((left, right), key=lambda t: _RANK[t.name])
+        if high.name == "DECIMAL":
+            a, b = as_decimal(low), high
+            scale = max(a.scale, b.scale)
+            precision = max(a.precision - a.scale, b.precision - b.scale) + scale
+            return decimal(precision, max(0, scale - max(0, precision - MAX_PRECISION)))
+        if low.name == "DECIMAL":
+            return DOUBLE
+        return high
+    times = {left.name, right.name}
+    if times == {"DATE", "TIMESTAMP"}:
+        return TIMESTAMP
+    if times == {"DATE", "TIMESTAMP_NTZ"}:
+        return TIMESTAMP_NTZ
+    if times == {"TIMESTAMP", "TIMESTAMP_NTZ"}:
+        return TIMESTAMP
+    return None
+
+
+_READ = {
+    "TEXT": STRING,
+    "VARCHAR": STRING,
+    "CHAR": STRING,
+    "BOOLEAN": BOOLEAN,
+    "TINYINT": TINYINT,
+    "SMALLINT": SMALLINT,
+    "INT": INT,
+    "BIGINT": BIGINT,
+    "FLOAT": FLOAT,
+    "DOUBLE": DOUBLE,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMPTZ": TIMESTAMP,
+    "TIMESTAMPLTZ": TIMESTAMP,
+    "TIMESTAMPNTZ": TIMESTAMP_NTZ,
+    "BINARY": BINARY,
+    "VARBINARY": BINARY,
+}
+
+
+def read(node: exp.Expr | None) -> Type | None:
+    """The type that a parsed type stands for; None for one that Lamina does not know.
+
+    >>> import sqlglot
+    >>> read(sqlglot.exp.DataType.build("STRUCT<a: INT, b: ARRAY<DECIMAL(5,1)>>", dialect="spark")).spark
+    'STRUCT<a: INT, b: ARRAY<DECIMAL(5,1)>>'
+    """
+    if not isinstance(node, exp.DataType):
+        return None
+    name = node.this.value if hasattr(node.this, "value") else str(node.this)
+    if name == "DECIMAL":
+        sizes = [int(p.name) for p in node.expressions]
+        precision, scale = (sizes + [10, 0][len(sizes) :])[:2] if sizes else (10, 0)
+        return Type("DECIMAL", precision, scale) if 0 <= scale <= precision <= MAX_PRECISION and precision else None
+    if name == "STRUCT":
+        fields = [(f.name, read(f.args.get("kind"))) for f in node.expressions]
+        known = tuple((field, kind) for field, kind in fields if kind is not None)
+        return Type("STRUCT", fields=known) if len(known) == len(fields) else None
+    if name in ("ARRAY", "MAP", "LIST"):
+        inner = [read(e) for e in node.expressions]
+        if None in inner or len(inner) != (2 if name == "MAP" else 1):
+            return None
+        return Type("MAP", key=inner[0], element=inner[1]) if name == "MAP" else Type("ARRAY", element=inner[0])
+    return _READ.get(name)
+
+
+def spark_name(name: str) -> str:
+    """A name as Spark SQL reads it, in backquotes where it must be.
+
+    >>> spark_name("user_id"), spark_name("user-id"), spark_name("order")
+    ('user_id', '`user-id`', '`order`')
+    """
+    plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
+    return name if plain and name.upper() not in _SPARK_WORDS else "`" + name.replace("`", "``") + "`"
+
+
+def postgres_name(name: str) -> str:
+    """A name as Postgres reads it, in double quotes where it must be.
+
+    >>> postgres_name("user_id"), postgres_name("userId"), postgres_name("order")
+    ('user_id', '"userId"', '"order"')
+    """
+    plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit() and name == name.lower()
+    return name if plain and name.upper() not in _POSTGRES_WORDS else '"' + name.replace('"', '""') + '"'
+
+
+_SPARK_WORDS = frozenset(
+    "ALL ALTER AND ANTI ANY ARRAY AS AT AUTHORIZATION BETWEEN BOTH BY CASE CAST CHECK COLLATE COLUMN CONSTRAINT CREATE"
+    " CROSS CUBE CURRENT CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER DELETE DESCRIBE DISTINCT DROP ELSE END"
+    " ESCAPE EXCEPT EXISTS EXTRACT FALSE FETCH FILTER FOR FOREIGN FROM FULL FUNCTION GRANT GROUP GROUPING HAVING IN"
+    " INNER INSERT INTERSECT INTERVAL INTO IS JOIN LATERAL LEADING LEFT LIKE LIMIT MINUS NATURAL NOT NULL OF OFFSET ON"
+    " ONLY OR ORDER OUTER OVERLAPS PRIMARY REFERENCES RIGHT ROLLUP ROW ROWS SELECT SEMI SESSION_USER SET SOME TABLE"
+    " THEN TO TRAILING TRUE UNION UNIQUE UNKNOWN UPDATE USER USING VALUES WHEN WHERE WINDOW WITH".split()
+)
+
+_POSTGRES_WORDS = frozenset(
+    "ALL ANALYSE ANALYZE AND ANY ARRAY AS ASC ASYMMETRIC AUTHORIZATION BETWEEN BIGINT BINARY BIT BOOLEAN BOTH CASE CAST"
+    " CHAR CHARACTER CHECK COALESCE COLLATE COLLATION COLUMN CONCURRENTLY CONSTRAINT CREATE CROSS CURRENT_CATALOG"
+    " CURRENT_DATE CURRENT_ROLE CURRENT_SCHEMA CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER DEC DECIMAL DEFAULT"
+    " DEFERRABLE DESC DISTINCT DO ELSE END EXCEPT EXISTS EXTRACT FALSE FETCH FLOAT FOR FOREIGN FREEZE FROM FULL GRANT"
+    " GREATEST GROUP GROUPING HAVING ILIKE IN INITIALLY INNER INOUT INT INTEGER INTERSECT INTERVAL INTO IS ISNULL JOIN"
+    " JSON JSON_ARRAY JSON_EXISTS JSON_OBJECT JSON_QUERY JSON_SCALAR JSON_TABLE JSON_VALUE LATERAL LEADING LEAST LEFT"
+    " LIKE LIMIT LOCALTIME LOCALTIMESTAMP MERGE_ACTION NATIONAL NATURAL NCHAR NONE NORMALIZE NOT NOTNULL NULL NULLIF"
+    " NUMERIC OFFSET ON ONLY OR ORDER OUT OUTER OVERLAPS OVERLAY PLACING POSITION PRECISION PRIMARY REAL REFERENCES"
+    " RETURNING RIGHT ROW SELECT SESSION_USER SETOF SIMILAR SMALLINT SOME SUBSTRING SYMMETRIC SYSTEM_USER TABLE"
+    " TABLESAMPLE THEN TIME TIMESTAMP TO TRAILING TREAT TRIM TRUE UNION UNIQUE USER USING VALUES VARCHAR VARIADIC"
+    " VERBOSE WHEN WHERE WINDOW WITH XMLATTRIBUTES XMLCONCAT XMLELEMENT XMLEXISTS XMLFOREST XMLNAMESPACES XMLPARSE"
+    " XMLPI XMLROOT XMLSERIALIZE XMLTABLE".split()
+)
