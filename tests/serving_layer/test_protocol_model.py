@@ -1,0 +1,126 @@
+"""The protocol holds in every interleaving of its steps, and any rule that is taken away breaks it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cache
+
+import pytest
+
+from tests.serving_layer.protocol_model import Exploration, Model, Rules, World, explore
+
+STREAM = "one stream, a gap in it, two micro-batches ahead, two takeovers"
+TAKEOVER = "a rebuild while the writer is taken over"
+NIGHTS = "two rebuilds, two micro-batches ahead"
+ARCHIVE = "two archive runs at once while the log grows"
+TWO_STREAMS = "a view of two streams"
+CHANGE = "views registered and dropped"
+LEAP = "a leap beside a rebuild and a restarted writer"
+LEAP_OF_ONE = "a leap of one of the two streams of a view"
+LEAP_AND_CHANGE = "a leap while views are registered and dropped"
+
+GAP, SHORT = ("rx", "r"), ("r",)
+ONE, TWO = {"V": "A", "W": "A"}, {"V": "A", "W": "AB"}
+
+WORLDS = {
+    STREAM: World({"A": GAP}, {"V": "A"}, log_grows=True, flight=2, takeovers={"A": 2}, archivers=0),
+    TAKEOVER: World({"A": GAP}, {"V": "A"}, takeovers={"A": 1}, rebuilds=1),
+    NIGHTS: World({"A": GAP}, {"V": "A"}, flight=2, rebuilds=2),
+    ARCHIVE: World({"A": GAP}, {"V": "A"}, log_grows=True, rebuilds=1, archivers=2),
+    TWO_STREAMS: World({"A": ("rr",), "B": SHORT}, TWO, rebuilds=1),
+    CHANGE: World({"A": ("r", "r")}, ONE, later=("W",), dropped=("V",), flight=2, rebuilds=1),
+    LEAP: World({"A": ("rr",)}, {"V": "A"}, rebuilds=2, takeovers={"A": 2}, leaps="A"),
+    LEAP_OF_ONE: World({"A": SHORT, "B": SHORT}, TWO, rebuilds=1, takeovers={"A": 1}, leaps="A"),
+    LEAP_AND_CHANGE: World(
+        {"A": SHORT}, ONE, later=("W",), dropped=("V",), rebuilds=1, archivers=2, takeovers={"A": 1}, leaps="A"
+    ),
+}
+
+STATES = {
+    STREAM: 45_962,
+    TAKEOVER: 24_686,
+    NIGHTS: 7_055,
+    ARCHIVE: 28_567,
+    TWO_STREAMS: 30_917,
+    CHANGE: 14_443,
+    LEAP: 58_016,
+    LEAP_OF_ONE: 38_542,
+    LEAP_AND_CHANGE: 16_153,
+}
+"""How many states each world has, at least: a model that lost an action would hold for nothing."""
+
+BREAKS_IN = {
+    "range_starts_at_progress": STREAM,
+    "fence_is_checked": LEAP,
+    "versions_are_checked_under_the_lock": CHANGE,
+    "generations_are_listed_under_the_lock": NIGHTS,
+    "progress_is_written_with_the_data": STREAM,
+    "cut_is_progress": NIGHTS,
+    "archive_records_its_end": ARCHIVE,
+    "archive_appends_at_held": ARCHIVE,
+    "load_waits_for_the_archive": NIGHTS,
+    "load_stops_at_the_cut": NIGHTS,
+    "load_is_marked_with_the_data": NIGHTS,
+    "absorbed_is_marked_with_the_data": NIGHTS,
+    "go_live_waits_for_what_was_swapped": NIGHTS,
+    "go_live_holds_the_lock": NIGHTS,
+    "stage_is_read_under_the_lock": NIGHTS,
+    "hand_over_is_one_transaction": LEAP_OF_ONE,
+    "leap_cuts_above_progress": LEAP,
+    "leap_retires_older_generations": LEAP,
+    "published_is_never_retired": NIGHTS,
+}
+"""A world in which each rule is needed."""
+
+
+@cache
+def explored(world: str) -> Exploration:
+    return explore(Model(WORLDS[world]))
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_every_interleaving_keeps_a_live_generation_equal_to_the_records_below_progress(world: str) -> None:
+    found = explored(world)
+    assert not found.broken, f"{world}:\n{found}"
+    assert found.states >= STATES[world]
+    assert found.complete, "in no state is every record counted and what the newest rebuild built published"
+
+
+def test_every_action_happens() -> None:
+    happened = {action for world in WORLDS for action, _ in explored(world).happened}
+    assert happened == {action.__name__ for action in Model(WORLDS[STREAM]).actions()}
+
+
+def test_a_commit_ends_in_every_way_it_can() -> None:
+    assert {end for world in WORLDS for action, end in explored(world).happened if action == "commit"} == {
+        "applied",
+        "skipped",
+        "fenced, it stops",
+        "versions changed, computed again",
+        "not at progress, checkpoint discarded",
+    }
+
+
+@pytest.mark.parametrize("rule", [rule.name for rule in fields(Rules)])
+def test_without_the_rule_a_trace_breaks_the_promise(rule: str) -> None:
+    found = explore(Model(WORLDS[BREAKS_IN[rule]], Rules(**{rule: False})))
+    print(found)
+    assert found.broken, f"{rule} is not needed in {BREAKS_IN[rule]}"
+
+
+def test_a_trace_is_the_shortest_list_of_steps_to_the_broken_promise() -> None:
+    found = explore(Model(WORLDS[NIGHTS], Rules(go_live_holds_the_lock=False)))
+    assert str(found).splitlines()[:-1] == [
+        "  1. A: writer 1 computes [0,0 → 0,1) for V",
+        "  2. rebuild 2 seals 0,0",
+        "  3. V2.A: loads 0x0, below 0,0",
+        "  4. V2.A: realtime rest merged, joining",
+        "  5. A: commit [0,0 → 0,1) of writer 1: applied",
+        "  6. V2.A: is live",
+    ]
+    assert found.broken == "V generation 2 is live and counts 0x0 of 0x10"
+
+
+def test_a_world_without_end_is_refused() -> None:
+    with pytest.raises(OverflowError, match="more than 100 states: make the world smaller"):
+        explore(Model(WORLDS[STREAM]), most=100)
