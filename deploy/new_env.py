@@ -1,0 +1,23 @@
+"""Prints `.env.example` with every password made at random: `(umask 077; python3 deploy/new_env.py > .env)`."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import sys
+from pathlib import Path
+
+EXAMPLE = Path(__file__).resolve().parents[1] / ".env.example"
+
+
+def filled(line: str) -> str:
+    """A line as it is, or with a secret where it ends in `=`."""
+    if line.startswith("#") or not line.endswith("="):
+        return line
+    if line == "AIRFLOW_FERNET_KEY=":
+        return line + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    return line + secrets.token_hex(24)
+
+
+if __name__ == "__main__":
+    sys.stdout.write("".join(filled(line) + "\n" for line in EXAMPLE.read_text().splitlines()))
