@@ -1,4 +1,4 @@
-"""From the records of a micro-batch to cells: one Spark job, whatever the number of views."""
+"""From the records of a micro-batch to cells: one Spark job for all aggregates, one for all rows."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import pyarrow.compute
+
 from master_log.reading import parsed
 from serving_layer.cells import Staged
+from serving_layer.copying import csv
 from serving_layer.micro_batch import BadRecord
-from view_algebra import fuse, fuse_rows
+from view_algebra import fuse, rows
 from view_algebra.compiled import CellTable, Fused, Source
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -24,7 +28,6 @@ class Computed:
     staged: Sequence[Staged]
     bad: Sequence[BadRecord]
     newest: datetime | None
-    records: int
 
 
 @dataclass(frozen=True)
@@ -33,24 +36,51 @@ class Computation:
 
     source: Source
     tables: Sequence[CellTable]
-    aggregates: Fused
-    rows: Fused | None
+    fused: Sequence[Fused]
 
     @classmethod
     def of(cls, source: Source, tables: Sequence[CellTable]) -> Computation:
-        """The computation of these tables of cells, all fed by `source`."""
-        rows = [table for table in tables if table.kind == "row"]
-        aggregates = [table for table in tables if table.kind == "aggregate"]
-        return cls(source, tables, fuse(source, aggregates), fuse_rows(source, rows) if rows else None)
+        """The computation of these tables of cells, all fed by `source`; each fused statement is one Spark job."""
+        by_kind = {kind: [table for table in tables if table.kind == kind] for kind in ("aggregate", "row")}
+        fused = [rows(source, by_kind["row"])] if by_kind["row"] else []
+        if by_kind["aggregate"] or not fused:
+            fused.append(fuse(source, by_kind["aggregate"]))
+        return cls(source, tables, fused)
 
     def compute(self, raw: DataFrame) -> Computed:
         """Runs the texts over the raw records of one micro-batch."""
         spark = raw.sparkSession
         parsed(raw, self.source).createOrReplaceTempView("records")
-        cells = spark.sql(self.aggregates.sql).toArrow()
-        cells, summary = self.aggregates.split(cells)
-        staged = [_staged(self.aggregates, cells)]
-        if self.rows is not None:
-            staged.append(_staged(self.rows, spark.sql(self.rows.sql).toArrow()))
-        bad = self._bad(raw) if summary.bad else []
-        return Computed(staged, bad, summary.newest, summary.records)
+        results = [spark.sql(fused.sql).toArrow() for fused in self.fused]
+        # Every statement tells of bad records; only when there are some does a job fetch them.
+        some_bad = pyarrow.compute.any(pyarrow.compute.equal(results[0].column("v"), 0)).as_py()
+        newest = [pyarrow.compute.max(result.column("newest")).as_py() for result in results]
+        return Computed(
+            staged=[_staged(fused, result) for fused, result in zip(self.fused, results, strict=True)],
+            bad=_bad(self.source, spark.sql(self.source.quarantined).toArrow()) if some_bad else [],
+            newest=max((each for each in newest if each is not None), default=None),
+        )
+
+
+def _staged(fused: Fused, result: pa.Table) -> Staged:
+    cells = result.select([column.name for column in fused.columns])
+    return Staged(ddl=fused.staged, table=fused.table, rows=csv(cells), read=fused.read)
+
+
+def _bad(source: Source, found: pa.Table) -> list[BadRecord]:
+    return [
+        BadRecord(
+            topic=source.topic,
+            partition=row["kafka_partition"],
+            offset=row["kafka_offset"],
+            timestamp=row["kafka_timestamp"],
+            error=row["kafka_error"],
+            key=_bytes(row["kafka_key"]),
+            value=_bytes(row["kafka_value"]),
+        )
+        for row in found.to_pylist()
+    ]
+
+
+def _bytes(hexadecimal: str | None) -> bytes | None:
+    return None if hexadecimal is None else bytes.fromhex(hexadecimal)

@@ -129,17 +129,17 @@ class Fused:
     """What several tables of cells take from a micro-batch, computed by one Spark SQL statement, staged by one COPY.
 
     sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included);
-        gives the columns of `staged`.
+        gives the columns of `staged`, then `newest`, a Kafka timestamp. A row whose first column is 0 is there when
+        there are bad records among `records`: `Source.quarantined` gives them.
+    table: the name of the temporary table.
     staged: Postgres DDL of the temporary table that takes the rows of `sql` (every column in COPY's text form).
     read: for each table of cells, by name, the parenthesised Postgres SELECT that reads its keys and partials
         back from `staged`: what its `merge` takes as `{cells}`.
-    columns: the columns of `sql` and `staged`, in order.
-    bad: parenthesised Postgres SELECT of one number, the bad records among `records`; when it is above 0,
-        `Source.quarantined` gives them.
+    columns: the columns of `staged`, in order.
     """
 
     sql: str
+    table: str
     staged: str
     read: Mapping[str, str]
     columns: tuple[Column, ...]
-    bad: str

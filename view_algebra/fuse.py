@@ -1,7 +1,7 @@
 """All views of a micro-batch in one Spark job: one struct per table of cells and record, one GROUP BY for all.
 
 Keys and inputs of all tables share typed slots, as many of a kind as the widest table needs; a slot that a table does
-not use is NULL. `v` says which table a row is for; 0 is the number of bad records.
+not use is NULL. `v` says which table a row is for; one with 0 is there when there are bad records.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
             values[slot] = _widened(value)
             back.append(_read_back(slot, partial.column))
         structs.append((_condition(table), number, values))
-        read[table.name] = _read(back, number)
+        read[table.name] = _read(back, number, "staged_cells")
     slots = [(f"k{i}", kind) for i, (_, kind) in enumerate(keys.kinds)]
     merged = [(f"p{i}", merge, kind) for i, (merge, kind) in enumerate(parts.kinds)]
     names = [*slots, *((name, kind) for name, _, kind in merged)]
     group = ", ".join(["v", *(name for name, _ in slots)])
-    outputs = [group, *(f"{merge}({name}) AS {name}" for name, merge, _ in merged)]
+    outputs = [group, *(f"{merge}({name}) AS {name}" for name, merge, _ in merged), "max(kafka_timestamp) AS newest"]
     sql = f"SELECT {', '.join(outputs)}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL\nGROUP BY {group}"
     columns = [Column("v", "INT", "integer")]
     columns += [Column(name, kind, _postgres(kind)) for name, kind in slots]
     columns += [Column(name, _summed(merge, kind), _postgres(_summed(merge, kind))) for name, merge, kind in merged]
-    return _fused(sql, columns, read, f"(SELECT coalesce(sum({bad_slot}), 0) FROM staged WHERE v = 0)")
+    return _fused(sql, columns, read, "staged_cells")
 
 
 def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
@@ -97,12 +97,12 @@ def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
             values[slot] = _widened(value)
             back.append(_read_back(slot, column))
         structs.append((_condition(table), number, values))
-        read[table.name] = _read(back, number)
+        read[table.name] = _read(back, number, "staged_rows")
     names = [(f"c{i}", kind) for i, (_, kind) in enumerate(slots.kinds)]
-    outputs = ", ".join(["v", *(name for name, _ in names)])
+    outputs = ", ".join(["v", *(name for name, _ in names), "kafka_timestamp AS newest"])
     sql = f"SELECT {outputs}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL"
     columns = [Column("v", "INT", "integer"), *(Column(n, kind, _postgres(kind)) for n, kind in names)]
-    return _fused(sql, columns, read, "(SELECT count(*) FROM staged WHERE v = 0)")
+    return _fused(sql, columns, read, "staged_rows")
 
 
 def _expect(table: CellTable, source: Source, kind: str) -> None:
@@ -141,8 +141,8 @@ def _read_back(slot: str, column: Column) -> str:
     return f"{slot}{cast} AS {postgres_name(column.name)}"
 
 
-def _read(columns: Sequence[str], number: int) -> str:
-    return f"(SELECT {', '.join(columns) or '1 AS one'} FROM staged WHERE v = {number})"
+def _read(columns: Sequence[str], number: int, table: str) -> str:
+    return f"(SELECT {', '.join(columns) or '1 AS one'} FROM {table} WHERE v = {number})"
 
 
 def _exploded(structs: Sequence[tuple[str, int, Mapping[str, str]]], slots: Sequence[tuple[str, str]]) -> str:
@@ -154,13 +154,13 @@ def _exploded(structs: Sequence[tuple[str, int, Mapping[str, str]]], slots: Sequ
             fields.append(f"'{name}', {values[name]}" if name in values else f"'{name}', CAST(NULL AS {kind})")
         texts.append(f"CASE WHEN {condition} THEN named_struct({', '.join(fields)}) END")
     body = ",\n".join(f"  {text}" for text in texts)
-    return f"SELECT inline(array(\n{body}\n))\nFROM records"
+    return f"SELECT kafka_timestamp, inline(array(\n{body}\n))\nFROM records"
 
 
-def _fused(sql: str, columns: Sequence[Column], read: Mapping[str, str], bad: str) -> Fused:
+def _fused(sql: str, columns: Sequence[Column], read: Mapping[str, str], table: str) -> Fused:
     types = ", ".join(f"{c.name} {c.postgres}" for c in columns)
-    staged = f"CREATE TEMPORARY TABLE staged ({types}) ON COMMIT DROP"
-    return Fused(sql=sql, staged=staged, read=read, columns=tuple(columns), bad=bad)
+    staged = f"CREATE TEMPORARY TABLE {table} ({types}) ON COMMIT DROP"
+    return Fused(sql=sql, table=table, staged=staged, read=read, columns=tuple(columns))
 
 
 def _indent(text: str) -> str:
