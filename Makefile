@@ -40,7 +40,7 @@ lock: $(SETUP)
 	@.venv/uv/bin/python -m uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
 		--no-emit-index-url --no-header --output-file requirements.lock pyproject.toml
 	@rm -rf .venv/uv
-	@$(PY) -m lamina.services.jars lock
+	@$(PY) -m lamina.services.jars
 
 # Stops the embedded services and removes what was brought and made here, data included.
 clean:
@@ -76,6 +76,6 @@ $(SETUP): requirements.lock pyproject.toml lamina/services/jars.lock
 	if [ -e .venv/.failed ]; then rm -f .venv/.failed; \
 		echo "The packages could not be installed; what pip says above is why. Run make again to go on from here." >&2; exit 1; fi
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
-	@echo "Fetching the jars of Kafka and Spark (once, about a minute)" >&2
-	@$(PY) -m lamina.services.jars resolve .lamina
+	@echo "Fetching the jars of Kafka and Spark, and starting each once (a minute or two)" >&2
+	@$(PY) -m lamina.services.prepare .lamina
 	@touch $(SETUP)

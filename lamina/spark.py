@@ -17,7 +17,7 @@ import psycopg2
 from psycopg2 import errors
 
 from lamina.services.jars import jars
-from lamina.services.java import java_home
+from lamina.services.java import archive_options, java_home
 from lamina.settings import Jdbc, Settings
 from view_algebra.errors import LaminaError
 
@@ -51,12 +51,14 @@ def session(
     *,
     master: str | None = None,
     driver_memory: str = "2g",
+    java_options: tuple[str, ...] = (),
     extra: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The Spark session of this process: a second call gives the same one, whatever it asks for.
 
-    `driver_memory` is the JVM's heap; `extra` is Spark configuration over ours. Raises LaminaError when Java, the
-    jars or Postgres cannot be had, or the JVM ends while it starts.
+    `driver_memory` is the JVM's heap, `java_options` replace those that make its start quick, `extra` is Spark
+    configuration over ours.
+    Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
     """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
@@ -65,7 +67,10 @@ def session(
     if active is not None:
         return active
     ensure_iceberg_schema(settings.postgres)
-    configuration = {**_configuration(settings, master or settings.spark_master, driver_memory), **(extra or {})}
+    configuration = {
+        **_configuration(settings, master or settings.spark_master, driver_memory, java_options),
+        **(extra or {}),
+    }
     _environment(settings.home)
     builder = SparkSession.builder.appName(app_name)
     for key, value in configuration.items():
@@ -141,7 +146,9 @@ def ensure_iceberg_schema(postgres: str) -> None:
         connection.close()
 
 
-def _configuration(settings: Settings, master: str, driver_memory: str) -> dict[str, str]:
+def _configuration(
+    settings: Settings, master: str, driver_memory: str, java_options: tuple[str, ...]
+) -> dict[str, str]:
     home = settings.home
     java = java_home(home)
     files = [str(jar) for jar in jars(home, "spark", java=java)]
@@ -154,6 +161,7 @@ def _configuration(settings: Settings, master: str, driver_memory: str) -> dict[
         f'"-Dlog4j2.configurationFile={LOG4J2.as_uri()}"',
         f'"-Dlamina.log={logs / "spark.log"}"',
         "-XX:-UsePerfData",
+        *(f'"{option}"' for option in java_options or archive_options(home, "spark")),
     ]
     return {
         "spark.master": master,
@@ -189,10 +197,16 @@ def _configuration(settings: Settings, master: str, driver_memory: str) -> dict[
 
 def _environment(home: Path) -> None:
     """What Spark's start script and its Python workers read from the environment, and from nowhere else."""
+    from pyspark.logger import PySparkLogger
+
+    for logger in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(
+            logger
+        ).disabled = True  # they print every refused query, which we catch and explain, to stderr
     os.environ["JAVA_HOME"] = str(java_home(home))
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.pop("SPARK_HOME", None)  # another Spark's scripts would be started
-    os.environ["SPARK_CONF_DIR"] = str(home / "spark" / "conf")  # does not exist: no file of theirs is read
+    os.environ["SPARK_CONF_DIR"] = str((home / "jars").resolve() / "conf")  # not there: nobody else's file is read
 
 
 def _cores(master: str) -> int:

@@ -24,7 +24,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from lamina.services import postgres
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.jars import resolve
-from lamina.services.java import java_home
+from lamina.services.java import archive_options, java_home
 from lamina.settings import Settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -43,6 +43,11 @@ def new_home(name: str) -> Path:
     (home / "owner").write_text(f"{me.pid} {me.create_time()}")
     (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
     return home
+
+
+def quick_java(home: Path, group: str) -> tuple[str, ...]:
+    """JVM options for a short life: the compiler that is quick, not the one whose code is."""
+    return (*archive_options(home, group), "-XX:TieredStopAtLevel=1")
 
 
 def remove_home(home: Path) -> None:
@@ -94,7 +99,7 @@ class Services:
 @pytest.fixture(scope="session")
 def services(run_home: Path) -> Services:
     """Kafka and Postgres, started once per run."""
-    embedded = Embedded(run_home)
+    embedded = Embedded(run_home, kafka_jvm_options=quick_java(run_home, "kafka"))
     return Services(embedded, embedded.start())
 
 

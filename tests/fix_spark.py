@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import lamina.spark
 from lamina.settings import Settings
-from tests.fix_services import Services
+from tests.fix_services import Services, quick_java
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +30,7 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
         catalog=None,
         embedded=True,
     )
-    spark = lamina.spark.session(settings, "tests")
+    spark = lamina.spark.session(settings, "tests", java_options=quick_java(run_home, "spark"))
     yield spark
     spark.stop()
 

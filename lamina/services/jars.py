@@ -10,11 +10,11 @@ import hashlib
 import importlib.util
 import shutil
 import subprocess
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from lamina.services.java import java_home
 from lamina.services.processes import locked
 from view_algebra.errors import LaminaError
 
@@ -59,7 +59,7 @@ def jars(home: Path, group: str, *, java: Path) -> tuple[Path, ...]:
     Raises LaminaError without a network, with a full disk, or when a file is not the one in `jars.lock`.
     """
     resolve(home, java=java, groups=(group,))
-    return tuple(sorted((home / "jars" / group).glob("*.jar")))
+    return tuple(sorted((home / "jars" / group).resolve().glob("*.jar")))
 
 
 def resolve(home: Path, *, java: Path, groups: tuple[str, ...] = ("spark", "kafka")) -> None:
@@ -206,10 +206,4 @@ def write_lock(java: Path) -> None:
 
 
 if __name__ == "__main__":
-    from lamina.services.java import java_home
-
-    place = Path(sys.argv[2] if len(sys.argv) > 2 else ".lamina")
-    if sys.argv[1] == "lock":
-        write_lock(java_home(place))
-    else:
-        resolve(place, java=java_home(place))
+    write_lock(java_home(Path(".lamina")))

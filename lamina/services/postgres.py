@@ -77,7 +77,8 @@ def url(home: Path, port: int, *, role: str = OWNER, database: str = DATABASE) -
 def start(home: Path, *, port: int | None) -> Server:
     """Starts the server over the data in `home`/postgres, on `port` where it is free.
 
-    Data are made when there are none. Afterwards the database and the roles exist. Raises LaminaError with the end of the server's log.
+    Data are made when there are none. Afterwards the database and the roles exist.
+    Raises LaminaError with the end of the server's log.
     """
     programs = _programs()
     folder = home / "postgres"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kafka import KafkaProducer
 from pyspark.sql import SparkSession
 
-from kafka import KafkaProducer
 from lamina.spark import KAFKA_READER
 from tests.fix_services import Topic
 

@@ -1,0 +1,115 @@
+"""What `make setup` runs once: the jars are fetched, then one short life of both services and Spark is recorded.
+
+Java keeps the classes of that life in an archive; whatever starts from it later is up in half the time. It also shows
+that everything works on this machine, before anybody waits for it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from lamina.services.embedded import Embedded
+from lamina.services.jars import resolve
+from lamina.services.java import archive, java_home
+from lamina.services.processes import locked
+from lamina.settings import Settings
+from lamina.spark import KAFKA_READER, session
+
+EXIT_SECONDS = 180.0
+"""Writing Spark's archive, of 200 MB, takes ten seconds on an idle core."""
+
+
+def prepare(home: Path) -> None:
+    """Makes the jars and the archives under `home` complete; does nothing when they are.
+
+    Raises LaminaError when the jars cannot be fetched or a service does not start.
+    """
+    home = home.absolute()
+    resolve(home, java=java_home(home))
+    if archive(home, "kafka").exists() and archive(home, "spark").exists():
+        return
+    with locked(home / "prepare.lock", patience=EXIT_SECONDS):
+        for left in home.glob("prepare-*"):  # by one that was killed
+            Embedded(left).stop()
+            shutil.rmtree(left)
+        with tempfile.TemporaryDirectory(prefix="prepare-", dir=home) as folder:
+            _record(home, Path(folder))
+
+
+def _record(home: Path, trial: Path) -> None:
+    (trial / "jars").symlink_to(home / "jars")
+    embedded = Embedded(trial, kafka_jvm_options=_recording(trial / "kafka.jsa"))
+    try:
+        addresses = embedded.start()
+        settings = Settings.read(trial, {"LAMINA_HOME": str(trial), "LAMINA_SPARK_MASTER": "local[2]"})
+        spark = session(settings, "prepare", java_options=_recording(trial / "spark.jsa"))
+        _live(spark, addresses.kafka, trial)
+        _end(spark)
+    finally:
+        embedded.stop()
+    for group in ("kafka", "spark"):
+        draft = trial / f"{group}.jsa"
+        if draft.exists():  # without an archive everything works, only slower
+            draft.chmod(0o644)
+            draft.replace(archive(home, group))
+
+
+def _recording(path: Path) -> tuple[str, ...]:
+    return (f"-XX:ArchiveClassesAtExit={path}", "-Xlog:disable")
+
+
+def _live(spark: SparkSession, kafka: str, trial: Path) -> None:
+    """A little of what every day needs: records read, parsed and aggregated, a stream, an append to the log."""
+    from kafka import KafkaAdminClient, KafkaProducer
+
+    admin = KafkaAdminClient(bootstrap_servers=kafka)
+    admin.create_topics({"prepare": {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True)
+    admin.close()
+    producer = KafkaProducer(bootstrap_servers=kafka)
+    for number in range(20):
+        producer.send("prepare", b'{"k": "a", "n": %d}' % number, partition=number % 2)
+    producer.close()
+
+    def aggregate(records: DataFrame, _: int = 0) -> None:
+        parsed = "from_json(string(value), 'k STRING, n DECIMAL(12, 2)') AS r"
+        cells = records.selectExpr("offset", "timestamp", parsed).where("r.n > 1").groupBy("r.k", "timestamp")
+        cells.agg({"r.n": "sum", "offset": "max"}).collect()
+
+    options = {**KAFKA_READER, "kafka.bootstrap.servers": kafka, "subscribe": "prepare", "startingOffsets": "earliest"}
+    records = spark.read.format("kafka").options(**options).load()
+    aggregate(records)
+    stream = spark.readStream.format("kafka").options(**options).load().writeStream.foreachBatch(aggregate)
+    stream.option("checkpointLocation", str(trial / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
+    spark.sql("CREATE NAMESPACE lamina.prepare")
+    records.drop("timestampType").writeTo("lamina.prepare.log").using("iceberg").create()
+    aggregate(spark.table("lamina.prepare.log"))
+    records.drop("timestampType").writeTo("lamina.prepare.log").append()
+    spark.range(3).toPandas()
+
+
+def _end(spark: SparkSession) -> None:
+    """Ends the JVM in order and waits for it: its archive is written as it exits."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark tells nobody which process it started
+    assert gateway is not None
+    spark.stop()
+    gateway.shutdown()
+    process = gateway.proc
+    process.stdin.close()
+    process.wait(EXIT_SECONDS)
+    SparkContext._gateway = None  # noqa: SLF001
+    SparkContext._jvm = None  # noqa: SLF001
+
+
+if __name__ == "__main__":
+    from view_algebra.errors import LaminaError
+
+    try:
+        prepare(Path(sys.argv[1]))
+    except LaminaError as error:
+        sys.exit(f"{error}")
