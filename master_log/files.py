@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, cast, get_args
 
-from master_log.values import fits, from_text, to_json
+from master_log.values import BITS, fits, from_text, to_json
 from view_algebra.errors import LaminaError
 from view_algebra.types import STRING, Type
 
@@ -191,15 +191,42 @@ def _parquet(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[
 
     numbers = itertools.count(1)
     try:
-        for batch in pq.ParquetFile(_on_disk(file)).iter_batches(_ROWS):
+        parquet = pq.ParquetFile(_on_disk(file))
+        doubtful = {
+            column: kind
+            for column, kind in declared.items()
+            if column in parquet.schema_arrow.names and not _surely(parquet.schema_arrow.field(column).type, kind)
+        }
+        for batch in parquet.iter_batches(_ROWS):
             for value in _without_nanoseconds(pa.Table.from_batches([batch])).to_pylist():
                 record = to_json(value)
-                plain = json.loads(record)
-                yield Line(next(numbers), record.encode(), record.encode(), plain, _misfit(declared, plain))
+                problem = _misfit(doubtful, json.loads(record)) if doubtful else None
+                yield Line(next(numbers), record.encode(), record.encode(), value, problem)
     except pa.ArrowException as error:
         raise LaminaError(
             f"{name}: this is no Parquet file", evidence=str(error), way_out="Name its format with --format."
         ) from error
+
+
+def _surely(given: Any, kind: Type) -> bool:
+    """Is every value of the Arrow type one of the declared type?"""
+    import pyarrow.types as at
+
+    match kind.name:
+        case "STRING":
+            return True
+        case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
+            return bool(at.is_signed_integer(given)) and given.bit_width <= BITS[kind.name]
+        case "DOUBLE" | "FLOAT":
+            return bool(at.is_floating(given))
+        case "TIMESTAMP":
+            return bool(at.is_timestamp(given))
+        case "BOOLEAN":
+            return bool(at.is_boolean(given))
+        case "DECIMAL":
+            whole = kind.precision - kind.scale
+            return bool(at.is_decimal(given)) and given.scale <= kind.scale and given.precision - given.scale <= whole
+    return False
 
 
 def _on_disk(file: IO[bytes]) -> IO[bytes]:

@@ -105,7 +105,7 @@ class Table:
                     update = update.removeBranch(other)
             update.commit()
         except (Py4JError, PySparkException) as error:
-            if re.search(r"is not an ancestor|CommitFailedException|already updated|has changed", str(error)):
+            if re.search(r"is not an ancestor|Ref does not exist|CommitFailed", str(error)):
                 return False
             raise
         return True

@@ -82,7 +82,7 @@ def kafka_range(spark: SparkSession, brokers: Brokers, source: Source, rng: Offs
 
 
 def parsed(raw: DataFrame, source: Source) -> DataFrame:
-    """Raw records through `Source.parse`: good and bad ones, the declared columns of a bad one NULL.
+    """Raw records through `Source.parse`: good and bad ones, told apart by `kafka_error`.
 
     Works inside `foreachBatch` (it uses the session of `raw`) and from several threads at once.
     """

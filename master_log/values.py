@@ -8,8 +8,10 @@ from __future__ import annotations
 import binascii
 import datetime as dt
 import json
+import math
 import re
 import zoneinfo
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -18,14 +20,22 @@ import sqlglot
 from view_algebra.compiled import Source
 from view_algebra.types import STRING, Type, read
 
-_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+"""Bits of the whole-number types."""
+
 _NOT_FINITE = ("NaN", "Infinity", "+Infinity", "-Infinity", "INF", "+INF", "-INF")
 _TIMESTAMP = re.compile(
-    r"""(?P<year>\d{4,6}) (?: -(?P<month>\d{1,2}) (?: -(?P<day>\d{1,2})
+    r"""(?P<year>\d{4}) (?: -(?P<month>\d{1,2}) (?: -(?P<day>\d{1,2})
         (?: [T\ ] (?: (?P<hour>\d{1,2}) : (?P<minute>\d{1,2}) (?: : (?P<second>\d{1,2}) (?: \.\d* )? )?
             \ ? (?P<zone>[A-Za-z+-].*)? )? )? )? )?""",
     re.VERBOSE,
 )
+_USUAL = re.compile(
+    r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
+    r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d*)?(?:Z|[+-](?:0\d|1[0-7]):[0-5]\d)?)?"
+)
+"""Timestamps that need no second look."""
+
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?:[+-]\d{1,2}(?::?\d{1,2}(?::?\d{1,2})?)?)?|Z")
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 
@@ -44,26 +54,7 @@ def fits(kind: Type, value: Any) -> bool:
     >>> fits(Type("INT"), 7), fits(Type("INT"), 7.5), fits(Type("INT"), "7"), fits(Type("TINYINT"), 200)
     (True, False, False, False)
     """
-    if value is None:
-        return True
-    match kind.name:
-        case "STRING":
-            return True
-        case "BOOLEAN":
-            return isinstance(value, bool)
-        case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
-            return _whole(value) and -(1 << _BITS[kind.name] - 1) <= value < 1 << _BITS[kind.name] - 1
-        case "FLOAT" | "DOUBLE":
-            return value in _NOT_FINITE if isinstance(value, str) else _number(value)
-        case "DECIMAL":
-            return (isinstance(value, str) or _number(value)) and _decimal(kind, value)
-        case "TIMESTAMP":
-            return _whole(value) or (isinstance(value, str) and _timestamp(value))
-        case "TIMESTAMP_NTZ" | "DATE":
-            return isinstance(value, str) and _timestamp(value)
-        case "BINARY":
-            return isinstance(value, str) and _base64(value)
-    return _nested(kind, value)
+    return value is None or _FITS[kind.name](kind, value)
 
 
 def from_text(kind: Type, text: str) -> Any:
@@ -101,27 +92,49 @@ def from_text(kind: Type, text: str) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """A value as JSON, whatever Parquet, CSV or Postgres made of it: decimals keep their digits, bytes are base64.
+    """A value as JSON, whatever Parquet, CSV or Postgres made of it: no decimal loses a digit, bytes are base64.
 
-    >>> to_json({"price": Decimal("1.50"), "at": dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC)})
-    '{"price":1.50,"at":"2024-01-02T03:00:00+00:00"}'
+    >>> to_json({"price": Decimal("1.5"), "at": dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC)})
+    '{"price":1.5,"at":"2024-01-02T03:00:00+00:00"}'
+    >>> to_json(Decimal("0.12345678901234567890"))
+    '0.12345678901234567890'
     """
+    try:
+        return _encode(value)
+    except ValueError:
+        return _digit_by_digit(value)
+
+
+def _plain(value: Any) -> Any:
+    """What the encoder of the standard library can write; ValueError where it would change a number."""
+    match value:
+        case Decimal():
+            near = float(value)
+            if Decimal(repr(near)) == value:
+                return near
+            raise ValueError("more digits than a double has")
+        case dt.datetime() | dt.date() | dt.time():
+            return value.isoformat()
+        case bytes() | memoryview():
+            return binascii.b2a_base64(bytes(value), newline=False).decode()
+    return str(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode
+
+
+def _digit_by_digit(value: Any) -> str:
+    """As `_encode`, and slower: decimals of any length, NaN and infinity by the names that Spark reads."""
     match value:
         case dict():
-            return "{" + ",".join(f"{json.dumps(str(key))}:{to_json(each)}" for key, each in value.items()) + "}"
+            return "{" + ",".join(f"{_encode(str(key))}:{_digit_by_digit(each)}" for key, each in value.items()) + "}"
         case list() | tuple():
-            return "[" + ",".join(to_json(each) for each in value) + "]"
-        case Decimal():
-            return format(value, "f") if value.is_finite() else json.dumps(str(value))
-        case dt.datetime() | dt.date() | dt.time():
-            return json.dumps(value.isoformat())
-        case bytes() | memoryview():
-            return json.dumps(binascii.b2a_base64(bytes(value), newline=False).decode())
-        case float() if value != value or value in (float("inf"), float("-inf")):
-            return json.dumps({"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)])
-        case str() | bool() | int() | float() | None:
-            return json.dumps(value, ensure_ascii=False)
-    return json.dumps(str(value), ensure_ascii=False)
+            return "[" + ",".join(_digit_by_digit(each) for each in value) + "]"
+        case Decimal() if value.is_finite():
+            return format(value, "f")
+        case float() | Decimal() if not math.isfinite(value):
+            return {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}[str(float(value))]
+    return _encode(value)
 
 
 def _nested(kind: Type, value: Any) -> bool:
@@ -132,6 +145,10 @@ def _nested(kind: Type, value: Any) -> bool:
     if kind.name == "MAP":
         return all(fits(kind.element or STRING, each) for each in value.values())
     return all(fits(inner, value.get(name)) for name, inner in kind.fields)
+
+
+def _integer(kind: Type, value: Any) -> bool:
+    return _whole(value) and -(1 << BITS[kind.name] - 1) <= value < 1 << BITS[kind.name] - 1
 
 
 def _whole(value: Any) -> bool:
@@ -151,13 +168,14 @@ def _decimal(kind: Type, value: Any) -> bool:
 
 
 def _timestamp(text: str) -> bool:
+    if _USUAL.fullmatch(text):
+        return True
     found = _TIMESTAMP.fullmatch(text.strip())
     if not found:
         return False
-    year, month, day, hour, minute, second = (int(found[name] or default) for name, default in _PARTS)
     try:
-        # Years beyond 9999 are valid to Spark; a leap year stands in for them.
-        dt.datetime(year if 1 <= year <= 9999 else 2000, month, day, hour, minute, second, tzinfo=dt.UTC)
+        year, month, day, hour, minute, second = (int(found[name] or default) for name, default in _PARTS)
+        dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
     except ValueError:
         return False
     return found["zone"] is None or _zone(found["zone"])
@@ -176,3 +194,18 @@ def _base64(text: str) -> bool:
     except binascii.Error:
         return False
     return True
+
+
+_FITS: dict[str, Callable[[Type, Any], bool]] = {
+    "STRING": lambda _, value: True,
+    "BOOLEAN": lambda _, value: isinstance(value, bool),
+    **dict.fromkeys(BITS, _integer),
+    **dict.fromkeys(
+        ("FLOAT", "DOUBLE"), lambda _, value: value in _NOT_FINITE if isinstance(value, str) else _number(value)
+    ),
+    "DECIMAL": lambda kind, value: (isinstance(value, str) or _number(value)) and _decimal(kind, value),
+    "TIMESTAMP": lambda _, value: _timestamp(value) if isinstance(value, str) else _whole(value),
+    **dict.fromkeys(("TIMESTAMP_NTZ", "DATE"), lambda _, value: isinstance(value, str) and _timestamp(value)),
+    "BINARY": lambda _, value: isinstance(value, str) and _base64(value),
+    **dict.fromkeys(("STRUCT", "ARRAY", "MAP"), _nested),
+}

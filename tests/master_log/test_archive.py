@@ -1,0 +1,399 @@
+"""The master log, with a real broker, a real Spark and a real Iceberg."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka import TopicPartition as KafkaTopicPartition
+from pyspark.sql import DataFrame, SparkSession
+
+from lamina.settings import Settings
+from master_log.archive import HELD, LOST, MasterLog
+from master_log.iceberg import Table
+from master_log.kafka import Brokers
+from master_log.offsets import OffsetRange, Offsets
+from master_log.reading import kafka_range, parsed
+from tests.master_log.conftest import NewSource, Transaction, declared
+from view_algebra.compiled import Source
+from view_algebra.errors import LaminaError
+
+GOOD = b'{"id": %d, "kind": "show", "small": 7, "price": 1.25, "ts": "2024-01-02T03:04:05Z"}'
+
+
+class Meddled(Brokers):
+    """Brokers in front of which something happens after the records were written and before the log is moved.
+
+    The archive asks for the topic's id first, and again as the last thing before it publishes.
+    """
+
+    def __init__(self, kafka: str, meddle: Callable[[], object]) -> None:
+        super().__init__(kafka)
+        self._meddle = meddle
+        self._asked = 0
+
+    def topic_id(self, topic: str) -> str | None:
+        self._asked += 1
+        if self._asked == 2:
+            self._meddle()
+        return super().topic_id(topic)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def fill(producer: KafkaProducer, source: Source, numbers: range, partitions: int = 1) -> None:
+    for number in numbers:
+        producer.send(source.topic, GOOD % number, partition=number % partitions)
+    producer.flush()
+
+
+def opened(log: MasterLog, source: Source, brokers: Brokers) -> Source:
+    topic_id = brokers.topic_id(source.topic)
+    assert topic_id is not None
+    log.create(source, topic_id, brokers.earliest(source.topic))
+    return source
+
+
+def name(source: Source) -> str:
+    return f"lamina.log.`{source.topic}`"
+
+
+def ids(records: DataFrame) -> list[int | None]:
+    return sorted(row.id for row in records.select("id").collect())
+
+
+def rows(records: DataFrame) -> list[Any]:
+    return sorted(map(tuple, records.collect()), key=lambda row: row[:2])
+
+
+def test_an_archive_holds_every_record_as_kafka_gave_it(
+    spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    source = opened(log, new_source(2, **{"max.message.bytes": "2000000"}), brokers)
+    producer.send(source.topic, GOOD % 1, key=b"k\xff", headers=[("trace", b"\x00\x01")], partition=0)
+    producer.send(source.topic, b"no JSON", partition=0)
+    producer.send(source.topic, b"[1, 2]", partition=1)
+    producer.send(source.topic, b"", partition=1)
+    producer.send(source.topic, None, key=b"deleted", partition=1)
+    producer.send(source.topic, b'{"id": 2, "kind": "%s"}' % (b"x" * 1_000_000), partition=1)
+    producer.flush()
+    end = brokers.latest(source.topic)
+    archived = log.archive(source, end, brokers)
+    assert (archived.records, archived.held, archived.lost.empty) == (6, end, True)
+    assert log.held(source) == end
+    kept = log.records_below(source, end)
+    whole = OffsetRange(brokers.earliest(source.topic), end)
+    in_kafka = parsed(kafka_range(spark, brokers, source, whole), source)
+    assert kept.dtypes == in_kafka.dtypes
+    assert rows(kept) == rows(in_kafka)
+    assert [row.kafka_error is None for row in kept.orderBy("kafka_partition", "kafka_offset").collect()] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_an_archive_run_again_after_a_crash_changes_nothing(
+    kafka: str, spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    source = opened(log, new_source(), brokers)
+    fill(producer, source, range(10))
+    end = brokers.latest(source.topic)
+
+    def die() -> None:
+        raise Killed
+
+    with pytest.raises(Killed), Meddled(kafka, die) as dying:
+        log.archive(source, end, dying)
+    assert log.held(source) == Offsets.of(source.topic, {0: 0})
+    assert log.archive(source, end, brokers).records == 10
+    again = log.archive(source, end, brokers)
+    assert (again.records, again.held) == (0, end)
+    assert log.archive(source, Offsets.of(source.topic, {0: 3}), brokers).held == end
+    assert ids(log.records_below(source, end)) == list(range(10))
+    branches = [row.name for row in spark.sql(f"SELECT name FROM {name(source)}.refs").collect()]
+    assert len(branches) == 2, "main, and the last run's: what crashed runs left is gone"
+
+
+def test_of_two_archive_runs_at_once_one_is_refused(
+    kafka: str, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    source = opened(log, new_source(), brokers)
+    fill(producer, source, range(10))
+    end = brokers.latest(source.topic)
+    slow = Meddled(kafka, lambda: log.archive(source, end, brokers))
+    with slow, pytest.raises(LaminaError, match="its log changed while records were archived"):
+        log.archive(source, end, slow)
+    assert ids(log.records_below(source, end)) == list(range(10))
+
+
+def test_of_branches_that_start_at_one_snapshot_a_single_one_is_published(
+    spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    source = opened(log, new_source(), brokers)
+    fill(producer, source, range(1))
+    log.archive(source, brokers.latest(source.topic), brokers)
+    table = Table(spark, name(source))
+    start = next(table.lineage())
+    branches = [f"racing{number}_x" for number in range(4)]
+    for branch in branches:
+        table.append(spark.table(name(source)), start.id, branch, {})
+    with ThreadPoolExecutor() as pool:
+        assert sum(pool.map(table.publish, branches)) == 1
+    assert spark.table(name(source)).count() == 2
+
+
+def test_aborted_transactions_are_never_archived(
+    log: MasterLog, brokers: Brokers, new_source: NewSource, transaction: Transaction
+) -> None:
+    source = opened(log, new_source(), brokers)
+    transaction(source.topic, [GOOD % 1, GOOD % 2])
+    transaction(source.topic, [GOOD % 3], commit=False)
+    transaction(source.topic, [GOOD % 4])
+    end = brokers.latest(source.topic)
+    assert end == Offsets.of(source.topic, {0: 7}), "four records and a marker per transaction"
+    assert log.archive(source, end, brokers).records == 3
+    assert ids(log.records_below(source, end)) == [1, 2, 4]
+    assert log.held(source) == end, "although the greatest offset in it is 5"
+
+
+def test_held_moves_past_a_range_that_holds_only_transaction_markers(
+    log: MasterLog, brokers: Brokers, new_source: NewSource, transaction: Transaction
+) -> None:
+    source = opened(log, new_source(), brokers)
+    transaction(source.topic, [GOOD % 1])
+    log.archive(source, Offsets.of(source.topic, {0: 1}), brokers)
+    transaction(source.topic, [GOOD % 2], commit=False)
+    end = brokers.latest(source.topic)
+    archived = log.archive(source, end, brokers)
+    assert (archived.records, log.held(source)) == (0, end)
+    assert ids(log.records_below(source, end)) == [1]
+
+
+def test_a_topic_created_anew_is_refused(
+    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    source = opened(log, new_source(), brokers)
+    fill(producer, source, range(3))
+    end = brokers.latest(source.topic)
+    log.archive(source, end, brokers)
+    brokers.delete(source.topic)
+    with pytest.raises(LaminaError, match="is not the one whose records its log holds"):
+        log.archive(source, Offsets.of(source.topic, {0: 5}), brokers)
+    brokers.create(source.topic, 1)
+    fill(producer, source, range(10, 20))
+    later = brokers.latest(source.topic)
+    for attempt in (
+        lambda: log.archive(source, later, brokers),
+        lambda: log.records(source, later, brokers),
+        lambda: opened(log, source, brokers),
+    ):
+        with pytest.raises(LaminaError, match="is not the one whose records its log holds") as raised:
+            attempt()
+        assert "another name" in raised.value.way_out
+    assert ids(log.records_below(source, end)) == [0, 1, 2]
+
+
+def test_records_lost_to_retention_are_refused_and_with_consent_written_down(
+    spark: SparkSession,
+    log: MasterLog,
+    brokers: Brokers,
+    new_source: NewSource,
+    producer: KafkaProducer,
+    kafka_admin: KafkaAdminClient,
+) -> None:
+    source = opened(log, new_source(2), brokers)
+    fill(producer, source, range(20), partitions=2)
+    log.archive(source, Offsets.of(source.topic, {0: 2, 1: 0}), brokers)
+    kafka_admin.delete_records({KafkaTopicPartition(source.topic, 0): 5})
+    end = brokers.latest(source.topic)
+    with pytest.raises(LaminaError, match="removed by retention before they were archived") as raised:
+        log.archive(source, end, brokers)
+    assert "Partition 0: the offsets from 2 up to 5" in raised.value.evidence
+    with pytest.raises(LaminaError, match="removed by retention"):
+        log.records(source, end, brokers)
+    archived = log.archive(source, end, brokers, accept_loss=True)
+    assert (archived.lost.start, archived.lost.end) == (
+        Offsets.of(source.topic, {0: 2}),
+        Offsets.of(source.topic, {0: 5}),
+    )
+    assert archived.records == 15
+    summary = next(Table(spark, name(source)).lineage()).summary
+    assert summary[LOST] == f'{{"{source.topic}": {{"0": [2, 5]}}}}'
+    assert Offsets.parse(summary[HELD]) == end
+    assert ids(log.records_below(source, end)) == [0, 1, 2, 3, 5, 7, 9, *range(10, 20)]
+
+
+def test_a_partition_added_later_is_archived_from_its_first_record(
+    log: MasterLog,
+    brokers: Brokers,
+    new_source: NewSource,
+    producer: KafkaProducer,
+    kafka_admin: KafkaAdminClient,
+) -> None:
+    source = opened(log, new_source(), brokers)
+    fill(producer, source, range(4))
+    log.archive(source, brokers.latest(source.topic), brokers)
+    kafka_admin.create_partitions({source.topic: 2})
+    kafka_admin.wait_for_topics([source.topic])
+    with brokers.producer() as fresh:  # the fixture's producer does not know the partition yet
+        for number in range(10, 13):
+            fresh.send(source.topic, GOOD % number, partition=1)
+    end = brokers.latest(source.topic)
+    assert ids(log.records(source, end, brokers)) == [0, 1, 2, 3, 10, 11, 12]
+    assert log.archive(source, end, brokers).records == 3
+    assert log.held(source) == end == Offsets.of(source.topic, {0: 4, 1: 3})
+    assert log.start(source) == Offsets.of(source.topic, {0: 0})
+
+
+def test_a_log_begins_where_it_was_opened(
+    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer, kafka_admin: KafkaAdminClient
+) -> None:
+    source = new_source()
+    fill(producer, source, range(6))
+    kafka_admin.delete_records({KafkaTopicPartition(source.topic, 0): 2})
+    opened(log, source, brokers)
+    assert log.held(source) == log.start(source) == Offsets.of(source.topic, {0: 2})
+    assert log.records_below(source, Offsets.of(source.topic, {0: 2})).dtypes[7:9] == [
+        ("id", "bigint"),
+        ("kind", "string"),
+    ]
+    end = brokers.latest(source.topic)
+    assert ids(log.records(source, end, brokers)) == [2, 3, 4, 5]
+    assert log.archive(source, end, brokers).records == 4
+
+
+def test_what_is_held_survives_compaction_and_expired_snapshots_and_a_roll_back_archives_again(
+    spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    source = opened(log, new_source(), brokers)
+    for end in (3, 6, 9):
+        fill(producer, source, range(end - 3, end))
+        log.archive(source, Offsets.of(source.topic, {0: end}), brokers)
+    spark.sql(
+        f"CALL lamina.system.rewrite_data_files(table => 'log.`{source.topic}`', options => map('rewrite-all', 'true'))"
+    )
+    spark.sql(
+        f"CALL lamina.system.expire_snapshots(table => 'log.`{source.topic}`', older_than => TIMESTAMP '2100-01-01', "
+        "retain_last => 1)"
+    )
+    kept = [
+        row.operation
+        for row in spark.sql(f"SELECT operation FROM {name(source)}.snapshots ORDER BY committed_at").collect()
+    ]
+    assert kept == ["append", "replace"], "the last run's snapshot and the compaction's"
+    nine = Offsets.of(source.topic, {0: 9})
+    assert log.held(source) == nine
+    assert ids(log.records_below(source, nine)) == list(range(9))
+
+    fill(producer, source, range(9, 12))
+    twelve = Offsets.of(source.topic, {0: 12})
+    compacted = next(Table(spark, name(source)).lineage())
+    assert log.archive(source, twelve, brokers).records == 3
+    spark.sql(f"CALL lamina.system.rollback_to_snapshot('log.`{source.topic}`', {compacted.id})")
+    assert log.held(source) == nine
+    assert log.archive(source, twelve, brokers).records == 3
+    assert ids(log.records_below(source, twelve)) == list(range(12))
+
+
+def test_a_cut_reads_no_file_that_lies_above_it(
+    spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    source = opened(log, new_source(2), brokers)
+    for end in (10, 20):
+        fill(producer, source, range(end - 10, end), partitions=2)
+        log.archive(source, brokers.latest(source.topic), brokers)
+    cut = Offsets.of(source.topic, {0: 5, 1: 7})
+    above = spark.sql(
+        f"SELECT file_path FROM {name(source)}.files "
+        "WHERE partition.kafka_partition = 0 AND readable_metrics.kafka_offset.lower_bound >= 5"
+    ).collect()
+    assert len(above) == 1
+    Path(above[0].file_path.removeprefix("file:")).unlink()
+    assert ids(log.records_below(source, cut)) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13]
+    assert ids(log.records_below(source, Offsets.of(source.topic, {1: 1}))) == [1]
+
+
+def test_records_come_from_the_log_and_then_from_kafka(
+    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    source = opened(log, new_source(2), brokers)
+    fill(producer, source, range(10), partitions=2)
+    log.archive(source, Offsets.of(source.topic, {0: 5, 1: 2}), brokers)
+    fill(producer, source, range(10, 20), partitions=2)
+    assert ids(log.records(source, Offsets.of(source.topic, {0: 3, 1: 10}), brokers)) == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        *range(5, 20, 2),
+    ]
+
+
+def test_a_cut_above_what_is_held_or_committed_is_refused(
+    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    source = new_source()
+    with pytest.raises(LaminaError, match="there is no log of topic"):
+        log.held(source)
+    opened(log, source, brokers)
+    fill(producer, source, range(3))
+    with pytest.raises(LaminaError, match="does not reach the cut"):
+        log.records_below(source, Offsets.of(source.topic, {0: 3}))
+    with pytest.raises(LaminaError, match="ends before the records that are wanted"):
+        log.archive(source, Offsets.of(source.topic, {0: 4}), brokers)
+
+
+def test_rows_archived_under_another_declaration_are_parsed_anew(
+    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    before = opened(log, new_source(), brokers)
+    fill(producer, before, range(2))
+    log.archive(before, brokers.latest(before.topic), brokers)
+    after = declared(before.topic, "kind STRING, price DOUBLE, id BIGINT")
+    fill(producer, after, range(2, 4))
+    end = brokers.latest(after.topic)
+    log.archive(after, end, brokers)
+    for source in (after, before):
+        kept = log.records_below(source, end)
+        assert kept.columns[7:] == [column.name for column in source.columns]
+        assert [(row.id, float(row.price)) for row in kept.orderBy("id").collect()] == [(n, 1.25) for n in range(4)]
+
+
+def test_a_warehouse_that_cannot_be_written_leaves_everything_as_it_was(
+    tmp_path: Path,
+    settings: Settings,
+    spark: SparkSession,
+    log: MasterLog,
+    brokers: Brokers,
+    new_source: NewSource,
+    producer: KafkaProducer,
+) -> None:
+    spark.conf.set("spark.sql.catalog.lamina.warehouse", str(tmp_path / "a_file" / "warehouse"))
+    (tmp_path / "a_file").write_text("")
+    source = new_source()
+    with pytest.raises(LaminaError, match="the warehouse cannot be written") as raised:
+        opened(log, source, brokers)
+    assert "LAMINA_WAREHOUSE" in raised.value.way_out
+    assert "\n" not in raised.value.evidence
+    (tmp_path / "a_file").unlink()
+    opened(log, source, brokers)
+    fill(producer, source, range(3))
+    end = brokers.latest(source.topic)
+    (data,) = (tmp_path / "a_file" / "warehouse" / "log").iterdir()
+    (data / "data").write_text("")
+    with pytest.raises(LaminaError, match="its records were not archived: the warehouse cannot be written"):
+        log.archive(source, end, brokers)
+    (data / "data").unlink()
+    assert log.held(source) == Offsets.of(source.topic, {0: 0})
+    assert log.archive(source, end, brokers).records == 3

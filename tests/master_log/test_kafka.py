@@ -1,0 +1,116 @@
+"""The brokers, asked; and wrong addresses, names and logins."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka import TopicPartition as KafkaTopicPartition
+
+from master_log.kafka import Brokers, Login
+from master_log.offsets import Offsets
+from tests.fix_services import Topic
+from tests.master_log.conftest import Contents
+from view_algebra.errors import LaminaError
+
+
+def test_creating_a_topic_twice_creates_it_once(brokers: Brokers) -> None:
+    assert brokers.topic_id("made_twice") is None
+    assert brokers.create("made_twice", 3, {"retention.ms": "3600000"})
+    first = brokers.topic_id("made_twice")
+    assert not brokers.create("made_twice", 1)
+    assert brokers.topic_id("made_twice") == first
+    assert brokers.partitions("made_twice") == (0, 1, 2)
+    assert brokers.retention("made_twice").milliseconds == 3_600_000
+    assert brokers.retention("made_twice").bytes is None
+    brokers.delete("made_twice")
+
+
+def test_a_topic_created_anew_has_another_id(brokers: Brokers, topic: Topic) -> None:
+    name = topic()
+    first = brokers.topic_id(name)
+    brokers.delete(name)
+    assert brokers.topic_id(name) is None
+    brokers.create(name, 1)
+    assert brokers.topic_id(name) not in (None, first)
+
+
+def test_the_latest_offset_is_below_a_transaction_that_is_open(
+    kafka: str, brokers: Brokers, topic: Topic, ended: Callable[[str, int], None]
+) -> None:
+    name = topic()
+    producer = KafkaProducer(bootstrap_servers=kafka, transactional_id=name)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(name, b"1")
+    producer.flush()
+    assert brokers.latest(name) == Offsets.of(name, {0: 0})
+    producer.commit_transaction()
+    ended(name, 2)
+    assert brokers.latest(name) == Offsets.of(name, {0: 2}), "the record and the transaction's marker"
+    producer.close()
+
+
+def test_what_retention_removed_is_told_per_partition(
+    brokers: Brokers, topic: Topic, producer: KafkaProducer, kafka_admin: KafkaAdminClient
+) -> None:
+    name = topic(2)
+    for number in range(6):
+        producer.send(name, b"{}", partition=number % 2)
+    producer.flush()
+    kafka_admin.delete_records({KafkaTopicPartition(name, 1): 2})
+    assert brokers.earliest(name) == Offsets.of(name, {0: 0, 1: 2})
+    removed = brokers.removed(Offsets.of(name, {0: 0, 1: 1}))
+    assert (removed.start, removed.end) == (Offsets.of(name, {1: 1}), Offsets.of(name, {1: 2}))
+    assert brokers.removed(Offsets.of(name, {0: 0, 1: 2})).empty
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "no.such.host.invalid:9092", "nonsense:port"])
+def test_a_wrong_address_is_one_error_within_seconds(address: str, capfd: pytest.CaptureFixture[str]) -> None:
+    threads, began = threading.active_count(), time.monotonic()
+    with pytest.raises(LaminaError, match="Kafka does not answer") as raised, Brokers(address) as wrong:
+        wrong.latest("any")
+    assert time.monotonic() - began < 15
+    assert raised.value.evidence
+    assert raised.value.way_out
+    assert threading.active_count() == threads, "a loop that waits for brokers would fill the process with threads"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_login_that_the_listener_does_not_take_is_told_as_such(kafka: str) -> None:
+    login = Login("SASL_PLAINTEXT", "PLAIN", "bob", "secret")
+    with pytest.raises(LaminaError, match="refuse us as 'bob'") as raised, Brokers(kafka, login) as wrong:
+        wrong.latest("any")
+    assert "secret" not in str(raised.value) + repr(login)
+
+
+@pytest.mark.parametrize("question", [Brokers.earliest, Brokers.latest, Brokers.partitions, Brokers.retention])
+def test_a_topic_that_does_not_exist_is_named(brokers: Brokers, question: object) -> None:
+    with pytest.raises(LaminaError, match="nowhere: there is no such topic"):
+        question(brokers, "nowhere")  # type: ignore[operator]
+
+
+def test_a_record_that_the_topic_does_not_take_is_told(brokers: Brokers, topic: Topic, contents: Contents) -> None:
+    name = topic(**{"max.message.bytes": "1000"})
+    producer = brokers.producer()
+    producer.send(name, b"small")
+    producer.flush()
+    producer.send(name, b"x" * 5000)
+    with pytest.raises(LaminaError, match="did not take a record") as raised:
+        producer.flush()
+    assert contents(name) == [(None, b"small")]
+    assert "max.message.bytes" in raised.value.way_out
+
+
+def test_records_of_a_key_stay_together_in_their_order(brokers: Brokers, topic: Topic, contents: Contents) -> None:
+    name = topic(3)
+    with brokers.producer() as producer:
+        for number in range(300):
+            producer.send(name, b"%d" % number, key=b"%d" % (number % 7))
+    found = contents(name)
+    for key in range(7):
+        mine = [int(value or b"") for given, value in found if given == b"%d" % key]
+        assert mine == list(range(key, 300, 7))
