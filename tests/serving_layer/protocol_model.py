@@ -158,6 +158,8 @@ class Rules:
     """Views read together, and a leap's progress, change together."""
     leap_cuts_above_progress: bool = True
     """A leap cuts at the end of the master log only when that is nowhere below progress."""
+    leap_takes_every_view: bool = True
+    """A leap is refused when a view is published by then that its query feeds and that does not leap with it."""
     leap_retires_older_generations: bool = True
     """No generation that lacks the records a leap leaps over stays live or building."""
     published_is_never_retired: bool = True
@@ -615,10 +617,14 @@ class Model:
         for q in map(self.names.index, self.world.leaps):
             query = state.queries[q]
             for number in {g.number for g in state.generations if g.leap}:
-                new = [g for g in state.generations if g.number == number and g.version in state.registered]
+                new = [g for g in state.generations if g.number == number and g.leap and g.version in state.registered]
                 fed = [(part, f) for g in new for f, part in zip(self.fed_by[g.version], g.parts, strict=True)]
                 ready = all(part.stage == (LOADED if f == q else LIVE) and not part.absorbing for part, f in fed)
                 if not fed or not ready or (self.rules.fence_is_checked and query.fence != new[0].leap):
+                    continue
+                leaping = [g.version for g in new]
+                behind = any(q in self.fed_by[version] and version not in leaping for _, version, _ in state.published)
+                if behind and self.rules.leap_takes_every_view:
                     continue
                 cut = next(part.cut for part, f in fed if f == q)
                 older = [g for g in state.generations if g not in new and q in self.fed_by[g.version]]
@@ -645,10 +651,23 @@ class Model:
     # ---- change
 
     def register(self, state: State) -> Successors:
-        """A view version is registered while micro-batches are in flight; a rebuild will bring its history."""
+        """A view version is registered while micro-batches are in flight.
+
+        The first one over queries without history is live at once, and empty; a rebuild brings any other its history.
+        """
         for version in (*self.world.later, *self.world.dropped):
-            if version not in state.registered:
-                yield f"{version} is registered", state._replace(registered=tuple(sorted((*state.registered, version))))
+            if version in state.registered:
+                continue
+            after = state._replace(registered=tuple(sorted((*state.registered, version))))
+            moved = any(any(state.queries[q].progress) for q in self.fed_by[version])
+            if moved or any(g.version == version for g in state.generations):
+                yield f"{version} is registered", after
+            else:
+                parts = tuple(Part(LIVE, state.queries[q].progress) for q in self.fed_by[version])
+                first = Generation(version, state.sealed, 0, parts)
+                after = after._replace(generations=(*state.generations, first))
+                after = after._replace(published=self.publishing(after, [first]))
+                yield f"{version} is registered, live and published", after
 
     def drop(self, state: State) -> Successors:
         """A view version is dropped: unpublished, unregistered and its generations retired, in one transaction."""
