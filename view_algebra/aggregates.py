@@ -111,9 +111,10 @@ def wide_unit(scale: int) -> Constant:
 
 
 def _sum_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
-    if "high" in parts:
-        return Call("wide sum", (parts["high"], parts["low"], wide_unit(kind.scale)), kind)
-    return parts["sum"]
+    if "high" not in parts:
+        return parts["sum"]
+    unit = wide_unit(parts["low"].type.scale)
+    return Call("wide sum", (parts["high"], parts["low"], unit), kind)
 
 
 def _avg(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
@@ -123,14 +124,8 @@ def _avg(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
 
 
 def _avg_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
-    if kind.name == "DECIMAL":
-        total = (
-            parts["sum"]
-            if "sum" in parts
-            else Call("wide sum", (parts["high"], parts["low"]), decimal(38, max(0, kind.scale - 4)))
-        )
-        return Call("average", (total, parts["count"]), kind)
-    return Call("average", (parts["sum"], parts["count"]), kind)
+    scale = parts["low"].type.scale if "low" in parts else 0
+    return Call("average", (_sum_final(parts, decimal(38, scale)), parts["count"]), kind)
 
 
 def _extreme(name: Choice["min", "max"]) -> AggregateFunction:

@@ -57,7 +57,7 @@ def _source(d: SourceDeclaration) -> Source:
         unique=d.unique,
         comment=d.comment,
         properties=d.properties,
-        sql=d.file.text,
+        sql=d.sql,
         parse=parse_text(d.columns),
         quarantined=QUARANTINED,
     )
@@ -87,15 +87,13 @@ class _Work:
             self.wrong(file, "", wrong)
             return
         for statement in statements:
-            name = _name_of(statement)
+            name = _name_of(statement.tree)
             before = len(self.mistakes)
             try:
                 found = declaration(file, statement, lambda w, n=name: self.wrong(file, n, w))  # type: ignore[misc]
             except Wrong as wrong:
                 self.wrong(file, name, wrong)
                 self.broken.add(name)
-                continue
-            if found is None:
                 continue
             if len(self.mistakes) > before and isinstance(found, SourceDeclaration) and not found.columns:
                 self.broken.add(name)
@@ -181,8 +179,8 @@ class _Work:
             columns=tuple(_column(n, t, d.comments.get(n)) for n, t in named.columns),
             comment=d.comment,
             properties=d.properties,
-            sql=d.file.text,
-            select=d.select.sql("spark"),
+            sql=d.sql,
+            select=d.select_text,
             version=version,
             cell_tables=cell_tables,
             final=final,

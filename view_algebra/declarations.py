@@ -9,7 +9,7 @@ from typing import Literal as Choice
 
 from sqlglot import exp
 
-from view_algebra.dialect import span
+from view_algebra.dialect import Statement, span
 from view_algebra.refusals import File, Span, Wrong, suggestion
 from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, read
 
@@ -38,6 +38,7 @@ class SourceDeclaration:
     comment: str | None
     properties: Mapping[str, str]
     topic_place: Span | None
+    sql: str
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,13 @@ class ViewDeclaration:
     comment: str | None
     properties: Mapping[str, str]
     select: exp.Expr
+    select_text: str
+    sql: str
 
 
-def declaration(file: File, statement: exp.Expr, report: Report) -> SourceDeclaration | ViewDeclaration | None:
+def declaration(file: File, written: Statement, report: Report) -> SourceDeclaration | ViewDeclaration:
     """What a statement declares; mistakes that leave it readable are reported, others raise."""
+    statement = written.tree
     if not isinstance(statement, exp.Create) or statement.kind not in ("TABLE", "VIEW"):
         raise Wrong(
             span(statement),
@@ -66,10 +70,12 @@ def declaration(file: File, statement: exp.Expr, report: Report) -> SourceDeclar
         if statement.args.get(option):
             word = {"replace": "OR REPLACE", "exists": "IF NOT EXISTS", "temporary": "TEMPORARY"}[option]
             report(Wrong(span(statement), f"CREATE … {word}", f"Leave {word} out: a catalog says what there is."))
-    return _source(file, statement, report) if statement.kind == "TABLE" else _view(file, statement, report)
+    if statement.kind == "TABLE":
+        return _source(file, statement, written, report)
+    return _view(file, statement, written, report)
 
 
-def _source(file: File, statement: exp.Create, report: Report) -> SourceDeclaration:
+def _source(file: File, statement: exp.Create, written: Statement, report: Report) -> SourceDeclaration:
     schema = statement.this
     if not isinstance(schema, exp.Schema):
         raise Wrong(
@@ -185,6 +191,7 @@ def _source(file: File, statement: exp.Create, report: Report) -> SourceDeclarat
         comment,
         {key: value for key, (value, _) in sorted(properties.items())},
         topic_place,
+        written.sql,
     )
 
 
@@ -232,7 +239,7 @@ def _event_time(
     return name
 
 
-def _view(file: File, statement: exp.Create, report: Report) -> ViewDeclaration:
+def _view(file: File, statement: exp.Create, written: Statement, report: Report) -> ViewDeclaration:
     target, schema = statement.this, None
     if isinstance(target, exp.Schema):
         target, schema = target.this, target
@@ -287,6 +294,8 @@ def _view(file: File, statement: exp.Create, report: Report) -> ViewDeclaration:
         comment,
         {key: value for key, (value, _) in sorted(properties.items())},
         statement.expression,
+        written.select,
+        written.sql,
     )
 
 

@@ -7,13 +7,14 @@ is looked up in `functions.FUNCTIONS` and `aggregates.AGGREGATES`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from view_algebra.refusals import File, Span, Wrong
 
@@ -41,26 +42,61 @@ class _Dialect(Spark):
 _DIALECT = _Dialect()
 
 
-def parse(file: File) -> list[exp.Expr]:
+@dataclass(frozen=True)
+class Statement:
+    """A statement of a file: its tree, its text, and of a view the text of its SELECT."""
+
+    tree: exp.Expr
+    sql: str
+    select: str
+
+
+def parse(file: File) -> list[Statement]:
     """The statements of a file; every name, literal and call remembers where it stands.
 
     `window(…)` directly after GROUP BY is a call, not the WINDOW clause.
 
-    >>> [s.key for s in parse(File("a.sql", "SELECT 1 FROM s GROUP BY window(ts, '1 hour'); SELECT 2"))]
-    ['select', 'select']
+    >>> [s.sql for s in parse(File("a.sql", "SELECT 1 FROM s GROUP BY window(ts, '1 hour'); SELECT 2"))]
+    ["SELECT 1 FROM s GROUP BY window(ts, '1 hour')", 'SELECT 2']
     """
     try:
         tokens = _DIALECT.tokenize(file.text)
-        statements = _DIALECT.parser().parse(_windows_as_calls(tokens), file.text)
+        trees = _DIALECT.parser().parse(_windows_as_calls(tokens), file.text)
     except TokenError as error:
-        raise Wrong(
-            Span(len(file.text) - 1, len(file.text)),
-            f"cannot be read: {error}",
-            "Close the quote or comment that is open.",
-        ) from error
+        place = Span(max(0, len(file.text) - 1), len(file.text))
+        raise Wrong(place, f"cannot be read: {error}", "Close the quote or comment that is open.") from error
     except ParseError as error:
         raise _syntax_error(file, error) from error
-    return [statement for statement in statements if statement is not None and not isinstance(statement, exp.Semicolon)]
+    written = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+    return [
+        Statement(tree, _text(file, chunk), _text(file, _select(chunk)))
+        for tree, chunk in zip(written, _chunks(tokens), strict=True)
+    ]
+
+
+def _chunks(tokens: list[Token]) -> list[list[Token]]:
+    """The tokens of each statement, without the semicolons between them."""
+    chunks: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            chunks.append([])
+        else:
+            chunks[-1].append(token)
+    return [chunk for chunk in chunks if chunk]
+
+
+def _select(chunk: list[Token]) -> list[Token]:
+    """What follows the first AS outside of parentheses."""
+    depth = 0
+    for position, token in enumerate(chunk):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if token.token_type == TokenType.ALIAS and depth == 0:
+            return chunk[position + 1 :]
+    return []
+
+
+def _text(file: File, tokens: list[Token]) -> str:
+    return file.text[tokens[0].start : tokens[-1].end + 1] if tokens else ""
 
 
 def _windows_as_calls(tokens: list[Token]) -> list[Token]:

@@ -443,7 +443,7 @@ def query(value: Query, reading: Reading) -> str:
     if where is not None:
         conditions.append(expression(where, reading, AND if conditions else 0))
     lines = ["SELECT DISTINCT" if value.distinct else "SELECT"]
-    lines.append(",\n".join(f"  {output(o, reading)}" for o in value.outputs))
+    lines.append(",\n".join(f"  {output(o, reading, number)}" for number, o in enumerate(value.outputs, 1)))
     lines.append(f"FROM {from_}")
     if conditions:
         lines.append("WHERE " + "\n  AND ".join(conditions))
@@ -497,10 +497,10 @@ def _combined(value: Combined, reading: Reading) -> str:
     return "\n".join([sides[0], value.operator, sides[1], *_ending(keys, value.limit, value.offset)])
 
 
-def output(value: Output, reading: Reading) -> str:
+def output(value: Output, reading: Reading, number: int = 1) -> str:
     """A column of a SELECT, of exactly the type that Spark would give it, and text comparing by bytes."""
     inner, kind = value.expression, value.expression.type
-    name = postgres_name(value.name)
+    name = postgres_name(value.name or f"column_{number}")
     text = expression(inner, reading)
     if isinstance(inner, Field):
         return text if text == name else f"{text} AS {name}"

@@ -1,0 +1,186 @@
+"""Runs the texts of a compiled catalog where they run in truth: partial in Spark, merge and final in Postgres.
+
+The oracle is the author's SELECT, run by Spark over all good records.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import psycopg2.extensions
+from pyarrow import csv
+from pyspark.sql import SparkSession
+
+from view_algebra import SPARK_FUNCTIONS, Catalog, Fused, Source, View, fuse, rows
+
+Row = tuple[Any, ...]
+Batches = Sequence[Sequence[bytes | None]]
+"""The values of a source's records, in the micro-batches in which they come."""
+
+RAW = (
+    "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary, "
+    "headers array<struct<key: string, value: binary>>"
+)
+PARTITIONS = 2
+
+
+@dataclass
+class Engines:
+    """A Spark session and a connection to an empty Postgres database."""
+
+    spark: SparkSession
+    connection: psycopg2.extensions.connection
+
+    def prepare(self) -> None:
+        """Creates the schemas that the texts name."""
+        self.connection.autocommit = True
+        with self.connection.cursor() as cursor:
+            cursor.execute(SPARK_FUNCTIONS)
+            for schema in ("cells", "analytics", "lamina"):
+                cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+            cursor.execute("CREATE TABLE IF NOT EXISTS lamina.publication (view text PRIMARY KEY, generation bigint)")
+            cursor.execute("SET TIME ZONE 'America/St_Johns'")  # final may not depend on it
+            cursor.execute("SET default_transaction_isolation = 'read committed'")
+
+    def deploy(self, catalog: Catalog) -> None:
+        """Creates an empty live generation 1 of every view, and the analysts' views."""
+        with self.connection.cursor() as cursor:
+            for view in in_order(catalog):
+                cursor.execute(f"DROP VIEW IF EXISTS analytics.{view.name} CASCADE")
+                for table in view.cell_tables:
+                    cursor.execute(f"DROP TABLE IF EXISTS cells.{table.name}")
+                    cursor.execute(table.cells.format(table=f"cells.{table.name}"))
+                cursor.execute("INSERT INTO lamina.publication VALUES (%s, 1) ON CONFLICT DO NOTHING", (view.name,))
+                cursor.execute(f"CREATE VIEW analytics.{view.name} AS {view.final}")
+
+    def feed(self, catalog: Catalog, batches: Mapping[str, Batches]) -> None:
+        """Every micro-batch through Spark and into the cells, as the speed layer does it."""
+        for name, source in catalog.sources.items():
+            offset = 0
+            for batch in batches.get(name, ()):
+                self.records(source, batch, offset)
+                offset += len(batch)
+                self._merge(catalog, source)
+
+    def _merge(self, catalog: Catalog, source: Source) -> None:
+        tables = [t for v in catalog.views.values() for t in v.cell_tables if t.source == source.name]
+        for kind, make in (("aggregate", fuse), ("row", rows)):
+            of_kind = [t for t in tables if t.kind == kind]
+            if not of_kind:
+                continue
+            fused: Fused = make(source, of_kind)
+            staged = self.spark.sql(fused.sql).drop("newest").toArrow()
+            assert tuple(staged.column_names) == tuple(c.name for c in fused.columns)
+            text = io.BytesIO()
+            csv.write_csv(staged, text, csv.WriteOptions(include_header=False))
+            text.seek(0)
+            with self.connection.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute(fused.staged)
+                cursor.copy_expert(f"COPY {fused.table} FROM STDIN (FORMAT csv)", text)
+                for table in of_kind:
+                    into = f"cells.{table.name}"
+                    cursor.execute(table.merge.format(cells=fused.read[table.name], into=into, generation=1))
+                cursor.execute("COMMIT")
+
+    def records(self, source: Source, values: Sequence[bytes | None], offset: int = 0) -> None:
+        """Makes the views `raw_records`, `records` and the source's own (good records only)."""
+        at = datetime(2024, 1, 1, tzinfo=UTC)
+        raw = [
+            ("t", i % PARTITIONS, offset + i, at, b"k", None if v is None else bytearray(v), None)
+            for i, v in enumerate(values)
+        ]
+        self.spark.createDataFrame(raw, RAW).createOrReplaceTempView("raw_records")
+        self.spark.sql(source.parse).createOrReplaceTempView("records")
+        good = self.spark.sql("SELECT * FROM records WHERE kafka_error IS NULL")
+        good.createOrReplaceTempView(source.name)
+
+    def oracle(self, catalog: Catalog, batches: Mapping[str, Batches]) -> None:
+        """Makes Spark views of all records, and of every view's whole SELECT over them."""
+        for name, source in catalog.sources.items():
+            self.records(source, [value for batch in batches.get(name, ()) for value in batch])
+        for view in in_order(catalog):
+            names = [c.name for c in view.columns]
+            self.spark.sql(view.select).toDF(*names).createOrReplaceTempView(view.name)
+
+    def expected(self, view: View) -> list[Row]:
+        """The rows of the author's SELECT."""
+        columns = ", ".join(_readable(c.name, c.spark) for c in view.columns)
+        return ordered([tuple(row) for row in self.spark.sql(f"SELECT {columns} FROM {view.name}").collect()])
+
+    def actual(self, view: View) -> list[Row]:
+        """The rows that an analyst reads, each column of exactly the declared type."""
+        names = [c.name for c in view.columns]
+        with self.connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+                " WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum",
+                (f"analytics.{view.name}",),
+            )
+            found = cursor.fetchall()
+            assert found == [(c.name, _full(c.postgres)) for c in view.columns], view.final
+            columns = ", ".join(_text_of_time(n, c.postgres) for n, c in zip(names, view.columns, strict=True))
+            cursor.execute(f"SELECT {columns} FROM analytics.{view.name}")
+            return ordered([tuple(row) for row in cursor.fetchall()])
+
+    def types_of(self, view: View) -> list[str]:
+        """Spark's own types of the author's SELECT."""
+        return [f.dataType.simpleString().upper() for f in self.spark.table(view.name).schema.fields]
+
+
+def in_order(catalog: Catalog) -> list[View]:
+    """The views, each after those that it reads."""
+    return list(catalog.views.values())
+
+
+def _readable(name: str, kind: str) -> str:
+    """Times as text: Python's datetime has neither all of Spark's years nor its time zone."""
+    if kind in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
+        return f"date_format(`{name}`, 'yyyy-MM-dd HH:mm:ss.SSSSSS') AS `{name}`"
+    return f"`{name}`" if not kind.startswith(("STRUCT", "ARRAY", "MAP")) else f"to_json(`{name}`) AS `{name}`"
+
+
+def _text_of_time(name: str, kind: str) -> str:
+    time = f'"{name}" AT TIME ZONE \'UTC\'' if kind == "timestamptz" else f'"{name}"'
+    if kind in ("timestamptz", "timestamp", "date"):
+        return f"to_char({time}, 'YYYY-MM-DD HH24:MI:SS.US')"
+    return f'"{name}"'
+
+
+def _full(kind: str) -> str:
+    return {"timestamptz": "timestamp with time zone", "timestamp": "timestamp without time zone"}.get(kind, kind)
+
+
+def ordered(found: list[Row]) -> list[Row]:
+    """Rows in an order of their own, so that two sets of rows can be compared."""
+    return sorted(found, key=lambda row: tuple((v is None, _key(v)) for v in row))
+
+
+def _key(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{0.0 if value == 0 else value:.6e}"
+    if isinstance(value, Decimal):
+        return f"{value:.12f}"
+    return str(value)
+
+
+def same(expected: Sequence[Row], actual: Sequence[Row]) -> bool:
+    """Equal rows: doubles up to the order in which they were added, everything else exactly."""
+    return len(expected) == len(actual) and all(
+        len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
+        for a, b in zip(expected, actual, strict=True)
+    )
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return (math.isnan(a) and math.isnan(b)) or a == b or math.isclose(a, b, rel_tol=1e-9)
+    if isinstance(a, (date, datetime)) or isinstance(b, (date, datetime)):
+        return str(a) == str(b)
+    return type(a) is type(b) and bool(a == b)
