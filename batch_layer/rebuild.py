@@ -138,7 +138,7 @@ class BatchLayer:
             total += compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
             self.at(f"compute {name}")
             with self.database.begin() as connection:
-                loading.complete(connection, each.id, table.name)
+                loading.complete(connection, each.id, table.name, attempt)
         self.tell(f"{name}: {total:,} cells computed")
         self._done(id, f"compute {name}")
         return total
@@ -154,7 +154,12 @@ class BatchLayer:
             for each in ids:
                 generations.absorb(self.database, each)
             self.at("absorbed")
-            self.database.retrying(lambda connection: generations.go_live(connection, ids))
+
+            def step(connection: Connection) -> None:
+                rebuilds.running(connection, id)
+                generations.go_live(connection, ids)
+
+            self.database.retrying(step)
         self._done(id, "go-live")
 
     def prove(self, id: int) -> list[Proof]:
@@ -183,6 +188,7 @@ class BatchLayer:
         run = self._expect(id)
 
         def step(connection: Connection) -> list[str]:
+            rebuilds.running(connection, id)
             new = generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
             held = [] if run.leap else _held(connection, new)
             if run.leap:
@@ -201,6 +207,7 @@ class BatchLayer:
         self._expect(id)
 
         def step(connection: Connection) -> None:
+            rebuilds.running(connection, id)
             new = generations.find(connection, generation.c.rebuild == id)
             surplus = [old for each in new for old in generations.superseded(connection, each.view)]
             generations.retire(connection, surplus)
@@ -307,13 +314,7 @@ class BatchLayer:
 
     def _expect(self, id: int) -> rebuilds.Rebuild:
         with self.database.begin() as connection:
-            run = rebuilds.get(connection, id)
-        if run.state != "running":
-            raise LaminaError(
-                f"Rebuild {id} is {run.state}" + (f": {run.error}" if run.error else ""),
-                way_out="Begin another with `lamina rebuild`.",
-            )
-        return run
+            return rebuilds.running(connection, id)
 
     def _done(self, id: int, step: str) -> None:
         with self.database.begin() as connection:

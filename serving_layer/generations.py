@@ -11,7 +11,7 @@ merge is associative and commutative, `go_live` may fold the one into the other 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select, text, update
@@ -128,7 +128,7 @@ def absorb(database: Database, id: int) -> None:
     meanwhile. Repeating it after a crash loses nothing, as a table is merged and forgotten in one transaction.
     """
     while database.retrying(lambda connection: _swap(connection, id)):
-        database.retrying(lambda connection: _fold(connection, id, sealed_only=True))
+        database.retrying(lambda connection: _fold_sealed(connection, id))
 
 
 def go_live(connection: Connection, ids: Sequence[int]) -> None:
@@ -194,11 +194,13 @@ def retire(connection: Connection, ids: Sequence[int]) -> None:
     """Ends the maintenance of generations that no view is read from; their tables are dropped later."""
     found = [get(connection, id) for id in sorted(ids)]
     progress.lock(connection, {name for each in found for name in each.queries})
+    for each in found:
+        _state(connection, each.id)
+    # Read only now that their rows are locked: a hand-over or a roll back that came before us has ended.
     still = {id for id in published(connection).values() if id in ids}
     if still:
         raise LaminaError(f"Generation {min(still)} is published", way_out="Hand its view over first.")
     for each in found:
-        _state(connection, each.id)
         connection.execute(
             update(generation)
             .where(generation.c.id == each.id, generation.c.state != "retired")
@@ -226,10 +228,23 @@ def land(connection: Connection, ids: Sequence[int], fences: Mapping[str, int], 
     progress.lock(connection, fences)
     for name, fence in sorted(fences.items()):
         progress.check_fence(connection, name, fence)
+        reached = progress.read(connection, [name])
+        if not to.reaches(reached):
+            raise LaminaError(
+                f"The leap of {name} would go back",
+                evidence=f"progress is {reached}, the log ends at {to}",
+                way_out="Its topic has lost committed records; see what its brokers say.",
+            )
     go_live(connection, ids)
     leapt = {each.view: each.id for each in (get(connection, id) for id in ids)}
     hand_over(connection, leapt)
-    older = find(connection, generation.c.view.in_(leapt), generation.c.state != "retired", generation.c.id.not_in(ids))
+    older = [each for each in _fed_by(connection, fences) if each.id not in ids]
+    left = {each.view for each in older if each.id in published(connection).values()}
+    if left:
+        raise LaminaError(
+            f"{min(left)} was deployed while the leap ran, and would miss the records leapt over",
+            way_out="Run the leap again: it takes the view with it.",
+        )
     retire(connection, [each.id for each in older])
     for name in fences:
         progress.write(connection, name, _on(progress.read(connection, [name]).topics(), to), None)
@@ -257,13 +272,23 @@ def drop_retired(database: Database) -> list[int]:
     return [each.id for each in unseen]
 
 
-def loaded(connection: Connection, id: int, cell_table_name: str) -> None:
-    """Records that the cells below the cut are complete."""
-    connection.execute(
+def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:
+    """Records that the cells below the cut are complete; refused to an attempt that another one has followed."""
+    noted = connection.execute(
         update(generation_cells)
-        .where(generation_cells.c.generation == id, generation_cells.c.cell_table == cell_table_name)
+        .where(
+            generation_cells.c.generation == id,
+            generation_cells.c.cell_table == cell_table_name,
+            generation_cells.c.attempt == attempt,
+        )
         .values(loaded_at=func.clock_timestamp())
     )
+    if noted.rowcount == 0:
+        raise LaminaError(
+            f"The cells of generation {id} are being loaded by another process",
+            evidence=f"attempt {attempt} at {cell_table_name} was followed by a newer one",
+            way_out="Let the newer one finish.",
+        )
 
 
 def _record_cut(connection: Connection, id: int, query: str, at: Offsets) -> None:
@@ -271,6 +296,12 @@ def _record_cut(connection: Connection, id: int, query: str, at: Offsets) -> Non
         connection.execute(
             insert(cut).values(generation=id, query=query, topic=place.topic, partition=place.partition, offset=offset)
         )
+
+
+def _fed_by(connection: Connection, queries: Iterable[str]) -> list[Generation]:
+    """All generations that are not retired and that one of the queries feeds."""
+    fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(list(queries)))
+    return find(connection, generation.c.id.in_(fed), generation.c.state != "retired")
 
 
 def _on(topics: Sequence[str], at: Offsets) -> Offsets:
@@ -302,6 +333,11 @@ def _swap(connection: Connection, id: int) -> bool:
     return swapped
 
 
+def _fold_sealed(connection: Connection, id: int) -> None:
+    if _state(connection, id) == "building":
+        _fold(connection, id, sealed_only=True)
+
+
 def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
     """Merges the realtime tables of a generation into its cells: the ones swapped out, or (under the lock) all."""
     for name in get(connection, id).tables:
@@ -330,7 +366,7 @@ def _of(id: int, name: str):  # type: ignore[no-untyped-def]
 
 
 def _has_more_than(connection: Connection, table: str, cells_: int) -> bool:
-    counted = connection.execute(text(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {cells_ + 1}) AS some"))
+    counted = connection.execute(text(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {cells_ + 1}) AS counted"))
     return bool(counted.scalar_one() > cells_)
 
 

@@ -89,7 +89,7 @@ def load_part(
         connection.close()
 
 
-def complete(connection: Connection, generation: int, name: str) -> None:
+def complete(connection: Connection, generation: int, name: str, attempt: int) -> None:
     """Records that the batch view is whole, and lets the planner know its size."""
+    generations.loaded(connection, generation, name, attempt)
     cells.run(connection, f"ANALYZE {cells.cells_of(name, generation)}")
-    generations.loaded(connection, generation, name)

@@ -95,7 +95,7 @@ def _comparison(row, new: int, old: int, doubles: set[str]) -> str:  # type: ign
                 - (SELECT count(*) FROM unequal)) / 2 + (SELECT count(*) FROM groups) AS cells,
             (SELECT count(*) FROM groups WHERE differs) AS differing,
             (SELECT jsonb_agg(jsonb_build_object({found}))
-                FROM (SELECT * FROM groups WHERE differs LIMIT {EXAMPLES}) AS some) AS examples
+                FROM (SELECT * FROM groups WHERE differs LIMIT {EXAMPLES}) AS first) AS examples
     """
 
 

@@ -127,6 +127,18 @@ def end(connection: Connection, id: int, state: str, error: str | None = None) -
     )
 
 
+def running(connection: Connection, id: int) -> Rebuild:
+    """The rebuild, which stays running until this transaction ends; raises when it has ended or was given up."""
+    connection.execute(select(rebuild.c.id).where(rebuild.c.id == id).with_for_update(read=True))
+    found = get(connection, id)
+    if found.state != "running":
+        raise LaminaError(
+            f"Rebuild {id} is {found.state}" + (f": {found.error}" if found.error else ""),
+            way_out="Begin another with `lamina rebuild`.",
+        )
+    return found
+
+
 def get(connection: Connection, id: int | None = None) -> Rebuild:
     """The rebuild with this id; without one, the newest that is running."""
     query = select(rebuild).order_by(rebuild.c.id.desc()).limit(1)

@@ -188,7 +188,7 @@ def _open_empty(connection: Connection, name: str) -> None:
     """A generation at the first offsets that Lamina answers for: there is nothing below its cut to compute."""
     new = generations.open_building(connection, name, rebuild=None)
     for table in new.tables:
-        generations.loaded(connection, new.id, table)
+        generations.loaded(connection, new.id, table, attempt=0)
     generations.go_live(connection, [new.id])
     generations.hand_over(connection, {name: new.id})
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from master_log.offsets import Offsets
-from serving_layer import generations, progress
+from serving_layer import generations, loading, progress
 from serving_layer.bookkeeping import generation
 from serving_layer.micro_batch import Outcome
 from tests.serving_layer.world import World, assert_invariant, shown
@@ -233,3 +233,55 @@ def test_readers_of_several_views_never_see_half_of_a_hand_over(world: World, da
         thread.join()
     assert not wrong
     assert reads > 20
+
+
+def test_a_view_deployed_during_a_leap_makes_it_start_again(world: World) -> None:
+    with world.database.begin() as connection:
+        fence = progress.take_over(connection, "a", "a leap")
+        other = progress.take_over(connection, "b", "a leap")
+    world.append("a", 0, ("x", 2))
+    to = Offsets({**world.end("a"), **world.end("b")})
+    ids = []
+    for view in ("sums", "counts"):
+        with world.database.begin() as connection:
+            ids.append(generations.open_building(connection, view, rebuild=None, at=to).id)
+        world.load(ids[-1])
+    with pytest.raises(LaminaError, match="both was deployed while the leap ran"), world.database.begin() as connection:
+        generations.land(connection, ids, {"a": fence}, to)
+    world.fences = {"a": fence, "b": other}
+    assert world.progress("a") == Offsets.of("a", {0: 0, 1: 0})
+
+
+def test_an_attempt_that_was_followed_by_another_completes_nothing(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    new = world.open("sums")
+    with world.database.begin() as connection:
+        [name] = generations.get(connection, new).tables
+        older = loading.prepare(connection, new, name)
+        loading.prepare(connection, new, name)
+    with pytest.raises(LaminaError, match="loaded by another process"), world.database.begin() as connection:
+        loading.complete(connection, new, name, older)
+
+
+def test_a_roll_back_beside_a_retirement_never_publishes_a_retired_generation(world: World) -> None:
+    new = world.open("sums")
+    world.load(new)
+    world.go_live(new)
+    world.hand_over("sums", new)
+    refused: list[LaminaError] = []
+    with world.database.begin() as rolling:
+        _, old = generations.roll_back(rolling, "sums")
+
+        def retire() -> None:
+            try:
+                with world.database.begin() as connection:
+                    generations.retire(connection, [old])
+            except LaminaError as error:
+                refused.append(error)
+
+        thread = threading.Thread(target=retire)
+        thread.start()
+        thread.join(0.3)
+    thread.join()
+    assert [error.what for error in refused] == [f"Generation {old} is published"]

@@ -99,7 +99,7 @@ class World:
 
     def micro_batch(self, query: str, start: Offsets, end: Offsets, *, fence: int | None = None) -> MicroBatch:
         """A micro-batch, computed now for the tables of cells that are maintained now."""
-        range_ = OffsetRange(start, end)
+        range_ = OffsetRange(Offsets({at: start.get(at, 0) for at in end}), end)
         records = self.records(query, range_)
         with self.database.begin() as connection:
             names = maintained(connection, query)
@@ -140,7 +140,7 @@ class World:
                 rows=[f"{id},{row}\n".encode() for row in rows],
             )
             with self.database.begin() as connection:
-                loading.complete(connection, id, name)
+                loading.complete(connection, id, name, attempt)
 
     def go_live(self, *ids: int) -> None:
         """Absorbs, then goes live."""
