@@ -127,8 +127,7 @@ def _json_lines(file: IO[bytes], declared: dict[str, Type]) -> Iterator[Line]:
         line = raw.rstrip(b"\r\n")
         if not line.strip():
             continue
-        value, problem = _object(line)
-        yield Line(number, line, line, value, problem or _misfit(declared, value))
+        yield Line(number, line, line, *judged(line, declared))
 
 
 def _csv(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line]:
@@ -191,17 +190,19 @@ def _parquet(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[
 
     numbers = itertools.count(1)
     try:
-        parquet = pq.ParquetFile(_on_disk(file))
-        doubtful = {
-            column: kind
-            for column, kind in declared.items()
-            if column in parquet.schema_arrow.names and not _surely(parquet.schema_arrow.field(column).type, kind)
-        }
-        for batch in parquet.iter_batches(_ROWS):
-            for value in _without_nanoseconds(pa.Table.from_batches([batch])).to_pylist():
-                record = to_json(value)
-                problem = _misfit(doubtful, json.loads(record)) if doubtful else None
-                yield Line(next(numbers), record.encode(), record.encode(), value, problem)
+        with _unpacked(file) as content:
+            parquet = pq.ParquetFile(content)
+            given = parquet.schema_arrow
+            doubtful = {
+                column: kind
+                for column, kind in declared.items()
+                if column in given.names and not _surely(given.field(column).type, kind)
+            }
+            for batch in parquet.iter_batches(_ROWS):
+                for value in _without_nanoseconds(pa.Table.from_batches([batch])).to_pylist():
+                    record = to_json(value)
+                    problem = _misfit(doubtful, json.loads(record)) if doubtful else None
+                    yield Line(next(numbers), record.encode(), record.encode(), value, problem)
     except pa.ArrowException as error:
         raise LaminaError(
             f"{name}: this is no Parquet file", evidence=str(error), way_out="Name its format with --format."
@@ -229,14 +230,16 @@ def _surely(given: Any, kind: Type) -> bool:
     return False
 
 
-def _on_disk(file: IO[bytes]) -> IO[bytes]:
-    """The file with random access: seeking backwards in a compressed one unpacks it anew each time."""
+@contextmanager
+def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """The file with random access: to seek backwards in a compressed one unpacks it anew each time."""
     if not isinstance(cast("Any", file), gzip.GzipFile):
-        return file
-    unpacked = tempfile.TemporaryFile()  # noqa: SIM115 (closed by the garbage collector, with its reader)
-    shutil.copyfileobj(file, unpacked)
-    unpacked.seek(0)
-    return unpacked
+        yield file
+        return
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(file, copy)
+        copy.seek(0)
+        yield copy
 
 
 def _without_nanoseconds(table: Any) -> Any:
@@ -260,6 +263,12 @@ def _split(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
             if more.endswith(b"\n"):
                 break
         yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+
+
+def judged(line: bytes, declared: dict[str, Type]) -> tuple[dict[str, Any], str | None]:
+    """What a line of JSON says, and why it is no record of a source with these columns (None when it is one)."""
+    value, problem = _object(line)
+    return value, problem or _misfit(declared, value)
 
 
 def _object(line: bytes) -> tuple[dict[str, Any], str | None]:

@@ -23,20 +23,22 @@ from view_algebra.types import STRING, Type, read
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 """Bits of the whole-number types."""
 
-_NOT_FINITE = ("NaN", "Infinity", "+Infinity", "-Infinity", "INF", "+INF", "-INF")
+_NOT_FINITE = ("NaN", "Infinity", "+Infinity", "-Infinity", "+INF", "-INF")
 _TIMESTAMP = re.compile(
-    r"""(?P<year>\d{4}) (?: -(?P<month>\d{1,2}) (?: -(?P<day>\d{1,2})
-        (?: [T\ ] (?: (?P<hour>\d{1,2}) : (?P<minute>\d{1,2}) (?: : (?P<second>\d{1,2}) (?: \.\d* )? )?
-            \ ? (?P<zone>[A-Za-z+-].*)? )? )? )? )?""",
+    r"""(?P<year>\d{4}) (?: -(?P<month>\d{1,2}) (?: -(?P<day>\d{1,2}) (?: (?P<rest>[T\ ].*) )? )? )?""", re.VERBOSE
+)
+_TIME = re.compile(
+    r"""[T\ ] (?P<hour>\d{1,2}) (?: : (?P<minute>\d{1,2}) (?: : (?P<second>\d{1,2}) (?: \.\d* )? )? )?
+        \ ? (?P<zone>[A-Za-z+-].*)?""",
     re.VERBOSE,
 )
 _USUAL = re.compile(
     r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
-    r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d*)?(?:Z|[+-](?:0\d|1[0-7]):[0-5]\d)?)?"
+    r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d*)?)?"
 )
-"""Timestamps that need no second look."""
+"""Times that need no second look."""
 
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?:[+-]\d{1,2}(?::?\d{1,2}(?::?\d{1,2})?)?)?|Z")
+_OFFSET = re.compile(r"Z|(?:UTC|GMT|UT)?(?:[+-](?P<hours>\d{1,2})(?::?(?P<minutes>[0-5]?\d)(?::?[0-5]?\d)?)?)?")
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
@@ -167,45 +169,42 @@ def _decimal(kind: Type, value: Any) -> bool:
     return rounded.is_finite() and len(rounded.as_tuple().digits) <= kind.precision
 
 
-def _timestamp(text: str) -> bool:
+def _timestamp(kind: Type, text: str) -> bool:
+    """Spark reads more than ISO 8601. Of a DATE it reads the date alone; TIMESTAMP_NTZ has no zone."""
     if _USUAL.fullmatch(text):
         return True
-    found = _TIMESTAMP.fullmatch(text.strip())
-    if not found:
+    date = _TIMESTAMP.fullmatch(text.strip())
+    time = _TIME.fullmatch((date and date["rest"]) or " 0") if kind.name != "DATE" else None
+    if not date or (kind.name != "DATE" and not time):
         return False
+    hour, minute, second = (int((time and time[part]) or 0) for part in ("hour", "minute", "second"))
     try:
-        year, month, day, hour, minute, second = (int(found[name] or default) for name, default in _PARTS)
-        dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
+        dt.datetime(
+            int(date["year"]), int(date["month"] or 1), int(date["day"] or 1), hour, minute, second, tzinfo=dt.UTC
+        )
     except ValueError:
         return False
-    return found["zone"] is None or _zone(found["zone"])
-
-
-_PARTS = (("year", 0), ("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))
+    zone = time["zone"] if time else None
+    return zone is None or (kind.name == "TIMESTAMP" and _zone(zone))
 
 
 def _zone(name: str) -> bool:
-    return bool(_OFFSET.fullmatch(name)) or name in zoneinfo.available_timezones()
-
-
-def _base64(text: str) -> bool:
-    try:
-        binascii.a2b_base64(text, strict_mode=True)
-    except binascii.Error:
-        return False
-    return True
+    offset = _OFFSET.fullmatch(name)
+    if offset:
+        return int(offset["hours"] or 0) * 60 + int(offset["minutes"] or 0) <= 18 * 60
+    return name in zoneinfo.available_timezones()
 
 
 _FITS: dict[str, Callable[[Type, Any], bool]] = {
-    "STRING": lambda _, value: True,
+    # Spark keeps any value's JSON as text. Postgres has no character U+0000.
+    "STRING": lambda _, value: not (isinstance(value, str) and "\0" in value),
     "BOOLEAN": lambda _, value: isinstance(value, bool),
     **dict.fromkeys(BITS, _integer),
     **dict.fromkeys(
         ("FLOAT", "DOUBLE"), lambda _, value: value in _NOT_FINITE if isinstance(value, str) else _number(value)
     ),
     "DECIMAL": lambda kind, value: (isinstance(value, str) or _number(value)) and _decimal(kind, value),
-    "TIMESTAMP": lambda _, value: _timestamp(value) if isinstance(value, str) else _whole(value),
-    **dict.fromkeys(("TIMESTAMP_NTZ", "DATE"), lambda _, value: isinstance(value, str) and _timestamp(value)),
-    "BINARY": lambda _, value: isinstance(value, str) and _base64(value),
+    "TIMESTAMP": lambda kind, value: _timestamp(kind, value) if isinstance(value, str) else _whole(value),
+    **dict.fromkeys(("TIMESTAMP_NTZ", "DATE"), lambda kind, value: isinstance(value, str) and _timestamp(kind, value)),
     **dict.fromkeys(("STRUCT", "ARRAY", "MAP"), _nested),
 }

@@ -1,0 +1,262 @@
+"""Files become records: all of a good file, nothing of a bad one unless its bad lines may go to quarantine."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from master_log.ingest import BadLine, ingest
+from master_log.kafka import Brokers
+from master_log.offsets import OffsetRange
+from master_log.reading import kafka_range, parsed
+from tests.master_log.conftest import Contents, NewSource
+from view_algebra.errors import LaminaError
+
+JSON = [
+    b'{"id": 1, "kind": "show", "ts": "2024-01-02T03:04:05Z", "unknown": [1]}',
+    b'{"id": 2, "price": 1.25, "kind": null}',
+    b'{"id": 3}',
+]
+
+
+def sent(contents: list[tuple[bytes | None, bytes | None]]) -> list[bytes | None]:
+    return sorted((value for _, value in contents), key=lambda value: value or b"")
+
+
+def written(folder: Path, name: str, content: bytes) -> str:
+    path = folder / name
+    path.write_bytes(content)
+    return str(path)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_json_lines_arrive_as_they_are(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, pack: Callable[[bytes], bytes]
+) -> None:
+    source = new_source(3)
+    content = b"\xef\xbb\xbf" + JSON[0] + b"\r\n\n" + JSON[1] + b"\n" + JSON[2]
+    name = "records.jsonl" + (".gz" if pack is gzip.compress else "")
+    calls: list[tuple[int, int | None]] = []
+    done = ingest(
+        source,
+        written(tmp_path, name, pack(content)),
+        brokers,
+        on_progress=lambda done, total: calls.append((done, total)),
+    )
+    assert (done.sent, done.bad, done.first_bad) == (3, 0, ())
+    assert sent(contents(source.topic)) == sorted(JSON)
+    assert set(brokers.latest(source.topic).values()) == {1}, "dealt to the partitions in turn"
+    assert calls[-1] == (3, 3)
+
+
+def test_one_bad_line_refuses_the_whole_file(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
+) -> None:
+    source = new_source()
+    bad = [b"no JSON", b"[1]", b'{"id": "x"}', b'{"small": 70000}', b'{"kind": "\xff"}', b"[" * 5000]
+    path = written(tmp_path, "records.jsonl", b"\n".join(JSON + bad) + b"\n")
+    with pytest.raises(LaminaError, match="6 of 9 lines are bad; nothing was sent") as raised:
+        ingest(source, path, brokers)
+    assert raised.value.evidence.splitlines()[1:] == [
+        "line 5: not a JSON object",
+        'line 6: id is "x", not BIGINT',
+        "line 7: small is 70000, not SMALLINT",
+        "line 8: not UTF-8",
+        "line 9: nested too deep",
+    ]
+    assert "--on-bad quarantine" in raised.value.way_out
+    assert contents(source.topic) == []
+
+
+def test_bad_lines_that_may_go_to_quarantine_are_sent_as_they_are_and_counted(
+    spark: SparkSession, brokers: Brokers, new_source: NewSource, contents: Contents
+) -> None:
+    source = new_source()
+    lines = [JSON[0], b"no JSON", JSON[1], b'{"id": "x"}', *[b"[]"] * 20]
+    content = io.BytesIO(b"\n".join(lines))
+    done = ingest(source, "-", brokers, file_format="jsonl", on_bad="quarantine", stdin=content)
+    assert (done.sent, done.bad, len(done.first_bad)) == (24, 22, 10)
+    assert done.first_bad[1] == BadLine(4, 'id is "x", not BIGINT')
+    assert [value for _, value in contents(source.topic)] == lines, "one partition keeps the file's order"
+    whole = OffsetRange(brokers.earliest(source.topic), brokers.latest(source.topic))
+    errors = parsed(kafka_range(spark, brokers, source, whole), source).where("kafka_error IS NOT NULL").count()
+    assert errors == done.bad
+
+
+def test_csv_becomes_the_declared_types(
+    spark: SparkSession, tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
+) -> None:
+    source = new_source()
+    path = written(
+        tmp_path,
+        "records.csv",
+        'ID,kind,small,price,ts,note\n1,show,7,1.250,2024-01-02 03:04:05,"two\nlines"\n\n2,"a ""b"", ä",,,,\n'.encode(),
+    )
+    assert ingest(source, path, brokers).sent == 2
+    assert [json.loads(value or b"") for _, value in contents(source.topic)] == [
+        {"id": 1, "kind": "show", "small": 7, "price": 1.25, "ts": "2024-01-02 03:04:05", "note": "two\nlines"},
+        {"id": 2, "kind": 'a "b", ä', "small": None, "price": None, "ts": None, "note": None},
+    ]
+    whole = OffsetRange(brokers.earliest(source.topic), brokers.latest(source.topic))
+    rows = parsed(kafka_range(spark, brokers, source, whole), source).orderBy("id").collect()
+    assert [(row.kafka_error, row.price) for row in rows] == [(None, Decimal("1.25")), (None, None)]
+
+
+def test_a_bad_line_of_csv_is_told_by_the_line_on_which_it_begins(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
+) -> None:
+    source = new_source()
+    content = b'id,kind\n1,"a\nb"\nx,c\n2\n3,d,e\n4,\xff\n"5"6,f\n7,g\n8,"never closed\n'
+    path = written(tmp_path, "records.csv", content)
+    done = ingest(source, path, brokers, on_bad="quarantine")
+    assert [(bad.number, bad.problem.partition(":")[0]) for bad in done.first_bad] == [
+        (4, 'id is "x", not BIGINT'),
+        (5, "1 fields, and the header names 2"),
+        (6, "3 fields, and the header names 2"),
+        (7, "not UTF-8"),
+        (8, "not CSV"),
+        (10, "not CSV"),
+    ]
+    assert [value for _, value in contents(source.topic)] == [
+        b'{"id":1,"kind":"a\\nb"}',
+        b"x,c",
+        b"2",
+        b"3,d,e",
+        b"4,\xff",
+        b'"5"6,f',
+        b'{"id":7,"kind":"g"}',
+        b'8,"never closed',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"1,show\n2,click\n", "the first line does not name the columns"),
+        (b"id,kind,ID\n1,a,2\n", "the first line does not name the columns"),
+        (b"", "the first line does not name the columns"),
+    ],
+)
+def test_a_csv_header_that_names_no_column_or_one_twice_is_refused(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, content: bytes, what: str
+) -> None:
+    with pytest.raises(LaminaError, match=what):
+        ingest(new_source(), written(tmp_path, "records.csv", content), brokers)
+
+
+@pytest.mark.parametrize("name", ["records.parquet", "records.parquet.gz", "-"])
+def test_parquet_keeps_its_values(
+    spark: SparkSession, tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, name: str
+) -> None:
+    source = new_source()
+    table = pa.table(
+        {
+            "id": pa.array([1, None], pa.int32()),
+            "price": pa.array([Decimal("1.25"), Decimal("-0.10")], pa.decimal128(10, 2)),
+            "ts": pa.array([1704164645123456789, None], pa.timestamp("ns", "UTC")),
+            "kind": pa.array(["ä", None]),
+            "ratio": pa.array([float("nan"), 0.1]),
+            "long": pa.array([Decimal("1.234567890123456789012345"), None], pa.decimal128(30, 24)),
+        }
+    )
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    packed = gzip.compress(buffer.getvalue()) if name.endswith(".gz") else buffer.getvalue()
+    file = name if name == "-" else written(tmp_path, name, packed)
+    done = ingest(source, file, brokers, file_format="parquet" if name == "-" else None, stdin=io.BytesIO(packed))
+    assert (done.sent, done.bad) == (2, 0)
+    assert [value for _, value in contents(source.topic)] == [
+        '{"id":1,"price":1.25,"ts":"2024-01-02T03:04:05.123456+00:00","kind":"ä","ratio":"NaN",'
+        '"long":1.234567890123456789012345}'.encode(),
+        b'{"id":null,"price":-0.1,"ts":null,"kind":null,"ratio":0.1,"long":null}',
+    ]
+
+
+def test_a_parquet_column_of_another_type_makes_its_rows_bad(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource
+) -> None:
+    path = tmp_path / "records.parquet"
+    pq.write_table(pa.table({"id": ["1", None], "small": pa.array([1, 40000], pa.int64())}), path)
+    with pytest.raises(LaminaError, match="2 of 2 lines are bad") as raised:
+        ingest(new_source(), str(path), brokers)
+    assert raised.value.evidence == 'line 1: id is "1", not BIGINT\nline 2: small is 40000, not SMALLINT'
+
+
+def test_records_are_keyed_by_the_unique_columns_or_those_asked_for(
+    brokers: Brokers, new_source: NewSource, contents: Contents
+) -> None:
+    source = replace(new_source(3), unique=("id",))
+    content = (
+        b"".join(b'{"id": %d, "kind": "%d"}\n' % (number % 5, number) for number in range(50)) + b'{"kind": "x"}\n'
+    )
+    ingest(source, "-", brokers, file_format="jsonl", stdin=io.BytesIO(content))
+    found = contents(source.topic)
+    assert {key for key, _ in found} == {b"0", b"1", b"2", b"3", b"4", None}
+    for key in range(5):
+        kinds = [json.loads(value or b"")["kind"] for given, value in found if given == b"%d" % key]
+        assert kinds == [str(number) for number in range(key, 50, 5)]
+    two = new_source()
+    ingest(two, "-", brokers, file_format="jsonl", stdin=io.BytesIO(JSON[0]), key_by=("id", "kind"))
+    assert contents(two.topic)[0][0] == b'[1, "show"]'
+    with pytest.raises(LaminaError, match="no column nothing"):
+        ingest(two, "-", brokers, file_format="jsonl", stdin=io.BytesIO(JSON[0]), key_by=("nothing",))
+
+
+def test_a_record_of_a_megabyte_is_sent_where_the_topic_takes_it_and_told_where_it_does_not(
+    brokers: Brokers, new_source: NewSource, contents: Contents
+) -> None:
+    large = b'{"kind": "%s"}' % (b"x" * 1_000_000)
+    wide = new_source(**{"max.message.bytes": "2000000"})
+    assert ingest(wide, "-", brokers, file_format="jsonl", stdin=io.BytesIO(large)).sent == 1
+    assert sent(contents(wide.topic)) == [large]
+    narrow = new_source(**{"max.message.bytes": "500000"})
+    for on_bad, what in (("refuse", "1 of 2 lines are bad"), ("quarantine", "line 2 is too large for topic")):
+        with pytest.raises(LaminaError, match=what) as raised:
+            ingest(
+                narrow,
+                "-",
+                brokers,
+                file_format="jsonl",
+                stdin=io.BytesIO(JSON[0] + b"\n" + large),
+                on_bad=on_bad,  # type: ignore[arg-type]
+            )
+        assert "1,000,012 bytes, and the topic takes" in raised.value.evidence
+
+
+def test_a_rate_is_kept(brokers: Brokers, new_source: NewSource) -> None:
+    began = time.monotonic()
+    content = io.BytesIO(b'{"id": 1}\n' * 100)
+    assert ingest(new_source(), "-", brokers, file_format="jsonl", rate=200, stdin=content).sent == 100
+    assert time.monotonic() - began > 0.45
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("missing.csv", None, "the file cannot be read"),
+        ("records.txt", b"", "the format is not known"),
+        ("records.parquet", b"no Parquet", "this is no Parquet file"),
+        ("records.jsonl.gz", gzip.compress(b'{"id": 1}\n' * 1000)[:-20], "the compressed file is damaged"),
+        (".", None, "the format is not known"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_error(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, name: str, content: bytes | None, what: str
+) -> None:
+    path = str(tmp_path / name) if content is None else written(tmp_path, name, content)
+    source = new_source()
+    with pytest.raises(LaminaError, match=what) as raised:
+        ingest(source, path, brokers)
+    assert raised.value.way_out
+    assert set(brokers.latest(source.topic).values()) == {0}

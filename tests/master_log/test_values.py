@@ -1,0 +1,87 @@
+"""What `lamina ingest` calls a bad line is what quarantines a record."""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import SparkSession
+
+from master_log.files import judged
+from master_log.reading import parsed
+from master_log.values import columns
+from tests.master_log.conftest import declared
+
+COLUMNS = (
+    "tiny TINYINT, small SMALLINT, number INT, id BIGINT, ratio DOUBLE, price DECIMAL(6, 2), name STRING, "
+    "open BOOLEAN, ts TIMESTAMP, wall TIMESTAMP_NTZ, day DATE, "
+    "payload STRUCT<user: STRUCT<id: BIGINT>, tags: ARRAY<STRING>>, counts MAP<STRING, INT>"
+)
+
+TIMES = (
+    "2024", "2024-1", "2024-01-02", "2024-02-30", "2024-13-01", "2023-02-29", "2024-02-29", "0000-01-01", "0001-01-01",
+    "99999-01-01", "10000-01-01", "2024-01-02T", "2024-01-02 3", "2024-01-02 3:4", "2024-01-02T03:04:05",
+    "2024-01-02 03:04:05.1234567890", "2024-01-02T03:04:05Z", "2024-01-02T03:04:05+02:00", "2024-01-02T03:04:05+0200",
+    "2024-01-02T03:04:05 Europe/Berlin", "2024-01-02T03:04:05 Nowhere/Here", "2024-01-02T03:04:05UTC",
+    "2024-01-02T24:00:00", "2024-01-02T03:60:00", "2024-01-02T03:04:60", " 2024-01-02 ", "yesterday", "", "03:04:05",
+    "2024-01-02T03:04:05+19:00", "20240102", "2024/01/02", "02.01.2024", "2024-01-02T03:04:05.Z",
+)  # fmt: skip
+
+VALUES: dict[str, tuple[object, ...]] = {
+    "tiny": (127, -128, 128, -129, 1.0, "1", True, None, {}, []),
+    "small": (32767, 32768, 0.5),
+    "number": (2**31 - 1, 2**31, -(2**31), "", "12", 1e3),
+    "id": (2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 10**30, False),
+    "ratio": (1, 1.5, "NaN", "Infinity", "-Infinity", "INF", "1.5", "", "x", True, 10**400),
+    "price": (1, 1.25, 1.255, 9999.99, 9999.994, 9999.995, 10000, "12.5", "x", "", True, 1e-9, [1]),
+    "name": ("", "ä", 1, 1.5, True, {"a": 1}, [1, "b"], "a\u0000b", {"a": "\u0000"}),
+    "open": (True, False, "true", 1, 0, ""),
+    "ts": (*TIMES, 1700000000, 1.5, True, 10**17),
+    "wall": (*TIMES, 1700000000),
+    "day": (*TIMES, 19000),
+    "payload": (
+        {}, {"user": {}}, {"user": {"id": 1}}, {"user": {"id": "x"}}, {"user": 1}, {"tags": ["a", 1, None]},
+        {"tags": "a"}, {"other": 1}, "x", 1, [{}],
+    ),
+    "counts": ({}, {"a": 1}, {"a": None}, {"a": "x"}, {"a": 1.5}, [1], "x"),
+}  # fmt: skip
+
+TEXTS = (
+    b"", b" ", b"{}", b"null", b"1", b'"text"', b"[]", b"[{}]", b"{", b"}", b"nonsense", b'{"id": 1', b'{"id": 1}}',
+    b'{"id": 1} {"id": 2}', b'{"id": 1} x', b' {"id": 1} ', b'{"id": 1,}', b"{'id': 1}", b'{"unknown": {"a": [1]}}',
+    b'{"ratio": NaN}', b'{"ratio": Infinity}', b'{"ID": "x"}', b'{"id": 01}', b'{"id": 1, "id": 2}',
+    b'{"name": "\xff"}',
+    b'{"name": ' + b"[" * 900 + b"]" * 900 + b"}", b'{"name": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+    b'{"name": "' + b"x" * 1_000_000 + b'"}', b'{"name": "tab\there"}', b'{"name": "a\\u0000"}',
+)  # fmt: skip
+
+
+LENIENT = (
+    b'{"tiny": 128}',  # Spark reads it as -128
+    b'{"ts": "03:04:05"}',  # Spark takes it for today
+    b'{"id": 1}}',
+    b'{"id": 1} {"id": 2}',
+    b"{'id': 1}",
+    b'{"name": "\xff"}',
+)
+"""Lines that no JSON writer makes on purpose, and that Spark reads all the same: `lamina ingest` calls them bad."""
+
+
+def test_a_line_is_bad_when_its_record_would_go_to_quarantine_and_hardly_ever_otherwise(spark: SparkSession) -> None:
+    source = declared("any", COLUMNS)
+    lines = [json.dumps({name: value}).encode() for name, values in VALUES.items() for value in values]
+    lines += TEXTS
+    kinds = columns(source)
+    ours = {line: judged(line, kinds)[1] for line in lines}
+    schema = (
+        "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY, "
+        "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+    )
+    raw = spark.createDataFrame([("any", 0, at, None, None, line, None) for at, line in enumerate(lines)], schema)
+    told = parsed(raw, source).select("kafka_offset", "kafka_error").collect()
+    errors = {row.kafka_offset: row.kafka_error for row in told}
+    differ = [
+        f"{line[:80]!r}: a bad line is {ours[line]!r}, and quarantine says {errors[at]!r}"
+        for at, line in enumerate(lines)
+        if (ours[line] is None) != (errors[at] is None) and line not in LENIENT
+    ]
+    assert not differ, "\n" + "\n".join(differ)
