@@ -51,7 +51,7 @@ clean:
 # The mark that setup is complete; a changed lock undoes it.
 $(SETUP): requirements.lock pyproject.toml lamina/services/jars.lock
 	@python=; old=; bare=; \
-	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python /usr/bin/python3; do \
+	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python; do \
 		"$$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || continue; \
 		if "$$candidate" -c 'import venv, ensurepip' 2>/dev/null; then python=$$candidate; break; fi; \
 		bare=$$candidate; \

@@ -8,11 +8,14 @@ which the URL's `currentSchema` names. What Spark logs goes to a file.
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import psycopg2
 from psycopg2 import errors
 
@@ -60,30 +63,28 @@ def session(
     configuration over ours.
     Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
     """
-    from pyspark.errors import PySparkRuntimeError
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     ensure_iceberg_schema(settings.postgres)
-    configuration = {
-        **_configuration(settings, master or settings.spark_master, driver_memory, java_options),
-        **(extra or {}),
-    }
-    _environment(settings.home)
-    builder = SparkSession.builder.appName(app_name)
-    for key, value in configuration.items():
-        builder = builder.config(key, value)
+    master = master or settings.spark_master
     try:
-        spark = builder.getOrCreate()
-    except (PySparkRuntimeError, OSError) as error:
+        configuration = {**_configuration(settings, master, driver_memory, java_options), **(extra or {})}
+        _environment(settings.home)
+        builder = SparkSession.builder.appName(app_name)
+        for key, value in configuration.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError) as error:
         raise LaminaError(
-            "Spark did not start",
-            evidence=str(error),
-            way_out=f"Its log is {settings.home / 'logs' / 'spark.log'}; {driver_memory} of memory must be free.",
+            f"Spark did not start with master {master} and {driver_memory} of memory",
+            evidence="\n".join(str(error).strip().splitlines()[:3]),
+            way_out=f"Its log is {settings.home / 'logs' / 'spark.log'}.",
         ) from error
-    return spark
 
 
 def sibling(spark: SparkSession, settings: Settings) -> SparkSession:
@@ -154,8 +155,7 @@ def _configuration(
     files = [str(jar) for jar in jars(home, "spark", java=java)]
     logs = home / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    scratch = home / "spark"
-    scratch.mkdir(parents=True, exist_ok=True)
+    scratch = _scratch(home / "spark")
     local = master.startswith("local")
     options = [
         f'"-Dlog4j2.configurationFile={LOG4J2.as_uri()}"',
@@ -172,7 +172,7 @@ def _configuration(
         # Plain files either way: a local session has them on its class path and copies nothing, a cluster is sent them.
         **({"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}),
         "spark.local.dir": str(scratch),
-        "spark.sql.warehouse.dir": (home / "spark" / "warehouse").as_uri(),
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.pyspark.python": sys.executable,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -193,6 +193,17 @@ def _configuration(
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
     }
+
+
+def _scratch(folder: Path) -> Path:
+    """A folder of this process for what Spark spills; Spark empties its own, so only a killed JVM's is removed here."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for other in folder.iterdir():
+        if other.name.isdigit() and not psutil.pid_exists(int(other.name)):
+            shutil.rmtree(other, ignore_errors=True)
+    mine = folder / str(os.getpid())
+    mine.mkdir(exist_ok=True)
+    return mine
 
 
 def _environment(home: Path) -> None:
@@ -217,8 +228,6 @@ def _cores(master: str) -> int:
 
 def _own_address(master: str) -> str:
     """The address by which the workers of a cluster reach this machine: the one it reaches the master by."""
-    import socket
-
     host, _, port = master.removeprefix("spark://").split(",")[0].partition(":")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,9 @@ from lamina.settings import Settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RUNS = REPOSITORY / ".lamina" / "tests"
+
+OWNERLESS_SECONDS = 60.0
+"""A folder without an owner is being made or being removed; after this time, by nobody."""
 
 Topic = Callable[..., str]
 Databases = Callable[..., str]
@@ -61,7 +65,7 @@ def _owner_is_gone(home: Path) -> bool:
         pid, created = (home / "owner").read_text().split()
         return bool(abs(psutil.Process(int(pid)).create_time() - float(created)) > 2.0)
     except (OSError, ValueError):
-        return not (home / "owner").exists()
+        return time.time() - home.stat().st_mtime > OWNERLESS_SECONDS
     except psutil.NoSuchProcess:
         return True
 

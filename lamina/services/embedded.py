@@ -73,7 +73,7 @@ class Embedded:
             java = java_home(self.home)
             files = jars(self.home, "kafka", java=java)
             state = self._read()
-            broker, server = self._find_kafka(state), self._find_postgres(state)
+            broker, server = self._answering(self._find_kafka(state), self._find_postgres(state))
             ports = state.get("kafka", {})
             with ThreadPoolExecutor(max_workers=2) as pool:
                 starting_kafka = (
@@ -104,6 +104,18 @@ class Embedded:
             assert server is not None
             self._write({"kafka": _described(broker), "postgres": _described(server)})
             return self._addresses(broker, server)
+
+    def _answering(
+        self, broker: kafka.Broker | None, server: postgres.Server | None
+    ) -> tuple[kafka.Broker | None, postgres.Server | None]:
+        """Those of them that serve: one that hangs or is dying is ended, so that another can start."""
+        if broker is not None and not kafka.answers(broker.port):
+            kafka.stop(broker.process)
+            broker = None
+        if server is not None and not postgres.answers(self.home, server.port):
+            postgres.stop(server.process)
+            server = None
+        return broker, server
 
     def stop(self) -> None:
         """Stops both, whoever started them; returns when no process of theirs is left."""

@@ -104,7 +104,7 @@ def start(home: Path, *, port: int | None) -> Server:
         process, child = spawn(command, log=log, marker=str(data), cwd=Path("/"), owner=owner)
         deadline = time.monotonic() + START_SECONDS
         while child.poll() is None:
-            if _accepts(home, chosen):
+            if answers(home, chosen):
                 _prepare(home, chosen)
                 return Server(process, chosen)
             if time.monotonic() > deadline:
@@ -224,7 +224,8 @@ def _clear_leftovers(data: Path) -> None:
         (data / "postmaster.pid").unlink()
 
 
-def _accepts(home: Path, port: int) -> bool:
+def answers(home: Path, port: int) -> bool:
+    """True when the superuser can connect. Raises LaminaError when the password is not the server's."""
     try:
         psycopg2.connect(url(home, port, role="postgres", database="postgres"), connect_timeout=5).close()
     except psycopg2.OperationalError as error:

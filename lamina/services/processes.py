@@ -42,10 +42,11 @@ class Running:
         """True while the very process that was started is there; a zombie is not."""
         try:
             process = psutil.Process(self.pid)
+            arguments = process.cmdline()  # empty for an instant, while the script becomes Java
             return (
                 process.status() != psutil.STATUS_ZOMBIE
                 and abs(process.create_time() - self.started) < START_TIME_TOLERANCE
-                and self.marker in process.cmdline()
+                and (self.marker in arguments or not arguments)
             )
         except psutil.Error:
             return False

@@ -23,7 +23,7 @@ START_SECONDS = 90.0
 
 @contextlib.contextmanager
 def spark_cluster(home: Path, *, cores: int = 2, memory: str = "1g") -> Iterator[str]:
-    """The URL of a master (spark://127.0.0.1:port) with one registered worker of so many cores; both end with the block."""
+    """The URL of a master with one registered worker of so many cores; both end with the block."""
     folder = home / "spark-cluster"
     logs = home / "logs"
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,6 +64,7 @@ def _start(home: Path, logs: Path, folder: Path, role: str, arguments: list[str]
         "SPARK_HOME": str(spark),
         "SPARK_CONF_DIR": str(folder / "conf"),  # not there
         "SPARK_LOCAL_DIRS": str(folder),
+        "SPARK_SCALA_VERSION": "2.13",  # what the start scripts set; without it executors look for a build of Spark
     }
     process, _ = spawn(command, log=logs / f"spark-{role}.out", marker=marker, cwd=folder, environment=environment)
     return process

