@@ -23,7 +23,7 @@ from lamina.services.java import archive_options
 from lamina.services.processes import Running, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
-START_SECONDS = 90.0
+START_SECONDS = 180.0
 """A start takes 3 s on two idle cores, and several times that while others use them."""
 
 STOP_SECONDS = 60.0
@@ -58,6 +58,8 @@ _PROPERTIES: Mapping[str, str] = {
     "log.retention.ms": "-1",
     "log.retention.check.interval.ms": "5000",
     "log.segment.delete.delay.ms": "1000",
+    # After a kill -9 the controller waits so long before it lets the broker in again; a machine too busy for a heartbeat in
+    # this time sees its partitions without a leader for a moment.
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "1000",
     "num.network.threads": "2",

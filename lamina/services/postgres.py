@@ -30,7 +30,7 @@ from lamina.services.access import let_through
 from lamina.services.processes import Owner, Running, free_port, spawn, tail
 from view_algebra.errors import LaminaError
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 """A start takes 0.3 s; recovery after kill -9 reads the log since the last checkpoint."""
 
 ATTEMPTS = 3

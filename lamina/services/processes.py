@@ -18,7 +18,7 @@ import psutil
 
 from view_algebra.errors import LaminaError
 
-LOCK_SECONDS = 120.0
+LOCK_SECONDS = 240.0
 """How long a start waits for another start or stop of the same home: longer than the slowest of them."""
 
 START_TIME_TOLERANCE = 2.0

@@ -18,7 +18,7 @@ from lamina.services.java import java_home
 from lamina.services.processes import Running, free_port, listening, spawn, tail
 from view_algebra.errors import LaminaError
 
-START_SECONDS = 90.0
+START_SECONDS = 180.0
 
 
 @contextlib.contextmanager
