@@ -58,8 +58,8 @@ _PROPERTIES: Mapping[str, str] = {
     "log.retention.ms": "-1",
     "log.retention.check.interval.ms": "5000",
     "log.segment.delete.delay.ms": "1000",
-    # After a kill -9 the controller waits so long before it lets the broker in again; a machine too busy for a heartbeat in
-    # this time sees its partitions without a leader for a moment.
+    # After a kill -9 the controller waits so long before it lets the broker in again; on a machine too busy for a
+    # heartbeat in this time, partitions are without a leader for a moment.
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "1000",
     "num.network.threads": "2",
