@@ -274,7 +274,7 @@ class MasterLog:
 
     def _lost(self, rng: OffsetRange, brokers: Brokers) -> OffsetRange:
         gone = brokers.removed(rng.start)
-        ends = {at: min(end, rng.end[at]) for at, end in gone.end.items()}
+        ends = {at: min(end, rng.end[at]) for at, end in gone.end.items() if at in rng.end}
         found = {at: end for at, end in ends.items() if end > rng.start[at]}
         return OffsetRange(Offsets({at: rng.start[at] for at in found}), Offsets(found))
 

@@ -26,6 +26,7 @@ from kafka.errors import (
     MessageSizeTooLargeError,
     NodeNotReadyError,
     RequestTimedOutError,
+    RetriableError,
     SaslAuthenticationFailedError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
@@ -44,6 +45,7 @@ IN_FLIGHT_BYTES = 32 * 1024 * 1024
 """Records handed to the client and not yet acknowledged: kafka-python 3 keeps any number of them in memory."""
 
 _LOST_TOUCH = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, KafkaTimeoutError)
+_SAID = re.compile(r"""error_message=(?:"(?P<double>[^"]+)"|'(?P<single>[^']+)')""")
 _REASON = re.compile(r"failed: (?P<reason>.+?) \(backoff")
 
 
@@ -176,12 +178,15 @@ class Brokers:
         return self._offsets(topic, OffsetSpec.LATEST)
 
     def removed(self, since: Offsets) -> OffsetRange:
-        """What the brokers no longer hold of the records at or above `since`; a partition without loss is left out."""
+        """What the brokers no longer hold of the records at or above `since`; a partition without loss is left out.
+
+        A partition of the same topics that `since` does not name begins at 0.
+        """
         gone = {
-            at: (since[at], first)
+            at: (since.get(at, 0), first)
             for topic in since.topics()
             for at, first in self.earliest(topic).items()
-            if at in since and first > since[at]
+            if first > since.get(at, 0)
         }
         return OffsetRange(
             Offsets({at: start for at, (start, _) in gone.items()}), Offsets({at: end for at, (_, end) in gone.items()})
@@ -210,12 +215,6 @@ class Brokers:
             self._ask(lambda client: client.create_topics(wanted, wait_for_metadata=True))
         except TopicAlreadyExistsError:
             return False
-        except KafkaError as error:
-            raise LaminaError(
-                f"{topic}: the brokers at {self.bootstrap_servers} did not create the topic",
-                evidence=str(error),
-                way_out="Create it with Kafka's own tools, or give the user the right to create topics.",
-            ) from error
         return True
 
     def delete(self, topic: str) -> None:
@@ -279,6 +278,17 @@ class Brokers:
                     raise _unreachable(self.bootstrap_servers, [str(error)]) from error
             except (AuthorizationError, SaslAuthenticationFailedError) as error:
                 raise self._not_allowed(str(error)) from error
+            except (TopicAlreadyExistsError, UnknownTopicOrPartitionError):
+                raise
+            except RetriableError as error:  # as after a restart, until partitions have leaders again
+                raise _unreachable(self.bootstrap_servers, [str(error)]) from error
+            except KafkaError as error:
+                said = _SAID.search(str(error))
+                raise LaminaError(
+                    f"the brokers at {self.bootstrap_servers} refuse what was asked of them",
+                    evidence=said["double"] or said["single"] if said else str(error),
+                    way_out="Correct the topic's name and settings, or do it with Kafka's own tools.",
+                ) from error
         raise AssertionError("the second attempt returns or raises")
 
     def _open(self) -> Any:

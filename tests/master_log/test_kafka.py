@@ -66,6 +66,13 @@ def test_what_retention_removed_is_told_per_partition(
     removed = brokers.removed(Offsets.of(name, {0: 0, 1: 1}))
     assert (removed.start, removed.end) == (Offsets.of(name, {1: 1}), Offsets.of(name, {1: 2}))
     assert brokers.removed(Offsets.of(name, {0: 0, 1: 2})).empty
+    assert brokers.removed(Offsets.of(name, {0: 0})).start == Offsets.of(name, {1: 0}), "a partition begins at 0"
+
+
+def test_what_the_brokers_refuse_is_told_in_their_words(brokers: Brokers) -> None:
+    with pytest.raises(LaminaError, match="refuse what was asked") as raised:
+        brokers.create("not/a/name", 1)
+    assert raised.value.evidence.startswith("Topic name is invalid: 'not/a/name' contains")
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "no.such.host.invalid:9092", "nonsense:port"])
