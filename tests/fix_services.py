@@ -39,9 +39,10 @@ Databases = Callable[..., str]
 
 
 def new_home(name: str) -> Path:
-    """A fresh LAMINA_HOME that shares the repository's jars and goes away with this run."""
+    """A fresh LAMINA_HOME that shares the repository's jars; what killed runs left goes away first."""
     resolve(REPOSITORY / ".lamina", java=java_home(REPOSITORY / ".lamina"))
     RUNS.mkdir(parents=True, exist_ok=True)
+    remove_what_killed_runs_left()
     home = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=RUNS))
     me = psutil.Process()
     (home / "owner").write_text(f"{me.pid} {me.create_time()}")
@@ -60,6 +61,13 @@ def remove_home(home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
 
 
+def remove_what_killed_runs_left() -> None:
+    """Stops and removes every home whose owner is gone; those of runs that go on are left alone."""
+    for left in RUNS.iterdir():
+        if _owner_is_gone(left):
+            remove_home(left)
+
+
 def _owner_is_gone(home: Path) -> bool:
     try:
         pid, created = (home / "owner").read_text().split()
@@ -76,12 +84,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @pytest.fixture(scope="session")
 def run_home() -> Iterator[Path]:
-    """This run's LAMINA_HOME; what killed runs left is cleaned up first."""
+    """This run's LAMINA_HOME."""
     signal.signal(signal.SIGTERM, _interrupt)  # as Ctrl-C does: fixtures are torn down
-    if RUNS.exists():
-        for left in RUNS.iterdir():
-            if _owner_is_gone(left):
-                remove_home(left)
     home = new_home("run")
     yield home
     remove_home(home)

@@ -20,7 +20,7 @@ from lamina.services import jars, java
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.processes import Running, port_is_free
 from lamina.spark import KAFKA_READER
-from tests.fix_services import REPOSITORY, Topic, new_home, quick_java, remove_home
+from tests.fix_services import REPOSITORY, Topic, new_home, quick_java, remove_home, remove_what_killed_runs_left
 from view_algebra.errors import LaminaError
 
 
@@ -179,6 +179,22 @@ def test_services_that_do_not_run_are_named(tmp_path: Path) -> None:
     with pytest.raises(LaminaError, match="not running") as refusal:
         Embedded(tmp_path).addresses()
     assert "lamina up" in refusal.value.way_out
+
+
+def test_what_a_killed_run_of_tests_left_is_stopped_by_the_next(home: Path) -> None:
+    program = (
+        "import os, signal; from tests.fix_services import *; home = new_home('killed run');"
+        "Embedded(home, kafka_jvm_options=quick_java(home, 'kafka')).start(); print(home, flush=True);"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    left = Path(run.stdout.strip())
+    assert processes_of(left)
+    remove_what_killed_runs_left()
+    assert not left.exists()
+    assert processes_of(left) == set()
+    assert home.exists()  # of a run that goes on
 
 
 def test_a_process_that_is_gone_is_not_alive() -> None:
