@@ -68,7 +68,10 @@ $(SETUP): requirements.lock pyproject.toml lamina/services/jars.lock
 		"$$python" -m venv --clear .venv || exit 1; \
 	fi
 	@echo "Installing $$(grep -c '^[a-z].*==' requirements.lock) locked packages (once, some minutes)" >&2
-	@rm -f .venv/.failed; { $(PY) -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements.lock \
+	@awk '/^[a-z]/{keep = /^(setuptools|wheel|packaging)==/} keep' requirements.lock > .venv/build.lock
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/build.lock
+	@rm -f .venv/.failed; { $(PY) -m pip install --disable-pip-version-check --progress-bar off --no-build-isolation \
+		--require-hashes -r requirements.lock \
 		|| touch .venv/.failed; } | awk '\
 		/^Collecting /{ if (++count % 40 == 0) print "  " count " found" } \
 		/^Installing collected/{ print "  installing" } \
