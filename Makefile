@@ -15,6 +15,7 @@ help:
 
 # Brings everything into this folder, once: Python packages, Java, Kafka's and Spark's jars.
 setup: $(SETUP)
+	@echo "Ready: try make demo, or make test." >&2
 
 # Shows it all on real data: live views, a rebuild with its proof, a late record (ONCE=1 ends by itself).
 demo: $(SETUP)
@@ -29,7 +30,7 @@ check: $(SETUP)
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
-	@$(PY) -c 'from importlinter.cli import lint_imports_command as lint; lint()'
+	@$(PY) -c 'from importlinter.cli import lint_imports_command as lint; lint(["--no-logo"])'
 	@$(PY) -m pytest $(ARGS)
 
 # Writes requirements.lock and jars.lock anew, from pyproject.toml and the versions named in lamina/services/jars.py.
