@@ -16,6 +16,7 @@ from pathlib import Path
 
 from lamina.services.java import java_home
 from lamina.services.processes import locked
+from lamina.services.trust import network_options
 from view_algebra.errors import LaminaError
 
 SPARK = (
@@ -116,7 +117,7 @@ def _ivy(draft: Path, group: str, java: Path) -> None:
         f"<dependencies>{dependencies}{excludes}</dependencies></ivy-module>"
     )
     (ivy,) = _pyspark().glob("jars/ivy-*.jar")
-    command = [str(java / "bin" / "java"), "-Xmx256m", "-cp", str(ivy), "org.apache.ivy.Main"]
+    command = [str(java / "bin" / "java"), "-Xmx256m", *network_options(draft), "-cp", str(ivy), "org.apache.ivy.Main"]
     command += [
         "-cache",
         str(draft / "cache"),
@@ -161,8 +162,8 @@ def _unreachable(group: str, evidence: str) -> LaminaError:
     return LaminaError(
         f"the jars of {group} could not be fetched",
         evidence=evidence,
-        way_out="They are fetched once, from Maven Central: run this again with a network (https_proxy is not read; "
-        "JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=… is), or copy the folder `jars` of another LAMINA_HOME into this one.",
+        way_out="They are fetched once, from Maven Central: run this again with a network (https_proxy is heeded), or "
+        "copy the folder `jars` of another LAMINA_HOME into this one.",
     )
 
 

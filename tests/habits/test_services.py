@@ -16,7 +16,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 from pyspark.sql import SparkSession
 
-from lamina.services import jars, java
+from lamina.services import jars, java, trust
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.processes import Running, port_is_free
 from lamina.spark import KAFKA_READER
@@ -218,11 +218,20 @@ def test_jars_of_another_hash_are_not_kept(tmp_path: Path) -> None:
 def test_jars_without_a_network_say_that_they_are_fetched_once(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9")
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # nobody listens there
     with pytest.raises(LaminaError, match="could not be fetched") as refusal:
         jars.resolve(tmp_path, java=java.java_home(home), groups=("spark",))
     assert "once" in refusal.value.way_out
     assert list((tmp_path / "jars").glob("*/")) == []
+
+
+def test_java_trusts_what_the_machine_trusts(home: Path, tmp_path: Path) -> None:
+    options = trust.network_options(tmp_path)
+    keytool = ["-m", "java.base/sun.security.tools.keytool.Main", "-list", "-storepass", trust.PASSWORD]
+    command = [str(java.java_home(home) / "bin" / "java"), *keytool, "-keystore", str(tmp_path / "trusted.jks")]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    assert f"-Djavax.net.ssl.trustStore={tmp_path / 'trusted.jks'}" in options
+    assert listed.count("trustedCertEntry") > 10
 
 
 def test_java_is_brought_when_the_machine_has_none(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""Java trusts the certificates that the machine trusts, also where a company's proxy signs with its own.
+
+A Java that was brought along knows only the public authorities. The machine's own are in a PEM file, which Java cannot
+read, so they are written as a Java key store: in the format JKS, which holds them as they are and needs no program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import ssl
+import struct
+import time
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",  # openSUSE
+    "/etc/ssl/cert.pem",  # Alpine, macOS
+)
+
+PASSWORD = "changeit"  # noqa: S105 - Java's own word where nothing is secret: it only guards against damage
+_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+_MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
+
+
+def network_options(folder: Path, environment: Mapping[str, str] | None = None) -> list[str]:
+    """The JVM options by which it reaches the network as other programs here do; `folder` takes the key store."""
+    bundle = _bundle(os.environ if environment is None else environment)
+    options = []
+    if bundle is not None:
+        store = folder / "trusted.jks"
+        store.write_bytes(_key_store(bundle))
+        options += [f"-Djavax.net.ssl.trustStore={store}", f"-Djavax.net.ssl.trustStorePassword={PASSWORD}"]
+        options.append("-Djavax.net.ssl.trustStoreType=jks")
+    for scheme, address in urllib.request.getproxies().items():
+        proxy = urlsplit(address if "://" in address else f"//{address}")
+        if scheme in {"http", "https"} and proxy.hostname:
+            options += [f"-D{scheme}.proxyHost={proxy.hostname}", f"-D{scheme}.proxyPort={proxy.port or 80}"]
+    return options
+
+
+def _bundle(environment: Mapping[str, str]) -> list[bytes] | None:
+    """The machine's certificates, DER-encoded, from the first place that has any."""
+    named = [environment.get(name) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")]
+    for path in (*named, ssl.get_default_verify_paths().cafile, *BUNDLES):
+        if path and Path(path).is_file():
+            certificates = re.findall(f"{_BEGIN}.*?{_END}", Path(path).read_text(errors="replace"), re.DOTALL)
+            if certificates:
+                return [ssl.PEM_cert_to_DER_cert(certificate) for certificate in certificates]
+    return None
+
+
+def _key_store(certificates: list[bytes]) -> bytes:
+    """A JKS file: a header, the entries, a digest over password and both (as sun.security.provider.JavaKeyStore)."""
+    now = int(time.time() * 1000)
+    store = struct.pack(">III", _MAGIC, _VERSION, len(certificates))
+    for number, certificate in enumerate(certificates):
+        store += struct.pack(">I", _TRUSTED) + _text(str(number)) + struct.pack(">Q", now)
+        store += _text("X.509") + struct.pack(">I", len(certificate)) + certificate
+    guard = hashlib.sha1(PASSWORD.encode("utf-16-be") + b"Mighty Aphrodite" + store, usedforsecurity=False)
+    return store + guard.digest()
+
+
+def _text(value: str) -> bytes:
+    return struct.pack(">H", len(value)) + value.encode()
