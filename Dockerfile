@@ -5,9 +5,12 @@ FROM python:3.11-slim-bookworm
 ENV PYTHONUNBUFFERED=1
 WORKDIR /opt/lamina
 
-# Before the sources: a change of ours does not fetch a gigabyte again.
+# Before the sources: a change of ours does not fetch a gigabyte again. What builds packages is locked, too.
 COPY requirements.lock ./
-RUN python -m pip install --no-cache-dir --disable-pip-version-check --progress-bar off --require-hashes -r requirements.lock
+RUN awk '/^[a-z]/{keep = /^(setuptools|wheel|packaging)==/} keep' requirements.lock > /tmp/build.lock \
+    && python -m pip install --no-cache-dir --quiet --disable-pip-version-check --require-hashes -r /tmp/build.lock \
+    && python -m pip install --no-cache-dir --disable-pip-version-check --progress-bar off --no-build-isolation \
+        --require-hashes -r requirements.lock
 
 COPY pyproject.toml README.md ./
 COPY view_algebra ./view_algebra
@@ -25,7 +28,7 @@ RUN useradd --system --uid 10001 --create-home lamina \
 USER lamina
 
 ENV LAMINA_HOME=/var/lib/lamina AIRFLOW_HOME=/var/lib/airflow
-RUN python -m lamina.services.jars resolve /var/lib/lamina
+RUN python -m lamina.services.prepare /var/lib/lamina
 ENV JAVA_HOME=/var/lib/lamina/java
 
 COPY deploy ./deploy
