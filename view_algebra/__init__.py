@@ -1,9 +1,9 @@
 """The declaration and its compilation: SQL in, SQL out.
 
-In come the `.sql` files of a catalog; out comes a `Catalog` of frozen values that hold, per view, four texts: `partial`
-(Spark), `cells`, `merge` and `final` (Postgres). Promised for every view that compiles, and tested by running the texts:
-`merge` is associative and commutative, and `final(merge(partial(A), partial(B)))` is the author's SELECT over A and B
-together, for disjoint sets of records A and B. What cannot keep that promise is refused, with the place and the way out.
+In come the `.sql` files of a catalog; out comes a `Catalog` of frozen values that hold, per view, four texts:
+`partial` (Spark), `cells`, `merge` and `final` (Postgres). Promised for every view that compiles, and tested by running
+the texts: `merge` is associative and commutative, and `final(merge(partial(A), partial(B)))` is the author's SELECT
+over A and B together, for disjoint sets of records A and B. What cannot keep the promise is refused, with the way out.
 
 Nothing here runs SQL: the package imports sqlglot and the standard library alone.
 """

@@ -12,7 +12,7 @@ from typing import Literal as Choice
 
 from view_algebra.expressions import TRUE, Aggregate, Call, Case, Constant, Expr, both
 from view_algebra.operators import calculate, cast
-from view_algebra.types import BIGINT, BOOLEAN, DOUBLE, Type, decimal
+from view_algebra.types import BIGINT, BOOLEAN, DOUBLE, Type, decimal, words
 
 WIDE = 28
 """Digits up to which ten thousand million decimals add up without leaving DECIMAL(38): Spark adds ten digits."""
@@ -197,13 +197,13 @@ AGGREGATES: dict[str, AggregateFunction] = {row.name: row for row in _TABLE}
 
 SYNONYMS = {"mean": "avg"}
 
-_LATER = (
-    "count_if any some every bool_or bool_and var_pop var_samp variance std stddev stddev_pop stddev_samp covar_pop"
-    " covar_samp corr regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy first last first_value last_value"
-    " any_value min_by max_by bit_and bit_or bit_xor collect_list collect_set array_agg listagg string_agg mode median"
-    " percentile percentile_approx approx_percentile percentile_cont percentile_disc approx_count_distinct"
-    " histogram_numeric skewness kurtosis product grouping grouping_id approx_top_k count_min_sketch hll_sketch_agg"
-    " try_sum try_avg max_min".split()
+_LATER = words(
+    "count_if any some every bool_or bool_and var_pop var_samp variance std stddev stddev_pop stddev_samp"
+    " covar_pop covar_samp corr regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy first last"
+    " first_value last_value any_value min_by max_by bit_and bit_or bit_xor collect_list collect_set"
+    " array_agg listagg string_agg mode median percentile percentile_approx approx_percentile percentile_cont"
+    " percentile_disc approx_count_distinct histogram_numeric skewness kurtosis product grouping grouping_id"
+    " approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min"
 )
 """Spark's other aggregates: named, so that their refusal says what they are."""
 

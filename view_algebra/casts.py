@@ -41,28 +41,32 @@ def cast_in_postgres(from_: Type, to: Type) -> str | None:
         return "{0}"
     if from_.name == "VOID":
         return "{0}::" + to.postgres
-    if from_.integral and to.integral:
-        if INTEGRAL.index(from_.name) <= INTEGRAL.index(to.name):
-            return "{0}::" + to.postgres
-        return f"spark.wrap_{to.name.lower()}({{0}}::{'bigint' if to.name == 'INT' else 'bigint'})"
     if from_.integral:
-        if to.name in ("DOUBLE", "STRING"):
-            return "{0}::" + to.postgres
-        if to.name == "BOOLEAN":
-            return "({0} <> 0)"
-        if to.name == "DECIMAL":
-            if to.precision - to.scale >= DIGITS[from_.name] - (1 if from_.name == "BIGINT" else 0):
-                return "{0}::" + to.postgres
-            return f"spark.decimal({{0}}::numeric, {to.precision}, {to.scale})"
-        return None
-    if from_.name == "DECIMAL" and to.name == "DECIMAL":
+        return _from_whole(from_, to)
+    if from_.name == "DECIMAL":
+        return _from_decimal(from_, to)
+    if from_.name == "DOUBLE" and to.name == "DECIMAL":
+        return f"spark.decimal({{0}}, {to.precision}, {to.scale})"
+    return _CASTS.get((from_.name, to.name))
+
+
+def _from_whole(from_: Type, to: Type) -> str | None:
+    if to.integral and INTEGRAL.index(from_.name) > INTEGRAL.index(to.name):
+        return f"spark.wrap_{to.name.lower()}({{0}}::bigint)"
+    if to.name == "DECIMAL" and to.precision - to.scale < DIGITS[from_.name] - (from_.name == "BIGINT"):
+        return f"spark.decimal({{0}}::numeric, {to.precision}, {to.scale})"
+    if to.integral or to.name in ("DOUBLE", "STRING", "DECIMAL"):
+        return "{0}::" + to.postgres
+    return "({0} <> 0)" if to.name == "BOOLEAN" else None
+
+
+def _from_decimal(from_: Type, to: Type) -> str | None:
+    if to.name == "DECIMAL":
         if to.scale >= from_.scale and to.precision - to.scale >= from_.precision - from_.scale:
             return "{0}::" + to.postgres
         return f"spark.decimal({{0}}, {to.precision}, {to.scale})"
-    if from_.name == "DECIMAL" and to.name == "INT":
+    if to.name == "INT":
         return "spark.wrap_int(spark.wrap_bigint(trunc({0})))"
-    if from_.name == "DECIMAL" and to.name == "STRING":
+    if to.name == "STRING":
         return f"{{0}}::{from_.postgres}::text" if from_.scale <= _PLAIN_TEXT else None
-    if from_.name == "DOUBLE" and to.name == "DECIMAL":
-        return f"spark.decimal({{0}}, {to.precision}, {to.scale})"
     return _CASTS.get((from_.name, to.name))

@@ -70,8 +70,7 @@ def _value(expression: Expr) -> str:
 
 def _partial_text(leaf: Leaf) -> str:
     named = [(spark(e), key) for key, e in leaf.keys]
-    for kept in leaf.kept:
-        named.append((_merged(kept.part) if kept.part else _value(kept.expression), kept.name))
+    named += [(_merged(kept.part) if kept.part else _value(kept.expression), kept.name) for kept in leaf.kept]
     columns = ",\n".join("  " + (text if text == spark_name(n) else f"{text} AS {spark_name(n)}") for text, n in named)
     lines = [f"SELECT\n{columns}" if columns else "SELECT 1 AS one", f"FROM {spark_name(leaf.source)}"]
     if leaf.where is not None:

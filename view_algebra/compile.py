@@ -1,24 +1,26 @@
-"""The compiler: from the texts of a catalog to the SQL texts of its sources and views, as one visible chain of passes."""
+"""From the texts of a catalog to the SQL texts of its sources and views: the compiler, one visible chain of passes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from sqlglot import exp
 
 from view_algebra.cells import cell_table, version_of
 from view_algebra.compiled import Catalog, CellTable, Column, Source, View
 from view_algebra.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.determinism import Keys, unique_keys
 from view_algebra.dialect import parse
-from view_algebra.expressions import Combined, Output, Query, Read, Relation, Select, Subquery, walk
-from view_algebra.expressions import Joined, Nested
+from view_algebra.expressions import Combined, Joined, Nested, Output, Query, Read, Relation, Select, Subquery, walk
 from view_algebra.leaves import Leaf, split
-from view_algebra.postgres import Reading, query as postgres_query
+from view_algebra.postgres import Reading
+from view_algebra.postgres import query as postgres_query
 from view_algebra.records import PSEUDO_COLUMNS, QUARANTINED, parse_text
 from view_algebra.refusals import File, Mistake, Span, Wrong, refuse_all
 from view_algebra.resolve import Columns, Resolver
 from view_algebra.types import Type
-from sqlglot import exp
 
 
 def compile_catalog(files: Mapping[str, str]) -> Catalog:
@@ -132,7 +134,7 @@ class _Work:
     def compile_views(self, sources: Mapping[str, Source]) -> dict[str, View]:
         for name in sorted(self.views):
             self._view(name, sources, ())
-        return {name: view for name, view in self.compiled.items()}
+        return dict(self.compiled)
 
     def _view(self, name: str, sources: Mapping[str, Source], above: tuple[str, ...]) -> None:
         if name in self.compiled or name in self.broken:
@@ -189,7 +191,7 @@ class _Work:
         )
 
 
-def _kind(leaves: tuple[Leaf, ...]) -> str:
+def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:
     if not leaves:
         return "derived"
     return "aggregate" if any(leaf.kind == "aggregate" for leaf in leaves) else "row"

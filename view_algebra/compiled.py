@@ -69,8 +69,8 @@ class CellTable:
     name: the table in schema `cells`, with the version in it, as `search_ctr_9f3a1c02`.
     partial: Spark SQL over the view `<source>` (good records only); its columns are the keys, then the partials.
     cells: Postgres DDL of one table of cells, with the placeholder `{table}`. Columns: `generation bigint`,
-        `touched boolean` (realtime merged into it since the cut), the keys, the partials; unique on generation and keys,
-        NULLS NOT DISTINCT.
+        `touched boolean` (realtime merged into it since the cut), the keys, the partials; unique on generation and
+        keys, NULLS NOT DISTINCT.
     merge: Postgres upsert of the cells read from `{cells}` (a table or a parenthesised SELECT of keys and
         partials, no two rows with equal keys) into `{into}`, as generation `{generation}`; sets `touched`.
     where, key_inputs, partial_inputs: what `partial` is made of, for `fuse`: the condition on a record (empty for

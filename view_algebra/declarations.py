@@ -20,6 +20,7 @@ SOURCE_PROPERTIES = ("dedupe_within", "event_time", "partitions")
 VIEW_PROPERTIES = ("keep_generations", "on_difference", "retain")
 
 Report = Callable[[Wrong], None]
+_Found = dict[str, tuple[str, Span | None]]
 
 
 @dataclass(frozen=True)
@@ -92,83 +93,8 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
                 "Write USING kafka OPTIONS (topic '…', format 'json').",
             )
         )
-    columns: dict[str, Type] = {}
-    comments: dict[str, str] = {}
-    unique: tuple[str, ...] = ()
-    primary: tuple[str, ...] = ()
-    constraint: Span | None = None
-    for item in schema.expressions:
-        if isinstance(item, exp.ColumnDef):
-            try:
-                _column(item, columns, comments)
-            except Wrong as wrong:
-                report(wrong)
-            for kind in (c.kind for c in item.args.get("constraints") or []):
-                if isinstance(kind, exp.UniqueColumnConstraint):
-                    unique, constraint = (item.name,), span(item)
-                elif isinstance(kind, exp.PrimaryKeyColumnConstraint):
-                    primary, constraint = (item.name,), span(item)
-                elif isinstance(kind, (exp.NotNullColumnConstraint, exp.DefaultColumnConstraint)):
-                    report(
-                        Wrong(
-                            span(item),
-                            f"a constraint on {item.name}",
-                            "Leave it out: a field that is missing in a record is NULL.",
-                        )
-                    )
-        elif isinstance(item, exp.PrimaryKey):
-            primary, constraint = tuple(e.name for e in item.expressions), span(item)
-        elif isinstance(item, exp.UniqueColumnConstraint):
-            unique, constraint = tuple(e.name for e in item.this.expressions), span(item)
-        elif isinstance(item, exp.Identifier):
-            report(
-                Wrong(
-                    span(item), f"column {item.name} has no type", f"Write {item.name} STRING, or the type that it has."
-                )
-            )
-        else:
-            report(
-                Wrong(
-                    span(item), f"{item.key.upper()} among the columns", "Write columns, PRIMARY KEY (…) or UNIQUE (…)."
-                )
-            )
-    if not columns:
-        report(Wrong(span(schema), "a source without columns", "Declare the fields that views use."))
-    for key in (*unique, *primary):
-        if key.lower() not in (c.lower() for c in columns):
-            report(Wrong(constraint, f"no column {key}", suggestion(key, columns)))
-    if unique:
-        report(
-            Wrong(
-                constraint,
-                "UNIQUE is not served yet",
-                "Leave UNIQUE out; every record then counts, each copy of an event too.",
-            )
-        )
-    for option in options:
-        if option not in ("topic", "format"):
-            report(Wrong(options[option][1], f"unknown option {option}", suggestion(option, ("topic", "format"))))
-    if options.get("format", ("json", None))[0].lower() != "json":
-        report(
-            Wrong(options["format"][1], f"format {options['format'][0]!r}", "Records are JSON objects: format 'json'.")
-        )
-    if "topic" not in options:
-        report(
-            Wrong(
-                span(schema.this),
-                "a source without a topic",
-                f"Write USING kafka OPTIONS (topic '{name}', format 'json').",
-            )
-        )
-    topic, topic_place = options.get("topic", (name, None))
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic):
-        report(
-            Wrong(
-                topic_place,
-                f"{topic!r} is no name of a Kafka topic",
-                "Use letters, digits, dots, underscores and hyphens.",
-            )
-        )
+    columns, comments, unique, primary = _columns(schema, report)
+    topic, topic_place = _topic(name, schema, options, report)
     event_time = _event_time(properties, columns, report)
     if "partitions" in properties and not re.fullmatch(r"[1-9]\d{0,5}", properties["partitions"][0]):
         report(
@@ -195,6 +121,75 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     )
 
 
+def _columns(
+    schema: exp.Schema, report: Report
+) -> tuple[dict[str, Type], dict[str, str], tuple[str, ...], tuple[str, ...]]:
+    """The columns with their types and comments; the names in UNIQUE and in PRIMARY KEY."""
+    columns: dict[str, Type] = {}
+    comments: dict[str, str] = {}
+    unique: tuple[str, ...] = ()
+    primary: tuple[str, ...] = ()
+    constraint: Span | None = None
+    for item in schema.expressions:
+        found = _constraint(item)
+        if found is not None:
+            kind, names = found
+            constraint = span(item)
+            unique, primary = (names, primary) if kind == "unique" else (unique, names)
+        if isinstance(item, exp.ColumnDef):
+            try:
+                _column(item, columns, comments)
+            except Wrong as wrong:
+                report(wrong)
+        elif isinstance(item, exp.Identifier):
+            way_out = f"Write {item.name} STRING, or the type that it has."
+            report(Wrong(span(item), f"column {item.name} has no type", way_out))
+        elif found is None:
+            way_out = "Write columns, PRIMARY KEY (…) or UNIQUE (…)."
+            report(Wrong(span(item), f"{item.key.upper()} among the columns", way_out))
+    if not columns:
+        report(Wrong(span(schema), "a source without columns", "Declare the fields that views use."))
+    for key in (*unique, *primary):
+        if key.lower() not in (c.lower() for c in columns):
+            report(Wrong(constraint, f"no column {key}", suggestion(key, columns)))
+    if unique:
+        way_out = "Leave UNIQUE out; every record then counts, each copy of an event too."
+        report(Wrong(constraint, "UNIQUE is not served yet", way_out))
+    return columns, comments, unique, primary
+
+
+def _constraint(item: exp.Expr) -> tuple[str, tuple[str, ...]] | None:
+    """UNIQUE or PRIMARY KEY, of the source or of one column, with the names in it."""
+    if isinstance(item, exp.PrimaryKey):
+        return "primary", tuple(e.name for e in item.expressions)
+    if isinstance(item, exp.UniqueColumnConstraint):
+        return "unique", tuple(e.name for e in item.this.expressions)
+    for kind in [c.kind for c in item.args.get("constraints") or []] if isinstance(item, exp.ColumnDef) else []:
+        if isinstance(kind, exp.UniqueColumnConstraint):
+            return "unique", (item.name,)
+        if isinstance(kind, exp.PrimaryKeyColumnConstraint):
+            return "primary", (item.name,)
+    return None
+
+
+def _topic(name: str, schema: exp.Schema, options: _Found, report: Report) -> tuple[str, Span | None]:
+    for option in options:
+        if option not in ("topic", "format"):
+            report(Wrong(options[option][1], f"unknown option {option}", suggestion(option, ("topic", "format"))))
+    if options.get("format", ("json", None))[0].lower() != "json":
+        report(
+            Wrong(options["format"][1], f"format {options['format'][0]!r}", "Records are JSON objects: format 'json'.")
+        )
+    if "topic" not in options:
+        way_out = f"Write USING kafka OPTIONS (topic '{name}', format 'json')."
+        report(Wrong(span(schema.this), "a source without a topic", way_out))
+    topic, place = options.get("topic", (name, None))
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic):
+        way_out = "Use letters, digits, dots, underscores and hyphens."
+        report(Wrong(place, f"{topic!r} is no name of a Kafka topic", way_out))
+    return topic, place
+
+
 def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, str]) -> None:
     name, kind = item.name, read(item.args.get("kind"))
     if name.lower().startswith("kafka_"):
@@ -219,6 +214,10 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
             f"column {name} is BINARY, which JSON has not",
             "Declare it STRING and decode it with unbase64(), or leave it out.",
         )
+    for constraint in item.args.get("constraints") or []:
+        if isinstance(constraint.kind, (exp.NotNullColumnConstraint, exp.DefaultColumnConstraint)):
+            way_out = "Leave it out: a field that a record lacks is NULL."
+            raise Wrong(span(item), f"a constraint on {name}", way_out)
     columns[name] = kind
     for constraint in item.args.get("constraints") or []:
         if isinstance(constraint.kind, exp.CommentColumnConstraint):
@@ -257,7 +256,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
                     Wrong(
                         span(item),
                         f"column {item.name} of a view has a type",
-                        f"Leave the type out, or CAST in the SELECT.",
+                        "Leave the type out, or CAST in the SELECT.",
                     )
                 )
             for constraint in item.args.get("constraints") or []:
@@ -312,9 +311,6 @@ def _name(node: exp.Expr, report: Report) -> str:
             )
         )
     return name
-
-
-_Found = dict[str, tuple[str, Span | None]]
 
 
 def _properties(

@@ -21,6 +21,7 @@ from view_algebra.types import (
     TIMESTAMP_NTZ,
     Type,
     adjusted,
+    words,
 )
 
 Gives = Type | str | Callable[[Sequence[Type], Sequence[str | None]], Type]
@@ -52,7 +53,7 @@ def _decimal_or(kind: Type) -> Gives:
 
 
 def _whole(types: Sequence[Type], _: Sequence[str | None]) -> Type:
-    """floor and ceil: a whole number of as many digits."""
+    """Floor and ceil: a whole number of as many digits."""
     kind = types[0]
     return adjusted(kind.precision - kind.scale + (1 if kind.scale else 0), 0) if kind.name == "DECIMAL" else BIGINT
 
@@ -317,32 +318,32 @@ _WALL_CLOCK = "changes with the moment at which it runs"
 _CHANCE = "gives another value each time it runs"
 _PLACE = "depends on how Spark happens to split the records"
 
+_REFUSED = (
+    (
+        _WALL_CLOCK,
+        "Compare with the clock when reading the view, or use the event time or kafka_timestamp.",
+        "now current_timestamp current_date curdate localtimestamp current_timezone current_time getdate sysdate",
+    ),
+    (
+        _CHANCE,
+        "Use a function of the record, as md5(event_id) or kafka_offset.",
+        "rand random randn uuid shuffle randstr uniform",
+    ),
+    (
+        _PLACE,
+        "Use kafka_partition and kafka_offset.",
+        "monotonically_increasing_id spark_partition_id input_file_name input_file_block_start input_file_block_length",
+    ),
+    (
+        "depends on who runs it",
+        "Write the value itself.",
+        "current_user user session_user current_database current_schema current_catalog version",
+    ),
+    ("runs code that cannot be checked", "Use SQL functions.", "java_method reflect try_reflect"),
+)
+
 NON_DETERMINISTIC: dict[str, tuple[str, str]] = {
-    **{
-        name: (_WALL_CLOCK, "Compare with the clock when reading the view, or use the event time or kafka_timestamp.")
-        for name in (
-            "now current_timestamp current_date curdate localtimestamp current_timezone current_time getdate sysdate".split()
-        )
-    },
-    **{
-        name: (_CHANCE, "Use a function of the record, as md5(event_id) or kafka_offset.")
-        for name in "rand random randn uuid shuffle randstr uniform".split()
-    },
-    **{
-        name: (_PLACE, "Use kafka_partition and kafka_offset.")
-        for name in (
-            "monotonically_increasing_id spark_partition_id input_file_name input_file_block_start"
-            " input_file_block_length".split()
-        )
-    },
-    **{
-        name: ("depends on who runs it", "Write the value itself.")
-        for name in "current_user user session_user current_database current_schema current_catalog version".split()
-    },
-    **{
-        name: ("runs code that cannot be checked", "Use SQL functions.")
-        for name in "java_method reflect try_reflect".split()
-    },
+    name: (why, way_out) for why, way_out, names in _REFUSED for name in words(names)
 }
 """Functions that cannot be kept true: why, and what to write instead."""
 

@@ -1,7 +1,9 @@
-"""All views of a micro-batch in one Spark job: one struct per table of cells and record, one GROUP BY for all.
+"""All views of a micro-batch in one Spark job: a record once per table of cells that takes it, and one GROUP BY.
 
 Keys and inputs of all tables share typed slots, as many of a kind as the widest table needs; a slot that a table does
-not use is NULL. `v` says which table a row is for; one with 0 is there when there are bad records.
+not use is NULL. `v` says which table a row is for; one with 0 is there when there are bad records. UNPIVOT is Spark's
+syntax for its operator Expand, which copies a record without building objects; what several tables compute is computed
+once.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
     names = [*slots, *((name, kind) for name, _, kind in merged)]
     group = ", ".join(["v", *(name for name, _ in slots)])
     outputs = [group, *(f"{merge}({name}) AS {name}" for name, merge, _ in merged), "max(kafka_timestamp) AS newest"]
-    sql = f"SELECT {', '.join(outputs)}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL\nGROUP BY {group}"
+    sql = f"SELECT {', '.join(outputs)}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL"
+    sql += f"\nGROUP BY {group}"
     columns = [Column("v", "INT", "integer")]
     columns += [Column(name, kind, _postgres(kind)) for name, kind in slots]
     columns += [Column(name, _summed(merge, kind), _postgres(_summed(merge, kind))) for name, merge, kind in merged]
@@ -146,15 +149,28 @@ def _read(columns: Sequence[str], number: int, table: str) -> str:
 
 
 def _exploded(structs: Sequence[tuple[str, int, Mapping[str, str]]], slots: Sequence[tuple[str, str]]) -> str:
-    """Per record, the structs of the tables that take it, as rows."""
-    texts = []
+    """Per record, a row for each of the tables, `v` NULL where the table does not take it."""
+    computed: dict[str, str] = {}
+
+    def column(expression: str) -> str:
+        return computed.setdefault(expression, f"e{len(computed)}")
+
+    rows_of_tables = []
     for condition, number, values in structs:
-        fields = [f"'v', {number}"]
-        for name, kind in slots:
-            fields.append(f"'{name}', {values[name]}" if name in values else f"'{name}', CAST(NULL AS {kind})")
-        texts.append(f"CASE WHEN {condition} THEN named_struct({', '.join(fields)}) END")
-    body = ",\n".join(f"  {text}" for text in texts)
-    return f"SELECT kafka_timestamp, inline(array(\n{body}\n))\nFROM records"
+        cells = [column(f"CASE WHEN {condition} THEN {number} END")]
+        cells += [column(values.get(name, f"CAST(NULL AS {kind})")) for name, kind in slots]
+        rows_of_tables.append(f"({', '.join(cells)})")
+    inner = ",\n".join(f"    {expression} AS {name}" for expression, name in computed.items())
+    names = ", ".join(["v", *(name for name, _ in slots)])
+    taken = ",\n".join(f"  {cells}" for cells in rows_of_tables)
+    return f"""SELECT * FROM (
+  SELECT
+    kafka_timestamp,
+{inner}
+  FROM records
+) UNPIVOT INCLUDE NULLS (({names}) FOR lamina_table IN (
+{taken}
+))"""
 
 
 def _fused(sql: str, columns: Sequence[Column], read: Mapping[str, str], table: str) -> Fused:

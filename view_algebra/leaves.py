@@ -37,7 +37,7 @@ from view_algebra.expressions import (
 )
 from view_algebra.refusals import Wrong
 from view_algebra.spark import spark
-from view_algebra.types import BIGINT, INT, STRING
+from view_algebra.types import BIGINT, INT
 
 RECORD_KEYS = (("kafka_partition", INT), ("kafka_offset", BIGINT))
 """What identifies a record within its topic: the keys of a row view's cells."""
@@ -124,7 +124,8 @@ def _flattened_relation(relation: Relation | None) -> Relation | None:
             return replace(relation, query=_flattened(relation.query))
         case Joined():
             left, right = _flattened_relation(relation.left), _flattened_relation(relation.right)
-            assert left is not None and right is not None
+            assert left is not None
+            assert right is not None
             for side in (left, right):
                 if isinstance(side, Stream) or (
                     isinstance(side, Nested) and isinstance(side.query, Select) and _is_projection(side.query)
@@ -192,7 +193,8 @@ def rewritten(query: Select, change: _Change) -> Select:
 def _rewritten_joins(relation: Relation | None, change: _Change) -> Relation | None:
     if isinstance(relation, Joined):
         left, right = _rewritten_joins(relation.left, change), _rewritten_joins(relation.right, change)
-        assert left is not None and right is not None
+        assert left is not None
+        assert right is not None
         on = None if relation.condition is None else rewrite(relation.condition, change)
         return replace(relation, left=left, right=right, condition=on)
     return relation
@@ -225,7 +227,8 @@ def _mapped_relation(relation: Relation | None, block: _Block) -> Relation | Non
             return replace(relation, query=_mapped(relation.query, block))
         case Joined():
             left, right = _mapped_relation(relation.left, block), _mapped_relation(relation.right, block)
-            assert left is not None and right is not None
+            assert left is not None
+            assert right is not None
             return replace(relation, left=left, right=right)
     return relation
 
@@ -287,7 +290,9 @@ def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
     source, kind, where, group = identity
     names = _Names()
     if kind == "row":
-        keys = tuple((names.give(name), Field("", (name,), type_)) for name, type_ in RECORD_KEYS)
+        keys: tuple[tuple[str, Expr], ...] = tuple(
+            (names.give(name), Field("", (name,), type_)) for name, type_ in RECORD_KEYS
+        )
         values = [e for e in kept if not isinstance(e, Part) and e not in dict(keys).values()]
         values.sort(key=spark)
         return Leaf(source, "row", where, keys, tuple(Kept(names.give(_slug(e)), e, None) for e in values))
@@ -297,7 +302,7 @@ def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
 
 
 class _Names:
-    """Readable names without collisions; they depend on expressions only, so that renaming a column changes no cells."""
+    """Readable names, no two alike; made of expressions only, so that renaming a column changes no cells."""
 
     def __init__(self) -> None:
         self._taken = {"generation", "touched"}
@@ -314,6 +319,7 @@ class _Names:
 def _slug(expression: Expr) -> str:
     """A readable name for an expression.
 
+    >>> from view_algebra.types import STRING
     >>> _slug(Call("date_trunc", (Constant("hour", STRING), Field("", ("ts",), STRING)), STRING))
     'date_trunc_hour_ts'
     """
@@ -360,7 +366,7 @@ def _above(block: Select, leaf: Leaf, table: int) -> Select:
     )
     one = leaf.kind == "aggregate" and not leaf.keys
     cells = Cells(table, _CELL, columns, tuple(name for name, _ in leaf.keys), one)
-    keys: dict[Expr, Field] = {e: Field(_CELL, (name,), e.type) for name, e in leaf.keys}
+    keys: dict[Expr, Expr] = {e: Field(_CELL, (name,), e.type) for name, e in leaf.keys}
     merged: dict[Part | Expr, Field] = {
         (k.part or k.expression): Field(_CELL, (k.name,), k.part.type if k.part else k.expression.type)
         for k in leaf.kept

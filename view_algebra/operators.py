@@ -30,11 +30,11 @@ from view_algebra.types import (
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 UNITS = {
-    **{name: "year" for name in ("YEAR", "YYYY", "YY")},
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
     "QUARTER": "quarter",
-    **{name: "month" for name in ("MONTH", "MM", "MON")},
+    **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
     "WEEK": "week",
-    **{name: "day" for name in ("DAY", "DD")},
+    **dict.fromkeys(("DAY", "DD"), "day"),
     "HOUR": "hour",
     "MINUTE": "minute",
     "SECOND": "second",
@@ -283,8 +283,7 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
 
 def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
     """One argument as a kind of the table; None if it is not one. Unless `exactly`, Spark's safe casts are made."""
-    type_, literal = argument.type, isinstance(argument, Constant) and argument.value is not None
-    value = argument.value if isinstance(argument, Constant) else None
+    type_ = argument.type
     match kind:
         case "any" | "common":
             return argument
@@ -292,32 +291,36 @@ def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
             return argument if type_.integral else None
         case "numeric":
             return argument if type_.numeric else None
-        case "literal":
-            return argument if literal and type_ == STRING else None
-        case "natural" | "positive":
-            least = 1 if kind == "positive" else 0
-            return argument if literal and type_ == INT and int(value or 0) >= least else None
-        case "unit":
-            unit = UNITS.get((value or "").upper()) if literal and type_ == STRING else None
-            return replace(argument, value=unit) if unit and isinstance(argument, Constant) else None
-        case "dateunit":
-            unit = UNITS.get((value or "").upper()) if literal and type_ == STRING else None
-            ok = unit in ("year", "quarter", "month", "week")
-            return replace(argument, value=unit) if ok and isinstance(argument, Constant) else None
-        case "pattern":
-            return argument if literal and pattern(value or "") is not None else None
-        case "text":
-            if type_ in (STRING, VOID) or exactly:
-                return argument if type_ in (STRING, VOID) else None
-            return cast(argument, STRING) if type_.integral or type_ in (BOOLEAN, DATE) else None
         case "array" | "map":
             return argument if type_.name == kind.upper() else None
-    wanted = kind.upper()
-    if type_.name == wanted:
+        case "literal" | "natural" | "positive" | "unit" | "dateunit" | "pattern":
+            return _as_literal(argument, kind) if isinstance(argument, Constant) else None
+        case "text":
+            if type_ in (STRING, VOID):
+                return argument
+            plain = type_.integral or type_ in (BOOLEAN, DATE)
+            return cast(argument, STRING, implicit=True) if plain and not exactly else None
+    if type_.name == kind.upper():
         return argument
-    if exactly:
+    return None if exactly else _safely(argument, kind.upper())
+
+
+def _as_literal(argument: Constant, kind: str) -> Expr | None:
+    """One argument that must be known when the view is declared."""
+    value = argument.value
+    if value is None:
         return None
-    return _safely(argument, wanted)
+    if kind in ("natural", "positive"):
+        return argument if argument.type == INT and int(value) >= (1 if kind == "positive" else 0) else None
+    if argument.type != STRING:
+        return None
+    if kind == "pattern":
+        return argument if pattern(value) is not None else None
+    if kind in ("unit", "dateunit"):
+        unit = UNITS.get(value.upper())
+        coarse = unit in ("year", "quarter", "month", "week")
+        return replace(argument, value=unit) if unit and (coarse or kind == "unit") else None
+    return argument
 
 
 def _safely(argument: Expr, wanted: str) -> Expr | None:

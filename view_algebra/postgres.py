@@ -1,12 +1,12 @@
 """Typed expressions and queries as Postgres SQL: what runs above the aggregation, with Spark's meaning.
 
-What is plain in both engines stays plain; what differs goes through the functions of `spark_functions.sql`, or is refused.
+What is plain in both engines stays plain; the rest goes through the functions of `spark_functions.sql`, or is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from view_algebra.aggregates import AGGREGATES
@@ -31,11 +31,21 @@ from view_algebra.expressions import (
     Stream,
     Subquery,
     Windowed,
-    both,
 )
 from view_algebra.operators import overload, pattern
 from view_algebra.refusals import Wrong
-from view_algebra.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, postgres_name
+from view_algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    MAX_PRECISION,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    postgres_name,
+)
 
 OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
 """How tightly Postgres binds, loosest first."""
@@ -112,65 +122,84 @@ def constant(literal: Constant) -> str:
 
 
 def _call(call: Call, reading: Reading) -> tuple[str, int]:
-    name, arguments = call.function, call.arguments
-
-    def inner(index: int, least: int = 0) -> str:
-        return expression(arguments[index], reading, least)
-
-    match name:
-        case "and" | "or":
-            binds = AND if name == "and" else OR
-            return f"{inner(0, binds)} {name.upper()} {inner(1, binds + 1)}", binds
-        case "not" if isinstance(arguments[0], Call) and arguments[0].function in ("is null", "<=>"):
-            negated = arguments[0]
-            sides = [expression(a, reading, OTHER) for a in negated.arguments]
-            return (f"{sides[0]} IS NOT NULL" if len(sides) == 1 else f"{sides[0]} IS DISTINCT FROM {sides[1]}"), IS
-        case "not":
-            return f"NOT {inner(0, IS)}", NOT
-        case "is null" | "is not null":
-            return f"{inner(0, OTHER)} {name.upper()}", IS
-        case "<=>":
-            return f"{inner(0, OTHER)} IS NOT DISTINCT FROM {inner(1, OTHER)}", IS
-        case "=" | "<>" | "<" | "<=" | ">" | ">=":
-            left = inner(0, OTHER)
-            if name not in ("=", "<>") and arguments[0].type == STRING:
-                left = _by_bytes(arguments[0], left) if not isinstance(arguments[1], Field) else left
-            return f"{left} {name} {inner(1, OTHER)}", COMPARE
-        case "in":
-            rest = ", ".join(expression(a, reading) for a in arguments[1:])
-            return f"{inner(0, OTHER)} IN ({rest})", IN
-        case "like":
-            if not isinstance(arguments[1], Constant):
-                raise Wrong(call.place, "LIKE with a pattern that is no literal", GROUP_BELOW)
-            return f"{inner(0, OTHER)} LIKE {inner(1, OTHER)}", IN
-        case "cast":
-            return _cast(call, reading)
-        case "+" | "-" | "*" | "/" | "%" | "div" | "negative":
-            return _arithmetic(call, reading)
-        case "average":
-            if call.type == DOUBLE:
-                return f"{inner(0, MULTIPLY)} / {inner(1, CAST)}", MULTIPLY
-            return f"spark.divide({inner(0)}, {inner(1)}, {call.type.precision}, {call.type.scale})", ATOM
-        case "wide sum":
-            total = f"{inner(0, MULTIPLY)} * {inner(2, CAST)} + {inner(1, MULTIPLY)}"
-            return f"spark.decimal({total}, {call.type.precision}, {call.type.scale})", ATOM
-        case "+ interval" | "- interval":
-            return _shifted(call, reading)
-        case "window_start":
-            size, offset = (int(str(getattr(a, "value", 0))) for a in arguments[1:])
-            origin = "timestamptz '1970-01-01 00:00:00+00'" + (f" + {_length(offset)}" if offset else "")
-            return f"date_bin({_length(size)}, {inner(0)}, {origin})", ATOM
-        case "window_end":
-            return f"{inner(0, ADD)} + {_length(int(str(getattr(arguments[1], 'value', 0))))}", ADD
-        case "window":
-            raise Wrong(call.place, "a window is a pair of times", "Write window(…).start and window(…).end.")
-        case "." | "[]" | "to_json":
-            raise Wrong(call.place, "a nested value above the aggregation", "Select its parts below the aggregation.")
+    form = _FORMS.get(call.function)
+    if form is not None:
+        return form(call, reading)
     row = overload(call)
     if row is None or row.above is None:
         why = f": {row.why}" if row is not None and row.why else ""
-        raise Wrong(call.place, f"{name}() above the aggregation{why}", GROUP_BELOW)
+        raise Wrong(call.place, f"{call.function}() above the aggregation{why}", GROUP_BELOW)
     return _filled(row.above, call, reading)
+
+
+def _logical(call: Call, reading: Reading) -> tuple[str, int]:
+    binds = AND if call.function == "and" else OR
+    left, right = (expression(a, reading, binds + n) for n, a in enumerate(call.arguments))
+    return f"{left} {call.function.upper()} {right}", binds
+
+
+def _not(call: Call, reading: Reading) -> tuple[str, int]:
+    inner = call.arguments[0]
+    if isinstance(inner, Call) and inner.function in ("is null", "<=>"):
+        sides = [expression(a, reading, OTHER) for a in inner.arguments]
+        return (f"{sides[0]} IS NOT NULL" if len(sides) == 1 else f"{sides[0]} IS DISTINCT FROM {sides[1]}"), IS
+    return f"NOT {expression(inner, reading, IS)}", NOT
+
+
+def _is_null(call: Call, reading: Reading) -> tuple[str, int]:
+    return f"{expression(call.arguments[0], reading, OTHER)} {call.function.upper()}", IS
+
+
+def _compared(call: Call, reading: Reading) -> tuple[str, int]:
+    name = call.function
+    left, right = (expression(a, reading, OTHER) for a in call.arguments)
+    if name == "<=>":
+        return f"{left} IS NOT DISTINCT FROM {right}", IS
+    if name not in ("=", "<>") and call.arguments[0].type == STRING and not isinstance(call.arguments[1], Field):
+        left = _by_bytes(call.arguments[0], left)
+    return f"{left} {name} {right}", COMPARE
+
+
+def _in(call: Call, reading: Reading) -> tuple[str, int]:
+    rest = ", ".join(expression(a, reading) for a in call.arguments[1:])
+    return f"{expression(call.arguments[0], reading, OTHER)} IN ({rest})", IN
+
+
+def _like(call: Call, reading: Reading) -> tuple[str, int]:
+    value, wanted = call.arguments
+    if not isinstance(wanted, Constant):
+        raise Wrong(call.place, "LIKE with a pattern that is no literal", GROUP_BELOW)
+    return f"{expression(value, reading, OTHER)} LIKE {constant(wanted)}", IN
+
+
+def _average(call: Call, reading: Reading) -> tuple[str, int]:
+    total, count = call.arguments
+    if call.type == DOUBLE:
+        return f"{expression(total, reading, MULTIPLY)} / {expression(count, reading, CAST)}", MULTIPLY
+    sides = f"{expression(total, reading)}, {expression(count, reading)}"
+    return f"spark.divide({sides}, {call.type.precision}, {call.type.scale})", ATOM
+
+
+def _wide_sum(call: Call, reading: Reading) -> tuple[str, int]:
+    high, low, unit = (expression(a, reading, MULTIPLY) for a in call.arguments)
+    return f"spark.decimal({high} * {unit} + {low}, {call.type.precision}, {call.type.scale})", ATOM
+
+
+def _window_start(call: Call, reading: Reading) -> tuple[str, int]:
+    size, offset = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
+    origin = "timestamptz '1970-01-01 00:00:00+00'" + (f" + {_length(offset)}" if offset else "")
+    return f"date_bin({_length(size)}, {expression(call.arguments[0], reading)}, {origin})", ATOM
+
+
+def _window_end(call: Call, reading: Reading) -> tuple[str, int]:
+    size = int(str(getattr(call.arguments[1], "value", 0)))
+    return f"{expression(call.arguments[0], reading, ADD)} + {_length(size)}", ADD
+
+
+def _nested(call: Call, _: Reading) -> tuple[str, int]:
+    if call.function == "window":
+        raise Wrong(call.place, "a window is a pair of times", "Write window(…).start and window(…).end.")
+    raise Wrong(call.place, "a nested value above the aggregation", "Select its parts below the aggregation.")
 
 
 _SLOT = re.compile(r"(?P<before>\(|, )?\{(?P<name>[a-z0-9]+)(?::(?P<default>[^}]*))?\}(?=(?P<after>[,)])?)")
@@ -246,62 +275,59 @@ def _arithmetic(call: Call, reading: Reading) -> tuple[str, int]:
     """Numbers that wrap, or become NULL or Infinity, as Spark's do; plain operators where neither can happen."""
     name, kind = call.function, call.type
     operands = [expression(a, reading) for a in call.arguments]
-    binds = ADD if name in ("+", "-") else MULTIPLY
-
-    def plain(right: str | None = None) -> tuple[str, int]:
-        left = expression(call.arguments[0], reading, binds)
-        return f"{left} {name} {right or expression(call.arguments[1], reading, binds + 1)}", binds
-
-    def left(least: int = CAST) -> str:
-        return expression(call.arguments[0], reading, least)
-
     if name == "negative":
         if kind.integral:
-            zero = Constant("0", kind)
-            return _arithmetic(Call("-", (zero, call.arguments[0]), kind, place=call.place), reading)
-        return f"-{left(ATOM)}", CAST
+            return _arithmetic(Call("-", (Constant("0", kind), call.arguments[0]), kind, place=call.place), reading)
+        return f"-{expression(call.arguments[0], reading, ATOM)}", CAST
     if name == "div":
         if call.arguments[0].type.name == "DECIMAL":
             return f"spark.wrap_bigint(div({operands[0]}, nullif({operands[1]}, 0)))", ATOM
         return f"spark.div({operands[0]}, {operands[1]})", ATOM
     if kind.name == "DECIMAL":
-        return _decimal(call, operands, plain)
-    if name == "%":
-        if kind.integral:
-            return plain(f"nullif({operands[1]}, 0)")
-        raise Wrong(call.place, f"% of {kind} above the aggregation", "Cast both sides to DECIMAL.")
+        return _decimal(call, operands, reading)
     if kind.integral:
-        bound = magnitude(call)
-        if kind == BIGINT and bound is not None and bound < EXACT:
-            return plain()
-        if kind == BIGINT:
-            word = {"+": "plus", "-": "minus", "*": "times"}[name]
-            return (
-                f"spark.{word}({_bigint(call.arguments[0], operands[0])}, {_bigint(call.arguments[1], operands[1])})",
-                ATOM,
-            )
-        wider = "bigint" if kind == INT else "integer"
-        return (
-            f"spark.wrap_{kind.name.lower()}({left()}::{wider} {name} {expression(call.arguments[1], reading, CAST)})",
-            ATOM,
-        )
-    if kind.name == "FLOAT":
-        raise Wrong(call.place, "arithmetic of FLOAT above the aggregation", "Write CAST(… AS DOUBLE).")
+        return _whole(call, operands, reading)
+    if kind.name == "FLOAT" or name == "%":
+        way_out = "Write CAST(… AS DOUBLE)." if kind.name == "FLOAT" else "Cast both sides to DECIMAL."
+        raise Wrong(call.place, f"{name} of {kind} above the aggregation", way_out)
     if name == "/" and all(_was_integral(a) for a in call.arguments):
-        return f"{left()}::double precision / nullif({operands[1]}, 0)", MULTIPLY
-    word = {"+": "plus", "-": "minus", "*": "times", "/": "divide"}[name]
-    return f"spark.{word}({_double(call.arguments[0], operands[0])}, {_double(call.arguments[1], operands[1])})", ATOM
+        left = expression(call.arguments[0], reading, CAST)
+        return f"{left}::double precision / nullif({operands[1]}, 0)", MULTIPLY
+    sides = ", ".join(_double(a, text) for a, text in zip(call.arguments, operands, strict=True))
+    return f"spark.{_WORDS[name]}({sides})", ATOM
 
 
-def _decimal(call: Call, operands: list[str], plain: object) -> tuple[str, int]:
+_WORDS = {"+": "plus", "-": "minus", "*": "times", "/": "divide"}
+
+
+def _plain(call: Call, reading: Reading, right: str | None = None) -> tuple[str, int]:
+    binds = ADD if call.function in ("+", "-") else MULTIPLY
+    left = expression(call.arguments[0], reading, binds)
+    return f"{left} {call.function} {right or expression(call.arguments[1], reading, binds + 1)}", binds
+
+
+def _whole(call: Call, operands: list[str], reading: Reading) -> tuple[str, int]:
+    name, kind = call.function, call.type
+    if name == "%":
+        return _plain(call, reading, f"nullif({operands[1]}, 0)")
+    if kind == BIGINT:
+        bound = magnitude(call)
+        if bound is not None and bound < EXACT:
+            return _plain(call, reading)
+        sides = ", ".join(_bigint(a, text) for a, text in zip(call.arguments, operands, strict=True))
+        return f"spark.{_WORDS[name]}({sides})", ATOM
+    left, right = (expression(a, reading, CAST) for a in call.arguments)
+    return f"spark.wrap_{kind.name.lower()}({left}::bigint {name} {right})", ATOM
+
+
+def _decimal(call: Call, operands: list[str], reading: Reading) -> tuple[str, int]:
     name, kind = call.function, call.type
     p1, s1, p2, s2 = (n for a in call.arguments for n in (a.type.precision, a.type.scale))
-    assert callable(plain)
     if name == "/":
         return f"spark.divide({operands[0]}, {operands[1]}, {kind.precision}, {kind.scale})", ATOM
-    written: tuple[str, int] = plain(f"nullif({operands[1]}, 0)") if name == "%" else plain()
+    written = _plain(call, reading, f"nullif({operands[1]}, 0)" if name == "%" else None)
     digits = p1 + p2 + 1 if name == "*" else max(p1 - s1, p2 - s2) + max(s1, s2) + 1
-    if digits <= 38 or (name == "%" and kind.precision < 38):
+    if digits <= MAX_PRECISION or (name == "%" and kind.precision < MAX_PRECISION):
         return written
     return f"spark.decimal({written[0]}, {kind.precision}, {kind.scale})", ATOM
 
@@ -325,15 +351,13 @@ def _bigint(value: Expr, text: str) -> str:
 
 def _double(value: Expr, text: str) -> str:
     inner = _bare_value(value)
-    return (
-        f"{text}::double precision"
-        if inner.type != DOUBLE and isinstance(inner, (Constant, Field))
-        else (text if inner.type == DOUBLE else f"({text})::double precision")
-    )
+    if inner.type == DOUBLE:
+        return text
+    return f"{text}::double precision" if isinstance(inner, (Constant, Field)) else f"({text})::double precision"
 
 
 def magnitude(value: Expr) -> int | None:
-    """The greatest absolute value that whole numbers can take, where that is known: counts, and what is made of them."""
+    """The greatest absolute value that a whole number can take, where known: counts, and what is made of them."""
     match value:
         case Field():
             return value.bound
@@ -418,6 +442,24 @@ def ordering(order: Order, reading: Reading, name: str | None = None) -> str:
     return text + direction + nulls
 
 
+_FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
+    **dict.fromkeys(("and", "or"), _logical),
+    "not": _not,
+    **dict.fromkeys(("is null", "is not null"), _is_null),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), _compared),
+    "in": _in,
+    "like": _like,
+    "cast": _cast,
+    **dict.fromkeys(("+", "-", "*", "/", "%", "div", "negative"), _arithmetic),
+    "average": _average,
+    "wide sum": _wide_sum,
+    **dict.fromkeys(("+ interval", "- interval"), _shifted),
+    "window_start": _window_start,
+    "window_end": _window_end,
+    **dict.fromkeys(("window", ".", "[]", "to_json"), _nested),
+}
+"""What is not a function of the table."""
+
 # queries
 
 
@@ -431,7 +473,7 @@ def query(value: Query, reading: Reading) -> str:
     if isinstance(relation, Cells):
         table = f"cells.{postgres_name(reading.tables[relation.table])}"
         if relation.one:
-            from_ = f"(VALUES (1)) AS one (row) LEFT JOIN {table} ON generation = {reading.generation}"
+            from_ = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON generation = {reading.generation}"
         else:
             from_ = table
             conditions.append(f"generation = {reading.generation}")
@@ -498,7 +540,7 @@ def _combined(value: Combined, reading: Reading) -> str:
 
 
 def output(value: Output, reading: Reading, number: int = 1) -> str:
-    """A column of a SELECT, of exactly the type that Spark would give it, and text comparing by bytes."""
+    """A column of a SELECT, of exactly Spark's type, and text that compares by its bytes."""
     inner, kind = value.expression, value.expression.type
     name = postgres_name(value.name or f"column_{number}")
     text = expression(inner, reading)

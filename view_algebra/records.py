@@ -20,6 +20,7 @@ PSEUDO_COLUMNS = (
 )
 """What every record has beside its declared columns."""
 
+_SPACE = "' \\t\\r\\n'"
 _CORRUPT = "kafka_corrupt"
 _FIRST = {
     "TIMESTAMP": "TIMESTAMP '0001-01-01 00:00:00'",
@@ -77,7 +78,10 @@ def _errors(columns: Sequence[tuple[str, Type]]) -> str:
             f"contains({text}, '\\\\u0000') AND contains(CAST(parsed AS STRING), '\\u0000')",
             "'a text holds the character U+0000, which Postgres cannot store'",
         ),
-        (f"NOT endswith(rtrim(' \\t\\r\\n', {text}), '}}')", "'not JSON: more text follows the object'"),
+        (
+            f"NOT endswith({text}, '}}') AND NOT endswith(rtrim({_SPACE}, {text}), '}}')",
+            "'more text follows the object'",
+        ),
     ]
     for path, kind in _times(columns):
         field = "parsed." + ".".join(spark_name(p) for p in path)
@@ -99,21 +103,26 @@ def _times(columns: Sequence[tuple[str, Type]], within: tuple[str, ...] = ()) ->
 
 
 def _kind_of_mistake(columns: Sequence[tuple[str, Type]]) -> str:
-    """Which mistake a record has that from_json could not read whole."""
-    text = "CAST(kafka_value AS STRING)"
-    tests = []
+    """Which mistake a record has that from_json could not read whole.
+
+    Within `transform` Spark interprets the expression, and so keeps it out of the code that it generates for every
+    record: with it there, the code of a record is too long for the JVM to compile.
+    """
+    wrong = []
     for name, kind in columns:
-        schema = constant(Constant(f"{spark_name(name)} {kind.spark}, {_CORRUPT} STRING", STRING))
-        options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}')"
-        wanted = constant(Constant(f"{name} is no {kind.spark}", STRING))
-        tests.append(f"CASE WHEN from_json({text}, {schema}, {options}).{_CORRUPT} IS NOT NULL THEN {wanted} END")
-    listed = ",\n        ".join(tests)
-    return f"""CASE
-      WHEN NOT startswith(ltrim(' \\t\\r\\n', {text}), '{{') AND try_parse_json({text}) IS NOT NULL THEN 'not a JSON object'
-      WHEN from_json({text}, 'MAP<STRING, STRING>') IS NULL THEN 'not JSON, or nested too deep'
-      ELSE concat('a field has the wrong type: ', concat_ws(', ',
-        {listed}))
-    END"""
+        key, reason = constant(Constant(name, STRING)), constant(Constant(f"{name} is no {kind.spark}", STRING))
+        wrong.append(f"CASE WHEN parsed.{spark_name(name)} IS NULL AND fields[{key}] IS NOT NULL THEN {reason} END")
+    listed = ",\n          ".join(wrong)
+    return f"""element_at(transform(
+        array(from_json(CAST(kafka_value AS STRING), 'MAP<STRING, STRING>')),
+        fields -> CASE
+          WHEN fields IS NOT NULL THEN concat('a field has the wrong type: ', coalesce(nullif(concat_ws(', ',
+          {listed}), ''), 'it is inside a nested one'))
+          WHEN startswith(ltrim({_SPACE}, CAST(kafka_value AS STRING)), '{{') THEN 'not JSON, or nested too deep'
+          WHEN try_parse_json(CAST(kafka_value AS STRING)) IS NOT NULL THEN 'not a JSON object'
+          ELSE 'not JSON'
+        END
+      ), 1)"""
 
 
 QUARANTINED = """SELECT

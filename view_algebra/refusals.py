@@ -68,9 +68,9 @@ class Mistake:
 
 
 def caret(file: File, span: Span) -> str:
-    """The line of a span, numbered, its place marked.
+    r"""The line of a span, numbered, its place marked.
 
-    >>> print(caret(File("v.sql", "SELECT\\n  mode(price)\\nFROM s"), Span(9, 13)))
+    >>> print(caret(File("v.sql", "SELECT\n  mode(price)\nFROM s"), Span(9, 13)))
       2 |   mode(price)
             ^^^^
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 from typing import Literal as Choice
 from typing import cast as typed
 
@@ -40,7 +41,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.functions import WINDOW_FUNCTIONS
-from view_algebra.operators import call, calculate, case, cast, compare, condition, meet, negative, number
+from view_algebra.operators import calculate, call, case, cast, compare, condition, meet, negative, number
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import (
     BIGINT,
@@ -179,7 +180,7 @@ class Resolver:
         outputs = self._outputs(node, scope)
         group: tuple[Expr, ...] | None = None
         if group_node is not None:
-            group = self._group(group_node, scope, outputs, node)
+            group = self._group(group_node, scope, outputs)
         having_node = node.args.get("having")
         having = condition(self.expression(having_node.this, scope), "HAVING") if having_node else None
         order = tuple(self._order(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
@@ -298,7 +299,7 @@ class Resolver:
 
     def _outputs(self, node: exp.Select, scope: Scope) -> list[Output]:
         outputs: list[Output] = []
-        for number_, item in enumerate(node.expressions, 1):
+        for item in node.expressions:
             star = item if isinstance(item, exp.Star) else None
             qualifier = ""
             if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
@@ -307,7 +308,7 @@ class Resolver:
                 outputs += self._star(star, qualifier, scope)
                 continue
             expression = self.expression(item.this if isinstance(item, exp.Alias) else item, scope)
-            name = item.alias if isinstance(item, exp.Alias) else _natural_name(item, number_)
+            name = item.alias if isinstance(item, exp.Alias) else _natural_name(item)
             if expression.type == INTERVAL:
                 raise Wrong(span(item), "the column is an interval", "Subtract unix_timestamp() of both times instead.")
             if expression.type == VOID:
@@ -329,21 +330,13 @@ class Resolver:
             if not name.startswith("kafka_") and name.lower() not in left_out
         ]
 
-    def _group(self, node: exp.Group, scope: Scope, outputs: list[Output], select: exp.Select) -> tuple[Expr, ...]:
-        for clause in ("grouping_sets", "cube", "rollup", "totals"):
-            if node.args.get(clause):
-                raise Wrong(
-                    span(node),
-                    f"GROUP BY with {clause.replace('_', ' ').upper()}",
-                    "UNION ALL one SELECT per grouping.",
-                )
+    def _group(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
+        _refuse_groupings(node)
         if node.args.get("all"):
             keys = [o.expression for o in outputs if not any(isinstance(e, Aggregate) for e in walk(o.expression))]
             return tuple(dict.fromkeys(keys))
         keys = []
         for item in node.expressions:
-            if isinstance(item, (exp.Cube, exp.Rollup, exp.GroupingSets)):
-                raise Wrong(span(item), f"GROUP BY {item.key.upper()}", "UNION ALL one SELECT per grouping.")
             if isinstance(item, exp.Literal) and not item.is_string:
                 position = int(item.name)
                 if not 1 <= position <= len(outputs):
@@ -402,79 +395,33 @@ class Resolver:
 
     def expression(self, node: exp.Expr, scope: Scope) -> Expr:
         """One scalar expression."""
-        place = span(node)
-        match node:
-            case exp.Paren():
-                return self.expression(node.this, scope)
-            case exp.Column() | exp.Dot():
-                return self._field(node, scope)
-            case exp.Literal():
-                return Constant(node.name, STRING, place) if node.is_string else number(node.name, place)
-            case exp.Boolean():
-                return Constant("true" if node.this else "false", BOOLEAN, place)
-            case exp.Null():
-                return Constant(None, VOID, place)
-            case exp.Neg():
-                return negative(self.expression(node.this, scope), place)
-            case exp.Not():
-                return Call("not", (condition(self.expression(node.this, scope), "NOT"),), BOOLEAN, place=place)
-            case exp.And() | exp.Or():
-                word = "and" if isinstance(node, exp.And) else "or"
-                sides = (self.expression(node.left, scope), self.expression(node.right, scope))
-                return Call(word, tuple(condition(s, word.upper()) for s in sides), BOOLEAN, place=place)
-            case exp.Is():
-                return self._is(node, scope)
-            case exp.Between():
-                value = self.expression(node.this, scope)
-                low, high = self.expression(node.args["low"], scope), self.expression(node.args["high"], scope)
-                return Call(
-                    "and", (compare(">=", value, low, place), compare("<=", value, high, place)), BOOLEAN, place=place
-                )
-            case exp.In():
-                return self._in(node, scope)
-            case exp.Like():
-                return self._like(node, scope)
-            case exp.DPipe():
-                return call("concat", [self.expression(node.left, scope), self.expression(node.right, scope)], place)
-            case exp.Concat():
-                return call("concat", [self.expression(e, scope) for e in node.expressions], place)
-            case exp.Cast():
-                return self._cast(node, scope)
-            case exp.Case():
-                return self._case(node, scope)
-            case exp.Substring():
-                parts = [node.this, node.args.get("start"), node.args.get("length")]
-                return call("substring", [self.expression(p, scope) for p in parts if p is not None], place)
-            case exp.Trim():
-                return self._trim(node, scope)
-            case exp.StrPosition():
-                return call(
-                    "position", [self.expression(node.args["substr"], scope), self.expression(node.this, scope)], place
-                )
-            case exp.Extract():
-                return self._extract(node, scope)
-            case exp.Bracket():
-                return self._bracket(node, scope)
-            case exp.Filter():
-                return self._filtered(node, scope)
-            case exp.Window():
-                return self._windowed(node, scope)
-            case exp.Subquery() | exp.Exists():
-                return self._subquery(node, scope)
-            case exp.Anonymous():
-                return self._call(node, scope)
-            case exp.Interval():
-                return _interval(node)
-            case exp.RegexpLike():
-                return call(
-                    "rlike", [self.expression(node.this, scope), self.expression(node.expression, scope)], place
-                )
+        reader = self._readers.get(type(node))
+        if reader is not None:
+            return reader(self, node, scope)
         operator = _BINARY.get(type(node))
-        if operator is not None and isinstance(node, exp.Binary):
-            return self._binary(operator, node, scope)
+        if operator is not None:
+            return self._binary(operator, typed(exp.Binary, node), scope)
         if isinstance(node, exp.Func):
-            return call(node.sql_name(), [], place)
-        raise Wrong(place, f"{node.key.upper()} is not served", "Write it with the functions in docs/sql.md.")
+            return call(node.sql_name(), [], span(node))
+        raise Wrong(span(node), f"{node.key.upper()} is not served", "Write it with the functions in docs/sql.md.")
+
+    def _several(self, name: str, nodes: Sequence[exp.Expr | None], scope: Scope, place: Place) -> Expr:
+        """A call whose syntax is special."""
+        return call(name, [self.expression(n, scope) for n in nodes if n is not None], place)
+
+    def _logical(self, node: exp.Connector, scope: Scope) -> Expr:
+        word = "and" if isinstance(node, exp.And) else "or"
+        sides = (self.expression(node.left, scope), self.expression(node.right, scope))
+        return Call(word, tuple(condition(s, word.upper()) for s in sides), BOOLEAN, place=span(node))
+
+    def _not(self, node: exp.Not, scope: Scope) -> Expr:
+        return Call("not", (condition(self.expression(node.this, scope), "NOT"),), BOOLEAN, place=span(node))
+
+    def _between(self, node: exp.Between, scope: Scope) -> Expr:
+        value, place = self.expression(node.this, scope), span(node)
+        low, high = self.expression(node.args["low"], scope), self.expression(node.args["high"], scope)
+        sides = (compare(">=", value, low, place), compare("<=", value, high, place))
+        return Call("and", sides, BOOLEAN, place=place)
 
     def _field(self, node: exp.Expr, scope: Scope) -> Expr:
         if isinstance(node, exp.Dot):
@@ -769,6 +716,51 @@ class Resolver:
         parts = (time, Constant(str(size), BIGINT), Constant(str(offset % size), BIGINT))
         return Call("window", parts, WINDOW, place=place)
 
+    _readers: ClassVar[dict[type[exp.Expr], Callable[[Any, Any, Scope], Expr]]] = {
+        exp.Paren: lambda self, node, scope: self.expression(node.this, scope),
+        exp.Column: _field,
+        exp.Dot: _field,
+        exp.Literal: lambda _, node, __: _literal(node),
+        exp.Boolean: lambda _, node, __: _literal(node),
+        exp.Null: lambda _, node, __: _literal(node),
+        exp.Neg: lambda self, node, scope: negative(self.expression(node.this, scope), span(node)),
+        exp.Not: _not,
+        exp.And: _logical,
+        exp.Or: _logical,
+        exp.Is: _is,
+        exp.Between: _between,
+        exp.In: _in,
+        exp.Like: _like,
+        exp.RegexpLike: lambda self, n, scope: self._several("rlike", [n.this, n.expression], scope, span(n)),
+        exp.DPipe: lambda self, n, scope: self._several("concat", [n.left, n.right], scope, span(n)),
+        exp.Concat: lambda self, n, scope: self._several("concat", n.expressions, scope, span(n)),
+        exp.Substring: lambda self, n, scope: self._several(
+            "substring", [n.this, n.args.get("start"), n.args.get("length")], scope, span(n)
+        ),
+        exp.StrPosition: lambda self, n, scope: self._several("position", [n.args["substr"], n.this], scope, span(n)),
+        exp.Cast: _cast,
+        exp.TryCast: _cast,
+        exp.Case: _case,
+        exp.Trim: _trim,
+        exp.Extract: _extract,
+        exp.Bracket: _bracket,
+        exp.Filter: _filtered,
+        exp.Window: _windowed,
+        exp.Subquery: _subquery,
+        exp.Exists: _subquery,
+        exp.Anonymous: _call,
+        exp.Interval: lambda _, node, __: _interval(node),
+    }
+
+
+def _literal(node: exp.Expr) -> Expr:
+    place = span(node)
+    if isinstance(node, exp.Literal):
+        return Constant(node.name, STRING, place) if node.is_string else number(node.name, place)
+    return (
+        Constant(None, VOID, place) if isinstance(node, exp.Null) else Constant(str(node.this).lower(), BOOLEAN, place)
+    )
+
 
 def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
     """The columns that a relation of FROM gives."""
@@ -861,12 +853,12 @@ def _ordered(key: Expr, item: exp.Expr) -> Order:
     return Order(key, descending, bool(nulls_first) if nulls_first is not None else not descending)
 
 
-def _natural_name(item: exp.Expr, number_: int) -> str:
+def _natural_name(item: exp.Expr) -> str:
     """The name of an output without an alias; empty where the author must give one."""
     if isinstance(item, exp.Column):
-        return item.name
+        return str(item.name)
     if isinstance(item, exp.Dot):
-        return item.expression.name
+        return str(item.expression.name)
     return ""
 
 
@@ -875,7 +867,7 @@ def _limit(node: exp.Expr) -> tuple[int | None, int | None]:
     for name in ("limit", "offset"):
         clause = node.args.get(name)
         value = clause.expression if clause is not None else None
-        if value is not None and not (isinstance(value, exp.Literal) and value.name.isdigit()):
+        if clause is not None and value is not None and not (isinstance(value, exp.Literal) and value.name.isdigit()):
             raise Wrong(span(clause), f"{name.upper()} takes a number", f"Write {name.upper()} 10.")
         numbers.append(int(value.name) if value is not None else None)
     return numbers[0], numbers[1]
@@ -903,6 +895,16 @@ def _refuse_clauses(node: exp.Select) -> None:
                 "qualify": "Compute the window function in a subquery, and filter outside with WHERE.",
             }.get(name, "Leave it out.")
             raise Wrong(span(value[0] if isinstance(value, list) else value), f"{word} is not served", way_out)
+
+
+def _refuse_groupings(node: exp.Group) -> None:
+    for clause in ("grouping_sets", "cube", "rollup", "totals"):
+        if node.args.get(clause):
+            word = clause.replace("_", " ").upper()
+            raise Wrong(span(node), f"GROUP BY with {word}", "UNION ALL one SELECT per grouping.")
+    for item in node.expressions:
+        if isinstance(item, (exp.Cube, exp.Rollup, exp.GroupingSets)):
+            raise Wrong(span(item), f"GROUP BY {item.key.upper()}", "UNION ALL one SELECT per grouping.")
 
 
 def _refuse_aggregates(expression: Expr, where: str, way_out: str) -> None:

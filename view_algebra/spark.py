@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from view_algebra.expressions import Aggregate, Call, Case, Constant, Expr, Field, Subquery, Windowed
 from view_algebra.refusals import Wrong
 from view_algebra.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, spark_name
@@ -54,52 +56,60 @@ def _written(expression: Expr) -> tuple[str, int]:
 
 def _call(call: Call) -> tuple[str, int]:
     name, arguments = call.function, call.arguments
+    if name == "cast" and call.implicit:
+        return _written(arguments[0])
     binds = _BINDS.get(name, _ATOM)
-    match name:
-        case "cast" if call.implicit:
-            return _written(arguments[0])
-        case "cast":
-            return f"CAST({spark(arguments[0])} AS {call.type.spark})", _ATOM
-        case "not" if isinstance(arguments[0], Call) and arguments[0].function == "is null":
-            return f"{spark(arguments[0].arguments[0], 5)} IS NOT NULL", 4
-        case "not":
-            return f"NOT {spark(arguments[0], 4)}", binds
-        case "is null" | "is not null":
-            return f"{spark(arguments[0], 5)} {name.upper()}", binds
-        case "and" | "or":
-            return f"{spark(arguments[0], binds)} {name.upper()} {spark(arguments[1], binds + 1)}", binds
-        case "in":
-            return f"{spark(arguments[0], 5)} IN ({', '.join(map(spark, arguments[1:]))})", binds
-        case "negative":
-            return f"-{spark(arguments[0], _ATOM)}", binds
-        case "+ interval" | "- interval":
-            return f"{spark(arguments[0], 5)} {name[0]} {spark(arguments[1])}", binds
-        case "window_start":
-            time, size, offset = arguments
-            moved = f"unix_micros({spark(time)})" + (
-                f" - {spark(offset)}" if offset != Constant("0", offset.type) else ""
-            )
-            return f"timestamp_micros(unix_micros({spark(time)}) - pmod({moved}, {spark(size)}))", _ATOM
-        case "window_end":
-            return f"timestamp_micros(unix_micros({spark(arguments[0])}) + {spark(arguments[1])})", _ATOM
-        case "window":
-            raise Wrong(call.place, "a window is a pair of times", "Write window(…).start and window(…).end.")
-        case ".":
-            return f"{spark(arguments[0], _ATOM)}.{spark_name(str(getattr(arguments[1], 'value', '')))}", _ATOM
-        case "[]":
-            return f"{spark(arguments[0], _ATOM)}[{spark(arguments[1])}]", _ATOM
+    form = _FORMS.get(name)
+    if form is not None:
+        text = form(call)
+        return text, 4 if text.endswith("IS NOT NULL") else binds
     if binds < _ATOM:
-        word = name.upper()
         # a - (b - c) and a / (b * c) keep their parentheses: only the left side may bind equally
-        return f"{spark(arguments[0], binds)} {word} {spark(arguments[1], binds + 1)}", binds
+        return f"{spark(arguments[0], binds)} {name.upper()} {spark(arguments[1], binds + 1)}", binds
     return f"{name}({', '.join(map(spark, arguments))})", _ATOM
 
 
-def constant(literal: Constant) -> str:
-    """A literal in Spark's syntax, of exactly its type.
+def _not(call: Call) -> str:
+    inner = call.arguments[0]
+    if isinstance(inner, Call) and inner.function == "is null":
+        return f"{spark(inner.arguments[0], 5)} IS NOT NULL"
+    return f"NOT {spark(inner, 4)}"
 
-    >>> print(constant(Constant("it's", STRING)), constant(Constant("5", __import__("view_algebra.types").types.BIGINT)))
-    'it\\'s' 5L
+
+def _window_start(call: Call) -> str:
+    """The start of a tumbling window, as Spark's own window() computes it: right before 1970, too."""
+    time, size, offset = call.arguments
+    moved = "" if offset == Constant("0", offset.type) else f" - {spark(offset)}"
+    return f"timestamp_micros(unix_micros({spark(time)}) - pmod(unix_micros({spark(time)}){moved}, {spark(size)}))"
+
+
+def _window(call: Call) -> str:
+    raise Wrong(call.place, "a window is a pair of times", "Write window(…).start and window(…).end.")
+
+
+_FORMS: dict[str, Callable[[Call], str]] = {
+    "cast": lambda c: f"CAST({spark(c.arguments[0])} AS {c.type.spark})",
+    "not": _not,
+    "is null": lambda c: f"{spark(c.arguments[0], 5)} IS NULL",
+    "is not null": lambda c: f"{spark(c.arguments[0], 5)} IS NOT NULL",
+    "in": lambda c: f"{spark(c.arguments[0], 5)} IN ({', '.join(map(spark, c.arguments[1:]))})",
+    "negative": lambda c: f"-{spark(c.arguments[0], _ATOM)}",
+    "+ interval": lambda c: f"{spark(c.arguments[0], 5)} + {spark(c.arguments[1])}",
+    "- interval": lambda c: f"{spark(c.arguments[0], 5)} - {spark(c.arguments[1])}",
+    "window_start": _window_start,
+    "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
+    "window": _window,
+    ".": lambda c: f"{spark(c.arguments[0], _ATOM)}.{spark_name(str(getattr(c.arguments[1], 'value', '')))}",
+    "[]": lambda c: f"{spark(c.arguments[0], _ATOM)}[{spark(c.arguments[1])}]",
+}
+"""What is not written as name(arguments) or left OPERATOR right."""
+
+
+def constant(literal: Constant) -> str:
+    r"""A literal in Spark's syntax, of exactly its type.
+
+    >>> print(constant(Constant("it's", STRING)))
+    'it\'s'
     """
     value, kind = literal.value, literal.type
     if value is None:

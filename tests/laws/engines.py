@@ -147,7 +147,7 @@ def _readable(name: str, kind: str) -> str:
 
 
 def _text_of_time(name: str, kind: str) -> str:
-    time = f'"{name}" AT TIME ZONE \'UTC\'' if kind == "timestamptz" else f'"{name}"'
+    time = f"\"{name}\" AT TIME ZONE 'UTC'" if kind == "timestamptz" else f'"{name}"'
     if kind in ("timestamptz", "timestamp", "date"):
         return f"to_char({time}, 'YYYY-MM-DD HH24:MI:SS.US')"
     return f'"{name}"'
