@@ -161,6 +161,7 @@ def _configuration(
         f'"-Dlog4j2.configurationFile={LOG4J2.as_uri()}"',
         f'"-Dlamina.log={logs / "spark.log"}"',
         "-XX:-UsePerfData",
+        "-Duser.timezone=UTC",
         *(f'"{option}"' for option in java_options or archive_options(home, "spark")),
     ]
     return {
@@ -171,6 +172,7 @@ def _configuration(
         "spark.driver.extraJavaOptions": " ".join(options),
         # Plain files either way: a local session has them on its class path and copies nothing, a cluster is sent them.
         **({"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}),
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.pyspark.python": sys.executable,

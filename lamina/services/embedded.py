@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,9 @@ class Embedded:
             state = self._read()
             broker, server = self._answering(self._find_kafka(state), self._find_postgres(state))
             ports = state.get("kafka", {})
-            with ThreadPoolExecutor(max_workers=2) as pool:
-                starting_kafka = (
-                    pool.submit(
+            try:
+                with ThreadPoolExecutor(max_workers=2) as pool:
+                    kafka_start = partial(
                         kafka.start,
                         self.home,
                         java=java,
@@ -86,18 +87,12 @@ class Embedded:
                         jvm_options=self._kafka_jvm_options,
                         ports=(ports["port"], ports["controller_port"]) if ports else None,
                     )
-                    if broker is None
-                    else None
-                )
-                starting_postgres = (
-                    pool.submit(postgres.start, self.home, port=state.get("postgres", {}).get("port"))
-                    if server is None
-                    else None
-                )
-            try:
-                broker = starting_kafka.result() if starting_kafka else broker
-                server = starting_postgres.result() if starting_postgres else server
-            except BaseException:
+                    postgres_start = partial(postgres.start, self.home, port=state.get("postgres", {}).get("port"))
+                    new_broker = None if broker else pool.submit(kafka_start)
+                    new_server = None if server else pool.submit(postgres_start)
+                broker = new_broker.result() if new_broker else broker
+                server = new_server.result() if new_server else server
+            except BaseException:  # Ctrl-C, too
                 self._stop()
                 raise
             assert broker is not None

@@ -43,6 +43,12 @@ def java_home(home: Path, environment: Mapping[str, str] | None = None) -> Path:
 
     Raises LaminaError when there is no Java that Spark runs on.
     """
+    if ":" in str(home.absolute()):
+        raise LaminaError(
+            f"the path {home.absolute()} has a colon in it",
+            evidence="Java separates the parts of a class path by colons.",
+            way_out="Set LAMINA_HOME to a path without one.",
+        )
     folder = home / "java"
     script = folder / "bin" / "java"
     if script.exists() and _works(script):

@@ -242,13 +242,10 @@ def answers(home: Path, port: int) -> bool:
 def _prepare(home: Path, port: int) -> None:
     """The roles and the database exist, with the passwords in the folder; each statement may find its work done."""
     passwords = _passwords(home)
-    connection = psycopg2.connect(url(home, port, role="postgres", database="postgres"))
-    connection.autocommit = True
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
-            if cursor.fetchone():
-                return
+        connection = psycopg2.connect(url(home, port, role="postgres", database="postgres"))
+        connection.autocommit = True
+        with contextlib.closing(connection), connection.cursor() as cursor:
             for role, rights in ((OWNER, "CREATEROLE CREATEDB"), (ANALYST, "")):
                 cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role])
                 if not cursor.fetchone():
@@ -257,11 +254,17 @@ def _prepare(home: Path, port: int) -> None:
             # The owner waits for old readers, whose backend_xmin only pg_monitor sees, and sets up the analyst.
             cursor.execute(f"GRANT pg_monitor TO {OWNER}")
             cursor.execute(f"GRANT {ANALYST} TO {OWNER} WITH ADMIN TRUE, INHERIT FALSE")
-            cursor.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER}")
+            cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
+            if not cursor.fetchone():
+                cursor.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER}")
             cursor.execute(f"REVOKE CONNECT ON DATABASE {DATABASE} FROM PUBLIC")
             cursor.execute(f"GRANT CONNECT ON DATABASE {DATABASE} TO {ANALYST}")
-    finally:
-        connection.close()
+    except psycopg2.Error as error:
+        raise LaminaError(
+            "the roles and the database of the embedded Postgres could not be made",
+            evidence=str(error).strip(),
+            way_out=f"Its log is {home / 'logs' / 'postgres.log'}. A full disk is the usual cause.",
+        ) from error
 
 
 def _owner(folder: Path) -> Owner | None:
