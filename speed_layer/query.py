@@ -78,11 +78,12 @@ class Run:
         self._query = self._start()
 
     def failure(self) -> BaseException | None:
-        """Why the run ended, as it was raised; None while it goes on."""
+        """Why the run has ended, or must, as it was raised; None while it goes on."""
+        committing = self._committing
+        if committing is not None and committing.done() and (raised := committing.exception()) is not None:
+            return raised
         if self._query.isActive:
             return None
-        if self._committing is not None and (raised := self._committing.exception()) is not None:
-            return raised
         return self._raised or self._query.exception() or StartAgain("the query was stopped")
 
     def stop(self) -> None:

@@ -36,6 +36,7 @@ class Deployed:
     deployment: Deployment
     producer: KafkaProducer
     files: dict[str, str] = field(default_factory=dict)
+    ended: list[BaseException] = field(default_factory=list)
 
     def apply(self, **files: str) -> None:
         """Adds declarations to the catalog and deploys it; `{topics}` in a text makes a topic's name the test's own."""
@@ -56,7 +57,8 @@ class Deployed:
         topic = self.topic(source)
         for value in values:
             data = value if value is None or isinstance(value, bytes) else json.dumps(value, default=str).encode()
-            self.producer.send(topic, data, partition=partition)
+            # A record without a value needs a key: Kafka's clients refuse one that has neither.
+            self.producer.send(topic, data, key=b"key" if data is None else None, partition=partition)
         self.producer.flush()
 
     def catch_up(self) -> None:
@@ -68,13 +70,13 @@ class Deployed:
         """The speed layer, running in the background."""
         stopping = threading.Event()
         layer = self.deployment.speed(stopping, max_records=options.get("max_records", 100_000))
-        raised: list[BaseException] = []
+        self.ended.clear()
 
         def run() -> None:
             try:
                 layer.run()
             except BaseException as error:  # noqa: BLE001 (raised by whoever started it)
-                raised.append(error)
+                self.ended.append(error)
 
         thread = threading.Thread(target=run, name="speed layer")
         thread.start()
@@ -83,8 +85,8 @@ class Deployed:
         finally:
             stopping.set()
             thread.join(PATIENCE)
-        if raised:
-            raise raised[0]
+        if self.ended:
+            raise self.ended[0]
 
     def wait_for(self, source: str, end: Offsets | None = None) -> None:
         """Returns when progress has reached the end of the source's topic, or `end`."""
@@ -95,6 +97,8 @@ class Deployed:
         """Returns when the condition holds."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
+            if self.ended:
+                raise self.ended[0]
             assert time.monotonic() < deadline, f"waited {PATIENCE:.0f} s in vain until {what}"
             time.sleep(0.02)
 
