@@ -31,11 +31,9 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, lit
 
-from master_log.iceberg import Snapshot, Table, quoted, translated
+from master_log.iceberg import Snapshot, Table, quoted, telling
 from master_log.kafka import Brokers
 from master_log.offsets import Cut, OffsetRange, Offsets
 from master_log.reading import below, kafka_range, parsed
@@ -122,14 +120,12 @@ class MasterLog:
         # A folder per topic id, not per name: a topic deleted and created again never shares a folder with the old one.
         warehouse = self._spark.conf.get(f"spark.sql.catalog.{self._catalog}.warehouse")
         folder = f"{str(warehouse).rstrip('/')}/log/{source.topic}-{topic_id}"
-        try:
+        with telling(f"{source.name}: its log was not created"):
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog, 'log')}")
             self._spark.sql(
                 f"CREATE TABLE IF NOT EXISTS {table.name} ({_RECORD}{declared}) USING iceberg "
                 f"PARTITIONED BY (kafka_partition) LOCATION {_text(folder)} TBLPROPERTIES ({listed})"
             )
-        except (PySparkException, Py4JError) as error:
-            raise translated(error, f"{source.name}: its log was not created") or error from error
 
     def start(self, source: Source) -> Offsets:
         """Where the log begins: below it there is nothing, and nothing is missed."""
@@ -162,7 +158,7 @@ class MasterLog:
         self._one_parse(table, source)
         summary = {HELD: whole.end.json()} | ({LOST: _ranges(lost)} if lost.end else {})
         branch = f"archive_{uuid.uuid4().hex}"
-        try:
+        with telling(f"{source.name}: its records were not archived"):
             onto = onto or table.append_nothing({HELD: held.json()})
             rows = self._columns_of(table, source, parsed(kafka_range(self._spark, brokers, source, present), source))
             written = table.append(rows, onto.id, branch, summary)
@@ -174,8 +170,6 @@ class MasterLog:
                     evidence=f"Found another commit on top of {held or 'an empty log'}.",
                     way_out="Run it again: nothing was changed.",
                 )
-        except (PySparkException, Py4JError) as error:
-            raise translated(error, f"{source.name}: its records were not archived") or error from error
         return Archived(int(written.summary.get("added-records", "0")), whole, lost)
 
     def records_below(self, source: Source, cut: Cut) -> DataFrame:
@@ -224,14 +218,10 @@ class MasterLog:
 
     def _opened(self, source: Source) -> Table:
         table = self._table(source)
-        try:
-            found = table.exists()
-        except (PySparkException, Py4JError) as error:
-            raise translated(error, f"{source.name}: its log cannot be read") or error from error
-        if not found:
+        if not table.exists():
             raise LaminaError(
                 f"{source.name}: there is no log of topic {source.topic}",
-                way_out="Run `lamina apply`, which opens it.",
+                way_out="Run `lamina archive`, which opens it.",
             )
         return table
 

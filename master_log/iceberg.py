@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,8 @@ class Table:
 
     def exists(self) -> bool:
         """True when the catalog knows the table."""
-        return bool(self._spark.catalog.tableExists(self.name))
+        with telling(f"{self.name} cannot be read"):
+            return bool(self._spark.catalog.tableExists(self.name))
 
     def properties(self) -> dict[str, str]:
         """The table's own properties."""
@@ -117,9 +119,19 @@ class Table:
     def _now(self) -> Any:
         jvm: Any = self._spark._jvm  # noqa: SLF001 (pyspark has no public way into its JVM)
         session: Any = self._spark._jsparkSession  # noqa: SLF001
-        table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, self.name)
-        table.refresh()  # the catalog's cache may be as old as half a minute
-        return table
+
+        def load() -> Any:
+            table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, self.name)
+            table.refresh()  # the catalog's cache may be as old as half a minute
+            return table
+
+        with telling(f"{self.name} cannot be read"):
+            try:
+                return load()
+            except (Py4JError, PySparkException) as error:
+                if not _CATALOG.search(str(error)):
+                    raise
+                return load()  # the first question after Postgres was restarted meets a connection that is dead
 
 
 def quoted(*parts: str) -> str:
@@ -131,21 +143,32 @@ def quoted(*parts: str) -> str:
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
-def translated(error: Exception, what: str) -> LaminaError | None:
-    """The error with a way out when the warehouse, the catalog or Kafka is its cause; None when it is a bug."""
+@contextmanager
+def telling(what: str) -> Iterator[None]:
+    """An error inside gets a way out when the warehouse, the catalog or Kafka is its cause; any other is a bug."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        told = _translated(error, what)
+        if told is None:
+            raise
+        raise told from error
+
+
+def _translated(error: Exception, what: str) -> LaminaError | None:
     text = str(error)
     lines = [line.strip() for line in text.splitlines()]
     if _STORAGE.search(text):
         return LaminaError(
             f"{what}: the warehouse cannot be written",
-            evidence=next(line for line in lines if _STORAGE.search(line)),
+            evidence=_shortest(lines, _STORAGE),
             way_out="Make room or give the user the right to write there (LAMINA_WAREHOUSE), and run it again: "
             "nothing was changed.",
         )
     if _CATALOG.search(text):
         return LaminaError(
             f"{what}: the log's catalog in Postgres does not answer",
-            evidence=next(line for line in lines if _CATALOG.search(line)),
+            evidence=_shortest(lines, _CATALOG),
             way_out="Start Postgres, or correct LAMINA_POSTGRES, and run it again: nothing was changed.",
         )
     causes = [line for line in lines if "org.apache.kafka" in line and not line.startswith("at ")]
@@ -156,3 +179,8 @@ def translated(error: Exception, what: str) -> LaminaError | None:
             way_out="See that the brokers run and still hold these records, and run it again: nothing was changed.",
         )
     return None
+
+
+def _shortest(lines: list[str], cause: re.Pattern[str]) -> str:
+    """Java says the same thing once per layer; the innermost says it alone."""
+    return min((line for line in lines if cause.search(line)), key=len).removeprefix("Caused by: ")

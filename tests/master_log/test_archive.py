@@ -144,11 +144,12 @@ def test_of_branches_that_start_at_one_snapshot_a_single_one_is_published(
     log.archive(source, brokers.latest(source.topic), brokers)
     table = Table(spark, name(source))
     start = next(table.lineage())
-    branches = [f"racing{number}_x" for number in range(4)]
-    for branch in branches:
+    *racing, late = (f"racing{number}_x" for number in range(4))
+    for branch in (*racing, late):
         table.append(spark.table(name(source)), start.id, branch, {})
     with ThreadPoolExecutor() as pool:
-        assert sum(pool.map(table.publish, branches)) == 1
+        assert sum(pool.map(table.publish, racing)) == 1
+    assert not table.publish(late)
     assert spark.table(name(source)).count() == 2
 
 
