@@ -310,7 +310,6 @@ class Brokers:
             )
         except (KafkaError, ValueError, OSError) as error:
             for connection in connections:  # the constructor that failed leaves its thread and sockets behind
-                connection._net.stop(PATIENCE_MS)  # noqa: SLF001 (there is no public way)
                 connection.close()
             reasons = list(dict.fromkeys(_heard.reasons)) or [str(error)]
             refusals = [reason for reason in reasons if "Sasl" in reason or "Authorization" in reason]
