@@ -7,7 +7,7 @@ row; the laws are tested for every row there is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as Choice
 
 from view_algebra.expressions import TRUE, Aggregate, Call, Case, Constant, Expr, both
@@ -26,7 +26,7 @@ class Part:
     """A mergeable column of cells: `merge` over `input` in Spark, the same merge again in Postgres.
 
     counts: `input` is a condition, and the part is the number of records for which it holds (never NULL).
-    type: of the column, in Spark.
+    type: of the column, in Spark. about: what the column is named after.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Part:
     input: Expr
     type: Type
     counts: bool = False
+    about: Expr | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ def _wide(value: Expr, when: Expr | None) -> tuple[Part, ...]:
     low = cast(calculate("%", value, unit), decimal(max(HALF, scale), scale))
     high = cast(calculate("/", calculate("-", value, low), unit), decimal(38 - HALF + 1, 0))
     return (
-        Part("high", "sum", _only(when, high), decimal(38 - HALF + 11, 0)),
-        Part("low", "sum", _only(when, low), _summed(low.type)),
+        Part("high", "sum", _only(when, high), decimal(38 - HALF + 11, 0), about=_only(when, value)),
+        Part("low", "sum", _only(when, low), _summed(low.type), about=_only(when, value)),
     )
 
 
@@ -119,13 +120,16 @@ def _sum_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
 
 def _avg(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
     value = arguments[0]
-    added = value if value.type.name == "DECIMAL" else cast(value, DOUBLE)
-    return (*_sum((added,), when), *_count((value,), when))
+    if value.type.name == "DECIMAL":
+        return (*_sum(arguments, when), *_count(arguments, when))
+    total = Part("total", "sum", _only(when, cast(value, DOUBLE)), DOUBLE, about=_only(when, value))
+    return (total, *_count(arguments, when))
 
 
 def _avg_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
     scale = parts["low"].type.scale if "low" in parts else 0
-    return Call("average", (_sum_final(parts, decimal(38, scale)), parts["count"]), kind)
+    total = parts["total"] if "total" in parts else _sum_final(parts, decimal(38, scale))
+    return Call("average", (total, parts["count"]), kind)
 
 
 def _extreme(name: Choice["min", "max"]) -> AggregateFunction:

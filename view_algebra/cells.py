@@ -8,7 +8,7 @@ from view_algebra.aggregates import Part
 from view_algebra.compiled import CellTable, Column, Input, Partial
 from view_algebra.expressions import Constant, Expr
 from view_algebra.leaves import Kept, Leaf
-from view_algebra.spark import spark
+from view_algebra.spark import spark, storable
 from view_algebra.types import Type, postgres_name, spark_name
 
 
@@ -26,7 +26,7 @@ def cell_table(leaf: Leaf, name: str) -> CellTable:
         cells=_cells_text(leaf, keys, partials),
         merge=_merge_text(leaf, keys, partials),
         where=spark(leaf.where) if leaf.where is not None else "",
-        key_inputs=tuple(Input(spark(e), e.type.spark) for _, e in leaf.keys),
+        key_inputs=tuple(Input(storable(e), e.type.spark) for _, e in leaf.keys),
         partial_inputs=tuple(_input(kept) for kept in leaf.kept),
     )
 
@@ -59,30 +59,29 @@ def _input(kept: Kept) -> Input:
     if part.counts:
         always = isinstance(part.input, Constant) and part.input.value == "true"
         return Input("1L" if always else f"CASE WHEN {spark(part.input)} THEN 1L ELSE 0L END", "BIGINT")
-    return Input(spark(part.input), part.input.type.spark)
+    return Input(storable(part.input), part.input.type.spark)
 
 
 def _value(expression: Expr) -> str:
     """A column of a row view; nested values become the text of their JSON."""
-    text = spark(expression)
-    return f"to_json({text})" if expression.type.nested else text
+    return f"to_json({spark(expression)})" if expression.type.nested else storable(expression)
 
 
 def _partial_text(leaf: Leaf) -> str:
-    named = [(spark(e), key) for key, e in leaf.keys]
+    named = [(storable(e), key) for key, e in leaf.keys]
     named += [(_merged(kept.part) if kept.part else _value(kept.expression), kept.name) for kept in leaf.kept]
     columns = ",\n".join("  " + (text if text == spark_name(n) else f"{text} AS {spark_name(n)}") for text, n in named)
     lines = [f"SELECT\n{columns}" if columns else "SELECT 1 AS one", f"FROM {spark_name(leaf.source)}"]
     if leaf.where is not None:
         lines.append(f"WHERE {spark(leaf.where)}")
     if leaf.kind == "aggregate" and leaf.keys:
-        lines.append("GROUP BY " + ", ".join(spark(e) for _, e in leaf.keys))
+        lines.append("GROUP BY " + ", ".join(storable(e) for _, e in leaf.keys))
     return "\n".join(lines)
 
 
 def _merged(part: Part) -> str:
     if not part.counts:
-        return f"{part.merge}({spark(part.input)})"
+        return f"{part.merge}({storable(part.input)})"
     if isinstance(part.input, Constant) and part.input.value == "true":
         return "count(*)"
     return f"count_if({spark(part.input)})"

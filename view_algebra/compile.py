@@ -157,7 +157,7 @@ class _Work:
             self._compile(d, sources)
         except Wrong as wrong:
             self.broken.add(name)
-            self.wrong(d.file, name, wrong)
+            self.wrong(d.file, name, Wrong(wrong.span or d.place, wrong.reason, wrong.way_out))
 
     def _compile(self, d: ViewDeclaration, sources: Mapping[str, Source]) -> None:
         streams: dict[str, Columns] = {

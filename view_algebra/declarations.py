@@ -70,7 +70,7 @@ def declaration(file: File, written: Statement, report: Report) -> SourceDeclara
     for option in ("replace", "exists", "temporary"):
         if statement.args.get(option):
             word = {"replace": "OR REPLACE", "exists": "IF NOT EXISTS", "temporary": "TEMPORARY"}[option]
-            report(Wrong(span(statement), f"CREATE … {word}", f"Leave {word} out: a catalog says what there is."))
+            report(Wrong(span(statement.this), f"CREATE … {word}", f"Leave {word} out: a catalog says what there is."))
     if statement.kind == "TABLE":
         return _source(file, statement, written, report)
     return _view(file, statement, written, report)
@@ -147,7 +147,7 @@ def _columns(
         elif found is None:
             way_out = "Write columns, PRIMARY KEY (…) or UNIQUE (…)."
             report(Wrong(span(item), f"{item.key.upper()} among the columns", way_out))
-    if not columns:
+    if not schema.expressions:
         report(Wrong(span(schema), "a source without columns", "Declare the fields that views use."))
     for key in (*unique, *primary):
         if key.lower() not in (c.lower() for c in columns):

@@ -169,11 +169,11 @@ def _label(expression: Expr) -> str:
 
 
 def _refuse(place: Span | None, what: str, missing: Sequence[str], of_window: bool = False) -> None:
-    where = f"{what} picks" if not of_window else f"{what} depends on"
+    where = f"{what} picks rows by" if not of_window else f"{what} depends on"
     way_out = f"Add to its ORDER BY: {', '.join(missing)}." if missing else "Order by columns that no two rows share."
     if missing and all(m == "…" or m.endswith("(…)") for m in missing):
         way_out = "Order by all of the group's columns."
-    raise Wrong(place, f"{where} rows by an order that leaves ties", way_out)
+    raise Wrong(place, f"{where} an order that leaves ties", way_out)
 
 
 def _outer_keys(query: Select, inner: _Inner) -> Keys:

@@ -28,6 +28,7 @@ class _Parser(SparkParser):
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in _SPECIAL_FORMS
     }
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"],
     }

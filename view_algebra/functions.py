@@ -18,7 +18,6 @@ from view_algebra.types import (
     INT,
     STRING,
     TIMESTAMP,
-    TIMESTAMP_NTZ,
     Type,
     adjusted,
     words,
@@ -34,11 +33,14 @@ class Function:
 
     takes: a kind per argument: a type's name in small letters, `integral`, `numeric`, `any`, `common` (all arguments
         of that kind meet in one type), `text` (anything that prints the same in both engines), `literal` (text known
-        when the view is declared), `positive` (a whole number from 1, known when declared), `natural` (from 0).
+        when the view is declared), `positive` (a whole number from 1, known when declared), `natural` (from 0),
+        `regex`, `replacement`, `format`, `zone` (literals that are checked, since Spark raises at a bad one), `scalar`
+        (no nested value), `element` and `key` (of the first argument).
         A last kind ending in `*` repeats, from zero times; ending in `?` may be missing.
     above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments;
         `{precision}`, `{scale}` of the result. None: below the aggregation only.
     why: for the author, why it works below only.
+    below: Spark's expression where calling the function itself could raise: no value may stop a stream.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Function:
     gives: Gives
     above: str | None = None
     why: str = ""
+    below: str | None = None
 
 
 def _decimal_or(kind: Type) -> Gives:
@@ -83,10 +86,17 @@ _NESTED = "nested values stay below the aggregation"
 _HASH = "Postgres has no such function"
 
 
-def _f(name: str, takes: str, gives: Gives, above: str | None = None, why: str = "") -> Function:
-    return Function(
-        name, tuple(takes.split()), gives, above, why or ("" if above else "Postgres has no function that agrees")
-    )
+def _f(
+    name: str, takes: str, gives: Gives, above: str | None = None, why: str = "", below: str | None = None
+) -> Function:
+    why = why or ("" if above else "Postgres has no function that agrees")
+    return Function(name, tuple(takes.split()), gives, above, why, below)
+
+
+def _in_calendar(name: str, per_second: int) -> str:
+    """A call that is NULL outside the years 0001 to 9999, where Spark's own would overflow and raise."""
+    first, end = -62_135_596_800 * per_second, 253_402_300_800 * per_second
+    return f"CASE WHEN {{0}} BETWEEN {first}L AND {end - 1}L THEN {name}({{0}}) END"
 
 
 def _time_field(name: str, expression: str) -> list[Function]:
@@ -120,8 +130,8 @@ _MATH = [
     _f("abs", "integral", "first"),
     _f("abs", "decimal", "first", "abs({0})"),
     _f("abs", "double", DOUBLE, "abs({0})"),
-    _f("sign", "double", DOUBLE, "sign({0})"),
-    _f("signum", "double", DOUBLE, "sign({0})"),
+    _f("sign", "double", DOUBLE, "spark.sign({0})"),
+    _f("signum", "double", DOUBLE, "spark.sign({0})"),
     _f("floor", "integral", BIGINT, "{0}::bigint"),
     _f("floor", "decimal", _whole, "floor({0})"),
     _f("floor", "double", BIGINT, "spark.to_bigint(floor({0}))"),
@@ -163,7 +173,7 @@ _MATH = [
 
 _TEXT = [
     _f("concat", "text text*", STRING, "{pipes}"),
-    _f("concat_ws", "string text*", STRING, "concat_ws({0}, {rest})"),
+    _f("concat_ws", "string text text*", STRING, "concat_ws({0}, {rest})"),
     _f("lower", "string", STRING, why=_BYTES),
     _f("lcase", "string", STRING, why=_BYTES),
     _f("upper", "string", STRING, why=_BYTES),
@@ -204,8 +214,8 @@ _TEXT = [
     _f("contains", "string string", BOOLEAN, "strpos({0}, {1}) > 0"),
     _f("translate", "string string string", STRING, why="Postgres pairs the characters differently"),
     _f("ascii", "string", INT),
-    _f("split_part", "string string int", STRING, why="an empty delimiter or part 0 differs in Postgres"),
-    _f("substring_index", "string string int", STRING),
+    _f("split_part", "string string positive", STRING, why="an empty delimiter differs in Postgres"),
+    _f("substring_index", "string string natural", STRING),
     _f("levenshtein", "string string", INT),
     _f("soundex", "string", STRING),
     _f("space", "natural", STRING),
@@ -214,21 +224,21 @@ _TEXT = [
     _f("sha", "string", STRING, why=_HASH),
     _f("sha2", "string natural", STRING, why=_HASH),
     _f("crc32", "string", BIGINT, why=_HASH),
-    _f("xxhash64", "any any*", BIGINT, why=_HASH),
-    _f("hash", "any any*", INT, why=_HASH),
+    _f("xxhash64", "scalar scalar*", BIGINT, why=_HASH),
+    _f("hash", "scalar scalar*", INT, why=_HASH),
     _f("hex", "binary", STRING, why=_HASH),
     _f("hex", "string", STRING, why=_HASH),
     _f("hex", "bigint", STRING, why=_HASH),
     _f("base64", "binary", STRING, why=_HASH),
-    _f("regexp_extract", "string literal natural?", STRING, why=_PATTERNS),
-    _f("regexp_replace", "string literal string", STRING, why=_PATTERNS),
-    _f("regexp_like", "string literal", BOOLEAN, why=_PATTERNS),
-    _f("regexp", "string literal", BOOLEAN, why=_PATTERNS),
-    _f("rlike", "string literal", BOOLEAN, why=_PATTERNS),
-    _f("regexp_count", "string literal", INT, why=_PATTERNS),
-    _f("split", "string literal int?", _array_of(STRING), why=_PATTERNS),
+    _f("regexp_extract", "string regex natural?", STRING, why=_PATTERNS),
+    _f("regexp_replace", "string regex replacement", STRING, why=_PATTERNS),
+    _f("regexp_like", "string regex", BOOLEAN, why=_PATTERNS),
+    _f("regexp", "string regex", BOOLEAN, why=_PATTERNS),
+    _f("rlike", "string regex", BOOLEAN, why=_PATTERNS),
+    _f("regexp_count", "string regex", INT, why=_PATTERNS),
+    _f("split", "string regex natural?", _array_of(STRING), why=_PATTERNS),
     _f("parse_url", "string string string?", STRING),
-    _f("url_decode", "string", STRING),
+    _f("try_url_decode", "string", STRING),
     _f("get_json_object", "string literal", STRING, why=_NESTED),
 ]
 
@@ -246,22 +256,21 @@ _TIME = [
     *_time_field("minute", "extract(minute FROM @)::integer"),
     *_time_field("second", "floor(extract(second FROM @))::integer"),
     _f("date_trunc", "unit timestamp", TIMESTAMP, "date_trunc({0}, {1}, 'UTC')"),
-    _f("date_trunc", "unit timestamp_ntz", TIMESTAMP_NTZ, "date_trunc({0}, {1})"),
+    _f("date_trunc", "unit timestamp_ntz", TIMESTAMP, "date_trunc({0}, {1} AT TIME ZONE 'UTC', 'UTC')"),
     _f("trunc", "date dateunit", DATE, "date_trunc({1}, {0}::timestamp)::date"),
     _f("to_date", "date", DATE, "{0}"),
     _f("to_date", "timestamp", DATE, "({0} AT TIME ZONE 'UTC')::date"),
     _f("to_date", "timestamp_ntz", DATE, "{0}::date"),
-    _f("to_date", "string literal?", DATE, why=_TEXT_TO_TIME),
+    _f("to_date", "string format?", DATE, why=_TEXT_TO_TIME),
     _f("to_timestamp", "timestamp", TIMESTAMP, "{0}"),
     _f("to_timestamp", "date", TIMESTAMP, "{0}::timestamp AT TIME ZONE 'UTC'"),
-    _f("to_timestamp", "string literal?", TIMESTAMP, why=_TEXT_TO_TIME),
+    _f("to_timestamp", "string format?", TIMESTAMP, why=_TEXT_TO_TIME),
     _f("date_add", "date int", DATE, "{0} + {1}"),
     _f("dateadd", "date int", DATE, "{0} + {1}"),
     _f("date_sub", "date int", DATE, "{0} - {1}"),
     _f("datediff", "date date", INT, "{0} - {1}"),
     _f("date_diff", "date date", INT, "{0} - {1}"),
     _f("add_months", "date natural", DATE, "({0} + make_interval(months => {1}))::date"),
-    _f("add_months", "date int", DATE),
     _f("last_day", "date", DATE, "(date_trunc('month', {0}::timestamp) + interval '1 month')::date - 1"),
     _f("months_between", "timestamp timestamp", DOUBLE),
     _f("next_day", "date literal", DATE),
@@ -270,27 +279,29 @@ _TIME = [
     _f("date_format", "timestamp pattern", STRING, "to_char({0} AT TIME ZONE 'UTC', {1})"),
     _f(
         "date_format",
-        "timestamp literal",
+        "timestamp format",
         STRING,
         why="this pattern has letters that Postgres' to_char writes otherwise",
     ),
-    _f("unix_timestamp", "timestamp", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
-    _f("unix_timestamp", "string literal?", BIGINT, why=_TEXT_TO_TIME),
-    _f("to_unix_timestamp", "timestamp", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
+    _f("unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
+    _f("unix_timestamp", "string format?", BIGINT, why=_TEXT_TO_TIME),
+    _f("to_unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
     _f("unix_seconds", "timestamp", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
     _f("unix_millis", "timestamp", BIGINT, "floor(extract(epoch FROM {0}) * 1000)::bigint"),
     _f("unix_micros", "timestamp", BIGINT, "(extract(epoch FROM {0}) * 1000000)::bigint"),
     _f("unix_date", "date", INT, "{0} - date '1970-01-01'"),
-    _f("from_unixtime", "bigint literal?", STRING, why=_TEXT_TO_TIME),
-    _f("timestamp_seconds", "bigint", TIMESTAMP),
-    _f("timestamp_millis", "bigint", TIMESTAMP),
+    _f("from_unixtime", "bigint format?", STRING, why=_TEXT_TO_TIME),
+    _f("timestamp_seconds", "bigint", TIMESTAMP, below=_in_calendar("timestamp_seconds", 1)),
+    _f("timestamp_millis", "bigint", TIMESTAMP, below=_in_calendar("timestamp_millis", 1000)),
     _f("timestamp_micros", "bigint", TIMESTAMP),
-    _f("from_utc_timestamp", "timestamp literal", TIMESTAMP, why="the engines may know different time zone rules"),
-    _f("to_utc_timestamp", "timestamp literal", TIMESTAMP, why="the engines may know different time zone rules"),
+    _f("from_utc_timestamp", "timestamp zone", TIMESTAMP, why="the engines may know different time zone rules"),
+    _f("to_utc_timestamp", "timestamp zone", TIMESTAMP, why="the engines may know different time zone rules"),
 ]
 
 _NESTED_VALUES = [
-    _f("to_json", "any", STRING, why=_NESTED),
+    _f("to_json", "struct", STRING, why=_NESTED),
+    _f("to_json", "array", STRING, why=_NESTED),
+    _f("to_json", "map", STRING, why=_NESTED),
     _f("size", "array", INT, why=_NESTED),
     _f("size", "map", INT, why=_NESTED),
     _f("cardinality", "array", INT, why=_NESTED),
@@ -298,13 +309,11 @@ _NESTED_VALUES = [
     _f("array_join", "array literal", STRING, why=_NESTED),
     _f("array_max", "array", _element, why=_NESTED),
     _f("array_min", "array", _element, why=_NESTED),
-    _f("array_contains", "array any", BOOLEAN, why=_NESTED),
+    _f("array_contains", "array element", BOOLEAN, why=_NESTED),
     _f("map_keys", "map", lambda t, _: _array_of(t[0].key or STRING), why=_NESTED),
     _f("map_values", "map", lambda t, _: _array_of(t[0].element or STRING), why=_NESTED),
-    _f("element_at", "array int", _element, why=_NESTED),
-    _f("element_at", "map any", _element, why=_NESTED),
-    _f("try_element_at", "array int", _element, why=_NESTED),
-    _f("try_element_at", "map any", _element, why=_NESTED),
+    _f("element_at", "map key", _element, why=_NESTED),
+    _f("try_element_at", "map key", _element, why=_NESTED),
 ]
 
 _TABLE = [*_CONDITIONAL, *_MATH, *_TEXT, *_TIME, *_NESTED_VALUES]

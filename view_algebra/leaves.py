@@ -97,7 +97,10 @@ def split(query: Query) -> tuple[Query, tuple[Leaf, ...]]:
 
 def _flattened(query: Query) -> Query:
     if isinstance(query, Combined):
-        return replace(query, left=_flattened(query.left), right=_flattened(query.right))
+        sides = [query.left, query.right]
+        if not query.operator.endswith("ALL"):  # a set needs each side's rows once: groups, not records
+            sides = [replace(s, distinct=True) if isinstance(s, Select) and s.limit is None else s for s in sides]
+        return replace(query, left=_flattened(sides[0]), right=_flattened(sides[1]))
 
     def inner(expression: Expr) -> Expr | None:
         if isinstance(expression, Subquery):
@@ -343,7 +346,7 @@ def _part_name(part: Part) -> str:
     if part.counts:
         names = [_slug(e) for e in _conditions(part.input)]
         return _cut("_".join(["count", *names]))
-    return _cut(f"{part.name}_{_slug(part.input)}")
+    return _cut(f"{part.name}_{_slug(part.about or part.input)}")
 
 
 def _conditions(expression: Expr) -> Iterator[Expr]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from zoneinfo import available_timezones
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
 from view_algebra.functions import FUNCTIONS, NON_DETERMINISTIC, Function
@@ -231,11 +232,32 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
             if taken is not None:
                 literals = [a.value if isinstance(a, Constant) else None for a in taken]
                 return Call(name, taken, _given(row, taken, literals), place=place)
+    _refuse_literals(name, overloads, arguments)
     given = ", ".join(str(a.type) for a in arguments)
     wanted = " or ".join(sorted({f"{name}({', '.join(row.takes)})" for row in overloads}))
     raise Wrong(
         place, f"{name}({given}) does not exist", f"There is {wanted}. Write the cast that you mean, as CAST(… AS …)."
     )
+
+
+def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequence[Expr]) -> None:
+    """Says which literal is wrong, where it is not the types."""
+    wanted = {
+        "regex": "regular expression",
+        "zone": "time zone",
+        "format": "pattern of times",
+        "replacement": "plain text",
+    }
+    for row in overloads:
+        for taken, argument in zip(row.takes, arguments, strict=False):
+            kind = taken.rstrip("?")
+            if kind not in wanted or argument.type != STRING:
+                continue
+            if not isinstance(argument, Constant):
+                raise Wrong(argument.place, f"{name}() with a {wanted[kind]} that is no literal", "Write it out.")
+            if not _CHECKED[kind](argument.value or ""):
+                reason = f"{argument.value!r} is no {wanted[kind]} that Spark is sure to take"
+                raise Wrong(argument.place, reason, "A value that Spark refuses while it runs would stop the stream.")
 
 
 def overload(expression: Call) -> Function | None:
@@ -270,6 +292,10 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
     if any(t is None for t in taken):
         return None
     result = [t for t in taken if t is not None]
+    for position, kind in enumerate(kinds):
+        wanted = {"element": result[0].type.element, "key": result[0].type.key}.get(kind, result[position].type)
+        if result[position].type != wanted:
+            return None
     shared = [i for i, kind in enumerate(kinds) if kind == "common"]
     if shared:
         try:
@@ -291,9 +317,13 @@ def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
             return argument if type_.integral else None
         case "numeric":
             return argument if type_.numeric else None
-        case "array" | "map":
+        case "array" | "map" | "struct":
             return argument if type_.name == kind.upper() else None
-        case "literal" | "natural" | "positive" | "unit" | "dateunit" | "pattern":
+        case "scalar":
+            return argument if not type_.nested else None
+        case "element" | "key":
+            return argument
+        case _ if kind in LITERALS:
             return _as_literal(argument, kind) if isinstance(argument, Constant) else None
         case "text":
             if type_ in (STRING, VOID):
@@ -314,13 +344,48 @@ def _as_literal(argument: Constant, kind: str) -> Expr | None:
         return argument if argument.type == INT and int(value) >= (1 if kind == "positive" else 0) else None
     if argument.type != STRING:
         return None
-    if kind == "pattern":
-        return argument if pattern(value) is not None else None
+    if kind in _CHECKED:
+        return argument if _CHECKED[kind](value) else None
     if kind in ("unit", "dateunit"):
         unit = UNITS.get(value.upper())
         coarse = unit in ("year", "quarter", "month", "week")
         return replace(argument, value=unit) if unit and (coarse or kind == "unit") else None
     return argument
+
+
+def _is_regex(text: str) -> bool:
+    """Is it a regular expression in Java's and Python's syntax alike? Java's own names of groups are let through."""
+    try:
+        re.compile(text.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!"))
+    except (re.error, RecursionError):
+        return False
+    return True
+
+
+def _is_zone(text: str) -> bool:
+    return text in available_timezones() or re.fullmatch(r"[+-]\d\d:\d\d", text) is not None
+
+
+def _is_format(text: str) -> bool:
+    """A pattern of times made of letters that Spark reads and writes without raising."""
+    bare = re.sub(r"'[^']*'", "", text)
+    known = "yyyy|yy|y|MMMM|MMM|MM|M|dd|d|HH|H|hh|h|mm|m|ss|s|S{1,9}|a|EEEE|EEE|E|D|DDD|XXX|X|Q"
+    return (
+        "'" not in bare
+        and all(re.fullmatch(known, run[0]) for run in re.finditer(r"([a-zA-Z])\1*", bare))
+        and not re.search(r"[#{}\[\]]", bare)
+    )
+
+
+_CHECKED: dict[str, Callable[[str], bool]] = {
+    "pattern": lambda text: pattern(text) is not None,
+    "regex": _is_regex,
+    "replacement": lambda text: "$" not in text and "\\" not in text,
+    "format": _is_format,
+    "zone": _is_zone,
+}
+LITERALS = ("literal", "natural", "positive", "unit", "dateunit", *_CHECKED)
+"""Kinds of arguments that must be known when the view is declared."""
 
 
 def _safely(argument: Expr, wanted: str) -> Expr | None:

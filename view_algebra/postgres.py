@@ -278,7 +278,7 @@ def _arithmetic(call: Call, reading: Reading) -> tuple[str, int]:
     if name == "negative":
         if kind.integral:
             return _arithmetic(Call("-", (Constant("0", kind), call.arguments[0]), kind, place=call.place), reading)
-        return f"-{expression(call.arguments[0], reading, ATOM)}", CAST
+        return f"-{expression(call.arguments[0], reading, ATOM)}", MULTIPLY
     if name == "div":
         if call.arguments[0].type.name == "DECIMAL":
             return f"spark.wrap_bigint(div({operands[0]}, nullif({operands[1]}, 0)))", ATOM
@@ -561,7 +561,7 @@ def _is_exact(value: Expr) -> bool:
         return not isinstance(value, Constant) or value.value is not None
     match value:
         case Call(function="cast"):
-            return not value.implicit
+            return not value.implicit and kind.name != "DECIMAL"
         case Call(function="/" | "average") if kind == DOUBLE:
             return True
         case Call(function="+" | "-" | "*" | "div") if kind == BIGINT:
@@ -571,6 +571,8 @@ def _is_exact(value: Expr) -> bool:
         case Call(function="coalesce") | Case():
             return False
         case Aggregate(function="count") | Windowed(function="count"):
+            return True
+        case Aggregate(function="avg") if kind == DOUBLE:
             return True
         case Windowed():
             return kind == INT and not value.arguments

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from view_algebra.expressions import Constant
 from view_algebra.spark import constant
-from view_algebra.types import BIGINT, BINARY, INT, STRING, TIMESTAMP, Type, spark_name
+from view_algebra.types import BIGINT, BINARY, CALENDAR, INT, STRING, TIMESTAMP, Type, spark_name
 
 PSEUDO_COLUMNS = (
     ("kafka_partition", INT),
@@ -22,16 +22,6 @@ PSEUDO_COLUMNS = (
 
 _SPACE = "' \\t\\r\\n'"
 _CORRUPT = "kafka_corrupt"
-_FIRST = {
-    "TIMESTAMP": "TIMESTAMP '0001-01-01 00:00:00'",
-    "TIMESTAMP_NTZ": "TIMESTAMP_NTZ '0001-01-01 00:00:00'",
-    "DATE": "DATE '0001-01-01'",
-}
-_LAST = {
-    "TIMESTAMP": "TIMESTAMP '9999-12-31 23:59:59.999999'",
-    "TIMESTAMP_NTZ": "TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'",
-    "DATE": "DATE '9999-12-31'",
-}
 
 
 def parse_text(columns: Sequence[tuple[str, Type]]) -> str:
@@ -85,7 +75,8 @@ def _errors(columns: Sequence[tuple[str, Type]]) -> str:
     ]
     for path, kind in _times(columns):
         field = "parsed." + ".".join(spark_name(p) for p in path)
-        outside = f"{field} NOT BETWEEN {_FIRST[kind.name]} AND {_LAST[kind.name]}"
+        first, last = CALENDAR[kind.name]
+        outside = f"{field} NOT BETWEEN {first} AND {last}"
         reason = f"{'.'.join(path)} is outside the years 0001 to 9999"
         branches.append((outside, constant(Constant(reason, STRING))))
     return "\n".join(f"    WHEN {when} THEN {reason}" for when, reason in branches)
@@ -95,7 +86,7 @@ def _times(columns: Sequence[tuple[str, Type]], within: tuple[str, ...] = ()) ->
     """Dates and times that Postgres' calendar must hold, inside structs too."""
     found = []
     for name, kind in columns:
-        if kind.name in _FIRST:
+        if kind.name in CALENDAR:
             found.append(((*within, name), kind))
         elif kind.name == "STRUCT":
             found += _times(kind.fields, (*within, name))

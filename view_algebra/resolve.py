@@ -40,7 +40,7 @@ from view_algebra.expressions import (
     Windowed,
     walk,
 )
-from view_algebra.functions import WINDOW_FUNCTIONS
+from view_algebra.functions import NON_DETERMINISTIC, WINDOW_FUNCTIONS
 from view_algebra.operators import calculate, call, case, cast, compare, condition, meet, negative, number
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import (
@@ -86,6 +86,9 @@ _INTERVALS = {
     "week": 7 * 86_400_000_000,
 }
 """Microseconds of a unit of time; months and years have no fixed length."""
+
+LONGEST_SHIFT = 9_999
+"""Years by which a time may be moved; Spark raises where the result leaves its own calendar."""
 
 
 @dataclass
@@ -309,6 +312,8 @@ class Resolver:
                 continue
             expression = self.expression(item.this if isinstance(item, exp.Alias) else item, scope)
             name = item.alias if isinstance(item, exp.Alias) else _natural_name(item)
+            if expression.type == WINDOW and isinstance(expression, Call):
+                raise Wrong(span(item), "a window is a pair of times", "Select window.start and window.end.")
             if expression.type == INTERVAL:
                 raise Wrong(span(item), "the column is an interval", "Subtract unix_timestamp() of both times instead.")
             if expression.type == VOID:
@@ -437,6 +442,8 @@ class Resolver:
             return _find(names, scope.relations, place)
         except Wrong:
             alias = scope.aliases.get(names[0].lower())
+            if alias is None and names[0].lower() in NON_DETERMINISTIC:
+                return call(names[0], [], place)
             if alias is None:
                 raise
             value = alias
@@ -892,6 +899,7 @@ def _refuse_clauses(node: exp.Select) -> None:
         if value:
             way_out = {
                 "windows": "Write OVER (PARTITION BY … ORDER BY …) out.",
+                "laterals": "Pick elements, as tags[0].",
                 "qualify": "Compute the window function in a subquery, and filter outside with WHERE.",
             }.get(name, "Leave it out.")
             raise Wrong(span(value[0] if isinstance(value, list) else value), f"{word} is not served", way_out)
@@ -944,8 +952,13 @@ def _interval(node: exp.Interval) -> Expr:
     text = value.name if isinstance(value, exp.Literal) else ""
     if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
         text = f"-{value.this.name}"
-    if not re.fullmatch(r"-?\d+", text) or unit not in (*_INTERVALS, "month", "quarter", "year"):
+    if not re.fullmatch(r"-?\d{1,9}", text) or unit not in (*_INTERVALS, "month", "quarter", "year"):
         raise Wrong(span(node), "an interval that is no whole number of one unit", "Write INTERVAL 90 MINUTES.")
+    longest = {"year": LONGEST_SHIFT, "quarter": LONGEST_SHIFT * 4, "month": LONGEST_SHIFT * 12}.get(
+        unit, LONGEST_SHIFT * 365 * _INTERVALS["day"] // _INTERVALS.get(unit, 1)
+    )
+    if abs(int(text)) > longest:
+        raise Wrong(span(node), "an interval of more than 9,999 years", "Choose a shorter one.")
     return Constant(f"{int(text)} {unit}", INTERVAL, span(node))
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from view_algebra.expressions import Aggregate, Call, Case, Constant, Expr, Field, Subquery, Windowed
+from view_algebra.expressions import Aggregate, Call, Case, Constant, Expr, Field, Subquery, Windowed, walk
+from view_algebra.operators import overload
 from view_algebra.refusals import Wrong
-from view_algebra.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, spark_name
+from view_algebra.types import BOOLEAN, CALENDAR, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, spark_name, words
 
 _BINDS = {
     "or": 1,
@@ -66,7 +67,42 @@ def _call(call: Call) -> tuple[str, int]:
     if binds < _ATOM:
         # a - (b - c) and a / (b * c) keep their parentheses: only the left side may bind equally
         return f"{spark(arguments[0], binds)} {name.upper()} {spark(arguments[1], binds + 1)}", binds
+    row = overload(call)
+    if row is not None and row.below is not None:
+        return row.below.replace("{0}", spark(arguments[0], _ATOM)), _ATOM
     return f"{name}({', '.join(map(spark, arguments))})", _ATOM
+
+
+def storable(expression: Expr) -> str:
+    """An expression whose value goes to Postgres: what Postgres cannot hold becomes NULL, or U+FFFD in a text.
+
+    Declared columns are looked at when records are read; here it is what functions make of them.
+    """
+    text, kind = spark(expression), expression.type
+    if kind.name in CALENDAR and not all(_stays_in_calendar(part) for part in walk(expression)):
+        first, last = CALENDAR[kind.name]
+        return f"CASE WHEN {text} BETWEEN {first} AND {last} THEN {text} END"
+    if kind == STRING and any(_can_make_any_text(part) for part in walk(expression)):
+        return f"replace(make_valid_utf8({text}), '\\u0000', '\\ufffd')"
+    return text
+
+
+_FINE = words("coalesce nvl ifnull nullif nvl2 if greatest least date_trunc trunc window_start to_date to_timestamp")
+
+
+def _stays_in_calendar(part: Expr) -> bool:
+    if part.type.name not in CALENDAR or not isinstance(part, Call):
+        return True
+    if part.function == "cast" or part.function in _FINE:
+        return part.arguments[-1 if part.function == "date_trunc" else 0].type.name in CALENDAR
+    return False
+
+
+def _can_make_any_text(part: Expr) -> bool:
+    if not isinstance(part, Call):
+        return isinstance(part, Constant) and "\0" in (part.value or "")
+    from_bytes = part.function == "cast" and part.arguments[0].type.name == "BINARY"
+    return from_bytes or part.function in ("get_json_object", "try_url_decode")
 
 
 def _not(call: Call) -> str:

@@ -75,7 +75,8 @@ CREATE OR REPLACE FUNCTION spark.plus(a double precision, b double precision) RE
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE
     WHEN abs(a) <= 8.9e307 AND abs(b) <= 8.9e307 THEN a + b
-    WHEN abs(a) < 'Infinity' AND abs(b) < 'Infinity' AND abs(a / 2 + b / 2) > 8.98846567431158e307
+    WHEN abs(a) < 'Infinity' AND abs(b) < 'Infinity' AND (a > 0) = (b > 0)
+      AND abs(a) - (1.7976931348623157e308 - abs(b)) >= 9.9792015476736e291
     THEN sign(a) * 'Infinity'::double precision
     ELSE a + b
   END
@@ -107,6 +108,11 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     WHEN abs(b) > 1 AND abs(a) < 4.94065645841247e-324 * abs(b) THEN 0
     ELSE a / b
   END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.sign(x double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x = 'NaN' THEN x ELSE sign(x) END
 $$;
 
 CREATE OR REPLACE FUNCTION spark.sqrt(x double precision) RETURNS double precision

@@ -83,6 +83,13 @@ _POSTGRES = {
     "INTERVAL": "interval",
 }
 
+CALENDAR = {
+    "TIMESTAMP": ("TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"),
+    "TIMESTAMP_NTZ": ("TIMESTAMP_NTZ '0001-01-01 00:00:00'", "TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'"),
+    "DATE": ("DATE '0001-01-01'", "DATE '9999-12-31'"),
+}
+"""First and last value, in Spark's syntax, of the years that every tool between Spark and the analyst can write."""
+
 INTEGRAL = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 """Digits of the decimal that holds a whole-number type (Spark's DecimalType.forType)."""

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from view_algebra import Catalog, compile_catalog, explain
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.sql"))
+UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
+
+
+def compiled(path: Path) -> Catalog:
+    return compile_catalog({path.name: path.read_text(encoding="utf-8")})
+
+
+def page(catalog: Catalog) -> str:
+    """Every view: its columns, what it reads, and the texts that run."""
+    pages = []
+    for view in catalog.views.values():
+        columns = ", ".join(f"{c.name} {c.spark}" for c in view.columns)
+        head = f"{view.name} ({view.kind}): {columns}\nreads {', '.join((*view.sources, *view.reads))}"
+        pages.append(f"{head}\n\n{explain(view)}\n")
+    return ("\n" + "=" * 100 + "\n").join(pages)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
+def test_a_catalog_compiles_to_exactly_these_texts(path: Path) -> None:
+    golden = path.with_suffix(".txt")
+    found = page(compiled(path))
+    if UPDATE:
+        golden.write_text(found, encoding="utf-8")
+    assert found == golden.read_text(encoding="utf-8")

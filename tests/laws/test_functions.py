@@ -1,0 +1,286 @@
+"""Every row of the table of functions means in Spark what the table says, and above the aggregation in Postgres too."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.laws.engines import Engines, same
+from view_algebra import compile_catalog
+from view_algebra.functions import FUNCTIONS, Function
+
+VALUES: dict[str, tuple[str, list[object]]] = {
+    "b": ("BOOLEAN", [True, False, None]),
+    "ti": ("TINYINT", [0, -128, 127, None]),
+    "si": ("SMALLINT", [7, -32768, None]),
+    "i": ("INT", [0, 3, -7, 2**31 - 1, -(2**31), None]),
+    "l": ("BIGINT", [0, 1, -1, 10, 2**63 - 1, -(2**63), None]),
+    "m": ("BIGINT", [3, -1, 0, 2**62, None]),
+    "d": ("DOUBLE", [0.0, 1.5, -2.5, 0.125, 1e300, -1e300, 1e-300, "NaN", "Infinity", "-Infinity", 2.675, None]),
+    "e": ("DOUBLE", [0.0, 2.0, -0.5, 1e300, 5e-324, "NaN", None]),
+    "c": ("DECIMAL(12,3)", [0, 1.005, -2.5, 999999999.999, -0.001, None]),
+    "w": ("DECIMAL(38,10)", [3, -0.0000000001, "9999999999999999999999999999.9999999999", 0, None]),
+    "s": ("STRING", ["", "a", "Zürich", " ab ", "a_b%c", "x,y", "😀b", "10", None]),
+    "t": ("STRING", ["", "b", "a", "ü", "ab", None]),
+    "day": ("DATE", ["2024-02-29", "1969-12-31", "0001-01-01", "9999-12-31", "2023-12-31", None]),
+    "day2": ("DATE", ["2024-03-01", "1970-01-01", None]),
+    "ts": (
+        "TIMESTAMP",
+        [
+            "2024-03-10T02:30:00.123456Z",
+            "1969-12-31T23:59:59.999999Z",
+            "0001-01-01T00:00:00Z",
+            "2023-12-31T23:30:00Z",
+            None,
+        ],
+    ),
+    "ntz": ("TIMESTAMP_NTZ", ["2024-03-10 02:30:00.5", "1900-01-01 00:00:00", None]),
+    "arr": ("ARRAY<STRING>", [["a", None], [], None]),
+    "st": ("STRUCT<x: INT, y: STRING>", [{"x": 1, "y": "q"}, {}, None]),
+    "map": ("MAP<STRING, INT>", [{"a": 1}, {}, None]),
+}
+ARGUMENTS = {
+    "boolean": "b",
+    "scalar": "l",
+    "element": "t",
+    "key": "t",
+    "regex": "'a(b)?'",
+    "replacement": "'z'",
+    "format": "'yyyy'",
+    "zone": "'America/New_York'",
+    "tinyint": "ti",
+    "smallint": "si",
+    "int": "i",
+    "bigint": "l",
+    "integral": "i",
+    "numeric": "c",
+    "double": "d",
+    "decimal": "c",
+    "string": "s",
+    "text": "s",
+    "any": "s",
+    "common": "l",
+    "date": "day",
+    "timestamp": "ts",
+    "timestamp_ntz": "ntz",
+    "array": "arr",
+    "map": "map",
+    "struct": "st",
+    "literal": "'a'",
+    "pattern": "'yyyy-MM-dd HH:mm:ss'",
+    "natural": "2",
+    "positive": "2",
+    "unit": "'hour'",
+    "dateunit": "'month'",
+    "binary": "kafka_key",
+}
+SECOND = {"s": "t", "l": "m", "d": "e", "day": "day2", "i": "ti"}
+SPECIAL = {
+    "make_date": "make_date(2000 + ti, 2, 3)",
+    "make_timestamp": "make_timestamp(2000, 2, 3, 4, 5, d)",
+    "from_utc_timestamp": "from_utc_timestamp(ntz, 'America/New_York')",
+    "to_utc_timestamp": "to_utc_timestamp(ntz, 'America/New_York')",
+    "next_day": "next_day(day2, 'MO')",
+    "timestamp_seconds": "timestamp_seconds(i)",
+    "timestamp_millis": "timestamp_millis(i)",
+    "timestamp_micros": "timestamp_micros(i)",
+    "split_part": "split_part(s, ',', 1)",
+    "sha2": "sha2(s, 256)",
+    "parse_url": "parse_url(concat('http://x/', t), 'PATH')",
+    "try_url_decode": "try_url_decode(t)",
+    "date_add": "date_add(day2, ti)",
+    "dateadd": "dateadd(day2, ti)",
+    "date_sub": "date_sub(day2, ti)",
+    "add_months": "add_months(day2, 2)",
+    "last_day": "last_day(day2)",
+    "bround": "bround(d, 2)",
+    "date_format": "date_format(ts, 'yyyy/MM/dd HH')",
+    "from_unixtime": "from_unixtime(i, 'yyyy')",
+    "to_date": "to_date(s)",
+    "to_timestamp": "to_timestamp(s)",
+    "regexp_extract": "regexp_extract(s, 'a(b)?', 1)",
+    "array_join": "array_join(arr, ',')",
+    "element_at": "element_at(map, 'a')",
+    "try_element_at": "try_element_at(map, 'a')",
+    "map_values": "size(map_values(map))",
+    "map_keys": "size(map_keys(map))",
+    "split": "size(split(s, 'a'))",
+    "array_max": "array_max(arr)",
+}
+DAYS = {"date_add", "dateadd", "date_sub", "add_months", "last_day", "date_format"}
+"""Functions whose result must stay within the calendar of both engines."""
+
+
+def calls(row: Function) -> Iterator[str]:
+    """Calls that the row stands for: its optional arguments left out, and given."""
+    if row.name in SPECIAL and not row.above:
+        yield SPECIAL[row.name]
+        return
+    needed = [k for k in row.takes if k[-1] not in "*?"]
+    for extra in (0, 1) if len(needed) < len(row.takes) else (0,):
+        used: set[str] = set()
+        arguments = []
+        for kind in [*needed, *(k.rstrip("*?") for k in row.takes[len(needed) :][:extra])]:
+            argument = ARGUMENTS[kind]
+            if argument in used:
+                argument = SECOND.get(argument, argument)
+            used.add(argument)
+            arguments.append(argument)
+        special = SPECIAL.get(row.name) if row.name in DAYS else None
+        yield special or f"{row.name}({', '.join(arguments)})"
+
+
+ROWS = [row for rows in FUNCTIONS.values() for row in rows]
+EXPRESSIONS = {
+    "arithmetic": [
+        f"{a} {op} {b}"
+        for (a, b), op in itertools.product(
+            [
+                ("i", "ti"),
+                ("l", "m"),
+                ("d", "e"),
+                ("c", "c"),
+                ("c", "w"),
+                ("w", "w"),
+                ("l", "c"),
+                ("i", "i"),
+                ("si", "ti"),
+                ("c", "2"),
+            ],
+            ["+", "-", "*", "/", "%"],
+        )
+        if (a, op) != ("d", "%")
+    ]
+    + ["l div m", "c div c", "-l", "-i", "-c", "-d", "i div ti"],
+    "comparison": [
+        f"{a} {op} {b}"
+        for (a, b), op in itertools.product(
+            [("i", "l"), ("d", "e"), ("s", "t"), ("c", "d"), ("c", "l"), ("day", "ts"), ("b", "b")],
+            ["=", "<>", "<", ">=", "<=>"],
+        )
+    ]
+    + [
+        "s IN ('a', '10')",
+        "l IN (0, 10, NULL)",
+        "l NOT IN (0, 10)",
+        "s LIKE 'a%'",
+        "s LIKE '%\\\\_%'",
+        "l BETWEEN 0 AND 10",
+        "s IS NULL",
+        "b IS TRUE",
+        "NOT b",
+        "b AND l > 0",
+        "b OR l > 0",
+        "ts > '2000-01-01'",
+        "day >= '2000-01-01'",
+    ],
+    "casts": [
+        f"CAST({a} AS {kind})"
+        for a, kinds in {
+            "i": ["BIGINT", "SMALLINT", "TINYINT", "DOUBLE", "STRING", "DECIMAL(12,2)", "DECIMAL(5,2)", "BOOLEAN"],
+            "l": ["INT", "SMALLINT", "DOUBLE", "STRING", "DECIMAL(20,0)", "DECIMAL(10,2)"],
+            "d": ["INT", "BIGINT", "DECIMAL(10,2)"],
+            "c": ["INT", "BIGINT", "DOUBLE", "STRING", "DECIMAL(5,1)", "DECIMAL(20,6)"],
+            "w": ["BIGINT", "INT", "DECIMAL(20,2)"],
+            "b": ["INT", "BIGINT", "STRING"],
+            "day": ["TIMESTAMP", "TIMESTAMP_NTZ", "STRING"],
+            "ts": ["DATE", "STRING", "BIGINT", "DOUBLE", "TIMESTAMP_NTZ"],
+            "ntz": ["DATE", "STRING", "TIMESTAMP"],
+        }.items()
+        for kind in kinds
+    ],
+    "time": [
+        "ts + INTERVAL 1 HOUR",
+        "ntz - INTERVAL 90 SECONDS",
+        "ts + INTERVAL 1 DAY",
+        "ts + INTERVAL 1 MONTH",
+        "day2 + INTERVAL 1 MONTH",
+        "day2 - INTERVAL 3 DAYS",
+        "day2 + INTERVAL 2 HOURS",
+        "ntz + INTERVAL 1 DAY",
+        "day2 + 3",
+        "EXTRACT(YEAR FROM ts)",
+        *(f"date_trunc('{unit}', ts)" for unit in ("year", "quarter", "month", "week", "day", "minute", "second")),
+    ],
+    "conditional": [
+        "CASE WHEN l > 0 THEN 'p' WHEN l < 0 THEN 'n' END",
+        "CASE l WHEN 0 THEN c ELSE l END",
+        "CASE WHEN b THEN i ELSE l END",
+        "coalesce(s, 'none')",
+        "coalesce(c, l, 0)",
+        "coalesce(i, d)",
+        "greatest(s, t)",
+        "least(d, e)",
+        "if(b, 1, 2.5)",
+        "nullif(s, '')",
+        "s || t || 'x'",
+        "concat(s, l, b)",
+        "trim(BOTH FROM s)",
+        "substring(s FROM 2)",
+        "position('b' IN s)",
+        "round(c, 1) + 1",
+        "round(w, 3)",
+        "floor(w)",
+    ],
+}
+
+
+def source() -> str:
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in VALUES.items())
+    return f"CREATE TABLE s ({columns}) USING kafka OPTIONS (topic 's', format 'json');\n"
+
+
+def records(count: int = 90) -> list[bytes]:
+    """Records that between them hold every value of every column, in changing company."""
+    made = []
+    for number in range(count):
+        picked = {name: values[(number + number // len(values)) % len(values)] for name, (_, values) in VALUES.items()}
+        made.append(json.dumps(picked).encode())
+    return made
+
+
+def compare(engines: Engines, views: dict[str, str]) -> list[str]:
+    """The views whose columns differ between the engines, column by column."""
+    text = source() + "\n".join(f"CREATE VIEW {name} AS {select};" for name, select in views.items())
+    catalog = compile_catalog({"functions.sql": text})
+    batches = {"s": [records()]}
+    engines.deploy(catalog)
+    engines.feed(catalog, batches)
+    engines.oracle(catalog, batches)
+    wrong = []
+    for view in catalog.views.values():
+        declared = [c.spark.replace(" ", "") for c in view.columns]
+        found = [kind.replace(" ", "") for kind in engines.types_of(view)]
+        wrong += [f"{view.select}: typed {a}, Spark says {b}" for a, b in zip(declared, found, strict=True) if a != b]
+        expected, actual = engines.expected(view), engines.actual(view)
+        if not same(expected, actual):
+            pairs = [(a, b) for a, b in zip(expected, actual, strict=False) if not same([a], [b])]
+            wrong.append(
+                f"{view.select}: Spark {len(expected)} rows, Postgres {len(actual)}; {pairs[:3]}\n{view.final}"
+            )
+    return wrong
+
+
+def test_a_function_below_the_aggregation_has_the_type_and_value_that_spark_gives_it(engines: Engines) -> None:
+    columns = [f"{call} AS c{n}" for n, call in enumerate(c for row in ROWS for c in calls(row))]
+    views = {
+        f"v{n}": f"SELECT kafka_offset, {', '.join(columns[n : n + 60])} FROM s" for n in range(0, len(columns), 60)
+    }
+    assert compare(engines, views) == []
+
+
+@pytest.mark.parametrize("kind", ["functions", *EXPRESSIONS])
+def test_an_expression_above_the_aggregation_has_the_type_and_value_that_spark_gives_it(
+    engines: Engines, kind: str
+) -> None:
+    above = [c for row in ROWS if row.above for c in calls(row)] if kind == "functions" else EXPRESSIONS[kind]
+    scalars = [name for name, (type_, _) in VALUES.items() if "<" not in type_]
+    rows = f"SELECT kafka_offset AS id, {', '.join(scalars)} FROM s GROUP BY kafka_offset, {', '.join(scalars)}"
+    views = {"rows_of_s": rows}
+    for start in range(0, len(above), 40):
+        columns = [f"{call} AS c{n}" for n, call in enumerate(above[start : start + 40])]
+        views[f"w{start}"] = f"SELECT id, {', '.join(columns)} FROM rows_of_s"
+    assert compare(engines, views) == []
