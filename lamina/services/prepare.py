@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lamina.services.embedded import Embedded
 from lamina.services.jars import resolve
-from lamina.services.java import archive, java_home
+from lamina.services.java import archive, java_home, make_base_archive, recording_options
 from lamina.services.processes import locked
 from lamina.settings import Settings
 from lamina.spark import KAFKA_READER, session
@@ -44,24 +44,22 @@ def prepare(home: Path) -> None:
 
 def _record(home: Path, trial: Path) -> None:
     (trial / "jars").symlink_to(home / "jars")
-    embedded = Embedded(trial, kafka_jvm_options=_recording(trial / "kafka.jsa"))
+    make_base_archive(home)
+    drafts = {group: trial / f"{group}.jsa" for group in ("kafka", "spark")}
+    recording = {group: tuple(recording_options(home, draft)) for group, draft in drafts.items()}
+    embedded = Embedded(trial, kafka_jvm_options=recording["kafka"])
     try:
         addresses = embedded.start()
         settings = Settings.read(trial, {"LAMINA_HOME": str(trial), "LAMINA_SPARK_MASTER": "local[2]"})
-        spark = session(settings, "prepare", java_options=_recording(trial / "spark.jsa"))
+        spark = session(settings, "prepare", java_options=recording["spark"])
         _live(spark, addresses.kafka, trial)
         _end(spark)
     finally:
         embedded.stop()
-    for group in ("kafka", "spark"):
-        draft = trial / f"{group}.jsa"
-        if draft.exists():  # without an archive everything works, only slower
-            draft.chmod(0o644)
-            draft.replace(archive(home, group))
-
-
-def _recording(path: Path) -> tuple[str, ...]:
-    return (f"-XX:ArchiveClassesAtExit={path}", "-Xlog:disable")
+    for group, draft in drafts.items():
+        draft.touch()  # empty where this Java writes none: everything works without, only slower
+        draft.chmod(0o644)
+        draft.replace(archive(home, group))
 
 
 def _live(spark: SparkSession, kafka: str, trial: Path) -> None:
