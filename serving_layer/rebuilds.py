@@ -56,7 +56,10 @@ def in_one_process(database: Database) -> Iterator[None]:
         if not got:
             with database.begin() as other:
                 raise _running(get(other).id)
-        yield
+        try:
+            yield
+        finally:
+            _let_go(connection)
 
 
 def begin(connection: Connection, views: Sequence[str], *, leap: bool, lease: bool) -> int:
@@ -105,7 +108,15 @@ def archiving(database: Database) -> Iterator[None]:
     """Keeps every other writer away from the master log; waits for the one that is writing."""
     with database.autocommit() as connection:
         connection.execute(text("SELECT pg_advisory_lock(:lock, 0)"), {"lock": ARCHIVE_LOCK})
-        yield
+        try:
+            yield
+        finally:
+            _let_go(connection)
+
+
+def _let_go(connection: Connection) -> None:
+    """Ends the session, and its locks with it: in the pool it would go on holding them."""
+    connection.invalidate()
 
 
 def finished(connection: Connection, id: int, step: str) -> None:

@@ -30,8 +30,9 @@ def test_a_rebuild_under_traffic_hands_over_equal_cells(deployed: Deployed) -> N
         deployed.catch_up()
 
     deployed.deployment.at = traffic
-    proofs = deployed.deployment.batch.rebuild()
-    deployed.deployment.at = lambda place: None
+    batch = deployed.deployment.batch
+    deployed.deployment.at = lambda place: None  # the speed layer's own places are not the rebuild's
+    proofs = batch.rebuild()
     assert {proof.view for proof in proofs} == {"hourly", "totals", "users", "clicks"}
     assert all(proof.cells > 0 and proof.differing == 0 for proof in proofs)
     assert one(deployed.rows("SELECT events FROM totals")) == (sent,)
