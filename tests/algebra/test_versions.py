@@ -50,7 +50,8 @@ def test_a_column_read_as_another_type_changes_the_version() -> None:
 def test_views_over_equal_blocks_share_one_table_of_cells() -> None:
     view = """CREATE VIEW v AS
     WITH h AS (SELECT a, count(*) AS c FROM s GROUP BY a)
-    SELECT h.a, h.c, t.s FROM h JOIN (SELECT a, sum(n) AS s FROM s GROUP BY a) t ON h.a = t.a JOIN h AS g ON g.a = h.a"""
+    SELECT h.a, h.c, t.s
+    FROM h JOIN (SELECT a, sum(n) AS s FROM s GROUP BY a) t ON h.a = t.a JOIN h AS g ON g.a = h.a"""
     tables = compile_catalog({"c.sql": SOURCE + view}).views["v"].cell_tables
     assert [[p.column.name for p in t.partials] for t in tables] == [["count", "sum_n"]]
 

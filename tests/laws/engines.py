@@ -59,16 +59,16 @@ class Engines:
                 cursor.execute("INSERT INTO lamina.publication VALUES (%s, 1) ON CONFLICT DO NOTHING", (view.name,))
                 cursor.execute(f"CREATE VIEW analytics.{view.name} AS {view.final}")
 
-    def feed(self, catalog: Catalog, batches: Mapping[str, Batches]) -> None:
+    def feed(self, catalog: Catalog, batches: Mapping[str, Batches], generation: int = 1, offset: int = 0) -> None:
         """Every micro-batch through Spark and into the cells, as the speed layer does it."""
         for name, source in catalog.sources.items():
-            offset = 0
+            at = offset
             for batch in batches.get(name, ()):
-                self.records(source, batch, offset)
-                offset += len(batch)
-                self._merge(catalog, source)
+                self.records(source, batch, at)
+                at += len(batch)
+                self._merge(catalog, source, generation)
 
-    def _merge(self, catalog: Catalog, source: Source) -> None:
+    def _merge(self, catalog: Catalog, source: Source, generation: int) -> None:
         tables = [t for v in catalog.views.values() for t in v.cell_tables if t.source == source.name]
         for kind, make in (("aggregate", fuse), ("row", rows)):
             of_kind = [t for t in tables if t.kind == kind]
@@ -86,7 +86,7 @@ class Engines:
                 cursor.copy_expert(f"COPY {fused.table} FROM STDIN (FORMAT csv)", text)
                 for table in of_kind:
                     into = f"cells.{table.name}"
-                    cursor.execute(table.merge.format(cells=fused.read[table.name], into=into, generation=1))
+                    cursor.execute(table.merge.format(cells=fused.read[table.name], into=into, generation=generation))
                 cursor.execute("COMMIT")
 
     def records(self, source: Source, values: Sequence[bytes | None], offset: int = 0) -> None:

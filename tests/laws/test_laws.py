@@ -1,0 +1,159 @@
+"""The laws of every aggregate there is, generated from the table of aggregates: a new row is tested by being there."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.laws.engines import Engines, in_order, same
+from view_algebra import Catalog, CellTable, compile_catalog
+from view_algebra.aggregates import AGGREGATES
+from view_algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    Type,
+    decimal,
+)
+
+Record = dict[str, object]
+VALUES: dict[str, tuple[Type, st.SearchStrategy[object]]] = {
+    "x_tiny": (TINYINT, st.sampled_from([0, 1, -128, 127])),
+    "x_int": (INT, st.one_of(st.integers(-5, 5), st.sampled_from([2**31 - 1, -(2**31)]))),
+    "x_big": (BIGINT, st.one_of(st.integers(-5, 5), st.sampled_from([2**63 - 1, -(2**63), 2**62]))),
+    "x_float": (FLOAT, st.sampled_from([0.0, 1.5, -2.25, 16777216.0, "NaN", "Infinity"])),
+    "x_double": (DOUBLE, st.sampled_from([0.0, -0.0, 1.5, -2.25, 1e308, "NaN", "Infinity", "-Infinity", 5e-324, 3.0])),
+    "x_money": (decimal(10, 2), st.decimals(-99999999, 99999999, places=2).map(str)),
+    "x_wide": (decimal(38, 6), st.sampled_from(["0", "1.000001", "12345678901234567890.123456", "9" * 31 + ".999999"])),
+    "x_fraction": (decimal(38, 38), st.sampled_from(["0." + "9" * 38, "0." + "0" * 37 + "1", "0.5"])),
+    "x_bool": (BOOLEAN, st.booleans()),
+    "x_text": (STRING, st.sampled_from(["", "a", "B", "b", "ä", "é", "zz", "😀", "a b"])),
+    "x_day": (DATE, st.sampled_from(["0001-01-01", "1969-12-31", "2024-02-29", "9999-12-31"])),
+    "x_time": (
+        TIMESTAMP,
+        st.sampled_from(["0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "2024-01-01T00:00:00Z"]),
+    ),
+}
+FILTERS = ("", " FILTER (WHERE pick > 1)", " FILTER (WHERE pick > 9)")
+
+
+def calls() -> list[tuple[str, str]]:
+    """Every aggregate over every type that it takes, as (column, call)."""
+    made = [("count", "count(*)")]
+    for row in AGGREGATES.values():
+        for column, (kind, _) in VALUES.items():
+            if row.accepts(kind):
+                made.append((column, f"{row.name}({column})"))
+    return made
+
+
+def catalog() -> Catalog:
+    columns = ", ".join(f"{name} {kind.spark}" for name, (kind, _) in VALUES.items())
+    text = f"CREATE TABLE s (k INT, pick INT, {columns}) USING kafka OPTIONS (topic 's', format 'json');\n"
+    for column in dict.fromkeys(column for column, _ in calls()):
+        of_column = [call for name, call in calls() if name == column]
+        filtered = [call + condition for call in of_column for condition in FILTERS]
+        outputs = ", ".join(f"{call} AS a{n}" for n, call in enumerate(filtered))
+        text += f"CREATE VIEW g_{column} AS SELECT k, {outputs} FROM s GROUP BY k;\n"
+        text += f"CREATE VIEW all_{column} AS SELECT {outputs} FROM s WHERE k <> 0;\n"
+    return compile_catalog({"laws.sql": text})
+
+
+def record(draw: st.DrawFn, case: int) -> bytes:
+    values: Record = {"k": case if case % 5 else None, "pick": draw(st.sampled_from([0, 1, 2, None]))}
+    for name, (_, strategy) in VALUES.items():
+        values[name] = draw(st.one_of(st.none(), strategy))
+    return json.dumps(values).encode()
+
+
+@st.composite
+def three_sets(draw: st.DrawFn) -> list[list[bytes]]:
+    """Three disjoint sets of records; a group is in some of them or in all, a set can be empty."""
+    sets: list[list[bytes]] = [[], [], []]
+    for case in range(draw(st.integers(0, 12))):
+        for part in sets:
+            for _ in range(draw(st.sampled_from([0, 1, 1, 2, 4]))):
+                part.append(record(draw, case))
+    return sets
+
+
+def stored(engines: Engines, table: CellTable, generation: int) -> list[tuple[object, ...]]:
+    names = [k.name for k in table.keys] + [p.column.name for p in table.partials]
+    with engines.connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(names)} FROM cells.{table.name} WHERE generation = {generation}")
+        rows = cursor.fetchall()
+    return sorted(rows, key=lambda row: [(v is None, str(v)) for v in row[: len(table.keys)]])
+
+
+def merge(engines: Engines, table: CellTable, into: int, come_from: int) -> None:
+    """Merges the cells of one generation into another's."""
+    names = [k.name for k in table.keys] + [p.column.name for p in table.partials]
+    cells = f"(SELECT {', '.join(names)} FROM cells.{table.name} WHERE generation = {come_from})"
+    with engines.connection.cursor() as cursor:
+        cursor.execute(table.merge.format(cells=cells, into=f"cells.{table.name}", generation=into))
+
+
+@pytest.fixture(scope="module")
+def laws() -> Catalog:
+    return catalog()
+
+
+@settings(
+    max_examples=3,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(sets=three_sets())
+def test_partials_merge_in_any_order_to_the_select_over_all_records(
+    engines: Engines, laws: Catalog, sets: list[list[bytes]]
+) -> None:
+    engines.deploy(laws)
+    offset = 0
+    for generation, part in ((11, sets[0]), (12, sets[1]), (13, sets[2]), (14, [])):
+        engines.feed(laws, {"s": [part]}, generation, offset)
+        offset += len(part)
+    tables = [table for view in laws.views.values() for table in view.cell_tables]
+    orders = {
+        1: [11, 12, 13],  # final(merge(partial(A), …)) is read from this one
+        2: [13, 12, 11],  # commutative
+        3: [11, 20],  # associative: A + (B + C)
+        4: [14, 11, 14, 12, 13, 14],  # the cells of no records change nothing
+    }
+    for table in tables:
+        for come_from in (12, 13):
+            merge(engines, table, 20, come_from)
+        for into, sources in orders.items():
+            for come_from in sources:
+                merge(engines, table, into, come_from)
+        first = stored(engines, table, 1)
+        for other in (2, 3, 4):
+            assert same(first, stored(engines, table, other)), table.merge
+    engines.oracle(laws, {"s": sets})
+    for view in in_order(laws):
+        assert same(engines.expected(view), engines.actual(view)), f"{view.select}\n{view.final}"
+
+
+def test_a_sum_that_leaves_its_type_wraps_or_is_null_as_in_spark(engines: Engines) -> None:
+    text = """CREATE TABLE s (n BIGINT, w DECIMAL(38, 2), d DOUBLE) USING kafka OPTIONS (topic 's', format 'json');
+    CREATE VIEW v AS SELECT sum(n) AS n, sum(w) AS w, sum(d) AS d, avg(n) AS a, avg(w) AS aw FROM s;"""
+    compiled = compile_catalog({"c.sql": text})
+    values = [json.dumps({"n": 2**63 - 1, "w": "9" * 36 + ".99", "d": 1.7e308}).encode()] * 3
+    engines.deploy(compiled)
+    engines.feed(compiled, {"s": [[v] for v in values]})
+    engines.oracle(compiled, {"s": [values]})
+    view = compiled.views["v"]
+    expected, actual = engines.expected(view), engines.actual(view)
+    assert same(expected, actual)
+    assert actual[0][:3] == (2**63 - 3, None, math.inf)
+    assert isinstance(actual[0][3], float)

@@ -1,0 +1,94 @@
+"""Any value is a record or a reason for quarantine; none fails the statement that reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.laws.engines import Engines
+from view_algebra import Source, compile_catalog
+
+SOURCE = """CREATE TABLE s (
+  id BIGINT, name STRING, d DOUBLE, c DECIMAL(10,2), ts TIMESTAMP, ntz TIMESTAMP_NTZ, day DATE, b BOOLEAN,
+  st STRUCT<x: INT, since: TIMESTAMP>, arr ARRAY<STRING>, m MAP<STRING, INT>, tiny TINYINT
+) USING kafka OPTIONS (topic 's', format 'json');"""
+
+DEEP = b'{"z":' + b"[" * 5000 + b"]" * 5000 + b"}"
+CASES: list[tuple[str, bytes | None, str | None]] = [
+    ("null", None, "the value is null"),
+    ("empty", b"", "the value is empty"),
+    ("blank", b" \n", "the value is empty"),
+    ("text", b"hello", "not JSON"),
+    ("half an object", b'{"id": 1', "not JSON, or nested too deep"),
+    ("two objects' comma", b'{"id": 1,}', "not JSON, or nested too deep"),
+    ("an array", b'[{"id": 1}]', "not a JSON object"),
+    ("a number", b"5", "not a JSON object"),
+    ("a text", b'"x"', "not a JSON object"),
+    ("JSON's null", b"null", "not a JSON object"),
+    ("an empty object", b"{}", None),
+    ("white space around", b' \n{"id": 1}\r\n ', None),
+    ("text behind", b'{"id": 1} x', "more text follows the object"),
+    ("a text for a number", b'{"id": "1"}', "a field has the wrong type: id is no BIGINT"),
+    ("a fraction for a whole number", b'{"id": 1.5}', "a field has the wrong type: id is no BIGINT"),
+    ("too large a number", b'{"id": 99999999999999999999}', "a field has the wrong type: id is no BIGINT"),
+    ("too large a tiny", b'{"tiny": 300}', "a field has the wrong type: tiny is no TINYINT"),
+    ("two wrong fields", b'{"id": "x", "b": 1}', "a field has the wrong type: id is no BIGINT, b is no BOOLEAN"),
+    ("a decimal that does not fit", b'{"c": 123456789012}', "a field has the wrong type: c is no DECIMAL(10,2)"),
+    ("a decimal with more places", b'{"c": 1.239}', None),
+    ("a text for a time", b'{"ts": "soon"}', "a field has the wrong type: ts is no TIMESTAMP"),
+    ("no such day", b'{"day": "2024-02-30"}', "a field has the wrong type: day is no DATE"),
+    ("a nested wrong field", b'{"st": {"x": "q"}}', "a field has the wrong type: it is inside a nested one"),
+    ("a scalar for a struct", b'{"st": 5}', "a field has the wrong type: st is no STRUCT<x: INT, since: TIMESTAMP>"),
+    ("a wrong map", b'{"m": {"a": "x"}}', "a field has the wrong type: m is no MAP<STRING, INT>"),
+    ("milliseconds for seconds", b'{"ts": 1700000000123}', "ts is outside the years 0001 to 9999"),
+    ("the year 0", b'{"ts": "0000-01-01T00:00:00Z"}', "ts is outside the years 0001 to 9999"),
+    ("the year 12024", b'{"day": "+12024-01-01"}', "day is outside the years 0001 to 9999"),
+    (
+        "a nested year 12024",
+        b'{"st": {"since": "+12024-01-01T00:00:00Z"}}',
+        "st.since is outside the years 0001 to 9999",
+    ),
+    ("U+0000", b'{"name": "a\\u0000b"}', "a text holds the character U+0000, which Postgres cannot store"),
+    (
+        "U+0000 in a nested text",
+        b'{"arr": ["\\u0000"]}',
+        "a text holds the character U+0000, which Postgres cannot store",
+    ),
+    ("U+0000 said, not meant", b'{"name": "\\\\u0000"}', None),
+    ("U+0000 elsewhere", b'{"other": "\\u0000", "id": 1}', None),
+    ("bytes that are no UTF-8", b'{"name": "\xff\xfe"}', None),
+    ("half a surrogate pair", b'{"name": "\\ud800"}', None),
+    ("too deep", DEEP, "not JSON, or nested too deep"),
+    ("deep", b'{"z":' + b"[" * 500 + b"]" * 500 + b', "id": 3}', None),
+    ("a megabyte", b'{"name": "' + b"x" * 1_000_000 + b'"}', None),
+    ("a very long number", b'{"d": ' + b"9" * 1200 + b"}", "not JSON, or nested too deep"),
+    ("not a number", b'{"d": "NaN"}', None),
+    ("infinity", b'{"d": 1e400}', None),
+    ("missing fields", b'{"id": null}', None),
+    ("unknown fields", b'{"id": 1, "more": {"a": []}}', None),
+    ("a field twice", b'{"id": 1, "id": 2}', None),
+    ("a text that is an object", b'{"name": {"a": 1}}', None),
+]
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    return compile_catalog({"s.sql": SOURCE}).sources["s"]
+
+
+@pytest.fixture(scope="module")
+def errors(engines: Engines, source: Source) -> list[str | None]:
+    engines.records(source, [value for _, value, _ in CASES])
+    return [row[0] for row in engines.spark.sql("SELECT kafka_error FROM records ORDER BY kafka_offset").collect()]
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[name for name, _, _ in CASES])
+def test_a_value_is_a_record_or_has_a_reason_for_quarantine(errors: list[str | None], number: int) -> None:
+    assert errors[number] == CASES[number][2]
+
+
+def test_quarantine_keeps_the_bytes(engines: Engines, source: Source, errors: list[str | None]) -> None:
+    rows = engines.spark.sql(source.quarantined).collect()
+    assert len(rows) == sum(error is not None for error in errors)
+    for row in rows:
+        value = CASES[row.kafka_offset][1]
+        assert row.kafka_value == (None if value is None else value.hex().upper())

@@ -1,0 +1,73 @@
+"""Whole views, micro-batch by micro-batch, against Spark's answer to the author's SELECT over all records."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.laws.engines import Engines, same
+from view_algebra import compile_catalog, explain
+
+SOURCE = """CREATE TABLE events (
+  event_id STRING, user_id BIGINT, kind STRING, country STRING, city STRING, amount DECIMAL(10,2), price DOUBLE,
+  ts TIMESTAMP, payload STRUCT<user: STRUCT<id: BIGINT>, tags: ARRAY<STRING>>
+) USING kafka OPTIONS (topic 'events', format 'json');
+"""
+
+VIEWS = (Path(__file__).parent / "views.sql").read_text(encoding="utf-8")
+
+
+def records(count: int, seed: int) -> list[bytes | None]:
+    choose = random.Random(seed).choice
+    made: list[bytes | None] = [b"no JSON", None, b"[]"]
+    for number in range(count):
+        user = {"id": choose([1, 2, None])}
+        values = {
+            "event_id": f"e{number}",
+            "user_id": choose([1, 2, 3, None, 2**62, -(2**63)]),
+            "kind": choose(["show", "click", None, "x"]),
+            "country": choose(["NL", "FR", "", None, "ü"]),
+            "city": choose(["a", "B", "b"]),
+            "amount": choose([1.25, -3.1, None, 99999999.99]),
+            "price": choose([1.5, -0.0, 0.0, "NaN", None, 1e308, "Infinity"]),
+            "ts": choose(
+                [
+                    "2024-01-01T10:20:30Z",
+                    "2024-01-01T10:59:59.999999Z",
+                    "1969-12-31T23:30:00Z",
+                    "2024-03-10T02:30:00-05:00",
+                    None,
+                ]
+            ),
+            "payload": choose([None, {}, {"user": user}, {"user": user, "tags": ["a", None]}]),
+        }
+        made.append(json.dumps(values).encode())
+    return made
+
+
+@pytest.mark.parametrize("cuts", [[0], [1, 40, 41, 160]])
+def test_a_view_is_the_select_over_all_records_however_they_come(engines: Engines, cuts: list[int]) -> None:
+    catalog = compile_catalog({"views.sql": SOURCE + VIEWS})
+    made = records(240, seed=len(cuts))
+    ends = [*cuts[1:], len(made)] if cuts != [0] else [len(made)]
+    starts = [0, *ends[:-1]]
+    batches = {"events": [made[a:b] for a, b in zip(starts, ends, strict=True)]}
+    engines.deploy(catalog)
+    engines.feed(catalog, batches)
+    engines.oracle(catalog, batches)
+    for view in catalog.views.values():
+        assert [c.spark.replace(" ", "").upper() for c in view.columns] == [
+            kind.replace(" ", "") for kind in engines.types_of(view)
+        ], view.select
+        assert same(engines.expected(view), engines.actual(view)), explain(view)
+
+
+def test_views_over_no_records_are_what_spark_says(engines: Engines) -> None:
+    catalog = compile_catalog({"views.sql": SOURCE + VIEWS})
+    engines.deploy(catalog)
+    engines.oracle(catalog, {})
+    for view in catalog.views.values():
+        assert same(engines.expected(view), engines.actual(view)), explain(view)

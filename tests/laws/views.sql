@@ -1,0 +1,35 @@
+CREATE VIEW search_ctr (hour COMMENT 'start of the hour', country, city, impressions, clicks, ctr, revenue, a)
+COMMENT 'click-through rate' AS
+SELECT window(ts, '1 hour').start, country, city,
+       count(*) FILTER (WHERE kind = 'show'), count(*) FILTER (WHERE kind = 'click'),
+       count(*) FILTER (WHERE kind = 'click') / count(*) FILTER (WHERE kind = 'show'), sum(amount), avg(amount)
+FROM events
+GROUP BY window(ts, '1 hour'), country, city;
+CREATE VIEW r AS SELECT event_id, user_id * 2 AS u2, upper(kind) k, payload.user.id uid, payload.tags tags, kafka_offset o FROM events WHERE country = 'NL';
+CREATE VIEW top AS SELECT country, sum(impressions) AS n FROM search_ctr GROUP BY country ORDER BY n DESC, country LIMIT 3;
+CREATE VIEW g AS SELECT sum(user_id) s, avg(user_id) a, min(user_id) mi, max(price) mx, min(price) mip, count(price) c, sum(price) sp, min(kind) mk, max(country) mc, count(kind, country) kk FROM events;
+CREATE VIEW g2 AS SELECT kind, sum(user_id) s, avg(user_id) a, min(user_id) mi, max(price) mx, min(price) mip, count(price) c, min(kind) mk, max(country) mc, count(kind, country) kk, sum(user_id) FILTER (WHERE city = 'a') fs, avg(amount) FILTER (WHERE city='b') fa FROM events GROUP BY 1 HAVING count(*) > 3;
+CREATE VIEW pk AS SELECT price, count(*) n FROM events GROUP BY price;
+CREATE VIEW wide AS SELECT city, sum(amount * amount * CAST(1 AS DECIMAL(18,6))) s, avg(amount * amount * CAST(1 AS DECIMAL(18,6))) a FROM events GROUP BY city;
+CREATE VIEW w2 AS SELECT window.start s, window.end e, count(*) n FROM events GROUP BY window(ts, '7 hours', '7 hours', '90 minutes');
+CREATE VIEW d AS SELECT DISTINCT country, city FROM events WHERE kind = 'show';
+CREATE VIEW u AS SELECT 'a' AS what, count(*) AS n FROM events UNION ALL SELECT country, count(*) FROM events GROUP BY country;
+CREATE VIEW n2 AS WITH h AS (SELECT country, kind, count(*) n, sum(amount) a FROM events GROUP BY country, kind) SELECT country, max(n) m, sum(n) s, sum(a) sa, avg(a) aa, avg(n) an, count(*) c FROM h GROUP BY country;
+CREATE VIEW rk AS SELECT *, row_number() OVER (PARTITION BY country ORDER BY n DESC, kind) rn, rank() OVER (ORDER BY n) rk, sum(n) OVER (PARTITION BY country) t, lag(n) OVER (PARTITION BY country ORDER BY kind) l FROM (SELECT country, kind, count(*) n FROM events GROUP BY country, kind);
+CREATE VIEW arith AS SELECT country, count(*) * 100 / count(kind) p, 100.0 * count(kind) / count(*) q, sum(user_id) + 1 s1, sum(user_id) * 3 s3, -sum(user_id) ng, sum(user_id) % 7 md, sum(user_id) div 3 dv, sum(amount) / 3 d3, sum(amount) * 1.5 d15, round(avg(price), 2) rp, CAST(sum(amount) AS BIGINT) ab, CAST(avg(price) AS INT) ai, CAST(sum(user_id) AS STRING) st, coalesce(sum(amount), 0) cs, CASE WHEN count(*) > 10 THEN 'many' ELSE country END c, concat(country, '-', count(*)) cc, min(ts) + INTERVAL 1 DAY td, date_trunc('DAY', max(ts)) dt, year(min(ts)) y, hour(max(ts)) h, CAST(max(ts) AS DATE) dd, CAST(max(ts) AS STRING) sts
+FROM events
+GROUP BY country;
+CREATE VIEW latest AS SELECT country, event_id, price
+FROM (SELECT country, event_id, price, row_number() OVER (PARTITION BY country ORDER BY ts DESC, kafka_partition, kafka_offset) r FROM events)
+WHERE r = 1;
+CREATE VIEW cumulative AS SELECT kind, sum(count(*)) OVER (ORDER BY kind ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS n
+FROM events GROUP BY kind;
+CREATE VIEW both_sides AS SELECT a.country, a.n, b.n AS m, a.n / b.n AS q
+FROM (SELECT country, count(*) n FROM events WHERE kind = 'show' GROUP BY country) a
+FULL JOIN (SELECT country, count(*) n FROM events WHERE kind = 'click' GROUP BY country) b ON a.country <=> b.country;
+CREATE VIEW compared AS SELECT country, n FROM u2 WHERE n > (SELECT avg(n) AS a FROM u2);
+CREATE VIEW u2 AS SELECT country, count(*) AS n, sum(price) FILTER (WHERE price < 10) AS p FROM events GROUP BY country;
+CREATE VIEW sets AS SELECT country FROM events EXCEPT SELECT country FROM events WHERE kind = 'show';
+CREATE VIEW fields AS SELECT payload.user.id AS id, payload.tags[0] AS tag, count(*) AS n FROM events GROUP BY payload.user.id, payload.tags[0];
+CREATE VIEW keys AS SELECT coalesce(country, 'none') AS c, length(city) AS l, date_trunc('month', ts) AS m, user_id % 2 AS odd, count(*) AS n
+FROM events GROUP BY ALL;
