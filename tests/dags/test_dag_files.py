@@ -1,0 +1,99 @@
+"""What the DAG files say, without running them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fix_services import REPOSITORY
+
+DAGS = REPOSITORY / "dags"
+ALLOWED = ("airflow.sdk", "airflow.providers.standard")
+
+DESCRIBE = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+bag = DagBag(sys.argv[1])
+print(json.dumps({
+    "errors": bag.import_errors,
+    "dags": {
+        dag.dag_id: {
+            "catchup": dag.catchup,
+            "max_active_runs": dag.max_active_runs,
+            "after": {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks},
+            "retries": {task.task_id: task.retries for task in dag.tasks},
+            "mapped": [task.task_id for task in dag.tasks if hasattr(task, "expand_input")],
+            "words": {task.task_id: str(getattr(task, "bash_command", "")) for task in dag.tasks},
+        }
+        for dag in bag.dags.values()
+    },
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What Airflow makes of the files."""
+    done = subprocess.run(
+        [sys.executable, "-c", DESCRIBE, DAGS],
+        env={**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow"))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert answer["errors"] == {}
+    dags: dict[str, Any] = answer["dags"]
+    return dags
+
+
+@pytest.mark.parametrize("file", sorted(DAGS.glob("*.py")), ids=lambda file: file.name)
+def test_a_dag_file_imports_only_airflow_and_the_standard_library(file: Path) -> None:
+    for node in ast.walk(ast.parse(file.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or "."]
+        for name in names:
+            standard = name.partition(".")[0] in sys.stdlib_module_names
+            assert standard or f"{name}.".startswith(tuple(f"{each}." for each in ALLOWED)), name
+
+
+def test_a_rebuild_takes_its_steps_in_their_order_and_ends_where_a_view_is_held(described: dict[str, Any]) -> None:
+    assert described["nightly_rebuild"]["after"] == {
+        "seal": [],
+        "archive": ["seal"],
+        "compute": ["archive", "seal"],
+        "go_live": ["compute"],
+        "prove": ["go_live"],
+        "hand_over": ["prove"],
+        "retire": ["hand_over"],
+        "held": ["hand_over"],
+    }
+    assert described["nightly_rebuild"]["mapped"] == ["compute"]
+
+
+def test_missed_runs_are_not_made_up_for_and_no_two_overlap(described: dict[str, Any]) -> None:
+    assert set(described) == {"nightly_rebuild", "archive"}
+    for dag in described.values():
+        assert not dag["catchup"]
+        assert dag["max_active_runs"] == 1
+
+
+def test_every_task_but_the_verdict_is_tried_again(described: dict[str, Any]) -> None:
+    for dag in described.values():
+        assert {task for task, retries in dag["retries"].items() if retries < 1} <= {"held"}
+
+
+def test_every_task_is_a_lamina_command(described: dict[str, Any]) -> None:
+    for dag in described.values():
+        decorated = {"compute", "archive_all"}  # their commands are made when they run
+        for task in dag["words"].keys() - decorated:
+            assert dag["words"][task].startswith("lamina "), task

@@ -1,0 +1,102 @@
+"""What docker-compose.yml says, without running it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.fix_services import REPOSITORY
+from tests.fix_stack import COMPOSE, VARIABLE, NotSet, services_of
+
+EXAMPLE = REPOSITORY / ".env.example"
+SECRETS = {
+    "POSTGRES_PASSWORD",
+    "LAMINA_PASSWORD",
+    "ANALYST_PASSWORD",
+    "AIRFLOW_DATABASE_PASSWORD",
+    "AIRFLOW_ADMIN_PASSWORD",
+    "AIRFLOW_SECRET",
+    "AIRFLOW_FERNET_KEY",
+}
+END_BY_THEMSELVES = {"catalog", "airflow-init"}
+
+
+def example() -> dict[str, str]:
+    lines = [line for line in EXAMPLE.read_text().splitlines() if line and not line.startswith("#")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.fixture(scope="module")
+def services(variables: dict[str, str]) -> dict[str, Any]:
+    return services_of(variables)
+
+
+def test_the_file_is_what_the_compose_specification_allows() -> None:
+    words = ["-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(COMPOSE)]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_variable_is_in_the_example_and_no_other_is() -> None:
+    used = {name for name, _, _ in VARIABLE.findall(COMPOSE.read_text())}
+    assert used == set(example())
+    # What is written in no form that we know would be read by compose all the same.
+    assert len(VARIABLE.findall(COMPOSE.read_text())) == len(re.findall(r"\$(?!\$)", COMPOSE.read_text()))
+
+
+def test_a_default_of_the_file_is_the_one_of_the_example() -> None:
+    for name, how, default in VARIABLE.findall(COMPOSE.read_text()):
+        if name not in SECRETS:
+            assert (how, default) == ("-", example()[name]), name
+
+
+def test_no_secret_has_a_default() -> None:
+    assert {name for name, value in example().items() if not value} == SECRETS
+    assert {how for name, how, _ in VARIABLE.findall(COMPOSE.read_text()) if name in SECRETS} == {"?"}
+
+
+@pytest.mark.parametrize("missing", sorted(SECRETS))
+def test_compose_names_the_secret_that_is_not_set(variables: dict[str, str], missing: str) -> None:
+    with pytest.raises(NotSet, match=f"^{missing}: see .env.example$"):
+        services_of({**variables, missing: ""})
+
+
+def test_secrets_are_made_anew_each_time_and_stand_in_urls_as_they_are(variables: dict[str, str]) -> None:
+    made = [subprocess.check_output([sys.executable, REPOSITORY / "deploy" / "new_env.py"]) for _ in range(2)]
+    assert made[0] != made[1]
+    for name in SECRETS - {"AIRFLOW_FERNET_KEY"}:
+        assert re.fullmatch(r"[0-9a-f]{48}", variables[name]), name
+
+
+def test_what_goes_on_says_whether_it_is_healthy_and_comes_back(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        assert ("healthcheck" in service) == (name not in END_BY_THEMSELVES), name
+        assert (service.get("restart", "no") == "unless-stopped") == (name not in END_BY_THEMSELVES), name
+
+
+def test_a_service_waits_until_what_it_needs_is_healthy_or_has_ended(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        for needed, wait in service.get("depends_on", {}).items():
+            ends = needed in END_BY_THEMSELVES
+            assert wait == {"condition": "service_completed_successfully" if ends else "service_healthy"}, name
+
+
+def test_whoever_runs_spark_sees_the_same_warehouse(services: dict[str, Any]) -> None:
+    for name in ("speed", "spark-worker", "airflow-scheduler"):
+        assert "warehouse:/warehouse" in services[name]["volumes"], name
+
+
+def test_ports_are_open_to_this_machine_alone_unless_told_otherwise(services: dict[str, Any]) -> None:
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+    assert len(ports) == 4
+    assert all(port.startswith("127.0.0.1:") for port in ports), ports
+
+
+def test_strings_sort_in_the_container_as_in_the_embedded_postgres(services: dict[str, Any]) -> None:
+    embedded = (REPOSITORY / "lamina" / "services" / "postgres.py").read_text()
+    for word in services["postgres"]["environment"]["POSTGRES_INITDB_ARGS"].split():
+        assert f'"{word}"' in embedded, word

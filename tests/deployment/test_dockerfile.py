@@ -1,0 +1,47 @@
+"""The image is made as `make setup` makes a working folder."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+from tests.fix_services import REPOSITORY
+
+DOCKERFILE = (REPOSITORY / "Dockerfile").read_text().replace("\\\n", " ")
+MAKEFILE = (REPOSITORY / "Makefile").read_text().replace("\\\n", " ")
+SETUP = MAKEFILE[MAKEFILE.index("\n$(SETUP): ") :]
+LOCKED_BUILD = "awk '/^[a-z]/{keep = /^(setuptools|wheel|packaging)==/} keep' requirements.lock > "
+
+
+def steps(text: str, python: str) -> list[list[str]]:
+    """What is run with `python -m`: its words, but for folders and for what only changes what is shown or kept."""
+    quiet = {"--quiet", "--no-cache-dir", "--progress-bar", "off", "--disable-pip-version-check"}
+    found = re.findall(rf"{re.escape(python)} -m ((?:pip install|lamina\.)[^|&;}}\n]*)", text)
+    return [[re.sub("^(.venv|/tmp)/", "", word) for word in step.split() if word not in quiet] for step in found]
+
+
+def test_the_image_and_the_working_folder_are_set_up_by_the_same_steps() -> None:
+    of_image, of_folder = steps(DOCKERFILE, "python"), steps(SETUP, "$(PY)")
+    assert of_image.pop() == ["lamina.services.prepare", "/var/lib/lamina"]
+    assert of_folder.pop() == ["lamina.services.prepare", ".lamina"]
+    assert of_image == of_folder
+    assert all(step[:2] == ["pip", "install"] for step in of_image)
+    assert all("--require-hashes" in step or "--no-index" in step for step in of_image)
+    assert LOCKED_BUILD in DOCKERFILE
+    assert LOCKED_BUILD in SETUP
+
+
+def test_the_image_holds_every_package_and_nothing_of_a_working_folder() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    packages = {name.rstrip("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]}
+    copied = {word for line in re.findall(r"^COPY (.*) \S+$", DOCKERFILE, re.MULTILINE) for word in line.split()}
+    let_in = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert copied == packages | {"requirements.lock", "pyproject.toml", "README.md", "deploy", "dags"}
+    assert let_in == copied
+    assert "\n*\n" in (REPOSITORY / ".dockerignore").read_text()
+
+
+def test_the_python_is_one_that_the_lock_is_for_and_nothing_runs_as_root() -> None:
+    assert re.search(r"^FROM python:3\.11-slim", DOCKERFILE, re.MULTILINE)
+    assert re.findall(r"^USER (\w+)$", DOCKERFILE, re.MULTILINE) == ["lamina"]
+    assert DOCKERFILE.index("USER lamina") < DOCKERFILE.index("\nCMD ")

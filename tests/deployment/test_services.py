@@ -1,0 +1,71 @@
+"""What docker-compose.yml runs that is not ours: Kafka, Postgres and Spark take its settings and answer its checks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import urllib.request
+
+import psycopg2
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from tests.fix_stack import Stack
+
+
+def properties(stack: Stack) -> dict[str, str]:
+    """The broker's settings, as the image makes them of its environment: KAFKA_LOG_DIRS is log.dirs."""
+    given = stack.services["kafka"]["environment"].items()
+    return {name.removeprefix("KAFKA_").lower().replace("_", "."): value for name, value in given}
+
+
+def test_kafka_knows_every_setting(stack: Stack, kafka_admin: KafkaAdminClient) -> None:
+    answer = kafka_admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, "1")], config_filter="all")
+    assert set(properties(stack)) <= set(answer["broker"]["1"])
+
+
+def test_kafka_accepts_its_settings_together(stack: Stack) -> None:
+    file = stack.home / "server.properties"
+    values = {**properties(stack), "log.dirs": str(stack.home / "kafka-of-the-container")}
+    file.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+    java, jars = stack.home / "java" / "bin" / "java", stack.home / "jars" / "kafka"
+    words = ["kafka.tools.StorageTool", "format", "--cluster-id", "5L6g3nShTleMCtKyyX86sw", "--config", str(file)]
+    done = subprocess.run([java, "-cp", f"{jars}/*", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("service", ["kafka", "postgres"])
+def test_a_service_that_runs_is_healthy(stack: Stack, service: str) -> None:
+    stack.run(service, *stack.health(service))
+
+
+def test_postgres_knows_its_settings(stack: Stack) -> None:
+    program, *words = stack.command("postgres")
+    assert program == "postgres"
+    assert words[::2] == ["-c"] * (len(words) // 2)
+    for word in words[1::2]:
+        name, value = word.split("=")
+        assert stack.query("lamina", f"SELECT count(*) FROM pg_settings WHERE name = '{name}'") == [(1,)]
+        assert stack.query("lamina", f"SELECT '{value}' ~ '^([0-9]+(MB|GB)|on|off)$'") == [(True,)]
+
+
+def test_nobody_enters_another_ones_database(stack: Stack) -> None:
+    environment = stack.services["postgres"]["environment"]
+    address = stack.places["postgres:5432"]
+    for role, secret, database in (
+        ("analyst", "ANALYST_PASSWORD", "airflow"),
+        ("airflow", "AIRFLOW_DATABASE_PASSWORD", "lamina"),
+        ("lamina", "LAMINA_PASSWORD", "airflow"),
+    ):
+        with pytest.raises(psycopg2.OperationalError, match="permission denied for database"):
+            psycopg2.connect(f"postgresql://{role}:{environment[secret]}@{address}/{database}")
+
+
+def test_the_speed_layer_leaves_cores_of_the_cluster_for_a_rebuild_and_an_archive_run(running: Stack) -> None:
+    with urllib.request.urlopen(f"http://{running.places['spark-master:8080']}/json/", timeout=20) as answer:
+        state = json.load(answer)
+    (worker,) = state["workers"]
+    (application,) = [each for each in state["activeapps"] if each["state"] == "RUNNING"]
+    assert worker["cores"] >= 3 * application["cores"], state
+    assert worker["memory"] >= 3 * application["memoryperexecutor"], state
