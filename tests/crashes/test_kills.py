@@ -1,0 +1,92 @@
+"""kill -9, for real: processes of their own, ended at a named place or at random, then `check`."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+
+import pytest
+
+from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, TOTALS, event
+from tests.fix_lamina import CommandLine, Deployed, one
+
+ROUNDS = 20
+"""How often the speed layer is killed at random during a replay."""
+
+
+def test_the_speed_layer_may_be_killed_anywhere_in_a_commit(deployed: Deployed, lamina: CommandLine) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
+    sent = 0
+    for place in ("before the commit", "inside the commit", "after the commit"):
+        deployed.send("events", *(event(n) for n in range(sent, sent + 40)))
+        sent += 40
+        killed = lamina("speed", "--until-caught-up", code=None, LAMINA_STOP_AT=place)
+        assert killed.code == -9
+        counted = one(deployed.rows("SELECT events FROM totals"))
+        assert counted == ((sent,) if place == "after the commit" else (sent - 40,))
+        deployed.catch_up()
+        assert one(deployed.rows("SELECT events FROM totals")) == (sent,)
+    deployed.check()
+
+
+def test_the_speed_layer_may_be_killed_twenty_times_during_a_replay(deployed: Deployed, lamina: CommandLine) -> None:
+    """Each process is killed within the first micro-batches that it commits, at a moment that nobody chose."""
+    deployed.apply(**CATALOG)
+    moments = random.Random(20)
+    deployed.send("events", *(event(n) for n in range(20_000)))
+    end = deployed.deployment.brokers.latest(deployed.topic("events"))
+    for _ in range(ROUNDS):
+        before = deployed.progress("events")
+        process = lamina.start("speed", "--max-records", "200")
+        try:
+            deployed.until(lambda: deployed.progress("events") != before or process.poll() is not None, "it commits")  # noqa: B023
+            time.sleep(moments.uniform(0, 0.3))
+        finally:
+            process.kill()
+            process.communicate()
+        assert process.returncode == -9
+        shown = one(deployed.rows("SELECT events FROM totals"))[0]
+        assert shown == sum(deployed.progress("events").values())
+        if deployed.progress("events") == end:
+            deployed.send("events", *(event(n) for n in range(2_000)))
+            end = deployed.deployment.brokers.latest(deployed.topic("events"))
+    deployed.catch_up()
+    deployed.check()
+
+
+@pytest.mark.parametrize("place", ["after compute totals", "after hand-over"])
+def test_a_rebuild_that_was_killed_is_found_by_the_next_one(
+    deployed: Deployed, lamina: CommandLine, place: str
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(50)))
+    deployed.catch_up()
+    assert lamina("rebuild", code=None, LAMINA_STOP_AT=place).code == -9
+    deployed.send("events", event(50))
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (51,)
+    [proof] = deployed.deployment.batch.rebuild()
+    assert proof.differing == 0
+    deployed.check()
+
+
+def test_a_second_speed_layer_takes_over_and_the_first_says_so(deployed: Deployed, lamina: CommandLine) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", event(1))
+    first = lamina.start("speed")
+    try:
+        deployed.wait_for("events")
+        deployed.send("events", event(2))
+        deployed.wait_for("events")
+        deployed.catch_up()  # a second one, in this process
+        deployed.send("events", event(3))
+        said = first.communicate(timeout=120)[1]
+    except subprocess.TimeoutExpired:
+        first.kill()
+        raise
+    assert first.returncode == 1
+    assert "The query events was taken over" in said
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (3,)
+    deployed.check()
