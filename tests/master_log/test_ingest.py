@@ -163,7 +163,7 @@ def test_parquet_keeps_its_values(
     table = pa.table(
         {
             "id": pa.array([1, None], pa.int32()),
-            "price": pa.array([Decimal("1.25"), Decimal("-0.10")], pa.decimal128(10, 2)),
+            "price": pa.array([Decimal("1.25"), Decimal("-0.25")], pa.decimal128(10, 2)),
             "ts": pa.array([1704164645123456789, None], pa.timestamp("ns", "UTC")),
             "kind": pa.array(["ä", None]),
             "ratio": pa.array([0.1, float("nan")]),
@@ -179,7 +179,7 @@ def test_parquet_keeps_its_values(
     assert [value for _, value in contents(source.topic)] == [
         '{"id":1,"price":1.25,"ts":"2024-01-02T03:04:05.123456+00:00","kind":"ä","ratio":0.1,'
         '"long":1.234567890123456789012345}'.encode(),
-        b'{"id":null,"price":-0.1,"ts":null,"kind":null,"ratio":"NaN","long":null}',
+        b'{"id":null,"price":-0.25,"ts":null,"kind":null,"ratio":"NaN","long":null}',
     ]
 
 
