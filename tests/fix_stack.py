@@ -165,8 +165,16 @@ class Stack:
             assert time.monotonic() < deadline, f"waited in vain until {what}\n{tail(self.log(service), 60)}"
             time.sleep(0.1)
 
-    def stop(self, service: str) -> None:
-        """Ends a started service as compose does."""
+    def descendants(self, service: str) -> list[psutil.Process]:
+        """The processes that a started service has started."""
+        try:
+            return list(psutil.Process(self.processes[service].pid).children(recursive=True))
+        except psutil.NoSuchProcess:
+            return []
+
+    def stop(self, service: str) -> list[psutil.Process]:
+        """Ends a started service as compose does; gives what it leaves behind, which is ended, too."""
+        below = self.descendants(service)
         process = self.processes.pop(service)
         process.terminate()
         try:
@@ -174,6 +182,9 @@ class Stack:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        left = [each for each in psutil.wait_procs(below, timeout=30)[1] if each.is_running()]
+        _end(left)
+        return left
 
     def left(self) -> list[psutil.Process]:
         """The processes of this stack that run: all carry its LAMINA_HOME, Postgres (another user's) excepted."""
