@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a batch view is loaded: `dsn` is libpq's, reachable from every executor, `attempt` is `loading.prepare`'s."""
+    """Where a batch view is loaded: `dsn` is libpq's, `attempt` is what `loading.prepare` gave."""
 
     dsn: str
     generation: int

@@ -158,14 +158,16 @@ class CommandLine:
     environment: Mapping[str, str]
     folder: Path
 
-    def __call__(self, *arguments: str, code: int | None = 0, stdin: str | None = None, **environment: str) -> Result:
+    def __call__(
+        self, *arguments: str, code: int | None = 0, stdin: str | None = None, timeout: float = 300, **environment: str
+    ) -> Result:
         """Runs a command to its end; `code` is the exit code it must have (None: any)."""
         done = subprocess.run(
             [sys.executable, "-m", "lamina", *arguments],
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=timeout,
             cwd=self.folder,
             env={**self.environment, **environment},
             check=False,

@@ -123,7 +123,8 @@ def test_every_step_can_be_repeated(deployed: Deployed) -> None:
     batch.compute(id, "totals")
     with deployed.deployment.database.begin() as connection:
         connection.exec_driver_sql(
-            "UPDATE lamina.generation_cells SET loaded_at = NULL WHERE loaded_at IS NOT NULL AND generation = (SELECT max(id) FROM lamina.generation)"
+            "UPDATE lamina.generation_cells SET loaded_at = NULL"
+            " WHERE generation = (SELECT max(id) FROM lamina.generation)"
         )
     for _ in range(2):
         batch.compute(id, "totals")

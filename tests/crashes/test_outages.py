@@ -37,7 +37,7 @@ def test_a_service_that_is_restarted_in_mid_replay_changes_nothing(
         )
         deployment = Deployment(settings, _spark=lamina.spark.sibling(spark_of_run, settings))
         deployment.install()
-        deployed = Deployed(deployment, None)  # type: ignore[arg-type]
+        deployed = Deployed(deployment, None)
         deployed.apply(events=EVENTS, totals=TOTALS)
         with deployed.speed(max_records=500):
             _send(deployed, 0, 5_000)

@@ -6,6 +6,7 @@ The oracle is the author's SELECT, run by Spark over all good records.
 from __future__ import annotations
 
 import io
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -183,4 +184,6 @@ def _same(a: Any, b: Any) -> bool:
         return (math.isnan(a) and math.isnan(b)) or a == b or math.isclose(a, b, rel_tol=1e-9)
     if isinstance(a, (date, datetime)) or isinstance(b, (date, datetime)):
         return str(a) == str(b)
+    if isinstance(a, str) and isinstance(b, (dict, list)):
+        return bool(json.loads(a) == b)  # a nested value: JSON on both sides
     return type(a) is type(b) and bool(a == b)

@@ -81,8 +81,8 @@ SECOND = {"s": "t", "l": "m", "d": "e", "day": "day2", "i": "ti"}
 SPECIAL = {
     "make_date": "make_date(2000 + ti, 2, 3)",
     "make_timestamp": "make_timestamp(2000, 2, 3, 4, 5, d)",
-    "from_utc_timestamp": "from_utc_timestamp(ntz, 'America/New_York')",
-    "to_utc_timestamp": "to_utc_timestamp(ntz, 'America/New_York')",
+    "from_utc_timestamp": "from_utc_timestamp(CAST(day2 AS TIMESTAMP), 'America/New_York')",
+    "to_utc_timestamp": "to_utc_timestamp(CAST(day2 AS TIMESTAMP), 'America/New_York')",
     "next_day": "next_day(day2, 'MO')",
     "timestamp_seconds": "timestamp_seconds(i)",
     "timestamp_millis": "timestamp_millis(i)",

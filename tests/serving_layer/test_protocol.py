@@ -1,6 +1,6 @@
 """The real transactions in any order: whatever happens, the invariant of section "generations" holds after every step.
 
-`protocol_model.py` explores every interleaving of a model; here hypothesis drives the code itself against a real Postgres.
+`protocol_model.py` explores every interleaving of a model; here hypothesis drives the code itself on a real Postgres.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RECORDS = st.lists(
 )
 
 
-def machine(serving: Database) -> type[RuleBasedStateMachine]:
+def machine(serving: Database) -> type[RuleBasedStateMachine]:  # noqa: C901 (a rule is a method)
     """The state machine over one database, emptied before each run."""
 
     class Protocol(RuleBasedStateMachine):
@@ -108,7 +108,7 @@ def machine(serving: Database) -> type[RuleBasedStateMachine]:
                 with serving.begin() as connection:
                     generations.roll_back(connection, view)
             except LaminaError as error:
-                assert "no older live generation" in error.what
+                assert "no older live generation" in error.what  # noqa: PT017 (either way is right)
 
         @rule(view=VIEWS)
         def retire(self, view: str) -> None:
@@ -169,7 +169,8 @@ def empty(serving: Database, connection) -> None:  # type: ignore[no-untyped-def
     tables = connection.execute(
         text(
             "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname IN ('cells', 'realtime')"
-            " AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = format('%I.%I', schemaname, tablename)::regclass)"
+            " AND NOT EXISTS"
+            " (SELECT FROM pg_inherits WHERE inhrelid = format('%I.%I', schemaname, tablename)::regclass)"
         )
     ).scalars()
     for view in (

@@ -119,7 +119,7 @@ def test_the_speed_layer_follows_what_is_applied_while_it_runs(deployed: Deploye
 
 def test_a_second_speed_layer_fences_the_first(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
-    with pytest.raises(Fenced, match="was taken over"), deployed.speed():
+    with pytest.raises(Fenced, match="was taken over"), deployed.speed():  # noqa: PT012 (it runs meanwhile)
         deployed.send("events", event(1))
         deployed.wait_for("events")
         with deployed.deployment.database.begin() as connection:

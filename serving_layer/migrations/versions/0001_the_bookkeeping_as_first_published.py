@@ -130,7 +130,7 @@ def upgrade() -> None:
         schema="lamina",
         comment="one row per table of cells of a view version: what feeds it and how cells merge into it",
     )
-    op.create_index(op.f("ix_lamina_cell_table_view"), "cell_table", ["view"], unique=False, schema="lamina")
+    op.create_index(op.f("ix_lamina_cell_table_query"), "cell_table", ["query"], unique=False, schema="lamina")
     op.create_table(
         "generation",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
@@ -149,7 +149,6 @@ def upgrade() -> None:
         schema="lamina",
         comment="a generation of a view is its cells, opened at a cut: building, then live, then retired",
     )
-    op.create_index(op.f("ix_lamina_generation_view"), "generation", ["view"], unique=False, schema="lamina")
     op.create_table(
         "progress",
         sa.Column("query", sa.Text(), nullable=False),

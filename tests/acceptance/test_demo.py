@@ -1,0 +1,82 @@
+"""The first five minutes, as a newcomer has them; and the real data, counted."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import psutil
+
+from tests.fix_lamina import CommandLine, Deployed, one
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def test_the_demo_ends_by_itself_with_its_proof(lamina: CommandLine) -> None:
+    embedded = {"LAMINA_POSTGRES": "", "LAMINA_KAFKA": "", "LAMINA_ANALYST": "", "LAMINA_WAREHOUSE": ""}
+    command = CommandLine({**lamina.environment, **embedded}, lamina.folder)
+    done = command("demo", "--once", timeout=1200)
+    assert re.search(r"^[\d,]+ cells compared, 0 differ$", done.out, re.MULTILINE)
+    assert "postgresql://analyst:" in done.out
+    home = str(Path(lamina.environment["LAMINA_HOME"]) / "demo")
+    left = [each.pid for each in psutil.process_iter() if home in " ".join(_arguments(each))]
+    assert left == []
+
+
+def _arguments(process: psutil.Process) -> list[str]:
+    try:
+        arguments: list[str] = process.cmdline()
+    except psutil.Error:
+        return []
+    return arguments
+
+
+def test_a_web_log_is_served_rebuilt_and_exported(deployed: Deployed, lamina: CommandLine, tmp_path: Path) -> None:
+    """By the command line and SQL alone; its topic is the test's own."""
+    catalog = tmp_path / "catalog"
+    for file in (EXAMPLES / "web_access").rglob("*.sql"):
+        copy = catalog / file.relative_to(EXAMPLES / "web_access")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(file.read_text().replace("topic 'requests'", f"topic '{deployed.prefix}_requests'"))
+    planned = lamina("plan", "--catalog", str(catalog), "--json").lines()
+    assert {(row["change"], row["name"]) for row in planned} == {
+        ("create", "requests"),
+        ("create", "traffic"),
+        ("create", "failures"),
+    }
+    lamina("apply", "--catalog", str(catalog))
+    log = str(EXAMPLES / "web_access" / "data" / "web_access.jsonl.gz")
+    assert lamina("ingest", "requests", log, "--json").lines()[0]["sent"] == 10_000
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT sum(requests) FROM traffic")) == (Decimal(10_000),)
+    proofs = deployed.deployment.batch.rebuild()
+    assert all(proof.differing == 0 for proof in proofs)
+    [row] = lamina("sql", "SELECT count(*) AS failed, min(status) AS lowest FROM failures", "--json").lines()
+    assert row["lowest"] >= 400
+    lamina("export", "failures", "--to", "failures.csv")
+    assert len((tmp_path / "failures.csv").read_text().splitlines()) == row["failed"] + 1
+    deployed.check()
+
+
+def test_mistakes_end_in_one_sentence(lamina: CommandLine, deployed: Deployed, tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "v.sql").write_text("CREATE VIEW v AS SELECT count(*) AS n FROM nowhere;")
+    for arguments, said in (
+        (("apply", "--catalog", "bad"), "nowhere"),
+        (("apply", "--catalog", "nothing"), "There is no catalog at nothing"),
+        (("rebuild", "nothing"), "There is no view named nothing"),
+        (("rollback", "nothing"), "nothing is not published"),
+        (("check", "nothing"), "There is no view named nothing"),
+        (("ingest", "nothing", "-"), "There is no source named nothing"),
+        (("sql", "DELETE FROM x"), "Postgres refused"),
+        (("sql", "SELECT 1; DROP TABLE x"), "Postgres refused"),
+        (("step", "compute"), "No rebuild is running"),
+    ):
+        failed = lamina(*arguments, code=1)
+        assert said in failed.err
+        assert "Traceback" not in failed.err
+        assert failed.out == ""
+    wrong = lamina("status", code=1, LAMINA_POSTGRES="postgresql://nobody:x@127.0.0.1:1/x")
+    assert "Postgres does not answer" in wrong.err
+    assert lamina("rebuild", "--no-such-option", code=2).out == ""

@@ -1,0 +1,53 @@
+"""A database becomes a serving layer, and stays one."""
+
+from __future__ import annotations
+
+import psycopg2
+import pytest
+from alembic import command
+
+from serving_layer.database import Database
+from serving_layer.install import install, installed, migrations
+from tests.fix_services import Services
+from tests.serving_layer.world import World
+
+
+def test_the_migrations_make_the_tables_that_the_code_declares(serving: Database) -> None:
+    with serving.begin() as connection:
+        command.check(migrations(connection))
+
+
+def test_installing_again_changes_nothing(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    install(world.database)
+    assert installed(world.database)
+
+
+def test_the_analyst_reads_the_views_and_nothing_else(world: World, services: Services) -> None:
+    name = world.database.url.database
+    assert name is not None
+    connection = psycopg2.connect(services.database_url(name, "analyst"))
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM sums")
+        cursor.execute("SELECT view, seconds_behind FROM lamina.freshness")
+        for refused in (
+            "SELECT * FROM lamina.query",
+            "DELETE FROM sums",
+            "CREATE TABLE analytics.t (x int)",
+            "CREATE TABLE public.t (x int)",
+        ):
+            with pytest.raises(psycopg2.Error, match=r"permission denied|cannot delete"):
+                cursor.execute(refused)
+    connection.close()
+
+
+def test_a_wrong_password_is_told_with_the_way_out(serving: Database) -> None:
+    from view_algebra.errors import LaminaError
+
+    wrong = Database(serving.url.set(password="wrong").render_as_string(hide_password=False))
+    with pytest.raises(LaminaError, match="Postgres does not answer") as caught, wrong.begin():
+        pass
+    assert "wrong" not in str(caught.value).replace("password", "")
+    wrong.close()
