@@ -104,7 +104,7 @@ cell_table = Table(
     Column("name", Text, primary_key=True, comment="table in schema cells, partitioned by generation"),
     Column("view", Text, nullable=False),
     Column("version", Text, nullable=False),
-    Column("query", Text, ForeignKey(query.c.name), nullable=False, index=True),
+    Column("query", Text, ForeignKey(query.c.name), nullable=False),
     Column("ddl", Text, nullable=False),
     Column("merge", Text, nullable=False),
     Column("keys", ARRAY(Text), nullable=False),
