@@ -172,17 +172,24 @@ class Stack:
         except psutil.NoSuchProcess:
             return []
 
-    def stop(self, service: str) -> list[psutil.Process]:
-        """Ends a started service as compose does; gives what it leaves behind, which is ended, too."""
+    def stop(self, service: str, *, parts: bool = False) -> list[psutil.Process]:
+        """Ends a started service as compose does; gives what it leaves behind, which is ended, too.
+
+        With `parts`, each process that it started is a service of its own, and is asked to end first.
+        """
         below = self.descendants(service)
         process = self.processes.pop(service)
+        for part in psutil.Process(process.pid).children() if parts else ():
+            part.terminate()
+        if parts:
+            _gone(below)
         process.terminate()
         try:
             process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        left = [each for each in psutil.wait_procs(below, timeout=30)[1] if each.is_running()]
+        left = _gone(below)
         _end(left)
         return left
 
@@ -223,6 +230,23 @@ def _processes(of: Callable[[str], bool]) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
+
+
+def _gone(processes: list[psutil.Process], patience: float = 30.0) -> list[psutil.Process]:
+    """Waits until they have ended; gives those that have not. One that nobody reaps has ended."""
+    deadline = time.monotonic() + patience
+    while left := [each for each in processes if each.is_running() and not _ended(each)]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    return left
+
+
+def _ended(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _end(processes: list[psutil.Process]) -> None:

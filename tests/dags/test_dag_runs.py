@@ -97,7 +97,7 @@ def test_the_scheduler_runs_a_rebuild_and_an_archive_run_and_every_view_is_true(
     assert running.query("lamina", "SELECT state FROM lamina.rebuild ORDER BY id DESC LIMIT 1") == [("done",)]
 
     _its_parts_are_those_of_the_deployment(running)
-    assert running.stop("airflow-scheduler") == []
+    assert running.stop("airflow-scheduler", parts=True) == []
 
     running.until(lambda: running.progress() >= 7_000, "the speed layer has caught up", "speed")
     checked = running.run("catalog", "lamina", "check", "--json").lines()
