@@ -120,16 +120,19 @@ def _sum_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
 
 def _avg(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
     value = arguments[0]
-    if value.type.name == "DECIMAL":
+    if not value.type.integral:
         return (*_sum(arguments, when), *_count(arguments, when))
     total = Part("total", "sum", _only(when, cast(value, DOUBLE)), DOUBLE, about=_only(when, value))
     return (total, *_count(arguments, when))
 
 
 def _avg_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
+    if "total" in parts:  # of whole numbers, so that the quotient cannot underflow
+        return Call("average", (parts["total"], parts["count"]), kind)
+    if kind == DOUBLE:
+        return calculate("/", parts["sum"], parts["count"])
     scale = parts["low"].type.scale if "low" in parts else 0
-    total = parts["total"] if "total" in parts else _sum_final(parts, decimal(38, scale))
-    return Call("average", (total, parts["count"]), kind)
+    return Call("average", (_sum_final(parts, decimal(38, scale)), parts["count"]), kind)
 
 
 def _extreme(name: Choice["min", "max"]) -> AggregateFunction:

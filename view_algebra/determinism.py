@@ -23,6 +23,7 @@ from view_algebra.expressions import (
     Select,
     Subquery,
     Windowed,
+    conjuncts,
     walk,
 )
 from view_algebra.refusals import Span, Wrong
@@ -102,23 +103,15 @@ def _joined(join: Joined, views: Mapping[str, Keys]) -> _Inner:
     return frozenset(sorted(keys, key=len)[:_MOST_KEYS])
 
 
-def _conjuncts(condition: Expr | None) -> Iterable[Expr]:
-    if isinstance(condition, Call) and condition.function == "and":
-        for argument in condition.arguments:
-            yield from _conjuncts(argument)
-    elif condition is not None:
-        yield condition
-
-
 def _equalities(condition: Expr | None) -> Iterable[Expr]:
-    for part in _conjuncts(condition):
+    for part in conjuncts(condition):
         if isinstance(part, Call) and part.function in ("=", "<=>"):
             yield from part.arguments
 
 
 def _fixed(condition: Expr | None) -> Iterable[Expr]:
     """Columns that a condition holds at one value."""
-    for part in _conjuncts(condition):
+    for part in conjuncts(condition):
         if isinstance(part, Call) and part.function in ("=", "<=>"):
             a, b = part.arguments
             if isinstance(b, Constant):

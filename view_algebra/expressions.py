@@ -281,6 +281,15 @@ def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
             return replace(expression, operand=maybe(expression.operand))
 
 
+def conjuncts(condition: Expr | None) -> Iterator[Expr]:
+    """The conditions that must all hold."""
+    if isinstance(condition, Call) and condition.function == "and":
+        for argument in condition.arguments:
+            yield from conjuncts(argument)
+    elif condition is not None:
+        yield condition
+
+
 def both(left: Expr | None, right: Expr | None) -> Expr | None:
     """The conjunction of two conditions, either of which may be missing."""
     if left is None or right is None:

@@ -31,6 +31,7 @@ from view_algebra.expressions import (
     Stream,
     Subquery,
     Windowed,
+    conjuncts,
 )
 from view_algebra.operators import overload, pattern
 from view_algebra.refusals import Wrong
@@ -590,7 +591,7 @@ def _relation(relation: Relation, reading: Reading) -> str:
             right = _relation(relation.right, reading)
             if isinstance(relation.right, Joined):
                 right = f"({right})"
-            on = f" ON {expression(relation.condition, reading)}" if relation.condition is not None else ""
+            on = f" ON {_on(relation, reading)}" if relation.condition is not None else ""
             if relation.condition is None and relation.kind != "CROSS":
                 on = " ON true"
             kind = "JOIN" if relation.kind == "INNER" else f"{relation.kind} JOIN"
@@ -599,6 +600,25 @@ def _relation(relation: Relation, reading: Reading) -> str:
             raise Wrong(
                 getattr(relation, "place", None), "a stream above the aggregation", "Aggregate it in a subquery."
             )
+
+
+def _on(join: Joined, reading: Reading) -> str:
+    """The condition of a join. For FULL JOIN, Postgres takes equalities only, of which `IS NOT DISTINCT FROM` is none:
+    arrays of one element are equal where the elements are, NULL or not.
+    """
+    assert join.condition is not None
+    if join.kind != "FULL":
+        return expression(join.condition, reading)
+    conditions = []
+    for part in conjuncts(join.condition):
+        if not (isinstance(part, Call) and part.function in ("=", "<=>")):
+            way_out = "Join on equal columns, and filter the sides in subqueries or the result with WHERE."
+            raise Wrong(join.place, "FULL JOIN on another condition than equality", way_out)
+        left, right = (expression(a, reading, CAST) for a in part.arguments)
+        kind = part.arguments[0].type.postgres
+        null_too = f"ARRAY[{left}::{kind}] = ARRAY[{right}::{kind}]"
+        conditions.append(null_too if part.function == "<=>" else f"{left} = {right}")
+    return " AND ".join(conditions)
 
 
 def _indent(text: str) -> str:

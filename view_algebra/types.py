@@ -114,6 +114,12 @@ MAX_PRECISION = 38
 """Spark's and most engines' largest DECIMAL."""
 
 
+def postgres_types() -> dict[str, str]:
+    """What Postgres calls each of Spark's types that a column can have."""
+    own = {name: kind for name, kind in _POSTGRES.items() if name not in ("VOID", "INTERVAL", "BINARY")}
+    return own | {"DECIMAL(p,s)": "numeric(p,s)"}
+
+
 def decimal(precision: int, scale: int) -> Type:
     """A decimal within Spark's bounds, digits cut on the left (DecimalType.bounded)."""
     return Type("DECIMAL", min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))

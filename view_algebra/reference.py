@@ -1,0 +1,57 @@
+"""The reference of the SQL that is served, written from the tables that the compiler itself uses."""
+
+from __future__ import annotations
+
+from view_algebra.aggregates import AGGREGATES, REWRITES
+from view_algebra.declarations import SOURCE_PROPERTIES, VIEW_PROPERTIES
+from view_algebra.functions import FUNCTIONS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
+from view_algebra.records import PSEUDO_COLUMNS
+from view_algebra.types import postgres_types
+
+_HEAD = """# The SQL of a catalog
+
+Views are Spark SQL. Everything up to the innermost GROUP BY over a source runs in Spark ("below"), everything above it in
+Postgres ("above"), with Spark's meaning: ANSI mode off, session time zone UTC. What has no row here is refused when it is
+declared, with its place and the way out. This page is written from the compiler's own tables
+(`python -m view_algebra.reference > docs/sql.md`).
+"""
+
+
+def reference() -> str:
+    """The page docs/sql.md, in Markdown."""
+    return "\n".join(
+        [
+            _HEAD,
+            "## Types\n",
+            _table(("Spark", "Postgres"), sorted(postgres_types().items())),
+            'Text compares by its bytes (`COLLATE "C"`) in both engines. A nested value of a row view is read as jsonb.\n',
+            "## Every source's own columns\n",
+            _table(("column", "type"), [(name, kind.spark) for name, kind in PSEUDO_COLUMNS]),
+            "## Properties\n",
+            f"Of a source: {', '.join(SOURCE_PROPERTIES)}. Of a view: {', '.join(VIEW_PROPERTIES)}.\n",
+            "## Aggregates\n",
+            f"{', '.join(f'`{name}`' for name in AGGREGATES)}, each with FILTER. Others are refused:\n",
+            _table(("aggregate", "instead"), sorted(REWRITES.items())),
+            "## Window functions, above\n",
+            f"{', '.join(f'`{name}`' for name in sorted(WINDOW_FUNCTIONS))}, and every aggregate. An order that decides"
+            " something must be total.\n",
+            "## Functions\n",
+            _table(("call", "above, in Postgres"), [_row(f) for name in sorted(FUNCTIONS) for f in FUNCTIONS[name]]),
+            "## Refused everywhere\n",
+            _table(("function", "because it", "instead"), [(n, *why) for n, why in sorted(NON_DETERMINISTIC.items())]),
+        ]
+    )
+
+
+def _row(function: Function) -> tuple[str, str]:
+    call = f"`{function.name}({', '.join(function.takes)})`"
+    return call, f"`{function.above}`" if function.above else f"below only: {function.why}"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")  # noqa: T201 — the page goes where it is piped to
