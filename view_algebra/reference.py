@@ -10,9 +10,9 @@ from view_algebra.types import postgres_types
 
 _HEAD = """# The SQL of a catalog
 
-Views are Spark SQL. Everything up to the innermost GROUP BY over a source runs in Spark ("below"), everything above it in
-Postgres ("above"), with Spark's meaning: ANSI mode off, session time zone UTC. What has no row here is refused when it is
-declared, with its place and the way out. This page is written from the compiler's own tables
+Views are Spark SQL. Everything up to the innermost GROUP BY over a source runs in Spark ("below"), everything above it
+in Postgres ("above"), with Spark's meaning: ANSI mode off, session time zone UTC. What has no row here is refused when
+it is declared, with its place and the way out. This page is written from the compiler's own tables
 (`python -m view_algebra.reference > docs/sql.md`).
 """
 
@@ -24,7 +24,7 @@ def reference() -> str:
             _HEAD,
             "## Types\n",
             _table(("Spark", "Postgres"), sorted(postgres_types().items())),
-            'Text compares by its bytes (`COLLATE "C"`) in both engines. A nested value of a row view is read as jsonb.\n',
+            "Text compares by its bytes in both engines. A nested value of a row view is read as jsonb.\n",
             "## Every source's own columns\n",
             _table(("column", "type"), [(name, kind.spark) for name, kind in PSEUDO_COLUMNS]),
             "## Properties\n",
@@ -33,14 +33,18 @@ def reference() -> str:
             f"{', '.join(f'`{name}`' for name in AGGREGATES)}, each with FILTER. Others are refused:\n",
             _table(("aggregate", "instead"), sorted(REWRITES.items())),
             "## Window functions, above\n",
-            f"{', '.join(f'`{name}`' for name in sorted(WINDOW_FUNCTIONS))}, and every aggregate. An order that decides"
-            " something must be total.\n",
+            _windows(),
             "## Functions\n",
             _table(("call", "above, in Postgres"), [_row(f) for name in sorted(FUNCTIONS) for f in FUNCTIONS[name]]),
             "## Refused everywhere\n",
             _table(("function", "because it", "instead"), [(n, *why) for n, why in sorted(NON_DETERMINISTIC.items())]),
         ]
     )
+
+
+def _windows() -> str:
+    names = ", ".join(f"`{name}`" for name in sorted(WINDOW_FUNCTIONS))
+    return f"{names}, and every aggregate. An order that decides something must be total.\n"
 
 
 def _row(function: Function) -> tuple[str, str]:
