@@ -152,8 +152,9 @@ def test_partitions_that_are_added_are_read_from_their_first_record(
         deployed.wait_for("events")
         kafka_admin.create_partitions({topic: NewPartitions(4)})
         deployed.until(lambda: len(deployed.deployment.brokers.partitions(topic)) == 4, "there are 4 partitions")
-        for partition in range(4):
-            deployed.send("events", event(partition), partition=partition)
+        with deployed.deployment.brokers.producer() as fresh:  # which knows all four
+            for partition in range(4):
+                fresh.send(topic, b'{"n": 1}', partition=partition)
         deployed.wait_for("events")
     assert deployed.rows("SELECT events FROM totals") == [(14,)]
     deployed.check()
