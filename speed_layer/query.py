@@ -36,6 +36,10 @@ TRIGGER = "50 milliseconds"
 """How often an idle query asks the brokers for records; a busy one starts its next micro-batch at once."""
 
 
+MISSING_SECONDS = 10.0
+"""How long a topic may be unknown to the brokers before it counts as deleted."""
+
+
 class StartAgain(Exception):
     """The run cannot go on from where Spark is, and loses nothing by starting again from progress."""
 
@@ -156,7 +160,7 @@ class Run:
 
 def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offsets) -> None:
     """Raises unless the topic is the one that was deployed and still holds every record from `reached` on."""
-    id_now = brokers.topic_id(source.topic)
+    id_now = _id_of(brokers, source.topic)
     if id_now != topic_id:
         raise CannotGoOn(
             f"The topic {source.topic} was {'deleted' if id_now is None else 'deleted and created again'}",
@@ -177,3 +181,11 @@ def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offset
                 " it says so if it did not."
             ),
         )
+
+
+def _id_of(brokers: Brokers, topic: str) -> str | None:
+    """The topic's id; None only after a while, since a broker that has just started may not know its topics yet."""
+    deadline = time.monotonic() + MISSING_SECONDS
+    while (found := brokers.topic_id(topic)) is None and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return found

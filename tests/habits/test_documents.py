@@ -63,3 +63,9 @@ def test_every_file_that_the_architecture_names_is_there() -> None:
     text = (REPOSITORY / "ARCHITECTURE.md").read_text()
     for name in re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", text):
         assert (REPOSITORY / name).exists(), name
+
+
+def test_no_link_of_the_documents_leads_nowhere() -> None:
+    for document in [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / link).exists(), f"{document.name}: {link}"
