@@ -94,7 +94,7 @@ class Engines:
         """Makes the views `raw_records`, `records` and the source's own (good records only)."""
         at = datetime(2024, 1, 1, tzinfo=UTC)
         raw = [
-            ("t", i % PARTITIONS, offset + i, at, b"k", None if v is None else bytearray(v), None)
+            ("t", (offset + i) % PARTITIONS, offset + i, at, b"k", None if v is None else bytearray(v), None)
             for i, v in enumerate(values)
         ]
         self.spark.createDataFrame(raw, RAW).createOrReplaceTempView("raw_records")
