@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
@@ -71,3 +72,5 @@ def _kill(embedded: Embedded, service: str) -> None:
     [found] = [each for each in embedded.status() if each.name == service]
     assert found.pid is not None
     os.kill(found.pid, signal.SIGKILL)
+    # Only then is its port free, so that it comes back where its clients look for it.
+    psutil.Process(found.pid).wait(30)
