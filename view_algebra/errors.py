@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class LaminaError(Exception):
-    """A failure with a way out: where and what, the evidence, what to do next.
+    """A failure with a way out, in three parts.
 
-    `what` is one sentence without its full stop's reader having to know the code; `evidence` is what was
-    found and what was wanted (for SQL, the author's line with a caret); `way_out` is what works instead.
+    what: one sentence that says where and what. evidence: what was found and what was wanted; for SQL, the author's
+    line with a caret. way_out: what works instead.
     """
 
     def __init__(self, what: str, *, evidence: str = "", way_out: str = "") -> None:
