@@ -17,10 +17,10 @@ from task to task is the rebuild's id and its views, as `lamina step seal --json
   the rebuild, and `held` fails, the run with it. The view goes on being read from the generation before, current as
   ever.
 
-How many Spark applications compute the views, side by side, is LAMINA_REBUILD_APPLICATIONS: each is a mapped task. One is
-the default because it is faster where cores are few: the five views of `examples/online_retail`, 541,909 records, took 40
-to 62 s in one application and 148 to 169 s in five at once (two busy cores). Set it to the number of views, or more, and
-each view is a mapped task of its own.
+How many Spark applications compute the views, side by side, is LAMINA_REBUILD_APPLICATIONS: each is a mapped task. One
+is the default because it is faster where cores are few: the five views of `examples/online_retail`, 541,909 records,
+took 40 to 62 s in one application and 148 to 169 s in five at once (two busy cores). Set it to the number of views, or
+more, and each view is a mapped task of its own.
 """
 
 from __future__ import annotations
