@@ -204,7 +204,17 @@ class BatchLayer:
 
     def retire(self, id: int) -> None:
         """Ends the maintenance of generations that nobody reads or may roll back to, and drops what none can see."""
-        self._expect(id)
+        with self.database.begin() as connection:
+            run = rebuilds.get(connection, id)
+        if run.state in ("done", "held"):  # it is repeated: what is left is to drop
+            generations.drop_retired(self.database)
+            return
+        if run.state == "running" and run.step != "hand-over":
+            raise LaminaError(
+                f"Rebuild {id} was not handed over",
+                evidence=f"the last step that was finished is {run.step}",
+                way_out="Run its steps in their order: " + ", ".join(rebuilds.STEPS) + ".",
+            )
 
         def step(connection: Connection) -> None:
             rebuilds.running(connection, id)

@@ -133,9 +133,12 @@ def test_every_step_can_be_repeated(deployed: Deployed) -> None:
     for _ in range(2):
         [proof] = batch.prove(id)
         assert proof.differing == 0
+    with pytest.raises(LaminaError, match="was not handed over"):
+        batch.retire(id)
     for _ in range(2):
         batch.hand_over(id)
-    batch.retire(id)
+    for _ in range(2):
+        batch.retire(id)
     with deployed.deployment.database.begin() as connection:
         assert rebuilds.get(connection, id).state == "done"
     deployed.check()
