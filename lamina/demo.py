@@ -107,7 +107,8 @@ class Traffic:
 def run(output: Output, *, once: bool) -> None:
     """The demo. With `once` it ends by itself; nothing is left running either way."""
     home = _fresh_home()
-    settings = Settings.read(environment=_environment(home, start_services=True))
+    Embedded(home).start()
+    settings = Settings.read(environment={"LAMINA_HOME": str(home)})
     deployment = Deployment(settings, tell=lambda line: None)
     speed = embedded.SpeedProcess(home)
     traffic = Traffic(deployment)
@@ -157,12 +158,6 @@ def _fresh_home() -> Path:
     (outer / "jars").mkdir(exist_ok=True)
     (home / "jars").symlink_to(outer / "jars")
     return home
-
-
-def _environment(home: Path, *, start_services: bool) -> dict[str, str]:
-    if start_services:
-        Embedded(home).start()
-    return {"LAMINA_HOME": str(home)}
 
 
 def _dashboard(deployment: Deployment, traffic: Traffic | None) -> list[Any]:

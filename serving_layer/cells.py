@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg2.errors
-from sqlalchemy import Connection, CursorResult, text
+from sqlalchemy import Connection, CursorResult
 from sqlalchemy.exc import OperationalError
 
 from view_algebra.compiled import CellTable
@@ -77,12 +77,11 @@ def stage(connection: Connection, staged: Staged) -> None:
     copy(connection, staged.table, staged.rows)
 
 
-def copy(connection: Connection, table: str, rows: bytes, columns: tuple[str, ...] = ()) -> None:
+def copy(connection: Connection, table: str, rows: bytes) -> None:
     """COPY of CSV rows (no header, NULL as nothing between two commas) into `table`."""
-    named = f" ({', '.join(_quoted(column) for column in columns)})" if columns else ""
     cursor = connection.connection.cursor()
     try:
-        cursor.copy_expert(f"COPY {table}{named} FROM STDIN (FORMAT csv)", io.BytesIO(rows))
+        cursor.copy_expert(f"COPY {table} FROM STDIN (FORMAT csv)", io.BytesIO(rows))
     finally:
         cursor.close()
 
@@ -108,15 +107,6 @@ def drop(connection: Connection, name: str) -> None:
     run(connection, f"DROP TABLE IF EXISTS {name}")
 
 
-def exists(connection: Connection, name: str) -> bool:
-    """True when the table is there."""
-    return connection.execute(text("SELECT to_regclass(:name) IS NOT NULL"), {"name": name}).scalar_one() is True
-
-
 def run(connection: Connection, statement: str) -> CursorResult[Any]:
     """Executes a compiled text as it is: its colons and percent signs are not parameters."""
     return connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
