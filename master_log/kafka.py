@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -142,6 +143,7 @@ class Brokers:
         self.bootstrap_servers = bootstrap_servers
         self.login = login
         self._client: Any = None
+        self._opening = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -153,7 +155,8 @@ class Brokers:
 
     def close(self) -> None:
         """Gives the connection back; the next question opens another."""
-        client, self._client = self._client, None
+        with self._opening:
+            client, self._client = self._client, None
         if client is not None:
             client.close()
 
@@ -268,12 +271,13 @@ class Brokers:
     def _ask(self, question: Callable[[Any], _T]) -> _T:
         """The answer; asked once more on a new connection when the brokers lost touch (they may have restarted)."""
         for again in (False, True):
+            client: Any = None
             try:
-                if self._client is None:
-                    self._client = self._open()
-                return question(self._client)
+                client = self._connected()
+                return question(client)
             except _LOST_TOUCH as error:
-                self.close()
+                if client is self._client:  # else another thread has seen it, too, and connected again
+                    self.close()
                 if again:
                     raise _unreachable(self.bootstrap_servers, [str(error)]) from error
             except (AuthorizationError, SaslAuthenticationFailedError) as error:
@@ -290,6 +294,12 @@ class Brokers:
                     way_out="Correct the topic's name and settings, or do it with Kafka's own tools.",
                 ) from error
         raise AssertionError("the second attempt returns or raises")
+
+    def _connected(self) -> Any:
+        with self._opening:
+            if self._client is None:
+                self._client = self._open()
+            return self._client
 
     def _open(self) -> Any:
         connections: list[Any] = []

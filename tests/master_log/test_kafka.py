@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
@@ -85,6 +86,15 @@ def test_a_wrong_address_is_one_error_within_seconds(address: str, capfd: pytest
     assert raised.value.way_out
     assert threading.active_count() == threads, "a loop that waits for brokers would fill the process with threads"
     assert capfd.readouterr() == ("", "")
+
+
+def test_threads_that_share_brokers_share_one_connection(kafka: str) -> None:
+    before = threading.active_count()
+    with Brokers(kafka) as shared, ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: shared.topic_id("any"), range(8)))
+        pool.shutdown()
+        assert threading.active_count() == before + 1, "of the one connection"
+    assert threading.active_count() == before
 
 
 def test_a_login_that_the_listener_does_not_take_is_told_as_such(kafka: str) -> None:
