@@ -1,0 +1,198 @@
+"""What every figure shares: a deployment in a folder of its own, and a figure with its target."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+
+import click
+import psutil
+import psycopg2
+from pyspark.sql import DataFrame
+from sqlalchemy import make_url
+
+from lamina.deployment import Deployment
+from lamina.embedded import SpeedProcess
+from lamina.render import Output
+from lamina.services.embedded import Embedded
+from lamina.settings import Settings
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured value. A figure without a bound is there to be read; one with a bound is met or missed."""
+
+    name: str
+    value: float
+    unit: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def target(self) -> str:
+        """The bound, as the table shows it."""
+        bound, sign = (self.at_least, "≥") if self.at_least is not None else (self.at_most, "≤")
+        return "" if bound is None else f"{sign} {shown(bound)} {self.unit}".rstrip()
+
+    @property
+    def missed(self) -> bool:
+        """True when there is a bound and the value lies beyond it."""
+        low = self.at_least is not None and self.value < self.at_least
+        return low or (self.at_most is not None and self.value > self.at_most)
+
+    @property
+    def met(self) -> str:
+        """What the table says of the bound."""
+        return "" if not self.target else "no" if self.missed else "yes"
+
+
+def shown(value: float) -> str:
+    """Three significant digits, and no more digits before the point than there are.
+
+    >>> shown(0.61234), shown(12.345), shown(151234.4)
+    ('0.612', '12.3', '151,234')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def benchmark(measure: Callable[..., Sequence[Figure]]) -> Callable[..., None]:
+    """The command of a figure: measures it, prints what was found, exits 1 when a bound is missed.
+
+    `measure` takes the Output first, then the options that are declared above it.
+    """
+
+    @click.option("--json", "as_json", is_flag=True, help="Results as JSON, one object per line.")
+    def command(*, as_json: bool, **options: int) -> None:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is stopped, as on Ctrl-C
+        output = Output(as_json=as_json)
+        busy = os.getloadavg()[0]
+        began = datetime.now(UTC)
+        found = measure(output, **options)
+        memory = psutil.virtual_memory().total / 2**30
+        output.text(
+            f"{began:%Y-%m-%d %H:%M} UTC, {os.cpu_count()} cores, {memory:.0f} GiB, load average {busy:.2f} before",
+            began=began.isoformat(timespec="seconds"),
+            cores=os.cpu_count(),
+            memory_gib=round(memory),
+            load_average_before=busy,
+        )
+        output.table(
+            ("figure", "measured", "unit", "target", "met"),
+            [(f.name, f.value if as_json else shown(f.value), f.unit, f.target, f.met) for f in found],
+        )
+        sys.exit(1 if any(figure.missed for figure in found) else 0)
+
+    command.__name__ = measure.__module__.rpartition(".")[2]
+    command.__doc__ = measure.__doc__
+    return command
+
+
+@contextmanager
+def deployment(output: Output) -> Iterator[Deployment]:
+    """A deployment with nothing in its catalog, over services that live as long as the block."""
+    home = Path(tempfile.mkdtemp(prefix="lamina-benchmark-"))
+    (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
+    opened: Deployment | None = None
+    try:
+        Embedded(home).start()
+        opened = Deployment(Settings.read(home, {"LAMINA_HOME": str(home)}), tell=output.tell)
+        opened.install()
+        yield opened
+    finally:
+        SpeedProcess(home).stop()
+        if opened is not None:
+            opened.close()
+        Embedded(home).stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def another_database(opened: Deployment, name: str) -> Iterator[Deployment]:
+    """The same services and the same Spark, with an empty database: its progress begins where the topics begin."""
+    with opened.database.autocommit() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+
+    def there(url: str) -> str:
+        return make_url(url).set(database=name).render_as_string(hide_password=False)
+
+    assert opened.settings.analyst is not None
+    settings = replace(
+        opened.settings, postgres=there(opened.settings.postgres), analyst=there(opened.settings.analyst)
+    )
+    other = Deployment(settings, tell=opened.tell, _spark=opened.spark)
+    try:
+        yield other
+    finally:
+        other.brokers.close()
+        other.database.close()
+        with opened.database.autocommit() as connection:
+            connection.exec_driver_sql(f"DROP DATABASE {name}")
+
+
+def catch_up(opened: Deployment) -> float:
+    """Runs the speed layer until every record that is in Kafka now is in Postgres; gives the seconds it took."""
+    layer = opened.speed(threading.Event(), max_records=MAX_RECORDS)
+    began = monotonic()
+    layer.run(until_caught_up=True)
+    return monotonic() - began
+
+
+MAX_RECORDS = 500_000
+"""Records of a micro-batch at the most: the default of `lamina speed`."""
+
+
+@contextmanager
+def speed_layer(opened: Deployment) -> Iterator[None]:
+    """The speed layer in a process of its own, as `lamina up` starts it."""
+    process = SpeedProcess(opened.settings.home)
+    running = process.start()
+    try:
+        yield
+        process.expect(running)
+    finally:
+        process.stop()
+
+
+def analyst(opened: Deployment) -> psycopg2.extensions.connection:
+    """A connection of the analyst's, every statement in a snapshot of its own."""
+    assert opened.settings.analyst is not None
+    connection = psycopg2.connect(opened.settings.analyst, options="-c timezone=UTC")
+    connection.autocommit = True
+    return connection
+
+
+def nowhere(rows: DataFrame) -> None:
+    """Computes every row and writes none."""
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which that share of the others lie (nearest rank); `values` are sorted.
+
+    >>> percentile([1.0, 2.0, 3.0, 4.0], 0.5), percentile([1.0, 2.0, 3.0, 4.0], 1.0)
+    (2.0, 4.0)
+    """
+    return values[max(0, -(-int(share * 1_000_000) * len(values) // 1_000_000) - 1)]
+
+
+def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    """The median of the ratios of what was measured in the same turn."""
+    return statistics.median(a / b for a, b in zip(above, below, strict=True))
+
+
+def spread(seconds: Mapping[str, Sequence[float]]) -> str:
+    """Measured seconds per side, for narration."""
+    return "; ".join(f"{name} {', '.join(f'{s:.1f}' for s in each)} s" for name, each in seconds.items())

@@ -1,0 +1,64 @@
+"""Freshness: from the instant an event is due to be sent until the analyst's view shows it, at 2,000 events a second.
+
+The speed layer runs as `lamina up` runs it and keeps four views: the three of the catch-up figure and one that tells
+which events can be read; a micro-batch becomes visible in all of them at once. Every event is measured, none is left
+out but those of the first seconds, which warm the process; a million records were read before.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import click
+
+from benchmarks import events
+from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
+from benchmarks.traffic import Watcher, traffic
+from lamina.render import Output
+
+RATE = 2_000
+P50, P99 = 0.8, 2.0
+
+
+@click.command()
+@click.option("--seconds", default=300, show_default=True, help="How long events are measured.")
+@click.option("--warm-up", default=30, show_default=True, help="Seconds of traffic before, which are not.")
+@click.option("--records", default=1_000_000, show_default=True, help="Held before the traffic begins.")
+@benchmark
+def main(output: Output, seconds: int, warm_up: int, records: int) -> list[Figure]:
+    """Freshness at 2,000 events a second, as the analyst's view shows it."""
+    with deployment(output) as opened:
+        opened.apply(events.catalog(**events.VIEWS, lanes=events.LANES))
+        events.send_a_day(opened, records)
+        output.tell(f"{records:,} records are in Kafka")
+        catch_up(opened)
+        opened.spark.stop()  # its memory and its threads are the speed layer's now
+        watcher = Watcher(opened)
+        with speed_layer(opened), watcher.watching(), traffic(opened, rate=RATE, first=records) as told:
+            output.tell(f"warming for {warm_up} s, then measuring for {seconds} s")
+            time.sleep(max(0.0, told.due(records) - time.monotonic()) + warm_up)
+            begin = time.monotonic()
+            time.sleep(seconds)
+            end, sent = time.monotonic(), told.sent.value
+            busy = os.getloadavg()[1]
+            time.sleep(5)  # the last of them are still to be seen
+    found = watcher.freshness(told, begin, end)
+    gaps = sorted(watcher.gaps(begin, end))
+    return [
+        Figure("events measured", len(found), ""),
+        Figure("events never seen", max(0, int((end - begin) * RATE) - len(found)), "", at_most=0),
+        Figure("p50", percentile(found, 0.5), "s", at_most=P50),
+        Figure("p95", percentile(found, 0.95), "s"),
+        Figure("p99", percentile(found, 0.99), "s", at_most=P99),
+        Figure("max", found[-1], "s"),
+        Figure("between two commits, p50", percentile(gaps, 0.5), "s"),
+        Figure("between two commits, max", gaps[-1], "s"),
+        Figure("rate that was sent", sent / (end - told.started), "events/s", at_least=0.99 * RATE),
+        Figure("sender behind its schedule, max", told.latest.value, "s"),
+        Figure("load average while measuring", busy, ""),
+    ]
+
+
+if __name__ == "__main__":
+    main()

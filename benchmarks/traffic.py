@@ -1,0 +1,125 @@
+"""Events at a steady rate, sent by a process of their own, and the moments at which the analyst could read them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from multiprocessing.sharedctypes import Synchronized
+from typing import Any
+
+from benchmarks import events
+from benchmarks.common import analyst
+from lamina.deployment import Deployment
+from master_log.kafka import Brokers
+
+POLL_EVERY = 0.02
+"""Seconds between two looks of the watcher."""
+
+TICK = 0.005
+"""Seconds between two looks of the sender at what is due."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Events `first`, `first` + 1, … in turn to the partitions; each is due at an instant of its own.
+
+    started: when `first` is due, in seconds of the machine's monotonic clock. Shared: what the sender tells, namely the
+    number of events sent and by how many seconds the latest of them was behind its schedule.
+    """
+
+    first: int
+    rate: int
+    started: float
+    sent: Synchronized[int]
+    latest: Synchronized[float]
+
+    def due(self, seq: int) -> float:
+        """When an event is due. What is measured begins there: a sender that falls behind hides nothing."""
+        return self.started + (seq - self.first) / self.rate
+
+
+@contextmanager
+def traffic(opened: Deployment, *, rate: int, first: int) -> Iterator[Traffic]:
+    """Sends as long as the block lasts, beginning in two seconds."""
+    context = multiprocessing.get_context("spawn")
+    stopping = context.Event()
+    told = Traffic(first, rate, time.monotonic() + 2.0, context.Value("q", 0), context.Value("d", 0.0))
+    sender = context.Process(target=_send, args=(opened.settings.kafka, told, stopping), daemon=True)
+    sender.start()
+    try:
+        yield told
+        assert sender.is_alive(), "the sender of the traffic has ended"
+    finally:
+        stopping.set()
+        sender.join(30)
+
+
+def _send(bootstrap_servers: str, told: Traffic, stopping: Any) -> None:
+    seq = told.first
+    with Brokers(bootstrap_servers) as brokers, brokers.producer() as producer:
+        while not stopping.is_set():
+            now = time.monotonic()
+            while (due := told.due(seq)) <= now:
+                producer.send("events", events.one_live(seq), partition=seq % events.PARTITIONS)
+                told.latest.value = max(told.latest.value, time.monotonic() - due)
+                seq += 1
+            told.sent.value = seq - told.first
+            time.sleep(TICK)
+
+
+@dataclass
+class Watcher:
+    """Reads `analytics.lanes` every 20 ms over a connection of its own, and keeps when each new state was seen."""
+
+    opened: Deployment
+    seen: list[tuple[float, dict[int, int]]] = field(default_factory=list)
+    failed: BaseException | None = None
+    _stopping: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watches as long as the block lasts."""
+        thread = threading.Thread(target=self._watch, name="watcher")
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stopping.set()
+            thread.join()
+        if self.failed is not None:
+            raise self.failed
+
+    def gaps(self, begin: float, end: float) -> list[float]:
+        """Seconds between two new states, of those gaps that touch the span: how long no micro-batch was committed."""
+        times = [at for at, _ in self.seen]
+        return [b - a for a, b in pairwise(times) if b > begin and a < end]
+
+    def freshness(self, told: Traffic, begin: float, end: float) -> list[float]:
+        """Seconds from due to seen of every event that was due in the span and was seen; sorted."""
+        found: list[float] = []
+        before: dict[int, int] = {}
+        for at, state in self.seen:
+            for lane, newest in state.items():
+                last = before.get(lane, told.first + (lane - told.first) % events.PARTITIONS - events.PARTITIONS)
+                due = (told.due(seq) for seq in range(last + events.PARTITIONS, newest + 1, events.PARTITIONS))
+                found += [at - instant for instant in due if begin <= instant < end]
+                before[lane] = max(last, newest)
+        return sorted(found)
+
+    def _watch(self) -> None:
+        try:
+            connection = analyst(self.opened)
+            with connection.cursor() as cursor:
+                while not self._stopping.wait(POLL_EVERY):
+                    cursor.execute("SELECT lane, newest FROM analytics.lanes")
+                    state = dict(cursor.fetchall())
+                    if not self.seen or state != self.seen[-1][1]:
+                        self.seen.append((time.monotonic(), state))
+            connection.close()
+        except BaseException as error:  # noqa: BLE001 (raised by whoever watches)
+            self.failed = error
