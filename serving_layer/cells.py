@@ -13,12 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg2.errors
 from sqlalchemy import Connection, CursorResult
-from sqlalchemy.exc import OperationalError
 
 from view_algebra.compiled import CellTable
-from view_algebra.errors import LaminaError
 
 
 @dataclass(frozen=True)
@@ -89,17 +86,7 @@ def copy(connection: Connection, table: str, rows: bytes) -> None:
 def merge(connection: Connection, statement: str, *, into: str, generation: int, cells: str) -> None:
     """Folds `cells` (a table, or a SELECT in parentheses) into the table `into`; `statement` is the compiled merge."""
     filled = statement.replace("{into}", into).replace("{generation}", str(generation)).replace("{cells}", cells)
-    try:
-        run(connection, filled)
-    except OperationalError as error:
-        if not isinstance(error.orig, psycopg2.errors.ProgramLimitExceeded):
-            raise
-        raise LaminaError(
-            f"A group key is too long for Postgres to index, in {into}",
-            evidence=str(error.orig).strip().splitlines()[0],
-            way_out="Nothing was skipped. Group by a shorter text, as left(column, 500): drop the view from the catalog"
-            " and declare it so under a new name, apply, and start the speed layer again.",
-        ) from error
+    run(connection, filled)
 
 
 def drop(connection: Connection, name: str) -> None:

@@ -8,8 +8,14 @@ from view_algebra.aggregates import Part
 from view_algebra.compiled import CellTable, Column, Input, Partial
 from view_algebra.expressions import Constant, Expr
 from view_algebra.leaves import Kept, Leaf
-from view_algebra.spark import spark, storable
-from view_algebra.types import Type, postgres_name, spark_name
+from view_algebra.spark import shortened, spark, storable
+from view_algebra.types import STRING, Type, postgres_name, spark_name
+
+INDEXED_BYTES = 2_600
+"""What the keys of a cell may take: Postgres' limit is 2,704 bytes for an entry of an index, generation included."""
+
+OTHER_KEY_BYTES = 32
+"""At least what a key that is no text takes, and what every key takes beside its bytes."""
 
 
 def cell_table(leaf: Leaf, name: str) -> CellTable:
@@ -26,7 +32,7 @@ def cell_table(leaf: Leaf, name: str) -> CellTable:
         cells=_cells_text(leaf, keys, partials),
         merge=_merge_text(leaf, keys, partials),
         where=spark(leaf.where) if leaf.where is not None else "",
-        key_inputs=tuple(Input(storable(e), e.type.spark) for _, e in leaf.keys),
+        key_inputs=tuple(Input(text, e.type.spark) for text, (_, e) in zip(_keys(leaf), leaf.keys, strict=True)),
         partial_inputs=tuple(_input(kept) for kept in leaf.kept),
     )
 
@@ -68,15 +74,22 @@ def _value(expression: Expr) -> str:
 
 
 def _partial_text(leaf: Leaf) -> str:
-    named = [(storable(e), key) for key, e in leaf.keys]
+    named = [(text, key) for text, (key, _) in zip(_keys(leaf), leaf.keys, strict=True)]
     named += [(_merged(kept.part) if kept.part else _value(kept.expression), kept.name) for kept in leaf.kept]
     columns = ",\n".join("  " + (text if text == spark_name(n) else f"{text} AS {spark_name(n)}") for text, n in named)
     lines = [f"SELECT\n{columns}" if columns else "SELECT 1 AS one", f"FROM {spark_name(leaf.source)}"]
     if leaf.where is not None:
         lines.append(f"WHERE {spark(leaf.where)}")
     if leaf.kind == "aggregate" and leaf.keys:
-        lines.append("GROUP BY " + ", ".join(storable(e) for _, e in leaf.keys))
+        lines.append("GROUP BY " + ", ".join(str(place) for place in range(1, len(leaf.keys) + 1)))
     return "\n".join(lines)
+
+
+def _keys(leaf: Leaf) -> list[str]:
+    """The keys over a record; a text that is too long for the index on them stands there shortened."""
+    texts = sum(e.type == STRING for _, e in leaf.keys)
+    longest = (INDEXED_BYTES - OTHER_KEY_BYTES * len(leaf.keys)) // max(1, texts)
+    return [shortened(storable(e), longest) if e.type == STRING else storable(e) for _, e in leaf.keys]
 
 
 def _merged(part: Part) -> str:

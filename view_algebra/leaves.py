@@ -39,6 +39,9 @@ from view_algebra.refusals import Wrong
 from view_algebra.spark import spark
 from view_algebra.types import BIGINT, INT
 
+MOST_KEYS = 31
+"""Postgres indexes at most 32 columns, of which the generation is one."""
+
 RECORD_KEYS = (("kafka_partition", INT), ("kafka_offset", BIGINT))
 """What identifies a record within its topic: the keys of a row view's cells."""
 
@@ -299,6 +302,12 @@ def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
         values = [e for e in kept if not isinstance(e, Part) and e not in dict(keys).values()]
         values.sort(key=spark)
         return Leaf(source, "row", where, keys, tuple(Kept(names.give(_slug(e)), e, None) for e in values))
+    if len(group) > MOST_KEYS:
+        raise Wrong(
+            group[MOST_KEYS].place,
+            f"a view can group by at most {MOST_KEYS} columns, which is what Postgres can index",
+            "Leave out the columns that others decide, and take them with max(…).",
+        )
     keys = tuple((names.give(_slug(e)), e) for e in group)
     parts = sorted((p for p in kept if isinstance(p, Part)), key=lambda p: (p.name, spark(p.input)))
     return Leaf(source, "aggregate", where, keys, tuple(Kept(names.give(_part_name(p)), p.input, p) for p in parts))

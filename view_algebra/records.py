@@ -6,11 +6,12 @@ its own. Which kind of mistake it was is found out for those records alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from view_algebra.expressions import Constant
-from view_algebra.spark import constant
-from view_algebra.types import BIGINT, BINARY, CALENDAR, INT, STRING, TIMESTAMP, Type, spark_name
+from view_algebra.spark import TIME_ALONE, constant
+from view_algebra.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type, spark_name
 
 PSEUDO_COLUMNS = (
     ("kafka_partition", INT),
@@ -20,16 +21,19 @@ PSEUDO_COLUMNS = (
 )
 """What every record has beside its declared columns."""
 
+_LOOKS_ALONE = r"""["'](\s|\\[a-z])*(T[0-9]|[0-9]{1,2}:)|\\u00"""
+"""A text in JSON that begins with a time of day, or may, where characters are escaped."""
+
 _SPACE = "' \\t\\r\\n'"
 _CORRUPT = "kafka_corrupt"
+_TEXT = "CAST(kafka_value AS STRING)"
+Columns = Sequence[tuple[str, Type]]
 
 
-def parse_text(columns: Sequence[tuple[str, Type]]) -> str:
+def parse_text(columns: Columns) -> str:
     """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns."""
-    schema = constant(
-        Constant(", ".join(f"{spark_name(n)} {t.spark}" for n, t in columns) + f", {_CORRUPT} STRING", STRING)
-    )
-    declared = "".join(f",\n  parsed.{spark_name(name)} AS {spark_name(name)}" for name, _ in columns)
+    read_as = [*((name, _mapped(kind, _without_tinyint)) for name, kind in columns), (_CORRUPT, STRING)]
+    declared = "".join(f",\n  {_declared(name, kind)} AS {spark_name(name)}" for name, kind in columns)
     return f"""SELECT
   kafka_partition,
   kafka_offset,
@@ -50,50 +54,120 @@ FROM (
     value AS kafka_value,
     from_json(
       CAST(value AS STRING),
-      {schema},
+      {_schema(read_as)},
       map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}')
     ) AS parsed
   FROM raw_records
 )"""
 
 
-def _errors(columns: Sequence[tuple[str, Type]]) -> str:
-    text = "CAST(kafka_value AS STRING)"
+def _schema(columns: Columns) -> str:
+    return _text(", ".join(f"{spark_name(name)} {kind.spark}" for name, kind in columns))
+
+
+def _text(value: str) -> str:
+    return constant(Constant(value, STRING))
+
+
+def _declared(name: str, kind: Type) -> str:
+    """A column as it was declared, from what `from_json` read."""
+    field = f"parsed.{spark_name(name)}"
+    return field if _mapped(kind, _without_tinyint) == kind else f"CAST({field} AS {kind.spark})"
+
+
+def _mapped(kind: Type, change: Callable[[Type], Type]) -> Type:
+    """A type with every part of it changed."""
+    return change(
+        replace(
+            kind,
+            fields=tuple((name, _mapped(field, change)) for name, field in kind.fields),
+            element=_mapped(kind.element, change) if kind.element else None,
+            key=_mapped(kind.key, change) if kind.key else None,
+        )
+    )
+
+
+def _without_tinyint(kind: Type) -> Type:
+    """Spark's reader takes 128 to 255 for a TINYINT and wraps them, so the next larger type is read."""
+    return SMALLINT if kind.name == "TINYINT" else kind
+
+
+def _times_as_text(kind: Type) -> Type:
+    return STRING if kind.name == "TIMESTAMP" else kind
+
+
+def _errors(columns: Columns) -> str:
+    more = "'more text follows the object'"
+    begins_again = "(" + " OR ".join(f"contains({_TEXT}, '}}{space}{{')" for space in ("", " ", "\\n")) + ")"
     branches = [
         ("kafka_value IS NULL", "'the value is null'"),
         ("parsed IS NULL", "'the value is empty'"),
         (f"parsed.{_CORRUPT} IS NOT NULL", _kind_of_mistake(columns)),
         # JSON can only say U+0000 as an escape, so the costly look into every text is for those records alone
         (
-            f"contains({text}, '\\\\u0000') AND contains(CAST(parsed AS STRING), '\\u0000')",
+            f"contains({_TEXT}, '\\\\u0000') AND contains(CAST(parsed AS STRING), '\\u0000')",
             "'a text holds the character U+0000, which Postgres cannot store'",
         ),
         (
-            f"NOT endswith({text}, '}}') AND NOT endswith(rtrim({_SPACE}, {text}), '}}')",
-            "'more text follows the object'",
+            f"NOT endswith({_TEXT}, '}}') AND NOT endswith(rtrim({_SPACE}, {_TEXT}), '}}')",
+            more,
         ),
+        (f"{begins_again} AND coalesce(json_array_length(concat('[', {_TEXT}, ']')), 0) <> 1", more),
     ]
-    for path, kind in _times(columns):
-        field = "parsed." + ".".join(spark_name(p) for p in path)
-        first, last = CALENDAR[kind.name]
-        outside = f"{field} NOT BETWEEN {first} AND {last}"
-        reason = f"{'.'.join(path)} is outside the years 0001 to 9999"
-        branches.append((outside, constant(Constant(reason, STRING))))
+    for name, kind in columns:
+        read = _mapped(kind, _without_tinyint)
+        if read != kind:
+            field = f"parsed.{spark_name(name)}"
+            again = f"CAST({_declared(name, kind)} AS {read.spark})"
+            wrapped = f"to_json(named_struct('v', {again})) <> to_json(named_struct('v', {field}))"
+            branches.append((wrapped, _text(f"a field has the wrong type: {name} is no {kind.spark}")))
+    for path, kind in _leaves(columns):
+        if kind.name in CALENDAR:
+            first, last = CALENDAR[kind.name]
+            outside = f"{_field('parsed', path)} NOT BETWEEN {first} AND {last}"
+            branches.append((outside, _text(f"{'.'.join(path)} is outside the years 0001 to 9999")))
+    if alone := _time_alone(columns):
+        branches.append((alone, "'a field holds a time of day without the day'"))
     return "\n".join(f"    WHEN {when} THEN {reason}" for when, reason in branches)
 
 
-def _times(columns: Sequence[tuple[str, Type]], within: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Type]]:
-    """Dates and times that Postgres' calendar must hold, inside structs too."""
-    found = []
+def _leaves(columns: Columns, within: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Type]]:
+    """Every column that is no struct, inside structs too, with the path to it."""
     for name, kind in columns:
-        if kind.name in CALENDAR:
-            found.append(((*within, name), kind))
-        elif kind.name == "STRUCT":
-            found += _times(kind.fields, (*within, name))
-    return found
+        if kind.name == "STRUCT":
+            yield from _leaves(kind.fields, (*within, name))
+        else:
+            yield (*within, name), kind
 
 
-def _kind_of_mistake(columns: Sequence[tuple[str, Type]]) -> str:
+def _field(of: str, path: Sequence[str]) -> str:
+    return ".".join([of, *map(spark_name, path)])
+
+
+def _time_alone(columns: Columns) -> str:
+    """Whether a TIMESTAMP was written as '03:04': Spark takes that for a time of the day on which it is read.
+
+    From the cheap to the certain: the time read is near the present, the text has what looks so, the field's text is.
+    """
+    near, certain = [], []
+    for path, kind in _leaves(columns):
+        if kind == TIMESTAMP:
+            today = "date_sub(current_date(), 1) AND date_add(current_date(), 2)"
+            near.append(f"{_field('parsed', path)} BETWEEN {today}")
+            certain.append(f"{_field('texts', path)} RLIKE {_text(TIME_ALONE)}")
+        elif _mapped(kind, _times_as_text) != kind:
+            near.append("true")
+            certain.append(f"to_json({_field('texts', path)}) RLIKE {_text(_LOOKS_ALONE)}")
+    if not near:
+        return ""
+    schema = _schema([(name, _mapped(kind, _times_as_text)) for name, kind in columns])
+    return (
+        f"({' OR '.join(near)}) AND {_TEXT} RLIKE {_text(_LOOKS_ALONE)}"
+        f" AND exists(array(from_json({_TEXT}, {schema})), texts -> {' OR '.join(certain)})"
+    )
+
+
+def _kind_of_mistake(columns: Columns) -> str:
     """Which mistake a record has that from_json could not read whole.
 
     Within `transform` Spark interprets the expression, and so keeps it out of the code that it generates for every
@@ -101,7 +175,7 @@ def _kind_of_mistake(columns: Sequence[tuple[str, Type]]) -> str:
     """
     wrong = []
     for name, kind in columns:
-        key, reason = constant(Constant(name, STRING)), constant(Constant(f"{name} is no {kind.spark}", STRING))
+        key, reason = _text(name), _text(f"{name} is no {kind.spark}")
         wrong.append(f"CASE WHEN parsed.{spark_name(name)} IS NULL AND fields[{key}] IS NOT NULL THEN {reason} END")
     listed = ",\n          ".join(wrong)
     return f"""element_at(transform(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from view_algebra.aggregates import AGGREGATES, REWRITES
+from view_algebra.cells import INDEXED_BYTES
 from view_algebra.declarations import SOURCE_PROPERTIES, VIEW_PROPERTIES
 from view_algebra.functions import FUNCTIONS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
 from view_algebra.records import PSEUDO_COLUMNS
@@ -16,6 +17,12 @@ it is declared, with its place and the way out. This page is written from the co
 (`python -m view_algebra.reference > docs/sql.md`).
 """
 
+_EDGES = f"""A text to group by may be about {INDEXED_BYTES:,} bytes long (all texts of a group together); of a longer one the
+beginning is shown with its SHA-256, so that each such text is still a group of its own
+([why](decisions/6-long-group-keys.md)). A text that holds a time of day without a day ("03:04") is no TIMESTAMP here;
+Spark would take it for a time of the day on which it is read.
+"""
+
 
 def reference() -> str:
     """The page docs/sql.md, in Markdown."""
@@ -25,6 +32,7 @@ def reference() -> str:
             "## Types\n",
             _table(("Spark", "Postgres"), sorted(postgres_types().items())),
             "Text compares by its bytes in both engines. A nested value of a row view is read as jsonb.\n",
+            _EDGES,
             "## Every source's own columns\n",
             _table(("column", "type"), [(name, kind.spark) for name, kind in PSEUDO_COLUMNS]),
             "## Properties\n",

@@ -20,6 +20,9 @@ _BINDS = {
 }
 _ATOM = 9
 
+TIME_ALONE = r"^[\x00-\x20]*(T|[0-9]{1,2}:)"
+"""A text that Spark takes for a time of the day on which it is read; here it is no time at all."""
+
 
 def spark(expression: Expr, least: int = 0) -> str:
     """An expression as Spark SQL text; in parentheses if it binds less than `least`.
@@ -87,6 +90,30 @@ def storable(expression: Expr) -> str:
     return text
 
 
+SHORTENED = "… sha256 "
+"""Between the beginning of a text and its digest, where the text itself is too long for an index."""
+
+BEGINNING = 100
+"""Characters of a long text that are kept; with the digest that is at least `_SHORTEST` bytes."""
+
+_SHORTEST = len(SHORTENED.encode()) + 64
+
+
+def shortened(text: str, longest: int) -> str:
+    """A text, or, for one of more than `longest` bytes, its beginning and its SHA-256: equal texts stay equal.
+
+    So that no two texts become one, a text that looks shortened is shortened, too. The rare case is in a lambda, which
+    Spark keeps out of the code that it generates.
+    """
+    beginning = max(0, min(BEGINNING, (longest - _SHORTEST) // 4))
+    return (
+        f"CASE WHEN octet_length({text}) < {min(longest + 1, _SHORTEST)} THEN {text}"
+        f" ELSE element_at(transform(array({text}), t -> CASE"
+        f" WHEN octet_length(t) > {longest} OR contains(t, '{SHORTENED}')"
+        f" THEN concat(left(t, {beginning}), '{SHORTENED}', sha2(CAST(t AS BINARY), 256)) ELSE t END), 1) END"
+    )
+
+
 _FINE = words("coalesce nvl ifnull nullif nvl2 if greatest least date_trunc trunc window_start to_date to_timestamp")
 
 
@@ -123,8 +150,20 @@ def _window(call: Call) -> str:
     raise Wrong(call.place, "a window is a pair of times", "Write window(…).start and window(…).end.")
 
 
+def _cast(call: Call) -> str:
+    text = spark(call.arguments[0])
+    if call.type == TIMESTAMP and call.arguments[0].type == STRING:
+        text = f"CASE WHEN NOT ({text}) RLIKE {constant(Constant(TIME_ALONE, STRING))} THEN {text} END"
+    return f"CAST({text} AS {call.type.spark})"
+
+
+def _to_timestamp(call: Call) -> str:
+    return f"to_timestamp({', '.join(map(spark, call.arguments))})" if len(call.arguments) > 1 else _cast(call)
+
+
 _FORMS: dict[str, Callable[[Call], str]] = {
-    "cast": lambda c: f"CAST({spark(c.arguments[0])} AS {c.type.spark})",
+    "cast": _cast,
+    "to_timestamp": _to_timestamp,
     "not": _not,
     "is null": lambda c: f"{spark(c.arguments[0], 5)} IS NULL",
     "is not null": lambda c: f"{spark(c.arguments[0], 5)} IS NOT NULL",

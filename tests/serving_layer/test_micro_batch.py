@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from sqlalchemy import text
 
@@ -12,7 +10,6 @@ from serving_layer import progress
 from serving_layer.micro_batch import BadRecord, Outcome
 from serving_layer.progress import Fenced
 from tests.serving_layer.world import World, assert_invariant, shown
-from view_algebra.errors import LaminaError
 
 
 def test_a_deployment_shows_its_first_records_without_a_rebuild(world: World) -> None:
@@ -119,11 +116,3 @@ def test_sums_wrap_as_they_do_in_spark_and_never_stop_the_stream(world: World) -
     world.advance("a")
     assert shown(world, "sums") == [("x", 3, 0)]
     world.log[next(iter(world.log))] = [("x", 0), ("x", 0), ("x", 0)]
-
-
-def test_a_group_key_that_cannot_be_indexed_stops_the_query_with_the_way_out(world: World) -> None:
-    noise = random.Random(1)
-    world.append("a", 0, ("x", 1), ("".join(chr(noise.randrange(97, 123)) for _ in range(20_000)), 1))
-    with pytest.raises(LaminaError, match="A group key is too long for Postgres to index"):
-        world.advance("a")
-    assert world.progress("a") == Offsets.of("a", {0: 0, 1: 0})
