@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import os
@@ -28,6 +29,13 @@ adjustments move."""
 
 _CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
 """What this process started, and does not wait for: a handle that is dropped warns about its living child."""
+
+
+@atexit.register
+def _let_go() -> None:
+    for child in _CHILDREN.values():
+        if child.poll() is None:
+            child.returncode = 0  # it outlives us, and its handle need not warn of that
 
 
 @dataclass(frozen=True)
