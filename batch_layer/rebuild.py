@@ -25,6 +25,7 @@ from serving_layer.bookkeeping import view as view_table
 from serving_layer.database import Database
 from serving_layer.generations import Generation
 from serving_layer.proof import Proof
+from serving_layer.rebuilds import Scheduler
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
 
@@ -51,7 +52,7 @@ class BatchLayer:
     def rebuild(self, names: Sequence[str] = (), *, leap: bool = False) -> list[Proof]:
         """All steps in one process; gives the proofs. A view that differs is handed over only if its policy says so."""
         with rebuilds.in_one_process(self.database):
-            id = self.leap_seal(names, lease=False) if leap else self.seal(names, lease=False)
+            id = self.leap_seal(names) if leap else self.seal(names)
             try:
                 self.archive(id)
                 for each in self.generations(id):
@@ -66,12 +67,14 @@ class BatchLayer:
                 raise
         return proofs
 
-    def seal(self, names: Sequence[str] = (), *, lease: bool) -> int:
+    def seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
         """Opens a generation of each view at its cut; gives the id of the rebuild."""
 
         def step(connection: Connection) -> int:
+            if (known := rebuilds.begun(connection, by)) is not None:
+                return known
             wanted = self._with_cells(connection, names)
-            id = rebuilds.begin(connection, wanted, leap=False, lease=lease)
+            id = rebuilds.begin(connection, wanted, leap=False, by=by)
             _retire_the_dead(connection)
             # All queries are locked before the first generation is opened: the order of locking is one.
             _, catalog = registry.deployed(connection)
@@ -82,7 +85,7 @@ class BatchLayer:
             return id
 
         id = self.database.retrying(step)
-        self._done(id, "seal")
+        self.at("after seal")
         return id
 
     def archive(self, id: int) -> None:
@@ -124,6 +127,12 @@ class BatchLayer:
                         generation_cells.c.generation == each.id, generation_cells.c.loaded_at.is_(None)
                     )
                 ).scalars()
+            )
+        if todo - {table.name for table in catalog.views[name].cell_tables}:
+            raise LaminaError(
+                f"{name} is compiled otherwise than when rebuild {id} was sealed",
+                evidence=f"its cells were to be those of version {each.version}",
+                way_out=f"Run all steps with one Lamina: `lamina step abandon --rebuild {id}`, and begin anew.",
             )
         total = 0
         for table in catalog.views[name].cell_tables:
@@ -183,19 +192,29 @@ class BatchLayer:
         self._done(id, "prove")
         return proofs
 
-    def hand_over(self, id: int) -> list[str]:
-        """Lets readers read the new generations, all at once; gives the views that are held back by their proof."""
-        run = self._expect(id)
+    def hand_over(self, id: int, *, anyway: bool = False) -> list[str]:
+        """Lets readers read the new generations, all at once; gives the views that are held back by their proof.
+
+        `anyway` hands over what the proof has held back, of a rebuild that ended so, too.
+        """
 
         def step(connection: Connection) -> list[str]:
-            rebuilds.running(connection, id)
+            run = rebuilds.running(connection, id, or_held=anyway)
             new = generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
-            held = [] if run.leap else _held(connection, new)
+            if not new:
+                raise LaminaError(
+                    f"Rebuild {id} has no generation left", way_out="Begin another with `lamina rebuild`."
+                )
+            held = [] if run.leap or anyway else _held(connection, new)
             if run.leap:
                 self._land(connection, new)
             else:
-                generations.hand_over(connection, {each.view: each.id for each in new if each.view not in held})
+                now = generations.published(connection)
+                newer = {each.view: each.id for each in new if each.id > now.get(each.view, 0)}
+                generations.hand_over(connection, {view: id for view, id in newer.items() if view not in held})
             views.serve(connection)
+            if run.state == "held":
+                rebuilds.end(connection, id, "done")
             return held
 
         held = self.database.retrying(step)
@@ -239,15 +258,17 @@ class BatchLayer:
         self.database.retrying(step)
         generations.drop_retired(self.database)
 
-    def leap_seal(self, names: Sequence[str] = (), *, lease: bool) -> int:
+    def leap_seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
         """Takes the queries over, archives to the end of the log and opens generations there.
 
         All views that a query feeds leap with it, since its progress moves for all of them.
         """
         with self.database.begin() as connection:
+            if (known := rebuilds.begun(connection, by)) is not None:
+                return known
             _, catalog = registry.deployed(connection)
             wanted, sources = _closure(catalog, self._with_cells(connection, names))
-            id = rebuilds.begin(connection, wanted, leap=True, lease=lease)
+            id = rebuilds.begin(connection, wanted, leap=True, by=by)
             _retire_the_dead(connection)
             for name in sources:
                 progress.take_over(connection, name, f"rebuild {id} (leap)")
@@ -264,7 +285,7 @@ class BatchLayer:
             rebuilds.finished(connection, id, "seal")
 
         self.database.retrying(step)
-        self._done(id, "seal")
+        self.at("after seal")
         return id
 
     def generations(self, id: int) -> list[Generation]:

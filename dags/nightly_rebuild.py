@@ -40,7 +40,8 @@ HELD = 3
 HELD_BACK = """\
 lamina status
 echo 'A proof found a difference, and the policy of the view is to hold: it is read from the generation before.
-The log of hand_over names the view, the log of prove shows cells that differ.' >&2
+The log of hand_over names the view, the log of prove shows cells that differ. To let it be read all the same:
+lamina step hand-over --anyway --rebuild {{ ti.xcom_pull(task_ids='seal')[0]['rebuild'] }}' >&2
 exit 3
 """
 
@@ -85,7 +86,9 @@ def compute(rebuild: int, views: list[str]) -> str:
 )
 def nightly_rebuild() -> None:
     """The steps in their order; the file's docstring, which Airflow shows beside the graph, says the rest."""
-    seal = BashOperator(task_id="seal", bash_command="lamina step seal --json", output_processor=applications)
+    seal = BashOperator(
+        task_id="seal", bash_command="lamina step seal --key '{{ run_id }}' --json", output_processor=applications
+    )
     hand_over = step("hand-over", skip_on_exit_code=HELD)
     held = BashOperator(task_id="held", bash_command=HELD_BACK, trigger_rule="all_skipped", retries=0)
     (

@@ -287,12 +287,15 @@ def step() -> None:
 @command(parent=step)
 @click.argument("views", nargs=-1)
 @click.option("--leap", is_flag=True, help="Take the queries over and go on from the end of the log.")
-def seal(output: Output, views: Sequence[str], leap: bool) -> None:
+@click.option("--key", help="A name for this request: repeated, it gives the rebuild that it has begun.")
+def seal(output: Output, views: Sequence[str], leap: bool, key: str | None) -> None:
     """Begin a rebuild: open a generation of each view at its cut. Prints the rebuild's id and its views."""
+    from serving_layer.rebuilds import Scheduler
+
     with deployment(output) as opened:
         opened.require_installed()
-        batch = opened.batch
-        id = batch.leap_seal(views, lease=True) if leap else batch.seal(views, lease=True)
+        batch, by = opened.batch, Scheduler(key)
+        id = batch.leap_seal(views, by=by) if leap else batch.seal(views, by=by)
         names = [each.view for each in batch.generations(id)]
         output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
 
@@ -334,10 +337,11 @@ def prove(output: Output, id: int | None) -> None:
 
 @command(parent=step)
 @with_rebuild
-def hand_over(output: Output, id: int | None) -> None:
+@click.option("--anyway", is_flag=True, help="Hand over what the proof has held back, too; also after the rebuild.")
+def hand_over(output: Output, id: int | None, anyway: bool) -> None:
     """Let readers read the new generations, all at once."""
     with deployment(output) as opened:
-        held = opened.batch.hand_over(_running(opened, id))
+        held = opened.batch.hand_over(_running(opened, id), anyway=anyway)
         if held:
             output.tell(f"held back by their proof: {', '.join(held)}")
             raise Different

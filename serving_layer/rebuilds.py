@@ -62,24 +62,41 @@ def in_one_process(database: Database) -> Iterator[None]:
             _let_go(connection)
 
 
-def begin(connection: Connection, views: Sequence[str], *, leap: bool, lease: bool) -> int:
+@dataclass(frozen=True)
+class Scheduler:
+    """Who runs a rebuild step by step. With a `key`, a request to begin it can be repeated: it begins once."""
+
+    key: str | None = None
+
+
+def begun(connection: Connection, by: Scheduler | None) -> int | None:
+    """The running rebuild that this scheduler's key has begun and sealed."""
+    if by is None or by.key is None:
+        return None
+    sealed = (rebuild.c.key == by.key, rebuild.c.state == "running", rebuild.c.step != "begin")
+    return connection.execute(select(rebuild.c.id).where(*sealed)).scalar_one_or_none()
+
+
+def begin(connection: Connection, views: Sequence[str], *, leap: bool, by: Scheduler | None) -> int:
     """Records a new rebuild and gives its id; refused while another is alive, and the dead ones are failed.
 
-    With `lease` it is a scheduler's; without, the caller is `in_one_process`.
+    Without a scheduler, the caller is `in_one_process`.
     """
+    key = by.key if by else None
     connection.execute(text("SELECT pg_advisory_xact_lock(:lock, :beginning)"), {"lock": LOCK, "beginning": BEGINNING})
     running = connection.execute(
-        select(rebuild.c.id, rebuild.c.lease_until > func.clock_timestamp()).where(rebuild.c.state == "running")
+        select(rebuild.c.id, rebuild.c.key, rebuild.c.lease_until > func.clock_timestamp()).where(
+            rebuild.c.state == "running"
+        )
     )
-    for id, leased in running.all():
-        if leased or (leased is None and lease and _held_by_a_process(connection)):
+    for id, its_key, leased in running.all():
+        repeated = key is not None and its_key == key
+        if (leased and not repeated) or (leased is None and by and _held_by_a_process(connection)):
             raise _running(id)
         end(connection, id, "failed", "its process died; the next rebuild found it")
-    until = func.clock_timestamp() + LEASE if lease else None
-    new: int = connection.execute(
-        insert(rebuild).values(views=sorted(views), leap=leap, step="begin", lease_until=until).returning(rebuild.c.id)
-    ).scalar_one()
-    return new
+    until = func.clock_timestamp() + LEASE if by else None
+    new = insert(rebuild).values(views=sorted(views), leap=leap, key=key, step="begin", lease_until=until)
+    return int(connection.execute(new.returning(rebuild.c.id)).scalar_one())
 
 
 def _held_by_a_process(connection: Connection) -> bool:
@@ -138,11 +155,11 @@ def end(connection: Connection, id: int, state: str, error: str | None = None) -
     )
 
 
-def running(connection: Connection, id: int) -> Rebuild:
+def running(connection: Connection, id: int, *, or_held: bool = False) -> Rebuild:
     """The rebuild, which stays running until this transaction ends; raises when it has ended or was given up."""
     connection.execute(select(rebuild.c.id).where(rebuild.c.id == id).with_for_update(read=True))
     found = get(connection, id)
-    if found.state != "running":
+    if found.state != "running" and not (or_held and found.state == "held"):
         raise LaminaError(
             f"Rebuild {id} is {found.state}" + (f": {found.error}" if found.error else ""),
             way_out="Begin another with `lamina rebuild`.",

@@ -8,6 +8,7 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from serving_layer import generations, rebuilds
+from serving_layer.rebuilds import Scheduler
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from view_algebra.errors import LaminaError
@@ -88,13 +89,49 @@ def test_a_rebuild_that_dies_changes_nothing_and_the_next_one_succeeds(deployed:
 def test_two_rebuilds_at_once_are_refused(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     batch = deployed.deployment.batch
-    id = batch.seal(lease=True)
+    id = batch.seal(by=Scheduler())
     with pytest.raises(LaminaError, match=f"Rebuild {id} is running"):
         batch.rebuild()
     with pytest.raises(LaminaError, match=f"Rebuild {id} is running"):
-        batch.seal(lease=True)
+        batch.seal(by=Scheduler())
     batch.abandon(id)
     batch.rebuild()
+
+
+def test_a_request_to_begin_that_is_repeated_begins_once(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    batch = deployed.deployment.batch
+    id = batch.seal(by=Scheduler("Monday"))
+    assert batch.seal(by=Scheduler("Monday")) == id
+    with pytest.raises(LaminaError, match=f"Rebuild {id} is running"):
+        batch.seal(by=Scheduler("Tuesday"))
+    batch.abandon(id)
+    leap = batch.leap_seal(by=Scheduler("Monday"))
+    assert leap > id
+    assert batch.leap_seal(by=Scheduler("Monday")) == leap
+    batch.abandon(leap)
+
+
+def test_a_leap_that_died_while_it_sealed_is_begun_anew_by_the_request_repeated(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    batch = deployed.deployment.batch
+    with deployed.deployment.database.begin() as connection:
+        died = rebuilds.begin(connection, ["totals"], leap=True, by=Scheduler("Monday"))
+    id = batch.leap_seal(by=Scheduler("Monday"))
+    assert id > died
+    with deployed.deployment.database.begin() as connection:
+        assert rebuilds.get(connection, died).state == "failed"
+    batch.abandon(id)
+
+
+def test_a_view_that_is_compiled_otherwise_by_now_is_not_computed(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    batch = deployed.deployment.batch
+    id = batch.seal(by=Scheduler())
+    with deployed.deployment.database.begin() as connection:
+        connection.exec_driver_sql("UPDATE lamina.declaration SET sql = replace(sql, 'sum(n)', 'max(n)')")
+    with pytest.raises(LaminaError, match=f"totals is compiled otherwise than when rebuild {id} was sealed"):
+        batch.compute(id, "totals")
 
 
 def test_a_rebuild_in_one_process_keeps_a_scheduler_out(deployed: Deployed) -> None:
@@ -104,7 +141,7 @@ def test_a_rebuild_in_one_process_keeps_a_scheduler_out(deployed: Deployed) -> N
     def meanwhile(place: str) -> None:
         if place == "after seal":
             with pytest.raises(LaminaError, match="is running") as caught:
-                deployed.deployment.batch.seal(lease=True)
+                deployed.deployment.batch.seal(by=Scheduler())
             refused.append(caught.value)
 
     deployed.deployment.at = meanwhile
@@ -117,7 +154,7 @@ def test_every_step_can_be_repeated(deployed: Deployed) -> None:
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
     batch = deployed.deployment.batch
-    id = batch.seal(lease=True)
+    id = batch.seal(by=Scheduler())
     for _ in range(2):
         batch.archive(id)
     batch.compute(id, "totals")
@@ -175,8 +212,17 @@ def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deploy
     assert proofs["clicks"].differing == 1
     with deployed.deployment.database.begin() as connection:
         after = generations.published(connection)
+        rebuild = generations.get(connection, after["clicks"]).rebuild
+    assert rebuild is not None
     assert after["totals"] == before["totals"], "it is held back"
     assert after["clicks"] != before["clicks"], "the default publishes"
+    deployed.send("events", event(30))
+    deployed.catch_up()
+    deployed.deployment.batch.hand_over(rebuild, anyway=True)
+    assert one(deployed.rows("SELECT events FROM totals")) == (31,), "what was held was kept current"
+    deployed.check()
+    with pytest.raises(LaminaError, match=f"Rebuild {rebuild} is done"):
+        deployed.deployment.batch.hand_over(rebuild, anyway=True)
 
 
 def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:

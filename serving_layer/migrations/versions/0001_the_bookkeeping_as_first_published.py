@@ -61,6 +61,12 @@ def upgrade() -> None:
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
         sa.Column("views", sa.ARRAY(sa.Text()), nullable=False),
         sa.Column("leap", sa.Boolean(), server_default="false", nullable=False),
+        sa.Column(
+            "key",
+            sa.Text(),
+            nullable=True,
+            comment="who began it: a scheduler that repeats its request finds it again",
+        ),
         sa.Column("step", sa.Text(), nullable=False, comment="the last step that was finished"),
         sa.Column("state", sa.Text(), server_default="running", nullable=False),
         sa.Column(
