@@ -179,7 +179,10 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
 @click.argument("source")
 @click.argument("file")
 @click.option(
-    "--format", "file_format", type=click.Choice(["jsonl", "csv", "parquet"]), help="By default, by its name."
+    "--format",
+    "file_format",
+    type=click.Choice(["jsonl", "csv", "parquet"]),
+    help="By default by the file's name; needed with '-', standard input.",
 )
 @click.option(
     "--on-bad",

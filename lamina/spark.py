@@ -33,18 +33,6 @@ CATALOG = "lamina"
 ICEBERG_SCHEMA = "iceberg"
 """The Postgres schema of Iceberg's own two tables."""
 
-KAFKA_READER: Mapping[str, str] = {
-    "kafka.isolation.level": "read_committed",
-    "kafka.max.poll.records": "20000",
-    "kafka.max.partition.fetch.bytes": str(16 * 1024 * 1024),
-    "kafka.fetch.max.bytes": str(64 * 1024 * 1024),
-    "kafka.receive.buffer.bytes": str(1024 * 1024),
-    "failOnDataLoss": "true",
-    "includeHeaders": "true",
-}
-"""Options of everything that reads Kafka with Spark: committed records only, nothing skipped in silence, and fetches
-large enough to read 500–930 thousand records a second on two cores where the defaults read 200–330 thousand."""
-
 LOG4J2 = Path(__file__).parent / "services" / "log4j2.properties"
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RAW = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 """The columns of a raw record: what `Source.parse` reads as the view `raw_records`."""
 
-_TUNED = {
+KAFKA_READER = {
     # Measured on two cores, records of 140 bytes: 200–330 k/s with Kafka's defaults, 500–930 k/s with these.
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": str(16 * 1024 * 1024),
@@ -31,6 +31,7 @@ _TUNED = {
     "includeHeaders": "true",
     "failOnDataLoss": "true",
 }
+"""Options of everything that reads Kafka with Spark."""
 
 
 def stream(
@@ -51,7 +52,7 @@ def stream(
     begin = Offsets.of(source.topic, first | start.on(source.topic))
     reader = (
         spark.readStream.format("kafka")
-        .options(**brokers.for_spark(), **_TUNED)
+        .options(**brokers.for_spark(), **KAFKA_READER)
         .option("subscribe", source.topic)
         .option("startingOffsets", begin.json())
     )
@@ -71,7 +72,7 @@ def kafka_range(spark: SparkSession, brokers: Brokers, source: Source, rng: Offs
     # `assign`, not `subscribe`: the range's partitions and no others, also when the topic has more by now.
     return (
         spark.read.format("kafka")
-        .options(**brokers.for_spark(), **_TUNED)
+        .options(**brokers.for_spark(), **KAFKA_READER)
         .option("assign", json.dumps({topic: [at.partition for at in ends]}))
         .option("startingOffsets", Offsets({at: rng.start[at] for at in ends}).json())
         .option("endingOffsets", Offsets(ends).json())

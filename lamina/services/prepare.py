@@ -19,7 +19,8 @@ from lamina.services.jars import resolve
 from lamina.services.java import archive, java_home, make_base_archive, recording_options
 from lamina.services.processes import locked
 from lamina.settings import Settings
-from lamina.spark import KAFKA_READER, session
+from lamina.spark import session
+from master_log.reading import KAFKA_READER
 
 EXIT_SECONDS = 180.0
 """Writing Spark's archive, of 200 MB, takes ten seconds on an idle core."""

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from lamina.services import jars, java, trust
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.processes import Running, port_is_free
-from lamina.spark import KAFKA_READER
+from master_log.reading import KAFKA_READER
 from tests.fix_services import REPOSITORY, Topic, new_home, quick_java, remove_home, remove_what_killed_runs_left
 from view_algebra.errors import LaminaError
 
