@@ -15,11 +15,12 @@ from view_algebra.determinism import Keys, unique_keys
 from view_algebra.dialect import parse
 from view_algebra.expressions import Combined, Joined, Nested, Output, Query, Read, Relation, Select, Subquery, walk
 from view_algebra.leaves import Leaf, split
+from view_algebra.names import Columns
 from view_algebra.postgres import Reading
 from view_algebra.postgres import query as postgres_query
 from view_algebra.records import PSEUDO_COLUMNS, QUARANTINED, parse_text
 from view_algebra.refusals import File, Mistake, Span, Wrong, refuse_all
-from view_algebra.resolve import Columns, Resolver
+from view_algebra.resolve import Resolver
 from view_algebra.types import Type
 
 

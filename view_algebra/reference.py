@@ -17,8 +17,8 @@ it is declared, with its place and the way out. This page is written from the co
 (`python -m view_algebra.reference > docs/sql.md`).
 """
 
-_EDGES = f"""A text to group by may be about {INDEXED_BYTES:,} bytes long (all texts of a group together); of a longer one the
-beginning is shown with its SHA-256, so that each such text is still a group of its own
+_EDGES = f"""A text to group by may be about {INDEXED_BYTES:,} bytes long (all texts of a group together); of a longer
+one the beginning is shown with its SHA-256, so that each such text is still a group of its own
 ([why](decisions/6-long-group-keys.md)). A text that holds a time of day without a day ("03:04") is no TIMESTAMP here;
 Spark would take it for a time of the day on which it is read.
 """

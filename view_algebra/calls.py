@@ -1,0 +1,147 @@
+"""Calls whose arguments have rules of their own: aggregates, window functions, time windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from view_algebra.aggregates import AGGREGATES, NO_PARTIAL, REWRITES
+from view_algebra.dialect import span
+from view_algebra.expressions import Aggregate, Call, Constant, Expr, Place, Windowed, walk
+from view_algebra.functions import WINDOW_FUNCTIONS
+from view_algebra.operators import meet
+from view_algebra.refusals import Wrong
+from view_algebra.times import microseconds
+from view_algebra.types import BIGINT, INT, TIMESTAMP, WINDOW, Type
+
+Read = Callable[[exp.Expr], Expr]
+"""Resolves an argument where the call stands."""
+
+
+def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> Aggregate:
+    """An aggregate, with the condition of its FILTER."""
+    place = span(node)
+    row = AGGREGATES.get(name)
+    if row is None:
+        raise Wrong(place, f"{name}() has no mergeable partial yet", REWRITES.get(name, NO_PARTIAL))
+    if any(isinstance(a, exp.Distinct) for a in node.expressions):
+        raise Wrong(
+            place,
+            f"{name}(DISTINCT …) has no mergeable partial yet",
+            "Group by the value too, and aggregate its rows in an outer SELECT.",
+        )
+    star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
+    if star and name != "count":
+        raise Wrong(place, f"{name}(*)", f"Name the column: {name}(amount).")
+    arguments = () if star else tuple(read(a) for a in node.expressions)
+    fewest, most = row.arguments
+    if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
+        raise Wrong(
+            place, f"{name}() with {len(arguments)} arguments", f"Write {name}(x)." if fewest else "Write count(*)."
+        )
+    for argument in arguments:
+        if any(isinstance(e, Aggregate) for e in walk(argument)):
+            raise Wrong(argument.place or place, "an aggregate inside an aggregate", "Aggregate in a subquery first.")
+        if any(isinstance(e, Windowed) for e in walk(argument)):
+            raise Wrong(
+                argument.place or place, "a window function inside an aggregate", "Compute it in a subquery first."
+            )
+        if not row.accepts(argument.type):
+            raise Wrong(
+                argument.place or place,
+                f"{name}() of {argument.type}",
+                f"Write {name}(CAST(… AS …)) with a type that it takes.",
+            )
+    if (
+        name == "count"
+        and len(arguments) == 1
+        and isinstance(arguments[0], Constant)
+        and arguments[0].value is not None
+    ):
+        arguments = ()
+    return Aggregate(name, arguments, when, False, row.gives([a.type for a in arguments]), place)
+
+
+def aggregate_over(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> Aggregate:
+    """The aggregate of `sum(count(*)) OVER (…)`: its arguments may hold aggregates of the group."""
+    row, place = AGGREGATES[name], span(node)
+    if any(isinstance(a, exp.Distinct) for a in node.expressions):
+        raise Wrong(place, f"{name}(DISTINCT …) OVER (…)", "Take DISTINCT rows in a subquery first.")
+    star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
+    arguments = () if star else tuple(read(a) for a in node.expressions)
+    if name != "count" and len(arguments) != 1:
+        raise Wrong(place, f"{name}() with {len(arguments)} arguments", f"Write {name}(x).")
+    for argument in arguments:
+        if not row.accepts(argument.type):
+            raise Wrong(argument.place or place, f"{name}() of {argument.type}", f"Write {name}(CAST(… AS …)).")
+    return Aggregate(name, arguments, when, False, row.gives([a.type for a in arguments]), place)
+
+
+def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
+    """window(ts, …): a pair of times, of which the first is grouped by."""
+    place = span(node)
+    if name == "session_window":
+        raise Wrong(place, "session_window() is not served yet", "Use window(ts, '30 minutes').")
+    arguments = [read(a) for a in node.expressions]
+    if not 2 <= len(arguments) <= 4:
+        raise Wrong(place, f"window() with {len(arguments)} arguments", "Write window(ts, '1 hour').")
+    time = arguments[0]
+    if time.type != TIMESTAMP:
+        raise Wrong(time.place or place, f"window() over {time.type}", "Write window(CAST(… AS TIMESTAMP), '1 hour').")
+    lengths = [microseconds(a, place) for a in arguments[1:]]
+    size, slide = lengths[0], lengths[1] if len(lengths) > 1 else lengths[0]
+    offset = lengths[2] if len(lengths) > 2 else 0
+    if size <= 0:
+        raise Wrong(place, "a window of no length", "Write window(ts, '1 hour').")
+    if slide != size:
+        raise Wrong(
+            place,
+            "a hopping window is not served yet",
+            "Write window(ts, size) with one length, and add rows up when reading.",
+        )
+    parts = (time, Constant(str(size), BIGINT), Constant(str(offset % size), BIGINT))
+    return Call("window", parts, WINDOW, place=place)
+
+
+def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tuple[tuple[Expr, ...], Type]:
+    """The arguments of a window function, and the type that it gives."""
+    gives = WINDOW_FUNCTIONS[name]
+    counts = {
+        "lag": (1, 3),
+        "lead": (1, 3),
+        "first_value": (1, 1),
+        "last_value": (1, 1),
+        "nth_value": (2, 2),
+        "ntile": (1, 1),
+    }
+    fewest, most = counts.get(name, (0, 0))
+    if not fewest <= len(arguments) <= most:
+        raise Wrong(place, f"{name}() with {len(arguments)} arguments", "See docs/sql.md.")
+    for offset in arguments[1:2] if name != "ntile" else arguments:
+        if not (isinstance(offset, Constant) and offset.type == INT):
+            raise Wrong(offset.place or place, f"{name}() takes a literal number", f"Write {name}(…, 1).")
+    if len(arguments) == 3:
+        first, default = meet((arguments[0], arguments[2]), place, f"{name}()")
+        arguments = (first, arguments[1], default)
+    return arguments, gives if isinstance(gives, Type) else arguments[0].type
+
+
+def frame(node: exp.Window) -> str:
+    """The frame as both engines write it, empty for the default."""
+    spec = node.args.get("spec")
+    if spec is None:
+        return ""
+    kind = str(spec.args.get("kind") or "ROWS").upper()
+    bounds = []
+    for side in ("start", "end"):
+        value, direction = spec.args.get(side), spec.args.get(f"{side}_side") or ""
+        if value is None:
+            bounds.append("CURRENT ROW")
+        elif isinstance(value, str):
+            bounds.append(f"{value} {direction}".strip().upper())
+        elif isinstance(value, exp.Literal) and value.name.isdigit() and kind == "ROWS":
+            bounds.append(f"{value.name} {direction}".strip().upper())
+        else:
+            raise Wrong(span(spec) or span(node), f"a {kind} frame over values", "Use a ROWS frame with whole numbers.")
+    return f"{kind} BETWEEN {bounds[0]} AND {bounds[1]}"

@@ -1,0 +1,87 @@
+"""Names: the columns that a block of SQL can see, and the fields inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast as typed
+
+from sqlglot import exp
+
+from view_algebra.expressions import Call, Constant, Expr, Field, Place, Query
+from view_algebra.refusals import Wrong, suggestion
+from view_algebra.types import STRING, TIMESTAMP, Type
+
+Columns = tuple[tuple[str, Type], ...]
+
+
+@dataclass
+class Scope:
+    """What names mean inside one SELECT block."""
+
+    relations: dict[str, Columns] = field(default_factory=dict)
+    aliases: dict[str, Expr] = field(default_factory=dict)
+    window: Expr | None = None
+    ctes: Mapping[str, Query] = field(default_factory=dict)
+
+
+def parts_of(node: exp.Expr) -> list[str]:
+    """The parts of a dotted name."""
+    if isinstance(node, exp.Dot):
+        return [*parts_of(node.this), node.expression.name]
+    return [part.name for part in typed(exp.Column, node).parts]
+
+
+def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Field:
+    """A column by its name, or by relation and name, and then by fields inside it."""
+    if len(names) > 1 and names[0].lower() in relations:
+        found = _column(names[0].lower(), names[1:], relations[names[0].lower()], place)
+        if found is not None:
+            return found
+        known = [name for name, _ in relations[names[0].lower()]]
+        raise Wrong(place, f"no column {'.'.join(names)}", suggestion(names[1], known))
+    hits = [
+        found for alias, columns in relations.items() if (found := _column(alias, names, columns, place)) is not None
+    ]
+    if len(hits) > 1:
+        either = " or ".join(f"{hit.relation}.{names[0]}" for hit in hits)
+        raise Wrong(place, f"{names[0]} could be of several relations", f"Write {either}.")
+    if not hits:
+        known = [name for columns in relations.values() for name, _ in columns]
+        raise Wrong(place, f"no column {'.'.join(names)}", suggestion(names[0], known))
+    return hits[0]
+
+
+def _column(alias: str, names: list[str], columns: Columns, place: Place) -> Field | None:
+    for name, kind in columns:
+        if name.lower() == names[0].lower():
+            result = Field(alias, (name,), kind, place=place)
+            for part in names[1:]:
+                result = typed(Field, member(result, part, place))
+            return result
+    return None
+
+
+def member(value: Expr, name: str, place: Place) -> Expr:
+    """A field of a struct, or an end of a window."""
+    if isinstance(value, Call) and value.function == "window":
+        if name.lower() not in ("start", "end"):
+            raise Wrong(place, f"window().{name}", "Write window(…).start or window(…).end.")
+        start = window_start(value)
+        return (
+            start
+            if name.lower() == "start"
+            else Call("window_end", (start, value.arguments[1]), TIMESTAMP, place=place)
+        )
+    fields = dict(value.type.fields)
+    exact = next((f for f in fields if f.lower() == name.lower()), None)
+    if exact is None:
+        raise Wrong(place, f"no field {name} in {value.type}", suggestion(name, fields))
+    if isinstance(value, Field):
+        return Field(value.relation, (*value.path, exact), fields[exact], place=place)
+    return Call(".", (value, Constant(exact, STRING)), fields[exact], place=place)
+
+
+def window_start(window: Call) -> Call:
+    """What a window is grouped by."""
+    return Call("window_start", window.arguments, TIMESTAMP, place=window.place)

@@ -1,0 +1,364 @@
+"""From the author's syntax to typed scalar expressions."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+from typing import cast as typed
+
+from sqlglot import exp
+
+from view_algebra.aggregates import AGGREGATES, SYNONYMS, known_aggregate
+from view_algebra.calls import aggregate, aggregate_over, frame, time_window, window_arguments
+from view_algebra.dialect import span
+from view_algebra.expressions import (
+    Aggregate,
+    Call,
+    Constant,
+    Expr,
+    Order,
+    Output,
+    Place,
+    Query,
+    Select,
+    Subquery,
+    Windowed,
+    walk,
+)
+from view_algebra.functions import NON_DETERMINISTIC, WINDOW_FUNCTIONS
+from view_algebra.names import Columns, Scope, find, member, parts_of
+from view_algebra.operators import calculate, call, case, cast, compare, condition, meet, negative, number
+from view_algebra.refusals import Wrong, suggestion
+from view_algebra.times import interval, shifted
+from view_algebra.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID
+from view_algebra.types import read as read_type
+
+_BINARY: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+}
+
+
+class Scalars(ABC):
+    """Resolves scalar expressions; queries inside them, and their ORDER BY, are for the subclass."""
+
+    @abstractmethod
+    def query(self, node: exp.Expr, ctes: Mapping[str, Query] | None = None) -> Query:
+        """A query inside an expression."""
+
+    @abstractmethod
+    def order(self, node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[Output] = ()) -> list[Order]:
+        """The keys of the ORDER BY of a node."""
+
+    def expression(self, node: exp.Expr, scope: Scope) -> Expr:
+        """One scalar expression."""
+        reader = self._readers.get(type(node))
+        if reader is not None:
+            return reader(self, node, scope)
+        operator = _BINARY.get(type(node))
+        if operator is not None:
+            return self._binary(operator, typed(exp.Binary, node), scope)
+        if isinstance(node, exp.Func):
+            return call(node.sql_name(), [], span(node))
+        raise Wrong(span(node), f"{node.key.upper()} is not served", "Write it with the functions in docs/sql.md.")
+
+    def _several(self, name: str, nodes: Sequence[exp.Expr | None], scope: Scope, place: Place) -> Expr:
+        """A call whose syntax is special."""
+        return call(name, [self.expression(n, scope) for n in nodes if n is not None], place)
+
+    def _logical(self, node: exp.Connector, scope: Scope) -> Expr:
+        word = "and" if isinstance(node, exp.And) else "or"
+        sides = (self.expression(node.left, scope), self.expression(node.right, scope))
+        return Call(word, tuple(condition(s, word.upper()) for s in sides), BOOLEAN, place=span(node))
+
+    def _not(self, node: exp.Not, scope: Scope) -> Expr:
+        return Call("not", (condition(self.expression(node.this, scope), "NOT"),), BOOLEAN, place=span(node))
+
+    def _between(self, node: exp.Between, scope: Scope) -> Expr:
+        value, place = self.expression(node.this, scope), span(node)
+        low, high = self.expression(node.args["low"], scope), self.expression(node.args["high"], scope)
+        sides = (compare(">=", value, low, place), compare("<=", value, high, place))
+        return Call("and", sides, BOOLEAN, place=place)
+
+    def _field(self, node: exp.Expr, scope: Scope) -> Expr:
+        if isinstance(node, exp.Dot):
+            inner = node.this
+            if not isinstance(inner, (exp.Dot, exp.Column)):
+                value = self.expression(inner, scope)
+                return member(value, node.expression.name, span(node.expression))
+        names = parts_of(node)
+        place = span(node)
+        if scope.window is not None and names[0].lower() == "window" and isinstance(scope.window, Call):
+            return member(scope.window, names[1], place) if len(names) == 2 else scope.window
+        try:
+            return find(names, scope.relations, place)
+        except Wrong:
+            alias = scope.aliases.get(names[0].lower())
+            if alias is None and names[0].lower() in NON_DETERMINISTIC:
+                return call(names[0], [], place)
+            if alias is None:
+                raise
+            value = alias
+            for name in names[1:]:
+                value = member(value, name, place)
+            return value
+
+    def _binary(self, operator: str, node: exp.Binary, scope: Scope) -> Expr:
+        place = span(node)
+        left, right = self.expression(node.left, scope), self.expression(node.right, scope)
+        if operator in ("+", "-"):
+            moved = shifted(operator, left, right, place)
+            if moved is not None:
+                return moved
+            return calculate(operator, left, right, place)
+        if operator in ("*", "/", "%", "div"):
+            return calculate(operator, left, right, place)
+        return compare(operator, left, right, place)
+
+    def _is(self, node: exp.Is, scope: Scope) -> Expr:
+        value, place = self.expression(node.this, scope), span(node)
+        target, negated = node.expression, False
+        if isinstance(target, exp.Not):
+            target, negated = target.this, True
+        if isinstance(target, exp.Null):
+            result: Expr = Call("is null", (value,), BOOLEAN, place=place)
+        else:
+            result = compare("<=>", value, self.expression(target, scope), place)
+        return Call("not", (result,), BOOLEAN, place=place) if negated else result
+
+    def _in(self, node: exp.In, scope: Scope) -> Expr:
+        value, place = self.expression(node.this, scope), span(node)
+        query = node.args.get("query")
+        if query is not None:
+            inner = self._inner(query, scope)
+            if len(inner.columns) != 1:
+                raise Wrong(place, f"IN over {len(inner.columns)} columns", "Select one column.")
+            if meet((value, Constant("", inner.columns[0][1])), place, "IN")[0].type != value.type:
+                raise Wrong(place, f"IN meets {value.type} with {inner.columns[0][1]}", "Cast one of them.")
+            return Subquery("in", inner, value, BOOLEAN, place)
+        items = meet([value, *(self.expression(e, scope) for e in node.expressions)], place, "IN")
+        return Call("in", items, BOOLEAN, place=place)
+
+    def _like(self, node: exp.Like, scope: Scope) -> Expr:
+        value, wanted = self.expression(node.this, scope), self.expression(node.expression, scope)
+        for side in (value, wanted):
+            if side.type not in (STRING, VOID):
+                raise Wrong(span(node), f"LIKE takes text, this is {side.type}", "Write CAST(… AS STRING).")
+        return Call("like", (value, wanted), BOOLEAN, place=span(node))
+
+    def _cast(self, node: exp.Cast, scope: Scope) -> Expr:
+        kind = read_type(node.args["to"])
+        if kind is None or kind.nested:
+            raise Wrong(span(node), f"CAST to {node.args['to'].sql('spark')}", "Cast to a scalar type of docs/sql.md.")
+        value = self.expression(node.this, scope)
+        if isinstance(value, Constant) and value.type == STRING and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+            literal = cast(value, kind)
+            if isinstance(literal, Call):
+                raise Wrong(
+                    span(node),
+                    f"{value.value!r} is no {kind} that both engines read alike",
+                    "Write it as '2024-01-31 12:30:00'.",
+                )
+            return literal
+        if (
+            isinstance(value, Constant)
+            and value.type == STRING
+            and kind.numeric
+            and re.fullmatch(r"-?\d+(\.\d+)?", value.value or "")
+        ):
+            return (
+                Call("cast", (number(value.value or "0"),), kind, place=span(node))
+                if number(value.value or "0").type != kind
+                else number(value.value or "0")
+            )
+        return replace(made, place=span(node)) if isinstance(made := cast(value, kind), Call) else made
+
+    def _case(self, node: exp.Case, scope: Scope) -> Expr:
+        operand = self.expression(node.this, scope) if node.this is not None else None
+        branches = []
+        for branch in node.args["ifs"]:
+            when = self.expression(branch.this, scope)
+            when = compare("=", operand, when, span(branch)) if operand is not None else condition(when, "WHEN")
+            branches.append((when, self.expression(branch.args["true"], scope)))
+        default = node.args.get("default")
+        return case(branches, self.expression(default, scope) if default is not None else None, span(node))
+
+    def _trim(self, node: exp.Trim, scope: Scope) -> Expr:
+        if node.expression is not None:
+            raise Wrong(span(node), "TRIM of other characters than spaces", "Use regexp_replace below the aggregation.")
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+        return call(name, [self.expression(node.this, scope)], span(node))
+
+    def _extract(self, node: exp.Extract, scope: Scope) -> Expr:
+        names = {"DOW": "dayofweek", "DOY": "dayofyear", "WEEK": "weekofyear", "DAYOFWEEK": "dayofweek"}
+        unit = node.this.name.upper()
+        name = names.get(unit, unit.lower())
+        if name not in ("year", "quarter", "month", "day", "hour", "minute", "dayofweek", "dayofyear", "weekofyear"):
+            raise Wrong(span(node), f"EXTRACT({unit} …)", "Use a function of docs/sql.md, as second(ts).")
+        return call(name, [self.expression(node.expression, scope)], span(node))
+
+    def _bracket(self, node: exp.Bracket, scope: Scope) -> Expr:
+        value, key = self.expression(node.this, scope), self.expression(node.expressions[0], scope)
+        if value.type.name == "ARRAY" and key.type.integral and value.type.element is not None:
+            return Call("[]", (value, key), value.type.element, place=span(node))
+        if value.type.name == "MAP" and key.type == value.type.key and value.type.element is not None:
+            return Call("[]", (value, key), value.type.element, place=span(node))
+        raise Wrong(span(node), f"{value.type}[{key.type}]", "Index an array by a whole number, a map by its key.")
+
+    def _subquery(self, node: exp.Expr, scope: Scope) -> Expr:
+        place = span(node)
+        inner = self._inner(node.this, scope)
+        if isinstance(node, exp.Exists):
+            return Subquery("exists", inner, None, BOOLEAN, place)
+        if len(inner.columns) != 1:
+            raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
+        one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1)
+        if not one:
+            raise Wrong(
+                place, "a subquery as a value must give one row", "Aggregate it, or end it with ORDER BY … LIMIT 1."
+            )
+        return Subquery("scalar", inner, None, inner.columns[0][1], place)
+
+    def _inner(self, node: exp.Expr, scope: Scope) -> Query:
+        try:
+            return self.query(node, scope.ctes)
+        except Wrong as wrong:
+            if wrong.reason.startswith("no column") or wrong.reason.startswith("no relation"):
+                name = wrong.reason.removeprefix("no column ").split(" ")[0].split(".")
+                try:
+                    find(name, scope.relations, wrong.span)
+                except Wrong:
+                    raise wrong from None
+                raise Wrong(
+                    wrong.span, "a subquery that names columns of the outer query", "Write it as a join."
+                ) from None
+            raise
+
+    def _call(self, node: exp.Anonymous, scope: Scope, condition_: Expr | None = None) -> Expr:
+        name, place = node.name.lower(), span(node)
+        name = SYNONYMS.get(name, name)
+        read = partial(self.expression, scope=scope)
+        if name in ("window", "session_window"):
+            return time_window(name, node, read)
+        if name in WINDOW_FUNCTIONS and not known_aggregate(name):
+            raise Wrong(place, f"{name}() without OVER", f"Write {name}() OVER (ORDER BY …).")
+        if name in ("explode", "explode_outer", "posexplode", "inline", "stack"):
+            raise Wrong(place, f"{name}() gives several rows for one", "Pick elements with element_at(), for now.")
+        if known_aggregate(name):
+            return aggregate(name, node, read, condition_)
+        if name == "struct" or name == "named_struct" or name == "array" or name == "map":
+            raise Wrong(place, f"{name}() makes a nested value", "Select its parts as columns.")
+        arguments = [self.expression(a, scope) for a in node.expressions]
+        if name == "date_part" or name == "datepart":
+            raise Wrong(place, f"{name}()", "Write EXTRACT(… FROM …).")
+        return call(name, arguments, place)
+
+    def _filtered(self, node: exp.Filter, scope: Scope) -> Expr:
+        when = condition(self.expression(node.expression.this, scope), "FILTER")
+        refuse_aggregates(when, "FILTER", "Filter by columns of the records.")
+        if not isinstance(node.this, exp.Anonymous) or not known_aggregate(node.this.name.lower()):
+            raise Wrong(span(node), "FILTER after something that is no aggregate", "Use CASE WHEN … THEN … END.")
+        return self._call(node.this, scope, when)
+
+    def _windowed(self, node: exp.Window, scope: Scope) -> Expr:
+        place = span(node.this)
+        if isinstance(node.args.get("alias"), exp.Identifier) or node.args.get("over") is None:
+            raise Wrong(place, "a named window", "Write OVER (PARTITION BY … ORDER BY …) out.")
+        inner: exp.Expr = node.this
+        if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls)):
+            if isinstance(inner, exp.IgnoreNulls):
+                raise Wrong(place, "IGNORE NULLS", "Filter the NULLs in a subquery.")
+            inner = inner.this
+        when = None
+        if isinstance(inner, exp.Filter):
+            when, inner = condition(self.expression(inner.expression.this, scope), "FILTER"), inner.this
+        if not isinstance(inner, exp.Anonymous):
+            raise Wrong(place, "OVER after something that is no function", "Write f(x) OVER (…).")
+        name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
+        if name in AGGREGATES:
+            folded = aggregate_over(name, inner, partial(self.expression, scope=scope), when)
+            arguments, kind = folded.arguments, folded.type
+        elif name in WINDOW_FUNCTIONS:
+            arguments = tuple(self.expression(a, scope) for a in inner.expressions)
+            arguments, kind = window_arguments(name, arguments, place)
+        else:
+            raise Wrong(place, f"{name}() OVER (…)", suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES]))
+        partition = tuple(self.expression(e, scope) for e in node.args.get("partition_by") or [])
+        order = tuple(self.order(node, scope, ()))
+        if (
+            name in ("rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "row_number", "lag", "lead")
+            and not order
+        ):
+            raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
+        return Windowed(name, arguments, when, partition, order, frame(node), kind, place)
+
+    _readers: ClassVar[dict[type[exp.Expr], Callable[[Any, Any, Scope], Expr]]] = {
+        exp.Paren: lambda self, node, scope: self.expression(node.this, scope),
+        exp.Column: _field,
+        exp.Dot: _field,
+        exp.Literal: lambda _, node, __: _literal(node),
+        exp.Boolean: lambda _, node, __: _literal(node),
+        exp.Null: lambda _, node, __: _literal(node),
+        exp.Neg: lambda self, node, scope: negative(self.expression(node.this, scope), span(node)),
+        exp.Not: _not,
+        exp.And: _logical,
+        exp.Or: _logical,
+        exp.Is: _is,
+        exp.Between: _between,
+        exp.In: _in,
+        exp.Like: _like,
+        exp.RegexpLike: lambda self, n, scope: self._several("rlike", [n.this, n.expression], scope, span(n)),
+        exp.DPipe: lambda self, n, scope: self._several("concat", [n.left, n.right], scope, span(n)),
+        exp.Concat: lambda self, n, scope: self._several("concat", n.expressions, scope, span(n)),
+        exp.Substring: lambda self, n, scope: self._several(
+            "substring", [n.this, n.args.get("start"), n.args.get("length")], scope, span(n)
+        ),
+        exp.StrPosition: lambda self, n, scope: self._several("position", [n.args["substr"], n.this], scope, span(n)),
+        exp.Cast: _cast,
+        exp.TryCast: _cast,
+        exp.Case: _case,
+        exp.Trim: _trim,
+        exp.Extract: _extract,
+        exp.Bracket: _bracket,
+        exp.Filter: _filtered,
+        exp.Window: _windowed,
+        exp.Subquery: _subquery,
+        exp.Exists: _subquery,
+        exp.Anonymous: _call,
+        exp.Interval: lambda _, node, __: interval(node),
+    }
+
+
+def _literal(node: exp.Expr) -> Expr:
+    place = span(node)
+    if isinstance(node, exp.Literal):
+        return Constant(node.name, STRING, place) if node.is_string else number(node.name, place)
+    return (
+        Constant(None, VOID, place) if isinstance(node, exp.Null) else Constant(str(node.this).lower(), BOOLEAN, place)
+    )
+
+
+def refuse_aggregates(expression: Expr, where: str, way_out: str) -> None:
+    """Refuses aggregates and window functions where there can be none."""
+    for part in walk(expression):
+        if isinstance(part, Aggregate):
+            raise Wrong(part.place, f"{part.function}() in {where}", way_out)
+        if isinstance(part, Windowed):
+            raise Wrong(
+                part.place, f"{part.function}() OVER (…) in {where}", "Compute it in a subquery, and filter outside."
+            )
