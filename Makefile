@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lock clean
+.PHONY: help setup demo test check bench lock clean
 
 PY := .venv/bin/python
 SETUP := .venv/.complete
@@ -32,6 +32,12 @@ check: $(SETUP)
 	@$(PY) -m mypy
 	@$(PY) -c 'from importlinter.cli import lint_imports_command as lint; lint(["--no-logo"])'
 	@$(PY) -m pytest $(ARGS)
+
+# Measures the figures of docs/benchmarks.md one after the other: half an hour, on an otherwise idle machine.
+bench: $(SETUP)
+	@missed=0; for figure in catch_up freshness reads rebuild rebuild_rate; do \
+		echo "$$figure" >&2; $(PY) -m benchmarks.$$figure || missed=1; \
+	done; exit $$missed
 
 # Writes requirements.lock and jars.lock anew, from pyproject.toml and the versions named in lamina/services/jars.py.
 lock: $(SETUP)

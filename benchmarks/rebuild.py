@@ -33,6 +33,9 @@ READER_PAUSE, SPEED_PAUSE = 50.0, 1.0
 READ_EVERY = 0.002
 """Seconds between two queries of the reader."""
 
+WARM_UP = 30.0
+"""Seconds of traffic after the speed layer's start, before anything is watched."""
+
 
 @dataclass
 class Reader:
@@ -122,7 +125,8 @@ def main(output: Output, records: int, days: int, calm: int) -> list[Figure]:
             reader.reading(),
             traffic(opened, rate=RATE, first=records) as told,
         ):
-            time.sleep(told.due(records) - time.monotonic() + 30)  # the speed layer warms
+            watcher.wait_for(told)
+            time.sleep(WARM_UP)
             output.tell(f"watching for {calm} s without a rebuild")
             quiet = time.monotonic()
             time.sleep(calm)

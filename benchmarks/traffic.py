@@ -94,6 +94,11 @@ class Watcher:
         if self.failed is not None:
             raise self.failed
 
+    def wait_for(self, told: Traffic) -> None:
+        """Returns when the first events of the traffic can be read: the speed layer runs."""
+        while self.failed is None and not (self.seen and all(at >= told.first for at in self.seen[-1][1].values())):
+            time.sleep(POLL_EVERY)
+
     def gaps(self, begin: float, end: float) -> list[float]:
         """Seconds between two new states, of those gaps that touch the span: how long no micro-batch was committed."""
         times = [at for at, _ in self.seen]
