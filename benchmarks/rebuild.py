@@ -2,8 +2,9 @@
 
 2,000 events a second go on all the while, the speed layer runs as `lamina up` runs it, and a reader asks for one cell
 after the other through the analyst's view. Before, the same is watched for a while without a rebuild: what both show is
-the machine's, not the rebuild's. The speed layer's pause is the time between two commits, as the analyst sees them; the
-one that counts touches the time from the last cell loaded until the generation is live.
+the machine's, not the rebuild's; how long the longest query waited for a processor is told beside it. The speed layer's
+pause is the time between two commits, as the analyst sees them; the one that counts touches the time from the last cell
+loaded until the generation is live.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -37,13 +40,21 @@ WARM_UP = 30.0
 """Seconds of traffic after the speed layer's start, before anything is watched."""
 
 
+class Look(NamedTuple):
+    """One look-up of the reader: when it began, the seconds it took, and those that it waited for a processor."""
+
+    began: float
+    took: float
+    starved: float
+
+
 @dataclass
 class Reader:
-    """One look-up after the other; keeps when each began and how long it took."""
+    """One look-up after the other, through the analyst's view."""
 
     opened: Deployment
     days: int
-    took: list[tuple[float, float]] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
     failed: BaseException | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
 
@@ -60,28 +71,38 @@ class Reader:
         if self.failed is not None:
             raise self.failed
 
-    def of(self, begin: float, end: float) -> list[float]:
-        """Milliseconds of the queries that ran in a span, sorted."""
-        return sorted(1000 * seconds for at, seconds in self.took if at + seconds > begin and at < end)
+    def of(self, begin: float, end: float) -> list[Look]:
+        """The look-ups that ran in a span, the longest last."""
+        return sorted(
+            (look for look in self.looks if look.began + look.took > begin and look.began < end),
+            key=lambda look: look.took,
+        )
 
     def _read(self) -> None:
         dice, first = random.Random(1), date.fromisoformat(events.FIRST_DAY)
         try:
             connection = analyst(self.opened)
             with connection.cursor() as cursor:
+                mine = (connection.info.backend_pid, threading.get_native_id())
                 while not self._stopping.wait(READ_EVERY):
                     asked = (first + timedelta(dice.randrange(self.days)), dice.randrange(events.USERS))
-                    began = time.monotonic()
+                    began, starved = time.monotonic(), _starved(*mine)
                     cursor.execute(
                         "SELECT events, spent FROM analytics.user_days WHERE day = %s AND user_id = %s", asked
                     )
                     rows = cursor.fetchall()
-                    self.took.append((began, time.monotonic() - began))
+                    self.looks.append(Look(began, time.monotonic() - began, _starved(*mine) - starved))
                     if len(rows) != 1:
                         raise LaminaError(f"The cell {asked} was not to be read", evidence=f"found {len(rows)} rows")
             connection.close()
         except BaseException as error:  # noqa: BLE001 (raised by whoever started it)
             self.failed = error
+
+
+def _starved(backend: int, thread: int) -> float:
+    """Seconds that Postgres' process and a thread of ours were ready to run and had no processor (Linux)."""
+    files = (Path(f"/proc/{backend}/schedstat"), Path(f"/proc/self/task/{thread}/schedstat"))
+    return sum(int(file.read_text().split()[1]) for file in files) / 1e9
 
 
 @dataclass
@@ -136,10 +157,11 @@ def main(output: Output, records: int, days: int, calm: int) -> list[Figure]:
             time.sleep(5)
     for name, _ in steps.at:
         begin, ended = steps.span(name)
-        reads, gaps = reader.of(begin, ended), watcher.gaps(begin, ended)
+        looks, gaps = reader.of(begin, ended), watcher.gaps(begin, ended)
+        longest = looks[-1] if looks else Look(begin, 0.0, 0.0)
         output.tell(
-            f"{name}: {ended - begin:.2f} s; reader's longest {max(reads, default=0):.1f} ms,"
-            f" between two commits at most {max(gaps, default=0):.2f} s"
+            f"{name}: {ended - begin:.2f} s; reader's longest {1000 * longest.took:.1f} ms"
+            f" ({1000 * longest.starved:.1f} without a processor), two commits {max(gaps, default=0):.2f} s apart"
         )
     before, during = reader.of(quiet, steps.began), reader.of(steps.began, end)
     loaded = steps.span("compute user_days")[1]
@@ -149,15 +171,24 @@ def main(output: Output, records: int, days: int, calm: int) -> list[Figure]:
         Figure("cells that differ", sum(proof.differing for proof in proofs), "", at_most=0),
         Figure("rebuild, all steps", end - steps.began, "s"),
         Figure("rebuild, all steps", records / (end - steps.began), "records/s"),
-        Figure("reader without a rebuild, p99", percentile(before, 0.99), "ms"),
-        Figure("reader without a rebuild, max", before[-1], "ms"),
-        Figure("reader during the rebuild, p99", percentile(during, 0.99), "ms"),
-        Figure("reader during the rebuild, max", during[-1], "ms", at_most=READER_PAUSE),
+        *_pauses("reader without a rebuild", before),
+        *_pauses("reader during the rebuild", during, at_most=READER_PAUSE),
         Figure("speed layer without a rebuild, max", max(watcher.gaps(quiet, steps.began)), "s"),
         Figure("speed layer during the rebuild, max", max(watcher.gaps(steps.began, end)), "s"),
         Figure("speed layer going live, max", max(watcher.gaps(loaded, live[1])), "s", at_most=SPEED_PAUSE),
         Figure("lock held to go live, at most", live[1] - live[0], "s"),
         Figure("load average at the end", busy, ""),
+    ]
+
+
+def _pauses(name: str, looks: Sequence[Look], at_most: float | None = None) -> list[Figure]:
+    over = [look for look in looks if 1000 * look.took > READER_PAUSE]
+    return [
+        Figure(f"{name}, p50", 1000 * percentile([look.took for look in looks], 0.5), "ms"),
+        Figure(f"{name}, p99", 1000 * percentile([look.took for look in looks], 0.99), "ms"),
+        Figure(f"{name}, max", 1000 * looks[-1].took, "ms", at_most=at_most),
+        Figure(f"{name}, max, of it without a processor", 1000 * looks[-1].starved, "ms"),
+        Figure(f"{name}, queries over {READER_PAUSE:.0f} ms of {len(looks):,}", len(over), ""),
     ]
 
 
