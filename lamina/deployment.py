@@ -31,6 +31,9 @@ log = logging.getLogger("lamina")
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic that `apply` has to create, unless the source's property `partitions` says otherwise."""
 
+BATCH_NICENESS = 10
+"""A rebuild takes the processors that readers and the speed layer leave: at 10, a tenth of what a process at 0 gets."""
+
 
 @dataclass
 class Deployment:
@@ -53,12 +56,15 @@ class Deployment:
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session; starting it takes some seconds."""
+        """The Spark session; starting it takes some seconds. It stands back behind readers and the speed layer."""
+        return self._session(nice=BATCH_NICENESS)
+
+    def _session(self, nice: int) -> SparkSession:
         if self._spark is None:
             from lamina.spark import session
 
             self.tell("starting Spark")
-            self._spark = session(self.settings, "lamina")
+            self._spark = session(self.settings, "lamina", nice=nice)
         return self._spark
 
     @property
@@ -85,7 +91,7 @@ class Deployment:
         """The speed layer, to be run until `stopping` is set."""
         return SpeedLayer(
             Parts(
-                spark=self.spark,
+                spark=self._session(nice=0),
                 database=self.database,
                 brokers=self.brokers,
                 checkpoints=self.settings.home / "checkpoints",

@@ -12,6 +12,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,11 +45,12 @@ def session(
     driver_memory: str = "2g",
     java_options: tuple[str, ...] = (),
     extra: Mapping[str, str] | None = None,
+    nice: int = 0,
 ) -> SparkSession:
     """The Spark session of this process: a second call gives the same one, whatever it asks for.
 
     `driver_memory` is the JVM's heap, `java_options` replace those that make its start quick, `extra` is Spark
-    configuration over ours.
+    configuration over ours, `nice` how far the JVM stands back where others want the processors (0 to 19, on Linux).
     Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
     """
     from py4j.protocol import Py4JError
@@ -66,7 +68,9 @@ def session(
         builder = SparkSession.builder.appName(app_name)
         for key, value in configuration.items():
             builder = builder.config(key, value)
-        return builder.getOrCreate()
+        # Where Linux knows how nice a thread is, a process is as nice as the thread that started it.
+        with ThreadPoolExecutor(1, initializer=os.nice if sys.platform == "linux" else int, initargs=(nice,)) as start:
+            return start.submit(builder.getOrCreate).result()
     except (PySparkException, Py4JError, OSError) as error:
         raise LaminaError(
             f"Spark did not start with master {master} and {driver_memory} of memory",

@@ -6,8 +6,10 @@ import random
 import subprocess
 import time
 
+import psutil
 import pytest
 
+from lamina.deployment import BATCH_NICENESS
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 
@@ -53,6 +55,26 @@ def test_the_speed_layer_may_be_killed_twenty_times_during_a_replay(deployed: De
             end = deployed.deployment.brokers.latest(deployed.topic("events"))
     deployed.catch_up()
     deployed.check()
+
+
+@pytest.mark.parametrize(("command", "nice"), [("rebuild", BATCH_NICENESS), ("speed", 0)])
+def test_a_rebuild_leaves_the_processors_to_the_speed_layer(
+    deployed: Deployed, lamina: CommandLine, command: str, nice: int
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    process = lamina.start(command)
+    found: list[psutil.Process] = []
+
+    def spark_runs() -> bool:
+        found[:] = [p for p in psutil.Process(process.pid).children(recursive=True) if p.name() == "java"]
+        return bool(found)
+
+    try:
+        deployed.until(spark_runs, "Spark runs")
+        assert [each.nice() for each in found] == [nice]
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize("place", ["after compute totals", "after hand-over"])
