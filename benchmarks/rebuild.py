@@ -9,6 +9,7 @@ loaded until the generation is live.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import threading
@@ -18,12 +19,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
+import psycopg2
 
 from benchmarks import events
-from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment, percentile, speed_layer
+from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
 from benchmarks.traffic import Watcher, traffic
 from lamina.deployment import Deployment
 from lamina.render import Output
@@ -50,26 +52,24 @@ class Look(NamedTuple):
 
 @dataclass
 class Reader:
-    """One look-up after the other, through the analyst's view."""
+    """One look-up after the other, through the analyst's view, in a process of its own."""
 
-    opened: Deployment
-    days: int
     looks: list[Look] = field(default_factory=list)
-    failed: BaseException | None = None
-    _stopping: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Reads as long as the block lasts."""
-        thread = threading.Thread(target=self._read, name="reader")
-        thread.start()
+    def reading(self, opened: Deployment, days: int) -> Iterator[None]:
+        """Reads as long as the block lasts; what was read is known after it."""
+        context = multiprocessing.get_context("spawn")
+        here, there = context.Pipe()
+        process = context.Process(target=_read, args=(opened.settings.analyst, days, there), daemon=True)
+        process.start()
+        there.close()  # so that a reader that has ended is noticed
         try:
             yield
         finally:
-            self._stopping.set()
-            thread.join()
-        if self.failed is not None:
-            raise self.failed
+            here.send("stop")
+            self.looks = here.recv()
+            process.join()
 
     def of(self, begin: float, end: float) -> list[Look]:
         """The look-ups that ran in a span, the longest last."""
@@ -78,25 +78,25 @@ class Reader:
             key=lambda look: look.took,
         )
 
-    def _read(self) -> None:
-        dice, first = random.Random(1), date.fromisoformat(events.FIRST_DAY)
-        try:
-            connection = analyst(self.opened)
-            with connection.cursor() as cursor:
-                mine = (connection.info.backend_pid, threading.get_native_id())
-                while not self._stopping.wait(READ_EVERY):
-                    asked = (first + timedelta(dice.randrange(self.days)), dice.randrange(events.USERS))
-                    began, starved = time.monotonic(), _starved(*mine)
-                    cursor.execute(
-                        "SELECT events, spent FROM analytics.user_days WHERE day = %s AND user_id = %s", asked
-                    )
-                    rows = cursor.fetchall()
-                    self.looks.append(Look(began, time.monotonic() - began, _starved(*mine) - starved))
-                    if len(rows) != 1:
-                        raise LaminaError(f"The cell {asked} was not to be read", evidence=f"found {len(rows)} rows")
-            connection.close()
-        except BaseException as error:  # noqa: BLE001 (raised by whoever started it)
-            self.failed = error
+
+def _read(url: str, days: int, told: Any) -> None:
+    """Asks for a cell every 2 ms until it is told to stop; a cell that is not there ends it without an answer."""
+    dice, first = random.Random(1), date.fromisoformat(events.FIRST_DAY)
+    looks = []
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
+    mine = (connection.info.backend_pid, threading.get_native_id())
+    with connection.cursor() as cursor:
+        while not told.poll(READ_EVERY):
+            asked = (first + timedelta(dice.randrange(days)), dice.randrange(events.USERS))
+            began, starved = time.monotonic(), _starved(*mine)
+            cursor.execute("SELECT events, spent FROM analytics.user_days WHERE day = %s AND user_id = %s", asked)
+            rows = cursor.fetchall()
+            looks.append(Look(began, time.monotonic() - began, _starved(*mine) - starved))
+            if len(rows) != 1:
+                raise LaminaError(f"The cell {asked} was not to be read", evidence=f"found {len(rows)} rows")
+    connection.close()
+    told.send(looks)
 
 
 def _starved(backend: int, thread: int) -> float:
@@ -139,11 +139,11 @@ def main(output: Output, records: int, days: int, calm: int) -> list[Figure]:
         with opened.database.autocommit() as connection:
             connection.exec_driver_sql("VACUUM (ANALYZE)")
         opened.at = steps.note
-        batch, watcher, reader = opened.batch, Watcher(opened), Reader(opened, days)
+        batch, watcher, reader = opened.batch, Watcher(opened), Reader()
         with (
             speed_layer(opened),
             watcher.watching(),
-            reader.reading(),
+            reader.reading(opened, days),
             traffic(opened, rate=RATE, first=records) as told,
         ):
             watcher.wait_for(told)
