@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable
 from time import monotonic
 
@@ -89,6 +90,7 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
     records -= records % events.PARTITIONS
     with deployment(output) as opened:
         opened.apply(events.catalog(**events.VIEWS))
+        opened.speed(threading.Event(), max_records=MAX_RECORDS)  # Spark starts as it does for the speed layer
         events.send_a_day(opened, records)
         output.tell(f"{records:,} records are in Kafka")
 
