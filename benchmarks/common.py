@@ -112,11 +112,13 @@ def deployment(output: Output) -> Iterator[Deployment]:
         opened.install()
         yield opened
     finally:
-        SpeedProcess(home).stop()
-        if opened is not None:
-            opened.close()
-        Embedded(home).stop()
-        shutil.rmtree(home, ignore_errors=True)
+        try:
+            SpeedProcess(home).stop()
+            if opened is not None:
+                opened.close()
+        finally:  # Spark may be gone already, and then refuses to be closed
+            Embedded(home).stop()
+            shutil.rmtree(home, ignore_errors=True)
 
 
 @contextmanager
