@@ -22,7 +22,7 @@ from master_log.offsets import Offsets
 from serving_layer import progress, registry
 from serving_layer.bookkeeping import view as view_table
 from serving_layer.database import Database
-from serving_layer.proof import DOUBLE_TOLERANCE
+from serving_layer.overwriting import DOUBLE_TOLERANCE
 from serving_layer.views import quoted
 from view_algebra.errors import LaminaError
 from view_algebra.spark import SHORTENED

@@ -35,7 +35,7 @@ def cells_of(records: DataFrame, source: Source, table: CellTable) -> DataFrame:
 def load(computed: DataFrame, target: Target) -> int:
     """Copies cells into their generation, each part in the task that computed it; gives the number of cells."""
     dsn, generation, name, attempt = target.dsn, target.generation, target.table.name, target.attempt
-    columns = ("generation", *computed.columns)
+    columns = tuple(computed.columns)
 
     def copy_part(given: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -51,12 +51,9 @@ def load(computed: DataFrame, target: Target) -> int:
                 attempt=attempt,
                 part=context.partitionId(),
                 columns=columns,
-                rows=(csv(_of_generation(batch)) for batch in _all(first, batches)),
+                rows=(csv(pa.table(batch.columns, list(columns))) for batch in _all(first, batches)),
             )
             yield pa.RecordBatch.from_pydict({"cells": pa.array([copied], pa.int64())})
-
-    def _of_generation(batch: pa.RecordBatch) -> pa.Table:
-        return pa.table([pa.repeat(generation, batch.num_rows), *batch.columns], list(columns))
 
     return sum(row.cells for row in computed.mapInArrow(copy_part, "cells bigint").collect())
 

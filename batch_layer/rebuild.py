@@ -17,7 +17,7 @@ from batch_layer import compute
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
-from serving_layer import generations, loading, progress, proof, rebuilds, registry, views
+from serving_layer import generations, loading, overwriting, progress, proof, rebuilds, registry, views
 from serving_layer.bookkeeping import generation, generation_cells
 from serving_layer.bookkeeping import proof as proof_table
 from serving_layer.bookkeeping import rebuild as rebuild_table
@@ -197,6 +197,12 @@ class BatchLayer:
 
         `anyway` hands over what the proof has held back, of a rebuild that ended so, too.
         """
+        for each in self.generations(id):
+            with self.database.begin() as connection:
+                now = generations.published(connection).get(each.view)
+                if each.state == "live" and now is not None and now != each.id:
+                    overwriting.note(connection, each, generations.get(connection, now))
+        self.at("noted")
 
         def step(connection: Connection) -> list[str]:
             run = rebuilds.running(connection, id, or_held=anyway)
@@ -220,6 +226,13 @@ class BatchLayer:
         held = self.database.retrying(step)
         self._done(id, "hand-over")
         return held
+
+    def roll_back(self, view_name: str) -> tuple[int, int]:
+        """Hands a view back to the generation before the one it is read from; gives (from, to)."""
+        with self.database.begin() as connection:
+            now, before = generations.before_published(connection, view_name)
+            overwriting.note(connection, before, now)
+        return self.database.retrying(lambda connection: generations.roll_back(connection, view_name))
 
     def retire(self, id: int) -> None:
         """Ends the maintenance of generations that nobody reads or may roll back to, and drops what none can see."""

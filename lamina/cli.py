@@ -370,11 +370,9 @@ def abandon(output: Output, id: int | None) -> None:
 @click.argument("view")
 def rollback(output: Output, view: str) -> None:
     """Hand a view back to the generation before, which was kept current."""
-    from serving_layer import generations
-
     with deployment(output) as opened:
         opened.require_installed()
-        before, after = opened.database.retrying(lambda connection: generations.roll_back(connection, view))
+        before, after = opened.batch.roll_back(view)
         output.text(f"{view}: generation {before} → {after}", view=view, before=before, after=after)
 
 

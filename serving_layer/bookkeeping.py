@@ -101,7 +101,7 @@ view = Table(
 cell_table = Table(
     "cell_table",
     metadata,
-    Column("name", Text, primary_key=True, comment="table in schema cells, partitioned by generation"),
+    Column("name", Text, primary_key=True),
     Column("view", Text, nullable=False),
     Column("version", Text, nullable=False),
     Column("query", Text, ForeignKey(query.c.name), nullable=False),
@@ -140,7 +140,6 @@ generation = Table(
     _now("opened_at"),
     Column("live_at", DateTime(timezone=True)),
     Column("retired_at", DateTime(timezone=True)),
-    Column("retired_xid", Text, comment="readers with an older snapshot may still see it"),
     Column("dropped_at", DateTime(timezone=True)),
     CheckConstraint("state IN ('building', 'live', 'retired')", name="state"),
     comment="a generation of a view is its cells, opened at a cut: building, then live, then retired",
@@ -162,6 +161,7 @@ generation_cells = Table(
     metadata,
     Column("generation", BigInteger, ForeignKey(generation.c.id, ondelete="CASCADE"), primary_key=True),
     Column("cell_table", Text, ForeignKey(cell_table.c.name), primary_key=True),
+    Column("place", Text, nullable=False, comment="the table that holds the cells now"),
     Column("attempt", Integer, nullable=False, server_default="0", comment="tasks of an older attempt load nothing"),
     Column("loaded_at", DateTime(timezone=True), comment="when the cells below the cut were complete"),
     Column(
@@ -203,7 +203,7 @@ publication = Table(
     Column("view", Text, primary_key=True),
     Column("generation", BigInteger, ForeignKey(generation.c.id), nullable=False),
     _now("handed_over_at"),
-    comment="the one live generation that each view is read from; to hand over is to update its row",
+    comment="the one live generation that each view shows: its cells are where readers read",
 )
 
 proof = Table(

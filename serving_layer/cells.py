@@ -1,9 +1,9 @@
 """Tables of cells: how they are named, made, staged into and merged.
 
-A generation's cells are one table, `cells.<cell table>_g<generation>`. It stands alone while the generation is
-building, because a partition cannot be made or emptied without stopping the readers of its parent; going live
-attaches it to `cells.<cell table>`, which readers know. Its realtime tables are
-`realtime.<cell table>_g<generation>_<n>`.
+A generation's cells are computed into a table of its own, `cells.<cell table>_g<generation>`, and so are its realtime
+tables, `realtime.<cell table>_g<generation>_<n>`. Where the cells of a generation are later is its `place`
+(`lamina.generation_cells`): a hand-over exchanges the places of two generations, cell by cell where they differ, so
+that readers read one table all along.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, CursorResult
-
-from view_algebra.compiled import CellTable
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Staged:
 
 
 def cells_of(cell_table: str, generation: int) -> str:
-    """The qualified name of a generation's cells."""
+    """The qualified name of the table that a generation's cells are computed into."""
     return f'cells."{cell_table}_g{generation}"'
 
 
@@ -42,30 +40,9 @@ def realtime_of(cell_table: str, generation: int, number: int) -> str:
     return f'realtime."{cell_table}_g{generation}_{number}"'
 
 
-def parent_of(cell_table: str) -> str:
-    """The qualified name of the table that readers know, partitioned by generation."""
-    return f'cells."{cell_table}"'
-
-
-def create_parent(connection: Connection, table: CellTable) -> None:
-    """Makes the table that readers know, with no partition and so with no cell."""
-    run(connection, table.cells.replace("{table}", parent_of(table.name)) + "\nPARTITION BY LIST (generation)")
-
-
-def create(connection: Connection, ddl: str, name: str, generation: int | None = None) -> None:
-    """Makes a table of cells that stands alone; with `generation`, one that a parent takes without scanning it."""
+def create(connection: Connection, ddl: str, name: str) -> None:
+    """Makes a table of cells."""
     run(connection, ddl.replace("{table}", name))
-    if generation is not None:
-        run(connection, f"ALTER TABLE {name} ADD CHECK (generation = {generation})")
-
-
-def attach(connection: Connection, cell_table: str, generation: int) -> None:
-    """Gives a generation's cells to readers: they read on meanwhile, since only the new partition is locked."""
-    run(
-        connection,
-        f"ALTER TABLE {parent_of(cell_table)} ATTACH PARTITION {cells_of(cell_table, generation)}"
-        f" FOR VALUES IN ({generation})",
-    )
 
 
 def stage(connection: Connection, staged: Staged) -> None:
@@ -83,9 +60,9 @@ def copy(connection: Connection, table: str, rows: bytes) -> None:
         cursor.close()
 
 
-def merge(connection: Connection, statement: str, *, into: str, generation: int, cells: str) -> None:
+def merge(connection: Connection, statement: str, *, into: str, newest: int, cells: str) -> None:
     """Folds `cells` (a table, or a SELECT in parentheses) into the table `into`; `statement` is the compiled merge."""
-    filled = statement.replace("{into}", into).replace("{generation}", str(generation)).replace("{cells}", cells)
+    filled = statement.replace("{into}", into).replace("{generation}", str(newest)).replace("{cells}", cells)
     run(connection, filled)
 
 

@@ -7,6 +7,9 @@ The invariant, after every committed transaction of this module and of `micro_ba
 A building generation holds the same in two parts: its cells are those of the records below its cut (the batch
 view, once loaded), its realtime tables those of the records from the cut to progress (the realtime view). Because
 merge is associative and commutative, `go_live` may fold the one into the other in any order.
+
+Readers read one table all along. A hand-over overwrites in it the cells that differ, and keeps what they were in the
+table of the new generation, which from then on holds the one before (`overwriting.py`).
 """
 
 from __future__ import annotations
@@ -14,14 +17,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from psycopg2.errors import LockNotAvailable
 from sqlalchemy import Connection, delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import OperationalError
 
 from master_log.offsets import Cut, Offsets, TopicPartition
-from serving_layer import cells, progress
+from serving_layer import cells, overwriting, progress
 from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, view
 from serving_layer.database import Database
 from view_algebra.errors import LaminaError
+
+READER_PATIENCE_MS = 1_000
+"""How long dropping a table waits for its readers: a new reader would wait behind it."""
 
 ABSORB_ABOVE = 20_000
 """Cells. A realtime table with more is absorbed without the lock before a generation goes live: a merge of this many
@@ -30,7 +38,7 @@ takes about 0.2 s, which is how long the query's micro-batches wait."""
 
 @dataclass(frozen=True)
 class Generation:
-    """A generation of a view, and its tables of cells by the query that feeds them."""
+    """A generation of a view: its tables of cells by the query that feeds them, and where the cells are now."""
 
     id: int
     view: str
@@ -38,6 +46,7 @@ class Generation:
     state: str
     rebuild: int | None
     tables: Mapping[str, str]
+    places: Mapping[str, str]
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -80,9 +89,10 @@ def open_building(
         reached = progress.read(connection, [name])
         _record_cut(connection, new, name, reached.updated(_on(reached.topics(), at)) if at else reached)
     for name, row in tables.items():
-        cells.create(connection, row.ddl, cells.cells_of(name, new), new)
+        place = cells.cells_of(name, new)
+        cells.create(connection, row.ddl, place)
         cells.create(connection, row.ddl, cells.realtime_of(name, new, 0))
-        connection.execute(insert(generation_cells).values(generation=new, cell_table=name))
+        connection.execute(insert(generation_cells).values(generation=new, cell_table=name, place=place))
     return get(connection, new)
 
 
@@ -98,14 +108,18 @@ def find(connection: Connection, *where: object) -> list[Generation]:
     """The generations for which all conditions hold, oldest first."""
     rows = connection.execute(select(generation).where(*where).order_by(generation.c.id)).all()  # type: ignore[arg-type]
     tables: dict[int, dict[str, str]] = {row.id: {} for row in rows}
-    for id, name, fed_by in connection.execute(
-        select(generation_cells.c.generation, cell_table.c.name, cell_table.c.query)
+    places: dict[int, dict[str, str]] = {row.id: {} for row in rows}
+    for id, name, fed_by, place in connection.execute(
+        select(generation_cells.c.generation, cell_table.c.name, cell_table.c.query, generation_cells.c.place)
         .join(cell_table, cell_table.c.name == generation_cells.c.cell_table)
         .where(generation_cells.c.generation.in_(tables))
         .order_by(cell_table.c.name)
     ):
-        tables[id][name] = fed_by
-    return [Generation(row.id, row.view, row.version, row.state, row.rebuild, tables[row.id]) for row in rows]
+        tables[id][name], places[id][name] = fed_by, place
+    return [
+        Generation(row.id, row.view, row.version, row.state, row.rebuild, tables[row.id], places[row.id])
+        for row in rows
+    ]
 
 
 def cut_of(connection: Connection, id: int, query: str) -> Cut:
@@ -147,15 +161,17 @@ def go_live(connection: Connection, ids: Sequence[int]) -> None:
                 f"Generation {each.id} of {each.view} was retired", way_out="Start again with `lamina rebuild`."
             )
         _fold(connection, each.id, sealed_only=False)
-        for name in each.tables:
-            cells.attach(connection, name, each.id)
         connection.execute(
             update(generation).where(generation.c.id == each.id).values(state="live", live_at=func.clock_timestamp())
         )
 
 
 def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
-    """Lets readers read each view from the generation given, all at once: one row per view, no DDL, no copy."""
+    """Lets each view show the generation given, all at once: the cells that differ are overwritten where readers read.
+
+    Those that `overwriting.note` has noted before; else the generations are compared now, under the lock.
+    """
+    progress.lock(connection, {query for id in to.values() for query in get(connection, id).queries})
     for name, id in sorted(to.items()):
         state = _state(connection, id)
         if state != "live":
@@ -163,6 +179,9 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
                 f"Generation {id} of {name} is {state} and cannot be read",
                 way_out="Only a live generation can be handed over: run the steps of the rebuild in their order.",
             )
+        new, now = get(connection, id), published(connection).get(name)
+        if now is not None and now != id and (old := get(connection, now)).version == new.version:
+            _exchange(connection, new, old)
         statement = upsert(publication).values(view=name, generation=id)
         connection.execute(
             statement.on_conflict_do_update(
@@ -171,11 +190,26 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
         )
 
 
+def _exchange(connection: Connection, new: Generation, old: Generation) -> None:
+    """Lets two live generations of one version change places: where readers read, the new one is from now on."""
+    for name in new.tables:
+        overwriting.exchange(connection, name, new, old)
+        for each, place in ((new, old.places[name]), (old, new.places[name])):
+            connection.execute(_of(each.id, name).values(place=place))
+
+
 def roll_back(connection: Connection, view_name: str) -> tuple[int, int]:
     """Hands a view back to the newest live generation before the one it is read from; gives (from, to).
 
     That generation was maintained all the while, so the view stays current to the micro-batch.
     """
+    now, before = before_published(connection, view_name)
+    hand_over(connection, {view_name: before.id})
+    return now.id, before.id
+
+
+def before_published(connection: Connection, view_name: str) -> tuple[Generation, Generation]:
+    """The generation that a view is read from, and the newest live one before it."""
     now = published(connection).get(view_name)
     if now is None:
         raise LaminaError(f"{view_name} is not published", way_out="`lamina status` lists the views.")
@@ -186,8 +220,7 @@ def roll_back(connection: Connection, view_name: str) -> tuple[int, int]:
             evidence=f"it is read from generation {now}",
             way_out="keep_generations says how many stay live after a rebuild (TBLPROPERTIES of the view, default 1).",
         )
-    hand_over(connection, {view_name: older[-1].id})
-    return now, older[-1].id
+    return get(connection, now), older[-1]
 
 
 def retire(connection: Connection, ids: Sequence[int]) -> None:
@@ -207,7 +240,6 @@ def retire(connection: Connection, ids: Sequence[int]) -> None:
             .values(
                 state="retired",
                 retired_at=func.clock_timestamp(),
-                retired_xid=text("pg_current_xact_id()::xid::text"),
             )
         )
 
@@ -251,25 +283,34 @@ def land(connection: Connection, ids: Sequence[int], fences: Mapping[str, int], 
 
 
 def drop_retired(database: Database) -> list[int]:
-    """Drops the tables of retired generations that no reader can see any more, out of the readers' way."""
+    """Drops the tables of retired generations; one that a reader still reads, of a view that was dropped, stays."""
     with database.begin() as connection:
         retired = find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
-        # DROP is not MVCC: a reader with an older snapshot would find no rows in a generation it may still read.
-        unseen = [each for each in retired if not _may_be_read(connection, each.id)]
-    for each in unseen:
-        for name in each.tables:
-            _detach(database, name, each.id)
-        with database.begin() as connection:
-            for name in each.tables:
-                cells.drop(connection, cells.cells_of(name, each.id))
-                for number in _realtime_tables(connection, each.id, name):
-                    cells.drop(connection, cells.realtime_of(name, each.id, number))
-            connection.execute(
-                update(generation).where(generation.c.id == each.id).values(dropped_at=func.clock_timestamp())
-            )
+    dropped = [each.id for each in retired if _drop(database, each)]
     with database.begin() as connection:
         _forget_unused(connection)
-    return [each.id for each in unseen]
+    return dropped
+
+
+def _drop(database: Database, each: Generation) -> bool:
+    def step(connection: Connection) -> bool:
+        cells.run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
+        for name, place in each.places.items():
+            overwriting.forget(connection, name, each.id)
+            cells.drop(connection, place)
+            for number in _realtime_tables(connection, each.id, name):
+                cells.drop(connection, cells.realtime_of(name, each.id, number))
+        connection.execute(
+            update(generation).where(generation.c.id == each.id).values(dropped_at=func.clock_timestamp())
+        )
+        return True
+
+    try:
+        return database.retrying(step)
+    except OperationalError as error:
+        if isinstance(error.orig, LockNotAvailable):
+            return False
+        raise
 
 
 def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:
@@ -352,7 +393,7 @@ def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
         end = row.realtime if sealed_only else row.realtime + 1
         for number in range(row.absorbed, end):
             realtime = cells.realtime_of(name, id, number)
-            cells.merge(connection, statement, into=cells.cells_of(name, id), generation=id, cells=realtime)
+            cells.merge(connection, statement, into=row.place, newest=id, cells=realtime)
             cells.drop(connection, realtime)
         connection.execute(_of(id, name).values(absorbed=end))
 
@@ -375,19 +416,6 @@ def _realtime_tables(connection: Connection, id: int, name: str) -> range:
     return range(row.absorbed, row.realtime + 1)
 
 
-def _may_be_read(connection: Connection, id: int) -> bool:
-    return bool(
-        connection.execute(
-            text(
-                "SELECT EXISTS (SELECT FROM pg_stat_activity AS a, lamina.generation AS g WHERE g.id = :id"
-                " AND a.backend_xmin IS NOT NULL AND a.pid <> pg_backend_pid()"
-                " AND age(a.backend_xmin) >= age(g.retired_xid::xid))"
-            ),
-            {"id": id},
-        ).scalar_one()
-    )
-
-
 def _forget_unused(connection: Connection) -> None:
     """Drops tables of cells of which no generation is left and no view is declared."""
     left = select(generation_cells.c.cell_table).join(generation).where(generation.c.dropped_at.is_(None))
@@ -396,18 +424,3 @@ def _forget_unused(connection: Connection) -> None:
     for name in connection.execute(unused).scalars().all():
         connection.execute(delete(generation_cells).where(generation_cells.c.cell_table == name))
         connection.execute(delete(cell_table).where(cell_table.c.name == name))
-        cells.drop(connection, cells.parent_of(name))
-
-
-def _detach(database: Database, name: str, id: int) -> None:
-    """Takes a generation's table from its parent while readers go on: CONCURRENTLY never makes a reader wait."""
-    attached = text(
-        "SELECT inhdetachpending FROM pg_inherits"
-        " WHERE inhrelid = to_regclass(:child) AND inhparent = to_regclass(:parent)"
-    )
-    child, parent = cells.cells_of(name, id), cells.parent_of(name)
-    with database.autocommit() as connection:
-        pending = connection.execute(attached, {"child": child, "parent": parent}).scalar()
-        if pending is not None:
-            how = "FINALIZE" if pending else "CONCURRENTLY"
-            cells.run(connection, f"ALTER TABLE {parent} DETACH PARTITION {child} {how}")

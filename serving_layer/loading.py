@@ -47,10 +47,9 @@ def prepare(connection: Connection, generation: int, name: str) -> int:
             f"Generation {generation} is {state} and its cells are complete",
             way_out="Compute only a generation that is building; begin another with `lamina rebuild`.",
         )
-    table = cells.cells_of(name, generation)
     ddl = connection.execute(select(cell_table.c.ddl).where(cell_table.c.name == name)).scalar_one()
-    cells.drop(connection, table)
-    cells.create(connection, ddl, table, generation)
+    cells.drop(connection, row.place)
+    cells.create(connection, ddl, row.place)
     connection.execute(delete(load).where(load.c.generation == generation, load.c.cell_table == name))
     connection.execute(
         generation_cells.update()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from master_log.offsets import OffsetRange, Offsets
@@ -59,11 +59,16 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Fed:
-    """A table of cells of a generation that is not retired: what a query has to maintain."""
+    """A table of cells of a generation that is not retired: what a query has to maintain.
+
+    newest: the newest generation of the view, which the cells that realtime merges into remember.
+    """
 
     cell_table: str
     generation: int
+    newest: int
     live: bool
+    place: str
     realtime: int
     merge: str
 
@@ -71,7 +76,7 @@ class Fed:
     def target(self) -> str:
         """Where micro-batches merge: a live generation's cells, a building one's newest realtime table."""
         if self.live:
-            return cells.cells_of(self.cell_table, self.generation)
+            return self.place
         return cells.realtime_of(self.cell_table, self.generation, self.realtime)
 
 
@@ -94,9 +99,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
         cells.stage(connection, staged)
         read |= staged.read
     for table in fed:
-        cells.merge(
-            connection, table.merge, into=table.target, generation=table.generation, cells=read[table.cell_table]
-        )
+        cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=read[table.cell_table])
     _quarantine(connection, batch.bad)
     progress.write(connection, batch.query, batch.range.end, batch.newest)
     return Outcome.APPLIED
@@ -131,7 +134,9 @@ def maintained(connection: Connection, query: str) -> list[Fed]:
         select(
             generation_cells.c.cell_table,
             generation.c.id,
+            func.max(generation.c.id).over(partition_by=generation.c.view),
             generation.c.state == "live",
+            generation_cells.c.place,
             generation_cells.c.realtime,
             cell_table.c.merge,
         )

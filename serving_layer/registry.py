@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets
-from serving_layer import cells, generations, progress, views
+from serving_layer import generations, progress, views
 from serving_layer.bookkeeping import cell_table, declaration, generation, publication, query, view
 from serving_layer.bookkeeping import progress as progress_table
 from view_algebra import compile_catalog
@@ -169,7 +169,6 @@ def _create_cells(connection: Connection, compiled: View) -> None:
     for table in compiled.cell_tables:
         known = connection.execute(select(cell_table.c.name).where(cell_table.c.name == table.name)).one_or_none()
         if known is None:
-            cells.create_parent(connection, table)
             connection.execute(
                 insert(cell_table).values(
                     name=table.name,

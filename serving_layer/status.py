@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select, text
 
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import cells, generations, progress
+from serving_layer import generations, progress
 from serving_layer.bookkeeping import archived, generation, proof, quarantine, rebuild, view
 from serving_layer.views import quoted
 
@@ -89,8 +89,8 @@ def _view(connection: Connection, row: Any, now: generations.Generation | None) 
     if now is None:
         return ViewStatus(row.name, row.kind, rows, None, None, None, None)
     provisional = sum(
-        connection.execute(text(f"SELECT count(*) FROM {cells.cells_of(name, now.id)} WHERE touched")).scalar_one()
-        for name in now.tables
+        connection.execute(text(f"SELECT count(*) FROM {place} WHERE touched >= {now.id}")).scalar_one()
+        for place in now.places.values()
     )
     behind = connection.execute(
         text("SELECT seconds_behind FROM lamina.freshness WHERE view = :name"), {"name": row.name}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 
 from sqlalchemy import Connection, select, text, update
 
-from serving_layer.bookkeeping import publication, view
+from serving_layer.bookkeeping import generation_cells, publication, view
 from serving_layer.cells import run
+from view_algebra.types import postgres_name
 
 ANALYST = "analyst"
 """The read-only role of dashboards and analysts."""
@@ -20,14 +23,17 @@ def serve(connection: Connection) -> list[str]:
     Until then it is absent: an empty view would be untrue.
     """
     readable: set[str] = set(connection.execute(select(publication.c.view)).scalars())
+    places = _places(connection)
     served = []
     for row in connection.execute(select(view).order_by(view.c.position)).all():
         if row.kind == "derived" and set(row.reads) <= readable:
             readable.add(row.name)
-        if row.name not in readable or row.served == _body(row):
+        final = _placed(row.final, places)
+        body = json.dumps([final, row.columns, row.comment])
+        if row.name not in readable or row.served == body:
             continue
-        _create(connection, row)
-        connection.execute(update(view).where(view.c.name == row.name).values(served=_body(row)))
+        _create(connection, row, final)
+        connection.execute(update(view).where(view.c.name == row.name).values(served=body))
         served.append(row.name)
     return served
 
@@ -42,14 +48,24 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _body(row) -> str:  # type: ignore[no-untyped-def]
-    return json.dumps([row.final, row.columns, row.comment])
+def _places(connection: Connection) -> dict[str, str]:
+    """Where the cells are that readers read, by the name of the table of cells."""
+    shown = select(generation_cells.c.cell_table, generation_cells.c.place).join(
+        publication, publication.c.generation == generation_cells.c.generation
+    )
+    return {row.cell_table: row.place for row in connection.execute(shown)}
 
 
-def _create(connection: Connection, row) -> None:  # type: ignore[no-untyped-def]
+def _placed(final: str, places: Mapping[str, str]) -> str:
+    for name, place in places.items():
+        final = re.sub(rf"\bcells\.{re.escape(postgres_name(name))}(?!\w)", place, final)
+    return final
+
+
+def _create(connection: Connection, row, final: str) -> None:  # type: ignore[no-untyped-def]
     name = f"analytics.{quoted(row.name)}"
     columns = ", ".join(quoted(column["name"]) for column in row.columns)
-    run(connection, f"CREATE OR REPLACE VIEW {name} ({columns}) AS\n{row.final}")
+    run(connection, f"CREATE OR REPLACE VIEW {name} ({columns}) AS\n{final}")
     run(connection, f"COMMENT ON VIEW {name} IS {_literal(connection, row.comment)}")
     for column in row.columns:
         comment = _literal(connection, column["comment"])

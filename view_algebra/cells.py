@@ -12,7 +12,10 @@ from view_algebra.spark import shortened, spark, storable
 from view_algebra.types import STRING, Type, postgres_name, spark_name
 
 INDEXED_BYTES = 2_600
-"""What the keys of a cell may take: Postgres' limit is 2,704 bytes for an entry of an index, generation included."""
+"""What the keys of a cell may take: Postgres' limit is 2,704 bytes for an entry of an index."""
+
+ONLY = "only_one"
+"""The column that is unique where there is no key: the cell of an aggregate without GROUP BY."""
 
 OTHER_KEY_BYTES = 32
 """At least what a key that is no text takes, and what every key takes beside its bytes."""
@@ -101,7 +104,9 @@ def _merged(part: Part) -> str:
 
 
 def _cells_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, ...]) -> str:
-    columns = ["generation bigint NOT NULL", "touched boolean NOT NULL DEFAULT false"]
+    columns = ["touched integer NOT NULL DEFAULT 0"]
+    if not keys:
+        columns.append(f"{ONLY} boolean NOT NULL DEFAULT true")
     for key, (_, expression) in zip(keys, leaf.keys, strict=True):
         never_null = " NOT NULL" if leaf.kind == "row" else ""
         columns.append(f"{postgres_name(key.name)} {expression.type.stored}{never_null}")
@@ -109,7 +114,7 @@ def _cells_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
         kind = kept.part.type if kept.part else kept.expression.type
         never_null = " NOT NULL" if kept.part and kept.part.counts else ""
         columns.append(f"{postgres_name(partial.column.name)} {kind.stored}{never_null}")
-    unique = ", ".join(["generation", *(postgres_name(k.name) for k in keys)])
+    unique = ", ".join(postgres_name(k.name) for k in keys) or ONLY
     columns.append(f"UNIQUE NULLS NOT DISTINCT ({unique})")
     return "CREATE TABLE {table} (\n" + ",\n".join(f"  {c}" for c in columns) + "\n)"
 
@@ -118,18 +123,20 @@ def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
     names = [postgres_name(k.name) for k in keys]
     kept = [postgres_name(p.column.name) for p in partials]
     lines = [
-        "INSERT INTO {into} AS cell (" + ", ".join(["generation", "touched", *names, *kept]) + ")",
-        "SELECT " + ", ".join(["{generation}", "true", *names, *kept]),
+        "INSERT INTO {into} AS cell (" + ", ".join(["touched", *names, *kept]) + ")",
+        "SELECT " + ", ".join(["{generation}", *names, *kept]),
         "FROM {cells} AS fresh",
     ]
     if names:
         lines.append("ORDER BY " + ", ".join(names))
-    lines.append(f"ON CONFLICT ({', '.join(['generation', *names])}) DO")
+    lines.append(f"ON CONFLICT ({', '.join(names) or ONLY}) DO")
     if leaf.kind == "row":
         lines[-1] += " NOTHING"
         return "\n".join(lines)
     lines[-1] += " UPDATE SET"
-    sets = ["touched = true"] + [f"{name} = {_folded(k, name)}" for k, name in zip(leaf.kept, kept, strict=True)]
+    sets = ["touched = excluded.touched"] + [
+        f"{name} = {_folded(k, name)}" for k, name in zip(leaf.kept, kept, strict=True)
+    ]
     lines.append(",\n".join(f"  {s}" for s in sets))
     return "\n".join(lines)
 

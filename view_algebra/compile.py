@@ -170,8 +170,7 @@ class _Work:
         above, leaves = split(named)
         self.keys[d.name] = unique_keys(above, self.keys)
         cell_tables, version = _cell_tables(d.name, leaves, sources)
-        generation = f"(SELECT generation FROM lamina.publication WHERE view = '{d.name}')"
-        final = postgres_query(above, Reading([t.name for t in cell_tables], generation))
+        final = postgres_query(above, Reading([t.name for t in cell_tables]))
         reads = tuple(sorted(views_read(above)))
         own = {leaf.source for leaf in leaves}
         through = {s for view in reads for s in self.compiled[view].sources}

@@ -68,15 +68,13 @@ class CellTable:
 
     name: the table in schema `cells`, with the version in it, as `search_ctr_9f3a1c02`.
     partial: Spark SQL over the view `<source>` (good records only); its columns are the keys, then the partials.
-    cells: Postgres DDL of one table of cells, with the placeholder `{table}`. Columns: `generation bigint`,
-        `touched boolean` (realtime merged into it since the cut), the keys, the partials; unique on generation and
-        keys, NULLS NOT DISTINCT.
+    cells: Postgres DDL of one table of cells, with the placeholder `{table}`. Columns: `touched integer` (the newest
+        generation there was when realtime last merged into it), the keys, the partials; unique on the keys, NULLS NOT
+        DISTINCT.
     merge: Postgres upsert of the cells read from `{cells}` (a table or a parenthesised SELECT of keys and
-        partials, no two rows with equal keys) into `{into}`, as generation `{generation}`; sets `touched`.
+        partials, no two rows with equal keys) into `{into}`; `{generation}` is what `touched` becomes.
     where, key_inputs, partial_inputs: what `partial` is made of, for `fuse`: the condition on a record (empty for
         none), and per key and per partial the expression over a record; a count adds up 1 and 0.
-
-    The partitioned parent of all generations is `cells` followed by ` PARTITION BY LIST (generation)`.
     """
 
     name: str
@@ -97,8 +95,8 @@ class View:
     """A declared view, compiled.
 
     version: fingerprint of the `partial`, `cells` and `merge` texts; empty for a derived view, which has no cells.
-    final: Postgres `SELECT` that is the body of the analyst's view; it reads each table of cells
-        `WHERE generation = (SELECT … FROM lamina.publication …)`, and other views as `analytics.<view>`.
+    final: Postgres `SELECT` that is the body of the analyst's view; it reads its tables of cells as `cells.<name>`
+        and other views as `analytics.<view>`.
     reads: names of the views it reads. sources: names of the sources it reads, through other views too.
     """
 

@@ -39,8 +39,8 @@ from view_algebra.refusals import Wrong
 from view_algebra.spark import spark
 from view_algebra.types import BIGINT, INT
 
-MOST_KEYS = 31
-"""Postgres indexes at most 32 columns, of which the generation is one."""
+MOST_KEYS = 32
+"""Columns that Postgres can index together."""
 
 RECORD_KEYS = (("kafka_partition", INT), ("kafka_offset", BIGINT))
 """What identifies a record within its topic: the keys of a row view's cells."""
@@ -317,7 +317,7 @@ class _Names:
     """Readable names, no two alike; made of expressions only, so that renaming a column changes no cells."""
 
     def __init__(self) -> None:
-        self._taken = {"generation", "touched"}
+        self._taken = {"touched", "only_one"}
 
     def give(self, wanted: str) -> str:
         name, number = wanted, 1

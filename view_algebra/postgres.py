@@ -61,10 +61,9 @@ _INTERVAL = {"quarter": "month"}
 
 @dataclass(frozen=True)
 class Reading:
-    """How a query reads its tables of cells: their names, and the condition that picks the published generation."""
+    """How a query reads its tables of cells: their names."""
 
     tables: Sequence[str]
-    generation: str
 
 
 def expression(value: Expr, reading: Reading, least: int = 0) -> str:
@@ -469,27 +468,20 @@ def query(value: Query, reading: Reading) -> str:
     if isinstance(value, Combined):
         return _combined(value, reading)
     where, from_ = value.where, ""
-    conditions = []
     relation = value.relation
     if isinstance(relation, Cells):
         table = f"cells.{postgres_name(reading.tables[relation.table])}"
-        if relation.one:
-            from_ = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON generation = {reading.generation}"
-        else:
-            from_ = table
-            conditions.append(f"generation = {reading.generation}")
+        from_ = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON true" if relation.one else table
         value, where = _bare(value, relation.alias)
     elif relation is not None:
         from_ = _relation(relation, reading)
         if not isinstance(relation, Joined):
             value, where = _bare(value, relation.alias)
-    if where is not None:
-        conditions.append(expression(where, reading, AND if conditions else 0))
     lines = ["SELECT DISTINCT" if value.distinct else "SELECT"]
     lines.append(",\n".join(f"  {output(o, reading, number)}" for number, o in enumerate(value.outputs, 1)))
     lines.append(f"FROM {from_}")
-    if conditions:
-        lines.append("WHERE " + "\n  AND ".join(conditions))
+    if where is not None:
+        lines.append(f"WHERE {expression(where, reading)}")
     if value.group:
         lines.append(
             "GROUP BY " + ", ".join(expression(e, reading, CAST if isinstance(e, Constant) else 0) for e in value.group)

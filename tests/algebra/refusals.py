@@ -344,9 +344,9 @@ VIEWS = [
     ),
     view("nothing to read", "SELECT 1 AS one", "SELECT 1 AS one, country FROM hourly"),
     view(
-        "32 keys",
-        f"SELECT {', '.join(f'user_id + {i} AS k{i}' for i in range(32))}, count(*) AS n FROM events GROUP BY ALL",
-        "SELECT user_id AS k0, max(user_id + 31) AS k31, count(*) AS n FROM events GROUP BY ALL",
+        "33 keys",
+        f"SELECT {', '.join(f'user_id + {i} AS k{i}' for i in range(33))}, count(*) AS n FROM events GROUP BY ALL",
+        "SELECT user_id AS k0, max(user_id + 32) AS k32, count(*) AS n FROM events GROUP BY ALL",
     ),
 ]
 

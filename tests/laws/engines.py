@@ -18,9 +18,12 @@ import psycopg2.extensions
 from pyarrow import csv
 from pyspark.sql import SparkSession
 
-from view_algebra import SPARK_FUNCTIONS, Catalog, Fused, Source, View, fuse, rows
+from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
 
 Row = tuple[Any, ...]
+GENERATIONS = 9
+"""How many tables of cells of each kind there are to merge into."""
+
 Batches = Sequence[Sequence[bytes | None]]
 """The values of a source's records, in the micro-batches in which they come."""
 
@@ -45,19 +48,18 @@ class Engines:
             cursor.execute(SPARK_FUNCTIONS)
             for schema in ("cells", "analytics", "lamina"):
                 cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-            cursor.execute("CREATE TABLE IF NOT EXISTS lamina.publication (view text PRIMARY KEY, generation bigint)")
             cursor.execute("SET TIME ZONE 'America/St_Johns'")  # final may not depend on it
             cursor.execute("SET default_transaction_isolation = 'read committed'")
 
     def deploy(self, catalog: Catalog) -> None:
-        """Creates an empty live generation 1 of every view, and the analysts' views."""
+        """Creates empty generations of every view, and the analysts' views, which read the first."""
         with self.connection.cursor() as cursor:
             for view in in_order(catalog):
                 cursor.execute(f"DROP VIEW IF EXISTS analytics.{view.name} CASCADE")
                 for table in view.cell_tables:
-                    cursor.execute(f"DROP TABLE IF EXISTS cells.{table.name}")
-                    cursor.execute(table.cells.format(table=f"cells.{table.name}"))
-                cursor.execute("INSERT INTO lamina.publication VALUES (%s, 1) ON CONFLICT DO NOTHING", (view.name,))
+                    for number in range(1, GENERATIONS + 1):
+                        cursor.execute(f"DROP TABLE IF EXISTS {place_of(table, number)}")
+                        cursor.execute(table.cells.format(table=place_of(table, number)))
                 cursor.execute(f"CREATE VIEW analytics.{view.name} AS {view.final}")
 
     def feed(self, catalog: Catalog, batches: Mapping[str, Batches], generation: int = 1, offset: int = 0) -> None:
@@ -86,7 +88,7 @@ class Engines:
                 cursor.execute(fused.staged)
                 cursor.copy_expert(f"COPY {fused.table} FROM STDIN (FORMAT csv)", text)
                 for table in of_kind:
-                    into = f"cells.{table.name}"
+                    into = place_of(table, generation)
                     cursor.execute(table.merge.format(cells=fused.read[table.name], into=into, generation=generation))
                 cursor.execute("COMMIT")
 
@@ -133,6 +135,11 @@ class Engines:
     def types_of(self, view: View) -> list[str]:
         """Spark's own types of the author's SELECT."""
         return [f.dataType.simpleString().upper() for f in self.spark.table(view.name).schema.fields]
+
+
+def place_of(table: CellTable, generation: int) -> str:
+    """The table of a generation's cells; the analysts' views read those of the first."""
+    return f"cells.{table.name}" + (f"_g{generation}" if generation > 1 else "")
 
 
 def in_order(catalog: Catalog) -> list[View]:

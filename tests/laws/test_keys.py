@@ -10,7 +10,7 @@ from tests.laws.engines import Engines
 from view_algebra import compile_catalog
 
 SOURCE = "CREATE TABLE s (a STRING, b STRING, n BIGINT, ts TIMESTAMP) USING kafka OPTIONS (topic 's', format 'json');\n"
-MOST_KEYS = 31
+MOST_KEYS = 32
 
 
 def noise(length: int, seed: int) -> str:

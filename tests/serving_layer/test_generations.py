@@ -9,10 +9,12 @@ import pytest
 from sqlalchemy import text
 
 from master_log.offsets import Offsets
-from serving_layer import generations, loading, progress
+from serving_layer import generations, loading, progress, registry
 from serving_layer.bookkeeping import generation
 from serving_layer.micro_batch import Outcome
+from serving_layer.registry import Topic
 from tests.serving_layer.world import World, assert_invariant, shown
+from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 
 
@@ -123,11 +125,15 @@ def test_the_generation_that_is_read_cannot_be_retired(world: World) -> None:
         generations.retire(connection, [now])
 
 
-def test_a_retired_generation_is_dropped_once_no_reader_can_see_it(world: World, database: str) -> None:
+def test_a_reader_reads_on_in_its_snapshot_while_what_it_reads_is_replaced_and_dropped(
+    world: World, database: str
+) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     with world.database.begin() as connection:
         old = generations.published(connection)["sums"]
+        [place] = generations.get(connection, old).places.values()
+        connection.execute(text(f"UPDATE {place} SET count = 7"))
     reader = psycopg2.connect(database)
     reader.set_session(isolation_level="REPEATABLE READ")
     with reader.cursor() as cursor:
@@ -138,19 +144,32 @@ def test_a_retired_generation_is_dropped_once_no_reader_can_see_it(world: World,
         world.hand_over("sums", new)
         with world.database.begin() as connection:
             generations.retire(connection, [old])
-        assert old not in generations.drop_retired(world.database)
+        assert old in generations.drop_retired(world.database)
         cursor.execute("SELECT * FROM analytics.sums")
-        assert cursor.fetchall() == [("x", 1, 1)]
+        assert cursor.fetchall() == [("x", 7, 1)]
     reader.close()
-    assert old in generations.drop_retired(world.database)
+    assert shown(world, "sums") == [("x", 1, 1)]
     with world.database.begin() as connection:
-        [gone] = generations.find(connection, generation.c.id == old)
-        assert (
-            connection.execute(
-                text("SELECT to_regclass('cells.' || quote_ident(:t))"), {"t": f"{next(iter(gone.tables))}_g{old}"}
-            ).scalar()
-            is None
-        )
+        left = connection.execute(text("SELECT count(*) FROM pg_class WHERE relname LIKE 'sums%' AND relkind = 'r'"))
+        assert left.scalar_one() == 1, "the one table that is read"
+
+
+def test_a_table_that_is_read_is_dropped_when_its_readers_are_gone(world: World, database: str) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    reader = psycopg2.connect(database)
+    with reader.cursor() as cursor:
+        files = {name: sql for name, sql in world.files.items() if name != "sums.sql"}
+        topics = {name: Topic(f"id-{name}", Offsets({})) for name in ("a", "b")}
+        with world.database.begin() as connection:
+            old = generations.published(connection)["sums"]
+            [place] = generations.get(connection, old).places.values()
+            registry.apply(connection, files, compile_catalog(files), topics)
+        cursor.execute(f"SELECT * FROM {place}")
+        assert old not in generations.drop_retired(world.database)
+        reader.commit()
+        assert old in generations.drop_retired(world.database)
+    reader.close()
 
 
 def test_a_leap_moves_progress_to_its_cut_and_leaves_no_older_generation_live(world: World) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, text
 
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
-from serving_layer import cells, generations, loading, progress, registry
+from serving_layer import generations, loading, progress, registry
 from serving_layer.bookkeeping import generation
 from serving_layer.cells import Staged
 from serving_layer.database import Database
@@ -136,8 +136,8 @@ class World:
                 name=name,
                 attempt=attempt,
                 part=0,
-                columns=("generation", *columns),
-                rows=[f"{id},{row}\n".encode() for row in rows],
+                columns=tuple(columns),
+                rows=[f"{row}\n".encode() for row in rows],
             )
             with self.database.begin() as connection:
                 loading.complete(connection, id, name, attempt)
@@ -214,7 +214,7 @@ def assert_invariant(world: World) -> None:
             below = progress.read(connection, each.queries)
             for name in each.tables:
                 if each.state == "live":
-                    found = world.cells(connection, name, cells.cells_of(name, each.id))
+                    found = world.cells(connection, name, each.places[name])
                     assert found == world.expected(name, below), f"generation {each.id} of {each.view}"
         for view, id in published.items():
             assert states.get(id) == "live", f"{view} is read from generation {id}"

@@ -122,7 +122,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "cell_table",
-        sa.Column("name", sa.Text(), nullable=False, comment="table in schema cells, partitioned by generation"),
+        sa.Column("name", sa.Text(), nullable=False),
         sa.Column("view", sa.Text(), nullable=False),
         sa.Column("version", sa.Text(), nullable=False),
         sa.Column("query", sa.Text(), nullable=False),
@@ -145,7 +145,6 @@ def upgrade() -> None:
         sa.Column("opened_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("live_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("retired_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("retired_xid", sa.Text(), nullable=True, comment="readers with an older snapshot may still see it"),
         sa.Column("dropped_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint("state IN ('building', 'live', 'retired')", name=op.f("generation_state_check")),
         sa.ForeignKeyConstraint(["rebuild"], ["lamina.rebuild.id"], name=op.f("generation_rebuild_fkey")),
@@ -200,6 +199,7 @@ def upgrade() -> None:
         "generation_cells",
         sa.Column("generation", sa.BigInteger(), nullable=False),
         sa.Column("cell_table", sa.Text(), nullable=False),
+        sa.Column("place", sa.Text(), nullable=False, comment="the table that holds the cells now"),
         sa.Column(
             "attempt",
             sa.Integer(),
@@ -242,7 +242,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["generation"], ["lamina.generation.id"], name=op.f("publication_generation_fkey")),
         sa.PrimaryKeyConstraint("view", name=op.f("publication_pkey")),
         schema="lamina",
-        comment="the one live generation that each view is read from; to hand over is to update its row",
+        comment="the one live generation that each view shows: its cells are where readers read",
     )
     op.create_table(
         "load",

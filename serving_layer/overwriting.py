@@ -1,0 +1,139 @@
+"""Batch overwrites realtime: two live generations of a view exchange the cells in which they differ, and only those.
+
+What makes it small: two live generations take the same merges in the same transactions, so a cell that was equal once
+stays equal. Which cells differ can therefore be found out beforehand, while micro-batches go on (`note`), and the
+exchange under the lock of their queries touches nothing else. Readers see it as any other update: one snapshot holds
+all of it or nothing, and nobody waits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, select, text
+
+from serving_layer import cells
+from serving_layer.bookkeeping import cell_table
+from view_algebra.cells import ONLY
+from view_algebra.types import postgres_name
+
+if TYPE_CHECKING:
+    from serving_layer.generations import Generation
+
+DOUBLE_TOLERANCE = 1e-9
+"""Relative. Sums of doubles depend on their order; those of integers and decimals are compared exactly."""
+
+
+def note(connection: Connection, new: Generation, old: Generation) -> None:
+    """Keeps the keys of the cells in which two live generations of one version differ, in one snapshot."""
+    for name in new.tables:
+        row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
+        noted = _noted(name, new, old)
+        keys = ", ".join(_keys(row))
+        cells.drop(connection, noted)
+        compared = comparison(connection, row, new.places[name], old.places[name])
+        cells.run(connection, f"CREATE TABLE {noted} AS WITH {compared} SELECT {keys} FROM groups WHERE differs")
+        cells.run(connection, f"ANALYZE {noted}")
+
+
+def exchange(connection: Connection, name: str, new: Generation, old: Generation) -> None:
+    """Lets the cells that differ change places between two live generations; their queries are locked.
+
+    Compares the generations when nothing was noted about them.
+    """
+    noted = _noted(name, new, old)
+    if connection.execute(text("SELECT to_regclass(:noted) IS NULL"), {"noted": noted}).scalar_one():
+        note(connection, new, old)
+    row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
+    columns = ", ".join(["touched", *(postgres_name(column) for column in (*row.keys, *row.partials))])
+    places = {new.places[name]: "moved_new", old.places[name]: "moved_old"}
+    for place, moved in places.items():
+        cells.run(connection, f"CREATE TEMPORARY TABLE {moved} (LIKE {place}) ON COMMIT DROP")
+        for condition in _matches(connection, row, noted):
+            cells.run(
+                connection,
+                f"WITH taken AS (DELETE FROM {place} AS cell USING {noted} AS differing WHERE {condition}"
+                f" RETURNING cell.*) INSERT INTO {moved} SELECT * FROM taken",
+            )
+    for place, moved in zip(reversed(places), places.values(), strict=True):
+        cells.run(connection, f"INSERT INTO {place} ({columns}) SELECT {columns} FROM {moved}")
+        cells.drop(connection, moved)
+    cells.drop(connection, noted)
+
+
+def forget(connection: Connection, name: str, id: int) -> None:
+    """Drops what was noted about a generation."""
+    pairs = text(
+        "SELECT format('realtime.%I', relname) FROM pg_class WHERE relnamespace = 'realtime'::regnamespace"
+        " AND relkind = 'r' AND (starts_with(relname, :name || '_g' || :id || '_and_g')"
+        " OR relname LIKE replace(:name, '_', '\\_') || '\\_g%\\_and\\_g' || :id)"
+    )
+    for noted in connection.execute(pairs, {"name": name, "id": str(id)}).scalars().all():
+        cells.drop(connection, noted)
+
+
+def comparison(connection: Connection, row: Any, new: str, old: str, also: str = "") -> str:
+    """Common table expressions over two tables of cells: `unequal` rows, and `groups` of them, with `differs`.
+
+    A row that both hold alike comes twice and falls out of one GROUP BY over all columns, which takes NULLs as equal
+    (a join does not); only what is left is looked at closely. `also` is a further column of `groups`.
+    """
+    keys = _keys(row)
+    partials = {name: postgres_name(name) for name in row.partials}
+    columns = ", ".join([*keys, *partials.values()])
+    sides = {"new": new, "old": old}
+    both = " UNION ALL ".join(f"SELECT {columns}, '{side}' AS side FROM {table}" for side, table in sides.items())
+    doubles = _doubles(connection, new)
+    differs = [_differs(column, tolerant=name in doubles) for name, column in partials.items()]
+    more = f", {also}" if also else ""
+    return f"""unequal AS (
+            SELECT {columns}, min(side) AS side FROM ({both}) AS both_sides GROUP BY {columns} HAVING count(*) = 1
+        ), groups AS (
+            SELECT {", ".join(keys)}, {" OR ".join(["count(*) <> 2", *differs])} AS differs{more}
+            FROM unequal GROUP BY {", ".join(keys)}
+        )"""
+
+
+def _keys(row: Any) -> list[str]:
+    return [postgres_name(key) for key in row.keys] or [ONLY]
+
+
+def _noted(name: str, new: Generation, old: Generation) -> str:
+    return f'realtime."{name}_g{new.id}_and_g{old.id}"'
+
+
+def _matches(connection: Connection, row: Any, noted: str) -> list[str]:
+    """Conditions under which a cell is one of those noted: one for each combination of keys that are NULL there.
+
+    So that an index serves each, which none does for IS NOT DISTINCT FROM.
+    """
+    keys = _keys(row)
+    nulls = connection.execute(text(f"SELECT DISTINCT {', '.join(f'{key} IS NULL' for key in keys)} FROM {noted}"))
+    return [
+        " AND ".join(
+            f"differing.{key} IS NULL AND cell.{key} IS NULL" if null else f"differing.{key} = cell.{key}"
+            for key, null in zip(keys, combination, strict=True)
+        )
+        for combination in nulls.all()
+    ]
+
+
+def _differs(column: str, *, tolerant: bool) -> str:
+    new, old = (f"(array_agg({column}) FILTER (WHERE side = '{side}'))[1]" for side in ("new", "old"))
+    unequal = f"{new} IS DISTINCT FROM {old}"
+    if not tolerant:
+        return unequal
+    within = f"abs({new} - {old}) <= {DOUBLE_TOLERANCE} * greatest(abs({new}), abs({old}))"
+    return f"({unequal} AND {within} IS NOT TRUE)"
+
+
+def _doubles(connection: Connection, table: str) -> set[str]:
+    return set(
+        connection.execute(
+            text(
+                "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(:table)"
+                " AND atttypid IN ('float8'::regtype, 'float4'::regtype) AND NOT attisdropped"
+            ),
+            {"table": table},
+        ).scalars()
+    )

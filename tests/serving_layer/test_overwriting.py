@@ -1,0 +1,139 @@
+"""Batch overwrites realtime: a hand-over replaces the cells that differ where readers read, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from serving_layer import generations, overwriting
+from serving_layer.bookkeeping import generation
+from tests.serving_layer.world import World, shown
+
+
+def place_of(world: World, view: str) -> str:
+    """The table that the analyst's view reads."""
+    with world.database.begin() as connection:
+        now = generations.get(connection, generations.published(connection)[view])
+    [place] = now.places.values()
+    return place
+
+
+def run(world: World, statement: str) -> None:
+    with world.database.begin() as connection:
+        connection.execute(text(statement))
+
+
+def rebuilt(world: World, view: str, *, noted: bool) -> int:
+    """A new generation of a view, live; with `noted`, what differs is known already."""
+    new = world.open(view)
+    world.load(new)
+    world.go_live(new)
+    if noted:
+        with world.database.begin() as connection:
+            now = generations.get(connection, generations.published(connection)[view])
+            overwriting.note(connection, generations.get(connection, new), now)
+    return new
+
+
+def retire_what_is_wrong(world: World) -> None:
+    """The generations before, which hold mistakes: the invariant is tested at the end of every test."""
+    with world.database.begin() as connection:
+        now = generations.published(connection)
+        older = generations.find(connection, generation.c.state == "live")
+        generations.retire(connection, [each.id for each in older if each.id != now[each.view]])
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_wrong_missing_and_surplus_cells_are_overwritten_and_a_roll_back_brings_them_back(
+    world: World, noted: bool
+) -> None:
+    world.append("a", 0, ("wrong", 1), ("missing", 1), (None, 1), ("right", 1))
+    world.advance("a")
+    place = place_of(world, "sums")
+    run(world, f"UPDATE {place} SET count = 100 WHERE k = 'wrong' OR k IS NULL")
+    run(world, f"DELETE FROM {place} WHERE k = 'missing'")
+    run(world, f"INSERT INTO {place} (k, count, sum_n) VALUES ('surplus', 100, 100)")
+    new = rebuilt(world, "sums", noted=noted)
+    # what comes between is merged into both
+    world.append("a", 0, ("wrong", 1), ("missing", 1), ("surplus", 1), (None, 1), ("right", 1), ("new", 1))
+    world.advance("a")
+    right = [("missing", 2, 2), ("new", 1, 1), ("right", 2, 2), ("surplus", 1, 1), ("wrong", 2, 2), (None, 2, 2)]
+    wrong = [
+        ("missing", 1, 1),
+        ("new", 1, 1),
+        ("right", 2, 2),
+        ("surplus", 101, 101),
+        ("wrong", 101, 2),
+        (None, 101, 2),
+    ]
+    assert shown(world, "sums") == sorted(wrong, key=repr)
+    world.hand_over("sums", new)
+    assert shown(world, "sums") == sorted(right, key=repr)
+    assert place_of(world, "sums") == place, "readers read one table all along"
+    with world.database.begin() as connection:
+        generations.roll_back(connection, "sums")
+    assert shown(world, "sums") == sorted(wrong, key=repr)
+    world.hand_over("sums", new)
+    assert shown(world, "sums") == sorted(right, key=repr)
+    retire_what_is_wrong(world)
+
+
+@pytest.mark.parametrize("mistake", ["UPDATE {} SET count = 100", "DELETE FROM {}"])
+def test_the_cell_of_an_aggregate_without_keys_is_overwritten(world: World, mistake: str) -> None:
+    world.append("a", 0, ("x", 1), ("x", 2))
+    world.advance("a")
+    run(world, mistake.format(place_of(world, "counts")))
+    world.hand_over("counts", rebuilt(world, "counts", noted=True))
+    assert shown(world, "counts") == [(2, 3)]
+    retire_what_is_wrong(world)
+
+
+def test_cells_that_are_alike_are_not_touched(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    place = place_of(world, "sums")
+    run(world, f"UPDATE {place} SET count = 100 WHERE k = 'y'")
+
+    def rows() -> dict[object, object]:
+        with world.database.begin() as connection:
+            return dict(connection.execute(text(f"SELECT k, ctid::text FROM {place}")).all())
+
+    before = rows()
+    world.hand_over("sums", rebuilt(world, "sums", noted=True))
+    after = rows()
+    assert after["x"] == before["x"]
+    assert after["y"] != before["y"]
+    retire_what_is_wrong(world)
+
+
+def test_cells_remember_whether_realtime_touched_them_since_the_cut(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 1))
+    world.advance("a")
+
+    def provisional() -> list[object]:
+        with world.database.begin() as connection:
+            id = generations.published(connection)["sums"]
+            [place] = generations.get(connection, id).places.values()
+            return list(connection.execute(text(f"SELECT k FROM {place} WHERE touched >= {id} ORDER BY k")).scalars())
+
+    assert provisional() == ["x", "y"]
+    new = world.open("sums")
+    world.append("a", 0, ("y", 1))
+    world.advance("a")
+    world.load(new)
+    world.go_live(new)
+    world.hand_over("sums", new)
+    assert provisional() == ["y"]
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    assert provisional() == ["x", "y"]
+
+
+def test_what_was_noted_is_forgotten_with_its_generation(world: World) -> None:
+    new = rebuilt(world, "sums", noted=True)
+    with world.database.begin() as connection:
+        generations.retire(connection, [new])
+    generations.drop_retired(world.database)
+    with world.database.begin() as connection:
+        left = connection.execute(text("SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_and\\_g%'")).scalar_one()
+    assert left == 0
