@@ -3,7 +3,7 @@
 In: cells, with the range of offsets they were computed from. Out: SQL views in schema `analytics`. The promise, after
 every committed transaction: the cells of a live generation are the cells of all records below progress.
 
-Four schemas: `lamina` (bookkeeping), `cells` (per view version, partitioned by generation), `realtime` (the
-realtime views of building generations), `analytics` (what analysts see). `micro_batch.py` and
-`generations.py` hold every transaction that the promise depends on.
+Four schemas: `lamina` (bookkeeping), `cells` (a table per generation of a view version), `realtime` (the
+realtime views of building generations), `analytics` (what analysts see). `micro_batch.py`, `generations.py` and
+`overwriting.py` hold every transaction that the promise depends on.
 """

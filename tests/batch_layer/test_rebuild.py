@@ -61,6 +61,7 @@ def test_a_second_rebuild_retires_the_generation_before_the_last(deployed: Deplo
         "absorbed",
         "after go-live",
         "after prove",
+        "noted",
         "after hand-over",
         "after retire",
     ],
@@ -197,19 +198,24 @@ def test_a_new_view_gets_its_history_through_a_rebuild(deployed: Deployed) -> No
 
 def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deployed: Deployed) -> None:
     held = TOTALS.replace("CREATE VIEW totals AS", "CREATE VIEW totals TBLPROPERTIES ('on_difference' = 'hold') AS")
-    deployed.apply(events=EVENTS, totals=held, clicks=CLICKS)
+    deployed.apply(events=EVENTS, totals=held, clicks=CLICKS, hourly=HOURLY)
     deployed.send("events", *(event(n) for n in range(30)))
     deployed.catch_up()
     with deployed.deployment.database.begin() as connection:
         before = generations.published(connection)
-        [table] = generations.get(connection, before["totals"]).tables
-        [other] = generations.get(connection, before["clicks"]).tables
-        connection.exec_driver_sql(f'DELETE FROM cells."{table}"')
-        connection.exec_driver_sql(f'DELETE FROM cells."{other}" WHERE ctid = (SELECT min(ctid) FROM cells."{other}")')
+        table, other, hours = (
+            next(iter(generations.get(connection, before[view]).places.values()))
+            for view in ("totals", "clicks", "hourly")
+        )
+        connection.exec_driver_sql(f"DELETE FROM {table}")
+        connection.exec_driver_sql(f"DELETE FROM {other} WHERE ctid = (SELECT min(ctid) FROM {other})")
+        connection.exec_driver_sql(f"DELETE FROM {hours} WHERE country IS NULL OR country = 'FR'")
     proofs = {proof.view: proof for proof in deployed.deployment.batch.rebuild()}
     assert proofs["totals"].differing == 1
     assert proofs["totals"].examples
     assert proofs["clicks"].differing == 1
+    assert proofs["hourly"].differing > 1
+    deployed.check("clicks", "hourly")
     with deployed.deployment.database.begin() as connection:
         after = generations.published(connection)
         rebuild = generations.get(connection, after["clicks"]).rebuild

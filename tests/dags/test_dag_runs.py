@@ -10,7 +10,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from serving_layer.cells import cells_of
 from tests.fix_stack import Stack
 
 DIES_ONCE = """\
@@ -42,8 +41,11 @@ def published(stack: Stack) -> dict[str, int]:
 
 def tamper(stack: Stack, by: int) -> None:
     """Changes a cell that readers of `totals` see, behind the layers' back."""
-    ((name, partials),) = stack.query("lamina", "SELECT name, partials FROM lamina.cell_table WHERE view = 'totals'")
-    table = cells_of(name, published(stack)["totals"])
+    ((table, partials),) = stack.query(
+        "lamina",
+        "SELECT place, partials FROM lamina.generation_cells JOIN lamina.cell_table ON name = cell_table"
+        " JOIN lamina.publication USING (generation) WHERE publication.view = 'totals'",
+    )
     stack.query("lamina", f'UPDATE {table} SET "{partials[0]}" = "{partials[0]}" + {by}')
 
 
