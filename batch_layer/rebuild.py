@@ -199,9 +199,10 @@ class BatchLayer:
         """
         for each in self.generations(id):
             with self.database.begin() as connection:
-                now = generations.published(connection).get(each.view)
-                if each.state == "live" and now is not None and now != each.id:
-                    overwriting.note(connection, each, generations.get(connection, now))
+                now = generations.published(connection).get(each.view, each.id)
+                old = generations.get(connection, now)
+                if each.state == "live" and old.id != each.id and old.version == each.version:
+                    overwriting.note(connection, each, old)
         self.at("noted")
 
         def step(connection: Connection) -> list[str]:
