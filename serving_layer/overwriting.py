@@ -78,6 +78,8 @@ def comparison(connection: Connection, row: Any, new: str, old: str, also: str =
     A row that both hold alike comes twice and falls out of one GROUP BY over all columns, which takes NULLs as equal
     (a join does not); only what is left is looked at closely. `also` is a further column of `groups`.
     """
+    # One processor is enough: readers and micro-batches want the others.
+    cells.run(connection, "SET LOCAL max_parallel_workers_per_gather = 0")
     keys = _keys(row)
     partials = {name: postgres_name(name) for name in row.partials}
     columns = ", ".join([*keys, *partials.values()])

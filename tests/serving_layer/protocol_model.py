@@ -19,9 +19,9 @@ its next step. So a trace that stops is a crash there, one that goes on is a ret
 process has taken over is a zombie's. Spark's checkpoint is a cache: after a restart it holds any position whatever.
 
 Each action is one function from a state to the states that can follow, each with the words that a trace shows for it.
-Not in the model: what a hand-over does to cells (it exchanges those that differ, and in the model none can: see
-test_overwriting.py), the order in which locks are taken, what a horizon forgot, recreated topics, and partitions that are
-added later (one that is still empty is the same). One file, long as it is: the protocol is to be read in one piece.
+Not in the model: what a hand-over does to cells (it exchanges those that differ, and here none can: see
+test_overwriting.py), the order in which locks are taken, what a horizon forgot, recreated topics, and partitions that
+are added later (one that is still empty is the same). One file, long as it is: the protocol is to be read in one piece.
 """
 
 from __future__ import annotations
