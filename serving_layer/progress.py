@@ -1,7 +1,8 @@
 """Queries and their progress: the truth about what is in Postgres, and the lock that guards it.
 
 A query's row in `lamina.query` is the lock of everything that depends on its progress: committing a micro-batch,
-opening a generation, going live, registering a version. Locks are taken in one order: queries by name, then generation
+opening a generation, going live, handing over, registering a version. Locks are taken in one order: queries by name,
+then generations.
 """
 
 from __future__ import annotations
