@@ -176,8 +176,9 @@ class BatchLayer:
         run = self._expect(id)
         proofs = []
         if not run.leap:
-            for each in self.generations(id):
+            for sealed in self.generations(id):
                 with self.database.snapshot() as connection:
+                    each = generations.get(connection, sealed.id)
                     now = generations.published(connection).get(each.view)
                     if now is None or now == each.id:
                         continue
@@ -197,22 +198,25 @@ class BatchLayer:
 
         `anyway` hands over what the proof has held back, of a rebuild that ended so, too.
         """
-        for each in self.generations(id):
-            with self.database.begin() as connection:
-                now = generations.published(connection).get(each.view, each.id)
-                old = generations.get(connection, now)
-                if each.state == "live" and old.id != each.id and old.version == each.version:
-                    overwriting.note(connection, each, old)
+        for sealed in self.generations(id):
+            with self.database.begin(isolation="REPEATABLE READ") as connection:
+                new = generations.get(connection, sealed.id)
+                old = generations.get(connection, generations.published(connection).get(new.view, new.id))
+                if new.state == "live" and old.id != new.id and old.version == new.version:
+                    overwriting.note(connection, new, old)
         self.at("noted")
 
         def step(connection: Connection) -> list[str]:
             run = rebuilds.running(connection, id, or_held=anyway)
             new = generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
+            progress.lock(connection, {name for each in new for name in each.queries})
             if not new:
                 raise LaminaError(
                     f"Rebuild {id} has no generation left", way_out="Begin another with `lamina rebuild`."
                 )
             held = [] if run.leap or anyway else _held(connection, new)
+            if run.step == "hand-over" and not anyway:
+                return held  # it is repeated: what was rolled back since stays so
             if run.leap:
                 self._land(connection, new)
             else:
@@ -220,17 +224,18 @@ class BatchLayer:
                 newer = {each.view: each.id for each in new if each.id > now.get(each.view, 0)}
                 generations.hand_over(connection, {view: id for view, id in newer.items() if view not in held})
             views.serve(connection)
+            rebuilds.finished(connection, id, "hand-over")
             if run.state == "held":
                 rebuilds.end(connection, id, "done")
             return held
 
         held = self.database.retrying(step)
-        self._done(id, "hand-over")
+        self.at("after hand-over")
         return held
 
     def roll_back(self, view_name: str) -> tuple[int, int]:
         """Hands a view back to the generation before the one it is read from; gives (from, to)."""
-        with self.database.begin() as connection:
+        with self.database.begin(isolation="REPEATABLE READ") as connection:
             now, before = generations.before_published(connection, view_name)
             overwriting.note(connection, before, now)
         return self.database.retrying(lambda connection: generations.roll_back(connection, view_name))
@@ -252,7 +257,8 @@ class BatchLayer:
         def step(connection: Connection) -> None:
             rebuilds.running(connection, id)
             new = generations.find(connection, generation.c.rebuild == id)
-            surplus = [old for each in new for old in generations.superseded(connection, each.view)]
+            mine = {each.id for each in new}  # one that is held back may be handed over yet
+            surplus = [old for each in new for old in generations.superseded(connection, each.view) if old not in mine]
             generations.retire(connection, surplus)
             published = generations.published(connection)
             held = [each.view for each in new if published.get(each.view) != each.id]
@@ -266,6 +272,7 @@ class BatchLayer:
         """Gives a rebuild up: its generations are retired, nothing that is read changes."""
 
         def step(connection: Connection) -> None:
+            rebuilds.running(connection, id)
             rebuilds.end(connection, id, "failed", "it was given up")
             _retire_the_dead(connection)
 

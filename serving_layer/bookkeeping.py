@@ -139,6 +139,7 @@ generation = Table(
     Column("rebuild", BigInteger, ForeignKey(rebuild.c.id)),
     _now("opened_at"),
     Column("live_at", DateTime(timezone=True)),
+    Column("shown_until", DateTime(timezone=True), comment="when another was handed over in its place"),
     Column("retired_at", DateTime(timezone=True)),
     Column("dropped_at", DateTime(timezone=True)),
     CheckConstraint("state IN ('building', 'live', 'retired')", name="state"),

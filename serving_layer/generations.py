@@ -28,8 +28,8 @@ from serving_layer.bookkeeping import cell_table, cut, generation, generation_ce
 from serving_layer.database import Database
 from view_algebra.errors import LaminaError
 
-READER_PATIENCE_MS = 1_000
-"""How long dropping a table waits for its readers: a new reader would wait behind it."""
+READER_PATIENCE_MS = 2_000
+"""How long dropping a table waits for its readers, as long as nobody else waits for it."""
 
 ABSORB_ABOVE = 20_000
 """Cells. A realtime table with more is absorbed without the lock before a generation goes live: a merge of this many
@@ -154,7 +154,7 @@ def go_live(connection: Connection, ids: Sequence[int]) -> None:
     progress.lock(connection, {name for each in opened for name in each.queries})
     for each in opened:
         state = _state(connection, each.id)
-        if state == "live":
+        if state == "live" or _withdrawn(connection, each.view, state):
             continue
         if state != "building":
             raise LaminaError(
@@ -174,6 +174,8 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
     progress.lock(connection, {query for id in to.values() for query in get(connection, id).queries})
     for name, id in sorted(to.items()):
         state = _state(connection, id)
+        if _withdrawn(connection, name, state):
+            continue
         if state != "live":
             raise LaminaError(
                 f"Generation {id} of {name} is {state} and cannot be read",
@@ -182,6 +184,9 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
         new, now = get(connection, id), published(connection).get(name)
         if now is not None and now != id and (old := get(connection, now)).version == new.version:
             _exchange(connection, new, old)
+        if now is not None and now != id:
+            replaced = update(generation).where(generation.c.id == now)
+            connection.execute(replaced.values(shown_until=func.clock_timestamp()))
         statement = upsert(publication).values(view=name, generation=id)
         connection.execute(
             statement.on_conflict_do_update(
@@ -203,6 +208,8 @@ def roll_back(connection: Connection, view_name: str) -> tuple[int, int]:
 
     That generation was maintained all the while, so the view stays current to the micro-batch.
     """
+    reads = select(cell_table.c.query).where(cell_table.c.view == view_name)
+    progress.lock(connection, connection.execute(reads).scalars().all())
     now, before = before_published(connection, view_name)
     hand_over(connection, {view_name: before.id})
     return now.id, before.id
@@ -245,10 +252,12 @@ def retire(connection: Connection, ids: Sequence[int]) -> None:
 
 
 def superseded(connection: Connection, view_name: str) -> list[int]:
-    """The live generations of a view beyond the published one and the `keep_generations` newest others."""
+    """The live generations of a view beyond the published one and the `keep_generations` that were shown last."""
     now = published(connection).get(view_name)
     keep = connection.execute(select(view.c.keep_generations).where(view.c.name == view_name)).scalar() or 0
     others = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
+    shown = {row.id: row.shown_until for row in connection.execute(select(generation.c.id, generation.c.shown_until))}
+    others.sort(key=lambda each: (shown[each.id] is not None, shown[each.id], each.id))
     return [each.id for each in others][: max(0, len(others) - keep)]
 
 
@@ -295,8 +304,8 @@ def drop_retired(database: Database) -> list[int]:
 def _drop(database: Database, each: Generation) -> bool:
     def step(connection: Connection) -> bool:
         cells.run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
+        overwriting.forget(connection, each.id)
         for name, place in each.places.items():
-            overwriting.forget(connection, name, each.id)
             cells.drop(connection, place)
             for number in _realtime_tables(connection, each.id, name):
                 cells.drop(connection, cells.realtime_of(name, each.id, number))
@@ -352,6 +361,12 @@ def _on(topics: Sequence[str], at: Offsets) -> Offsets:
 def _state(connection: Connection, id: int) -> str:
     locked = select(generation.c.state).where(generation.c.id == id).with_for_update()
     return str(connection.execute(locked).scalar_one())
+
+
+def _withdrawn(connection: Connection, view_name: str, state: str) -> bool:
+    """Whether a generation was retired because its view is not declared any more."""
+    declared = connection.execute(select(view.c.name).where(view.c.name == view_name)).one_or_none()
+    return state == "retired" and declared is None
 
 
 def _swap(connection: Connection, id: int) -> bool:

@@ -8,6 +8,7 @@ all of it or nothing, and nobody waits.
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, select, text
@@ -20,19 +21,25 @@ from view_algebra.types import postgres_name
 if TYPE_CHECKING:
     from serving_layer.generations import Generation
 
+_PREFIX = "differing"
+
 DOUBLE_TOLERANCE = 1e-9
 """Relative. Sums of doubles depend on their order; those of integers and decimals are compared exactly."""
 
 
 def note(connection: Connection, new: Generation, old: Generation) -> None:
-    """Keeps the keys of the cells in which two live generations of one version differ, in one snapshot."""
+    """Keeps the keys of the cells in which two live generations of one version differ.
+
+    In the snapshot in which their places were read: without a lock, a hand-over could come between (REPEATABLE READ).
+    """
+    connection.execute(text("SELECT pg_advisory_xact_lock(:new, :old)"), {"new": new.id, "old": old.id})
     for name in new.tables:
         row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
         noted = _noted(name, new, old)
         keys = ", ".join(_keys(row))
         cells.drop(connection, noted)
         compared = comparison(connection, row, new.places[name], old.places[name])
-        cells.run(connection, f"CREATE TABLE {noted} AS WITH {compared} SELECT {keys} FROM groups WHERE differs")
+        cells.run(connection, f'CREATE TABLE {noted} AS WITH {compared} SELECT {keys} FROM groups WHERE "Differs"')
         cells.run(connection, f"ANALYZE {noted}")
 
 
@@ -41,6 +48,8 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
 
     Compares the generations when nothing was noted about them.
     """
+    if new.places[name] == old.places[name]:
+        raise AssertionError(f"generations {new.id} and {old.id} of {name} have one place")
     noted = _noted(name, new, old)
     if connection.execute(text("SELECT to_regclass(:noted) IS NULL"), {"noted": noted}).scalar_one():
         note(connection, new, old)
@@ -61,19 +70,21 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     cells.drop(connection, noted)
 
 
-def forget(connection: Connection, name: str, id: int) -> None:
+def forget(connection: Connection, id: int) -> None:
     """Drops what was noted about a generation."""
     pairs = text(
-        "SELECT format('realtime.%I', relname) FROM pg_class WHERE relnamespace = 'realtime'::regnamespace"
-        " AND relkind = 'r' AND (starts_with(relname, :name || '_g' || :id || '_and_g')"
-        " OR relname LIKE replace(:name, '_', '\\_') || '\\_g%\\_and\\_g' || :id)"
+        "SELECT format('realtime.%I', relname) FROM pg_class"
+        " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r' AND relname ~ :pattern"
     )
-    for noted in connection.execute(pairs, {"name": name, "id": str(id)}).scalars().all():
+    pattern = f"^{_PREFIX}_({id}_[0-9]+|[0-9]+_{id})_[0-9a-f]{{8}}$"
+    for noted in connection.execute(pairs, {"pattern": pattern}).scalars().all():
         cells.drop(connection, noted)
 
 
 def comparison(connection: Connection, row: Any, new: str, old: str, also: str = "") -> str:
-    """Common table expressions over two tables of cells: `unequal` rows, and `groups` of them, with `differs`.
+    """Common table expressions over two tables of cells: `unequal` rows, and `groups` of them, with `"Differs"`.
+
+    Columns of cells have no capital letters, so the names of ours are never theirs.
 
     A row that both hold alike comes twice and falls out of one GROUP BY over all columns, which takes NULLs as equal
     (a join does not); only what is left is looked at closely. `also` is a further column of `groups`.
@@ -84,14 +95,14 @@ def comparison(connection: Connection, row: Any, new: str, old: str, also: str =
     partials = {name: postgres_name(name) for name in row.partials}
     columns = ", ".join([*keys, *partials.values()])
     sides = {"new": new, "old": old}
-    both = " UNION ALL ".join(f"SELECT {columns}, '{side}' AS side FROM {table}" for side, table in sides.items())
+    both = " UNION ALL ".join(f"SELECT {columns}, '{side}' AS \"Side\" FROM {table}" for side, table in sides.items())
     doubles = _doubles(connection, new)
     differs = [_differs(column, tolerant=name in doubles) for name, column in partials.items()]
     more = f", {also}" if also else ""
     return f"""unequal AS (
-            SELECT {columns}, min(side) AS side FROM ({both}) AS both_sides GROUP BY {columns} HAVING count(*) = 1
+            SELECT {columns}, min("Side") AS "Side" FROM ({both}) AS both_sides GROUP BY {columns} HAVING count(*) = 1
         ), groups AS (
-            SELECT {", ".join(keys)}, {" OR ".join(["count(*) <> 2", *differs])} AS differs{more}
+            SELECT {", ".join(keys)}, {" OR ".join(["count(*) <> 2", *differs])} AS "Differs"{more}
             FROM unequal GROUP BY {", ".join(keys)}
         )"""
 
@@ -101,7 +112,7 @@ def _keys(row: Any) -> list[str]:
 
 
 def _noted(name: str, new: Generation, old: Generation) -> str:
-    return f'realtime."{name}_g{new.id}_and_g{old.id}"'
+    return f'realtime."{_PREFIX}_{new.id}_{old.id}_{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:8]}"'
 
 
 def _matches(connection: Connection, row: Any, noted: str) -> list[str]:
@@ -121,12 +132,14 @@ def _matches(connection: Connection, row: Any, noted: str) -> list[str]:
 
 
 def _differs(column: str, *, tolerant: bool) -> str:
-    new, old = (f"(array_agg({column}) FILTER (WHERE side = '{side}'))[1]" for side in ("new", "old"))
+    new, old = (f"(array_agg({column}) FILTER (WHERE \"Side\" = '{side}'))[1]" for side in ("new", "old"))
     unequal = f"{new} IS DISTINCT FROM {old}"
     if not tolerant:
         return unequal
-    within = f"abs({new} - {old}) <= {DOUBLE_TOLERANCE} * greatest(abs({new}), abs({old}))"
-    return f"({unequal} AND {within} IS NOT TRUE)"
+    # Neither NaN nor infinity is near anything else; halves and a least magnitude keep the comparison within doubles.
+    finite = " AND ".join(f"{value} > '-Infinity' AND {value} < 'Infinity'" for value in (new, old))
+    near = f"abs({new} / 2 - {old} / 2) <= {DOUBLE_TOLERANCE} * greatest(abs({new} / 2), abs({old} / 2), 1e-290)"
+    return f"({unequal} AND (CASE WHEN {finite} THEN {near} END) IS NOT TRUE)"
 
 
 def _doubles(connection: Connection, table: str) -> set[str]:

@@ -65,15 +65,15 @@ def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
 def _comparison(connection: Connection, row, new: str, old: str) -> str:  # type: ignore[no-untyped-def]
     """Counts and shows the groups that differ in the tables `new` and `old`."""
     shown = ", ".join(f"{_text(name)}, {quoted(name)}" for name in row.partials)
-    found = ", ".join([*(f"{_text(name)}, {quoted(name)}" for name in row.keys), "'cells', sides"])
-    sides = f"jsonb_object_agg(side, jsonb_build_object({shown})) AS sides"
+    found = ", ".join([*(f"{_text(name)}, {quoted(name)}" for name in row.keys), "'cells', \"Sides\""])
+    sides = f'jsonb_object_agg("Side", jsonb_build_object({shown})) AS "Sides"'
     return f"""
         WITH {comparison(connection, row, new, old, also=sides)}
         SELECT ((SELECT count(*) FROM {new}) + (SELECT count(*) FROM {old})
                 - (SELECT count(*) FROM unequal)) / 2 + (SELECT count(*) FROM groups) AS cells,
-            (SELECT count(*) FROM groups WHERE differs) AS differing,
+            (SELECT count(*) FROM groups WHERE "Differs") AS differing,
             (SELECT jsonb_agg(jsonb_build_object({found}))
-                FROM (SELECT * FROM groups WHERE differs LIMIT {EXAMPLES}) AS first) AS examples
+                FROM (SELECT * FROM groups WHERE "Differs" LIMIT {EXAMPLES}) AS first) AS examples
     """
 
 

@@ -147,10 +147,10 @@ def finished(connection: Connection, id: int, step: str) -> None:
 
 
 def end(connection: Connection, id: int, state: str, error: str | None = None) -> None:
-    """Records how a rebuild ended: `done`, `held` (the proof found a difference and the policy holds) or `failed`."""
+    """Records how a running rebuild ended, once: `done`, `failed`, or `held` when its policy holds back a difference."""
     connection.execute(
         update(rebuild)
-        .where(rebuild.c.id == id)
+        .where(rebuild.c.id == id, rebuild.c.state.in_(["running", "held"] if state == "done" else ["running"]))
         .values(state=state, error=error, ended_at=func.clock_timestamp(), lease_until=None)
     )
 

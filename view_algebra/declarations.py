@@ -13,7 +13,7 @@ from view_algebra.dialect import Statement, span
 from view_algebra.refusals import File, Span, Wrong, suggestion
 from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, read
 
-LONGEST_NAME = 48
+LONGEST_NAME = 36
 """Bytes of a source's or view's name, so that a table of cells (name, version, number) fits Postgres' 63."""
 
 SOURCE_PROPERTIES = ("dedupe_within", "event_time", "partitions")

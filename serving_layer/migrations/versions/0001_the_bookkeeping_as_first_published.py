@@ -144,6 +144,12 @@ def upgrade() -> None:
         sa.Column("rebuild", sa.BigInteger(), nullable=True),
         sa.Column("opened_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("live_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column(
+            "shown_until",
+            sa.DateTime(timezone=True),
+            nullable=True,
+            comment="when another was handed over in its place",
+        ),
         sa.Column("retired_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("dropped_at", sa.DateTime(timezone=True), nullable=True),
         sa.CheckConstraint("state IN ('building', 'live', 'retired')", name=op.f("generation_state_check")),
