@@ -7,6 +7,7 @@ snapshot, equals what the view shows. Every row is compared.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from collections import Counter
@@ -96,8 +97,18 @@ def _over(below: dict[str, Offsets], sources: Sequence[str]) -> Offsets:
 
 
 def _rows(spark: SparkSession, name: str) -> list[Row]:
-    table = spark.table(name).toArrow()
-    return list(zip(*[column.to_pylist() for column in table.columns], strict=True)) if table.num_columns else []
+    """The rows of the author's SELECT, nested values as the JSON that the view shows of them."""
+    from pyspark.sql.functions import col, to_json
+
+    found = spark.table(name)
+    nested = [field.dataType.typeName() in ("struct", "array", "map") for field in found.schema]
+    names = [f"`{column}`" for column in found.columns]
+    table = found.select([to_json(n) if json_ else col(n) for n, json_ in zip(names, nested, strict=True)]).toArrow()
+    columns = [
+        [None if value is None else json.loads(value) for value in column.to_pylist()] if json_ else column.to_pylist()
+        for column, json_ in zip(table.columns, nested, strict=True)
+    ]
+    return list(zip(*columns, strict=True)) if columns else []
 
 
 def _compare(name: str, wanted: list[Row], shown: list[Row], below: Offsets) -> Checked:

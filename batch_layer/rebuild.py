@@ -390,17 +390,23 @@ def _closure(catalog: Catalog, names: Iterable[str]) -> tuple[list[str], list[st
 
 
 def _held(connection: Connection, new: Sequence[Generation]) -> list[str]:
-    """The views whose policy is to hold and whose proof found a difference."""
+    """The views whose policy is to hold and whose generation is not proven equal to the one that is read."""
     policy = {row.name: row.on_difference for row in connection.execute(select(view_table))}
-    differing = {
-        id
-        for (id,) in connection.execute(
-            select(proof_table.c.generation).where(
-                proof_table.c.generation.in_([each.id for each in new]), proof_table.c.differing > 0
+    now = generations.published(connection)
+    proven = set(
+        connection.execute(
+            select(proof_table.c.generation, proof_table.c.against).where(
+                proof_table.c.generation.in_([each.id for each in new]), proof_table.c.differing == 0
             )
-        )
-    }
-    return [each.view for each in new if each.id in differing and policy.get(each.view) == "hold"]
+        ).all()
+    )
+    return [
+        each.view
+        for each in new
+        if policy.get(each.view) == "hold"
+        and now.get(each.view, each.id) != each.id
+        and (each.id, now[each.view]) not in proven
+    ]
 
 
 def _retire_the_dead(connection: Connection) -> None:

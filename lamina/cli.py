@@ -55,11 +55,33 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
                 sys.exit(1)
             except Different:
                 sys.exit(DIFFERENT)
+            except Exception as error:
+                told = _told(error)
+                if told is None:
+                    raise
+                output.error(told)
+                sys.exit(1)
 
         with_json = click.option("--json", "as_json", is_flag=True, help="Results as JSON, one object per line.")
         return parent.command(name or function.__name__.replace("_", "-"))(with_json(call))
 
     return decorate
+
+
+def _told(error: Exception) -> LaminaError | None:
+    """What Postgres or Spark refused, as an error with a way out; None for a mistake of ours."""
+    from psycopg2 import Error
+    from pyspark.errors import PySparkException
+    from sqlalchemy.exc import DBAPIError
+
+    if isinstance(error, (DBAPIError, Error)):
+        said = str(getattr(error, "orig", None) or error).strip()
+        way_out = "Its transaction was rolled back: mend what it names, and repeat the command."
+        return LaminaError("Postgres did not do what was asked of it", evidence=said, way_out=way_out)
+    if isinstance(error, PySparkException):
+        said = "\n".join(str(error).strip().splitlines()[:3])
+        return LaminaError("Spark did not do what was asked of it", evidence=said, way_out="Repeat the command.")
+    return None
 
 
 def with_catalog(function: Callable[..., None]) -> Callable[..., None]:
@@ -263,13 +285,19 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
     """Take everything that Kafka holds of the sources (all, by default) into the master log."""
     with deployment(output) as opened:
         catalog = opened.deployed()
-        rows = []
+        rows, failed = [], []
         for name in sources or catalog.sources:
             source = _known(catalog.sources, name, "source")
-            end = opened.brokers.latest(source.topic)
-            count = opened.batch.archive_source(source, end, accept_loss=accept_loss)
-            rows.append((name, count, str(opened.log.held(source))))
+            try:
+                end = opened.brokers.latest(source.topic)
+                count = opened.batch.archive_source(source, end, accept_loss=accept_loss)
+                rows.append((name, count, str(opened.log.held(source))))
+            except LaminaError as error:  # the records of the others do not wait for this one
+                output.error(error)
+                failed.append(name)
         output.table(("source", "records", "held"), rows)
+        if failed:
+            sys.exit(1)
 
 
 @command()

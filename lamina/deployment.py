@@ -10,6 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from psycopg2.errors import LockNotAvailable
+from sqlalchemy.exc import OperationalError
+
 from batch_layer.rebuild import BatchLayer
 from lamina.settings import Settings
 from master_log.archive import MasterLog
@@ -135,7 +138,16 @@ class Deployment:
         catalog = compile_catalog(files)
         self.install()
         topics = {name: self._topic(source) for name, source in catalog.sources.items()}
-        return self.database.retrying(lambda connection: registry.apply(connection, files, catalog, topics))
+        try:
+            return self.database.retrying(lambda connection: registry.apply(connection, files, catalog, topics))
+        except OperationalError as error:
+            if not isinstance(error.orig, LockNotAvailable):
+                raise
+            raise LaminaError(
+                "A reader holds a view that this change renews",
+                evidence="its transaction is still open; pg_stat_activity lists it",
+                way_out="Nothing was changed, and nobody waits. Apply again when the reader has ended.",
+            ) from error
 
     def _topic(self, source: Source) -> Topic:
         id = self.brokers.topic_id(source.topic)

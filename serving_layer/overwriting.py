@@ -136,9 +136,11 @@ def _differs(column: str, *, tolerant: bool) -> str:
     unequal = f"{new} IS DISTINCT FROM {old}"
     if not tolerant:
         return unequal
-    # Neither NaN nor infinity is near anything else; halves and a least magnitude keep the comparison within doubles.
-    finite = " AND ".join(f"{value} > '-Infinity' AND {value} < 'Infinity'" for value in (new, old))
-    near = f"abs({new} / 2 - {old} / 2) <= {DOUBLE_TOLERANCE} * greatest(abs({new} / 2), abs({old} / 2), 1e-290)"
+    # Neither NaN nor infinity is near anything else, and Postgres raises where a difference is no double.
+    x, y = f"{new}::float8", f"{old}::float8"
+    largest = f"greatest(abs({x}), abs({y}), 1e-290::float8)"
+    finite = f"{x} > '-Infinity' AND {y} > '-Infinity' AND {largest} < 'Infinity'"
+    near = f"(sign({x}) = sign({y}) OR {largest} < 1e300) AND abs({x} - {y}) <= {DOUBLE_TOLERANCE} * {largest}"
     return f"({unequal} AND (CASE WHEN {finite} THEN {near} END) IS NOT TRUE)"
 
 

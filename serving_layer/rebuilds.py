@@ -147,7 +147,7 @@ def finished(connection: Connection, id: int, step: str) -> None:
 
 
 def end(connection: Connection, id: int, state: str, error: str | None = None) -> None:
-    """Records how a running rebuild ended, once: `done`, `failed`, or `held` when its policy holds back a difference."""
+    """Records how a running rebuild ended, once: `done`, `failed`, or `held` when a difference holds a view back."""
     connection.execute(
         update(rebuild)
         .where(rebuild.c.id == id, rebuild.c.state.in_(["running", "held"] if state == "done" else ["running"]))

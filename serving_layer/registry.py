@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets
-from serving_layer import generations, progress, views
+from serving_layer import cells, generations, progress, views
 from serving_layer.bookkeeping import cell_table, declaration, generation, publication, query, view
 from serving_layer.bookkeeping import progress as progress_table
 from view_algebra import compile_catalog
@@ -47,10 +47,11 @@ def deployed(connection: Connection) -> tuple[dict[str, str], Catalog]:
 def plan(connection: Connection, catalog: Catalog) -> list[Change]:
     """What `apply` would do, without doing it; a change with the action `refuse` makes `apply` refuse the whole."""
     _, before = deployed(connection)
+    recorded = {row.name: row.version for row in connection.execute(select(view.c.name, view.c.version))}
     changes = [_source_change(name, before, catalog) for name in sorted({*before.sources, *catalog.sources})]
     names = [*catalog.views, *(name for name in before.views if name not in catalog.views)]
     moved = _queries_with_history(connection)
-    changes += [_view_change(name, before, catalog, moved) for name in names]
+    changes += [_view_change(name, before, catalog, moved, recorded.get(name, "")) for name in names]
     return changes
 
 
@@ -82,6 +83,7 @@ def apply(
             _create_cells(connection, compiled)
             if not moved & {table.source for table in compiled.cell_tables}:
                 _open_empty(connection, name)
+    cells.run(connection, f"SET LOCAL lock_timeout = {generations.READER_PATIENCE_MS}")
     views.serve(connection)
     for name in reversed([name for kind, name in todo if kind == "view" and todo[kind, name] == "drop"]):
         _drop_view(connection, name)
@@ -104,7 +106,7 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
     return Change("source", name, "refuse", "its topic or its columns changed, which is not supported yet")
 
 
-def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str]) -> Change:
+def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str], recorded: str) -> Change:
     old, new = before.views.get(name), after.views.get(name)
     if new is None:
         return Change("view", name, "drop", "it is no longer served; its cells are dropped")
@@ -114,6 +116,8 @@ def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str]) ->
         return Change("view", name, "create", effect)
     if old.version != new.version:
         return Change("view", name, "refuse", "its cells changed, which is not supported yet")
+    if recorded != new.version:
+        return Change("view", name, "refuse", "this Lamina compiles it otherwise, which is not supported yet")
     if _shape(old.columns) != _shape(new.columns[: len(old.columns)]):
         return Change("view", name, "refuse", "columns that readers use would go or change, which is not supported yet")
     if (old.final, old.columns, old.comment, old.properties) != (new.final, new.columns, new.comment, new.properties):

@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 import psycopg2
+import pyspark
 import pytest
 import yaml
 
@@ -96,6 +97,7 @@ class Stack:
         return {
             **here,
             "PATH": f"{PROGRAMS}:{here['PATH']}",
+            "SPARK_HOME": str(Path(pyspark.__file__).parent),  # Spark's own search for it stumbles over a space
             **{name: self._placed(service, str(value)) for name, value in given.items()},
             **self.extra,
         }

@@ -98,7 +98,9 @@ def _times_as_text(kind: Type) -> Type:
 
 def _errors(columns: Columns) -> str:
     more = "'more text follows the object'"
-    begins_again = "(" + " OR ".join(f"contains({_TEXT}, '}}{space}{{')" for space in ("", " ", "\\n")) + ")"
+    begins_again = (
+        "(" + " OR ".join(f"contains({_TEXT}, '}}{space}{{')" for space in ("", " ", "\\n", "\\r\\n", ",")) + ")"
+    )
     branches = [
         ("kafka_value IS NULL", "'the value is null'"),
         ("parsed IS NULL", "'the value is empty'"),

@@ -193,10 +193,8 @@ class Resolver(Scalars):
             )
         name, alias = node.name, (node.alias or node.name).lower()
         if node.args.get("db"):
-            schema = node.args["db"].name
-            if schema.lower() != "analytics":
-                raise Wrong(span(node), f"no schema {schema}", f"Write the name alone: {name}.")
-        elif name.lower() in scope.ctes:
+            raise Wrong(span(node), f"a schema before {name}", f"Write the name alone: {name}.")
+        if name.lower() in scope.ctes:
             return Nested(scope.ctes[name.lower()], alias, span(node))
         if name.lower() in self.tables:
             raise Wrong(
@@ -296,8 +294,12 @@ class Resolver(Scalars):
             refuse_aggregates(key, "GROUP BY", "Aggregate in a subquery, and group its result.")
             if key.type.nested:
                 raise Wrong(span(item), f"a group key of type {key.type}", "Group by its fields, or by to_json(…).")
+            if any(
+                isinstance(e, Call) and e.function == "cast" and e.arguments[0].type.name == "BINARY" for e in walk(key)
+            ):
+                raise Wrong(span(item), "a group key made of bytes that may be no text", "Group by hex(…).")
             if key.type.name == "BINARY":
-                raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…) or CAST(… AS STRING).")
+                raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…).")
             if not isinstance(key, Constant):
                 keys.append(key)
         return tuple(dict.fromkeys(keys))

@@ -114,7 +114,7 @@ def shortened(text: str, longest: int) -> str:
     )
 
 
-_FINE = words("coalesce nvl ifnull nullif nvl2 if greatest least date_trunc trunc window_start to_date to_timestamp")
+_FINE = words("coalesce nvl ifnull nullif nvl2 if greatest least date_trunc trunc to_date to_timestamp")
 
 
 def _stays_in_calendar(part: Expr) -> bool:

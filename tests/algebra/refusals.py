@@ -342,6 +342,12 @@ VIEWS = [
         "SELECT country, first_value(n) IGNORE NULLS OVER (ORDER BY country, hour) AS f FROM hourly",
         "SELECT country, first_value(n) OVER (ORDER BY country, hour) AS f FROM hourly WHERE n IS NOT NULL",
     ),
+    view(
+        "bytes as a group key",
+        "SELECT CAST(kafka_key AS STRING) AS k, count(*) AS n FROM events GROUP BY CAST(kafka_key AS STRING)",
+        "SELECT hex(kafka_key) AS k, count(*) AS n FROM events GROUP BY hex(kafka_key)",
+    ),
+    view("a schema", "SELECT country FROM analytics.hourly", "SELECT country FROM hourly"),
     view("nothing to read", "SELECT 1 AS one", "SELECT 1 AS one, country FROM hourly"),
     view(
         "33 keys",

@@ -40,6 +40,8 @@ CASES: list[tuple[str, bytes | None, str | None]] = [
     ("a text like a time of day", b'{"name": "03:04", "ts": "2024-01-01T03:04:05Z"}', None),
     ("two objects", b'{"id": 1}{"id": 2}', "more text follows the object"),
     ("two lines", b'{"id": 1}\n{"id": 2}', "more text follows the object"),
+    ("two objects in a row", b'{"id": 1},{"id": 2}', "more text follows the object"),
+    ("objects in an array", b'{"id": 1, "more": [{"a": 1},{"a": 2}]}', None),
     ("braces in a text", b'{"name": "}{"}', None),
     ("two wrong fields", b'{"id": "x", "b": 1}', "a field has the wrong type: id is no BIGINT, b is no BOOLEAN"),
     ("a decimal that does not fit", b'{"c": 123456789012}', "a field has the wrong type: c is no DECIMAL(10,2)"),

@@ -137,3 +137,32 @@ def test_what_was_noted_is_forgotten_with_its_generation(world: World) -> None:
     with world.database.begin() as connection:
         left = connection.execute(text("SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_and\\_g%'")).scalar_one()
     assert left == 0
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "differ"),
+    [
+        ("1.0", "1.0000000001", False),
+        ("1.0", "1.00001", True),
+        ("5.0", "NaN", True),
+        ("NaN", "NaN", False),
+        ("5.0", "Infinity", True),
+        ("-Infinity", "Infinity", True),
+        ("1.7e308", "-1.7e308", True),
+        ("5e-324", "1e-323", False),
+        ("0.0", "-0.0", False),
+        ("1.0", None, True),
+        (None, None, False),
+    ],
+)
+def test_doubles_differ_beyond_the_order_in_which_they_were_added(
+    world: World, new: str | None, old: str | None, differ: bool
+) -> None:
+    rows = f"SELECT {told(new)}::float8 AS x, 'new' AS \"Side\" UNION ALL SELECT {told(old)}::float8, 'old'"
+    with world.database.begin() as connection:
+        query = f"SELECT {overwriting._differs('x', tolerant=True)} FROM ({rows}) AS both_sides"
+        assert connection.execute(text(query)).scalar_one() is differ
+
+
+def told(value: str | None) -> str:
+    return "NULL" if value is None else f"'{value}'"
