@@ -166,9 +166,8 @@ def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offset
             f"The topic {source.topic} was {'deleted' if id_now is None else 'deleted and created again'}",
             evidence=f"{source.name} was deployed on the topic with id {topic_id}, the brokers now hold {id_now}",
             way_out=(
-                "Its offsets mean other records now, so nothing was read from it. To keep what is served, declare the"
-                f" new topic as a source of another name; to begin anew, drop {source.name} from the catalog, apply,"
-                " and declare it again."
+                "Its offsets mean other records now, so nothing was read from it. Give the new topic another name, and"
+                " declare it as a source of another name; what is served from the old one stays."
             ),
         )
     removed = brokers.removed(reached)
