@@ -12,9 +12,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sqlalchemy import func, select
+from sqlalchemy.exc import DBAPIError
 
 from master_log.kafka import KafkaAway
 from master_log.offsets import Offsets
@@ -34,6 +36,9 @@ LOOK_EVERY = 0.2
 CHECK_EVERY = 5.0
 """Seconds between two looks at the ids of the topics."""
 
+MANY_FAILURES = 3
+"""Runs of a query that failed one after the other, after which a person is told (`lamina status`)."""
+
 LONGEST_WAIT = 10.0
 """Seconds: the greatest delay before a query that failed is started again."""
 
@@ -46,6 +51,7 @@ class _Query:
     fence: int | None = None
     run: Run | None = None
     refused: LaminaError | None = None
+    failures: int = 0
     delay: float = 0.0
     not_before: float = 0.0
 
@@ -117,6 +123,9 @@ class SpeedLayer:
             self._judge(query, failure)
         elif self.clock() > query.not_before + 2 * LONGEST_WAIT:
             query.delay = 0.0
+            if query.failures >= MANY_FAILURES:
+                self._tell(query, None)
+            query.failures = 0
 
     def _begin(self, query: _Query) -> None:
         assert self._catalog is not None
@@ -143,9 +152,17 @@ class SpeedLayer:
         if isinstance(failure, StartAgain):
             log.info("%s", failure)
             return
+        query.failures += 1
+        if query.failures >= MANY_FAILURES and not isinstance(failure, KafkaAway) and not is_away(failure):
+            self._tell(query, f"it fails again and again: {_said(failure)}")
         query.delay = min(max(0.5, 2 * query.delay), LONGEST_WAIT)
         query.not_before = self.clock() + query.delay
         log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, _said(failure), query.delay)
+
+    def _tell(self, query: _Query, what: str | None) -> None:
+        """Tells whoever asks for the status what is wrong with a query that goes on all the same."""
+        with suppress(DBAPIError, LaminaError), self.parts.database.begin() as connection:
+            progress.stop(connection, query.source.name, what)
 
     def _lost_records(self, query: _Query) -> LaminaError | None:
         """Asks the brokers whether a failed run can go on at all; None while they, or Postgres, are away."""

@@ -133,6 +133,27 @@ def test_a_second_speed_layer_fences_the_first(deployed: Deployed) -> None:
     deployed.check()
 
 
+def test_a_query_that_fails_again_and_again_is_told_and_goes_on_when_it_can(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+
+    def run(statement: str) -> list[tuple[object, ...]]:
+        with deployed.deployment.database.begin() as connection:
+            result = connection.exec_driver_sql(statement)
+            return [tuple(row) for row in result.all()] if result.returns_rows else []
+
+    [(place,)] = run("SELECT place FROM lamina.generation_cells")
+    run(f"ALTER TABLE {place} ADD CONSTRAINT never CHECK (false) NOT VALID")
+    deployed.send("events", event(1))
+    with deployed.speed():
+        deployed.until(lambda: run("SELECT stopped FROM lamina.query") != [(None,)], "somebody is told")
+        [(said,)] = run("SELECT stopped FROM lamina.query")
+        run(f"ALTER TABLE {place} DROP CONSTRAINT never")
+        deployed.wait_for("events")
+    assert str(said).startswith("it fails again and again: ")
+    assert "never" in str(said)
+    assert deployed.rows("SELECT events FROM totals") == [(1,)]
+
+
 def test_the_checkpoint_may_be_deleted_at_any_time(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
     with deployed.speed(max_records=50):
