@@ -99,6 +99,13 @@ def begin(connection: Connection, views: Sequence[str], *, leap: bool, by: Sched
     return int(connection.execute(new.returning(rebuild.c.id)).scalar_one())
 
 
+def leaping(connection: Connection) -> bool:
+    """Whether a leap is running: it has taken queries over, and gives them back when it has landed or died."""
+    leaps = select(rebuild.c.id, rebuild.c.lease_until > func.clock_timestamp())
+    running = connection.execute(leaps.where(rebuild.c.state == "running", rebuild.c.leap)).all()
+    return any(leased or (leased is None and _held_by_a_process(connection)) for _, leased in running)
+
+
 def _held_by_a_process(connection: Connection) -> bool:
     return (
         connection.execute(

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from master_log.kafka import KafkaAway
 from master_log.offsets import Offsets
-from serving_layer import progress, registry
+from serving_layer import progress, rebuilds, registry
 from serving_layer.bookkeeping import declaration
 from serving_layer.database import first_line, is_away
 from serving_layer.progress import Fenced
@@ -38,6 +38,9 @@ CHECK_EVERY = 5.0
 
 MANY_FAILURES = 3
 """Runs of a query that failed one after the other, after which a person is told (`lamina status`)."""
+
+LEAP_EVERY = 1.0
+"""Seconds between two looks whether a leap has landed."""
 
 LONGEST_WAIT = 10.0
 """Seconds: the greatest delay before a query that failed is started again."""
@@ -132,6 +135,10 @@ class SpeedLayer:
         try:
             if query.fence is None:
                 with self.parts.database.begin() as connection:
+                    progress.lock(connection, [query.source.name])
+                    if rebuilds.leaping(connection):
+                        query.not_before = self.clock() + LEAP_EVERY
+                        return
                     query.fence = progress.take_over(connection, query.source.name, writer())
             query.run = Run(self.parts, query.source, self._catalog, query.fence)
         except Exception as error:  # noqa: BLE001 (`_judge` tells what can be waited for from what cannot)
@@ -140,6 +147,10 @@ class SpeedLayer:
     def _judge(self, query: _Query, failure: BaseException) -> None:
         """Decides whether a query that ended starts again from progress, waits, or is refused."""
         reason = _refusal(failure)
+        if isinstance(reason, Fenced) and self._leapt_over():
+            query.fence = None
+            log.info("%s: a leap has taken it over; waiting until it has landed", query.source.name)
+            return
         if reason is None and not isinstance(failure, StartAgain):
             reason = self._lost_records(query)
         if reason is not None:
@@ -158,6 +169,10 @@ class SpeedLayer:
         query.delay = min(max(0.5, 2 * query.delay), LONGEST_WAIT)
         query.not_before = self.clock() + query.delay
         log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, _said(failure), query.delay)
+
+    def _leapt_over(self) -> bool:
+        with self.parts.database.begin() as connection:
+            return rebuilds.leaping(connection)
 
     def _tell(self, query: _Query, what: str | None) -> None:
         """Tells whoever asks for the status what is wrong with a query that goes on all the same."""

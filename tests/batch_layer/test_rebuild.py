@@ -231,6 +231,21 @@ def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deploy
         deployed.deployment.batch.hand_over(rebuild, anyway=True)
 
 
+def test_a_running_speed_layer_waits_for_a_leap_and_goes_on_behind_it(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
+    deployed.send("events", *(event(n) for n in range(50)))
+    with deployed.speed(max_records=10):
+        deployed.wait_for("events")
+        deployed.deployment.at = lambda place: (
+            deployed.send("events", *(event(n) for n in range(50, 60))) if place == "after seal" else None
+        )
+        deployed.deployment.batch.rebuild(leap=True)
+        deployed.send("events", *(event(n) for n in range(60, 70)))
+        deployed.wait_for("events")
+    assert one(deployed.rows("SELECT events FROM totals")) == (70,)
+    deployed.check()
+
+
 def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
     from kafka import TopicPartition
 
