@@ -10,15 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psycopg2.errors import LockNotAvailable
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from batch_layer.rebuild import BatchLayer
 from lamina.settings import Settings
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from serving_layer import install, registry
-from serving_layer.database import Database
+from serving_layer.database import Database, is_lock_timeout
 from serving_layer.registry import Change, Topic
 from speed_layer.layer import SpeedLayer
 from speed_layer.query import Parts
@@ -140,8 +139,8 @@ class Deployment:
         topics = {name: self._topic(source) for name, source in catalog.sources.items()}
         try:
             return self.database.retrying(lambda connection: registry.apply(connection, files, catalog, topics))
-        except OperationalError as error:
-            if not isinstance(error.orig, LockNotAvailable):
+        except DBAPIError as error:
+            if not is_lock_timeout(error):
                 raise
             raise LaminaError(
                 "A reader holds a view that this change renews",

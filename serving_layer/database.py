@@ -145,6 +145,11 @@ def is_deadlock(error: DBAPIError) -> bool:
     return isinstance(error.orig, psycopg2.errors.DeadlockDetected)
 
 
+def is_lock_timeout(error: DBAPIError) -> bool:
+    """True when a lock was not to be had within `lock_timeout`."""
+    return isinstance(error.orig, psycopg2.errors.LockNotAvailable)
+
+
 def first_line(error: BaseException) -> str:
     """What the driver said, without SQLAlchemy's background."""
     original = getattr(error, "orig", None) or error

@@ -17,15 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from psycopg2.errors import LockNotAvailable
 from sqlalchemy import Connection, delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from master_log.offsets import Cut, Offsets, TopicPartition
 from serving_layer import cells, overwriting, progress
 from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, view
-from serving_layer.database import Database
+from serving_layer.database import Database, is_lock_timeout
 from view_algebra.errors import LaminaError
 
 READER_PATIENCE_MS = 2_000
@@ -256,7 +255,8 @@ def superseded(connection: Connection, view_name: str) -> list[int]:
     now = published(connection).get(view_name)
     keep = connection.execute(select(view.c.keep_generations).where(view.c.name == view_name)).scalar() or 0
     others = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
-    shown = {row.id: row.shown_until for row in connection.execute(select(generation.c.id, generation.c.shown_until))}
+    shown_until = select(generation.c.id, generation.c.shown_until).where(generation.c.view == view_name)
+    shown = {row.id: row.shown_until for row in connection.execute(shown_until)}
     others.sort(key=lambda each: (shown[each.id] is not None, shown[each.id], each.id))
     return [each.id for each in others][: max(0, len(others) - keep)]
 
@@ -302,7 +302,7 @@ def drop_retired(database: Database) -> list[int]:
 
 
 def _drop(database: Database, each: Generation) -> bool:
-    def step(connection: Connection) -> bool:
+    def step(connection: Connection) -> None:
         cells.run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
         overwriting.forget(connection, each.id)
         for name, place in each.places.items():
@@ -312,14 +312,14 @@ def _drop(database: Database, each: Generation) -> bool:
         connection.execute(
             update(generation).where(generation.c.id == each.id).values(dropped_at=func.clock_timestamp())
         )
-        return True
 
     try:
-        return database.retrying(step)
-    except OperationalError as error:
-        if isinstance(error.orig, LockNotAvailable):
-            return False
-        raise
+        database.retrying(step)
+    except DBAPIError as error:
+        if not is_lock_timeout(error):
+            raise
+        return False
+    return True
 
 
 def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:
@@ -365,8 +365,9 @@ def _state(connection: Connection, id: int) -> str:
 
 def _withdrawn(connection: Connection, view_name: str, state: str) -> bool:
     """Whether a generation was retired because its view is not declared any more."""
-    declared = connection.execute(select(view.c.name).where(view.c.name == view_name)).one_or_none()
-    return state == "retired" and declared is None
+    if state != "retired":
+        return False
+    return connection.execute(select(view.c.name).where(view.c.name == view_name)).one_or_none() is None
 
 
 def _swap(connection: Connection, id: int) -> bool:

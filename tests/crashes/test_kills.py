@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import subprocess
 import time
@@ -66,7 +67,8 @@ def test_a_rebuild_leaves_the_processors_to_the_speed_layer(
     found: list[psutil.Process] = []
 
     def spark_runs() -> bool:
-        found[:] = [p for p in psutil.Process(process.pid).children(recursive=True) if p.name() == "java"]
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found[:] = [p for p in psutil.Process(process.pid).children(recursive=True) if p.name() == "java"]
         return bool(found)
 
     try:
