@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from serving_layer import loading
 from serving_layer.copying import csv
+from serving_layer.quarantine import BadRecord, bad_records
 from view_algebra.compiled import CellTable, Source
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ def cells_of(records: DataFrame, source: Source, table: CellTable) -> DataFrame:
     """The cells of the good records among `records`: the same text that the speed layer runs on a micro-batch."""
     records.where("kafka_error IS NULL").createOrReplaceTempView(source.name)
     return records.sparkSession.sql(table.partial)
+
+
+def quarantined(records: DataFrame, source: Source) -> Iterator[list[BadRecord]]:
+    """The bad ones among `records`, some at a time."""
+    records.createOrReplaceTempView("records")
+    for batch in records.sparkSession.sql(source.quarantined).toArrow().to_batches(max_chunksize=1_000):
+        yield bad_records(source.topic, batch.to_pylist())
 
 
 def load(computed: DataFrame, target: Target) -> int:

@@ -17,7 +17,7 @@ from batch_layer import compute
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
-from serving_layer import generations, loading, overwriting, progress, proof, rebuilds, registry, views
+from serving_layer import generations, loading, overwriting, progress, proof, quarantine, rebuilds, registry, views
 from serving_layer.bookkeeping import generation, generation_cells
 from serving_layer.bookkeeping import proof as proof_table
 from serving_layer.bookkeeping import rebuild as rebuild_table
@@ -295,8 +295,10 @@ class BatchLayer:
                 progress.take_over(connection, name, f"rebuild {id} (leap)")
         to: dict[str, Offsets] = {}
         for name in sources:
-            self.archive_source(catalog.sources[name], self.brokers.latest(catalog.sources[name].topic))
-            to[name] = self.log().held(catalog.sources[name])
+            source = catalog.sources[name]
+            self.archive_source(source, self.brokers.latest(source.topic))
+            to[name] = self.log().held(source)
+            self._quarantine(source, to[name])
 
         def step(connection: Connection) -> None:
             progress.lock(connection, sources)
@@ -308,6 +310,14 @@ class BatchLayer:
         self.database.retrying(step)
         self.at("after seal")
         return id
+
+    def _quarantine(self, source: Source, to: Offsets) -> None:
+        """Keeps the bad records between progress and `to`, which no micro-batch will read; before progress is there."""
+        with self.database.begin() as connection:
+            since = progress.read(connection, [source.name])
+        for bad in compute.quarantined(self.log().records_below(source, to, since=since), source):
+            with self.database.begin() as connection:
+                quarantine.write(connection, bad)
 
     def generations(self, id: int) -> list[Generation]:
         """The generations that a rebuild has opened and that are not retired."""

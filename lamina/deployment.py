@@ -157,6 +157,13 @@ class Deployment:
             id = self.brokers.topic_id(source.topic)
         if id is None:
             raise LaminaError(f"The topic {source.topic} was deleted while it was deployed", way_out="Apply again.")
+        if self.brokers.retention(source.topic).compacted:
+            raise LaminaError(
+                f"{source.name}: topic {source.topic} is compacted",
+                evidence="Kafka drops a record of it when a newer one has its key, also before it is archived:"
+                " views would count what a rebuild cannot.",
+                way_out="Set its cleanup.policy to delete, or copy it to a topic that keeps every record.",
+            )
         return Topic(id, self.brokers.earliest(source.topic))
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,12 +66,8 @@ def session(
     try:
         configuration = {**_configuration(settings, master, driver_memory, java_options), **(extra or {})}
         _environment(settings.home)
-        builder = SparkSession.builder.appName(app_name)
-        for key, value in configuration.items():
-            builder = builder.config(key, value)
-        # Where Linux knows how nice a thread is, a process is as nice as the thread that started it.
-        with ThreadPoolExecutor(1, initializer=os.nice if sys.platform == "linux" else int, initargs=(nice,)) as start:
-            return start.submit(builder.getOrCreate).result()
+        _start_jvm(configuration, nice)
+        return SparkSession.builder.appName(app_name).config(map=dict(configuration)).getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise LaminaError(
             f"Spark did not start with master {master} and {driver_memory} of memory",
@@ -187,6 +184,26 @@ def _configuration(
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
     }
+
+
+def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
+    """Starts the JVM of this process, unless it has one.
+
+    Its session is its own, because Linux shares the processors out between sessions first (`autogroup`, sched(7)):
+    only a whole one can stand back behind the others. Passwords are not among its arguments, which anybody may list.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:  # noqa: SLF001 - a Spark that was stopped has left its JVM
+        return
+    shown = SparkConf().setAll([(key, value) for key, value in configuration.items() if "password" not in key])
+    # Where Linux knows how nice a thread is, a process is as nice as the thread that started it.
+    with ThreadPoolExecutor(1, initializer=os.nice if sys.platform == "linux" else int, initargs=(nice,)) as start:
+        gateway = start.submit(launch_gateway, shown, {"start_new_session": True}).result()
+    with suppress(OSError):  # as on another system, or on a Linux without autogroups
+        Path(f"/proc/{gateway.proc.pid}/autogroup").write_text(str(nice))
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the session's builder takes no gateway
 
 
 def _scratch(folder: Path) -> Path:

@@ -105,10 +105,16 @@ class MasterLog:
         self._catalog = catalog
 
     def create(self, source: Source, topic_id: str, start: Offsets) -> None:
-        """Opens the log of the source's topic at `start`; changes nothing when it is open already."""
+        """Opens the log of the source's topic at `start`.
+
+        One that is open already begins at `start` from now on: a source that was dropped and declared again answers
+        for the records since then, and the log may hold older ones.
+        """
         table = self._table(source)
         if table.exists():
             self._same_topic(table, source, topic_id)
+            if self._start(table) != (begin := Offsets.of(source.topic, start.on(source.topic))):
+                table.set_properties({START: begin.json()})
             return
         declared = "".join(f", {quoted(column.name)} {column.spark}" for column in source.columns)
         properties = _KEPT | {
@@ -129,7 +135,7 @@ class MasterLog:
 
     def start(self, source: Source) -> Offsets:
         """Where the log begins: below it there is nothing, and nothing is missed."""
-        return Offsets.parse(self._opened(source).properties()[START])
+        return self._start(self._opened(source))
 
     def held(self, source: Source) -> Offsets:
         """The vector below which every record since `start` is in the log; a partition it does not name begins at 0."""
@@ -172,8 +178,8 @@ class MasterLog:
                 )
         return Archived(int(written.summary.get("added-records", "0")), whole, lost)
 
-    def records_below(self, source: Source, cut: Cut) -> DataFrame:
-        """All records of the log below the cut, good and bad, with the columns of `Source.parse`.
+    def records_below(self, source: Source, cut: Cut, *, since: Offsets | None = None) -> DataFrame:
+        """All records of the log below the cut (and not below `since`), good and bad: the columns of `Source.parse`.
 
         They come straight from the columns as they were parsed; rows archived under another declaration are
         parsed anew from the raw values.
@@ -189,7 +195,7 @@ class MasterLog:
             )
         if snapshot is None:
             return self._nothing(source)
-        rows = table.read(snapshot.id).where(_below(wanted))
+        rows = table.read(snapshot.id).where(_within(below(wanted, since or self._start(table))))
         if table.properties()[PARSED_BY] == _fingerprint(source):
             return rows.select(
                 *_RECORD_COLUMNS,
@@ -225,15 +231,20 @@ class MasterLog:
             )
         return table
 
+    def _start(self, table: Table) -> Offsets:
+        return Offsets.parse(table.properties()[START])
+
     def _held(self, table: Table, source: Source) -> tuple[Snapshot | None, Offsets]:
         """The newest snapshot and what is held in it; the one is None and the other `start` before the first run."""
         newest: Snapshot | None = None
+        start = self._start(table)
         for snapshot in table.lineage():
             newest = newest or snapshot
             if HELD in snapshot.summary:
-                return newest, Offsets.parse(snapshot.summary[HELD])
+                held = Offsets.parse(snapshot.summary[HELD])
+                return newest, held.updated({at: max(begin, held.get(at, 0)) for at, begin in start.items()})
         if newest is None:
-            return None, Offsets.parse(table.properties()[START])
+            return None, start
         raise LaminaError(
             f"{source.name}: its log does not tell what it holds",
             evidence=f"No snapshot since the oldest that is kept of {table.name} carries {HELD}.",
@@ -300,11 +311,12 @@ def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _below(cut: Cut) -> SparkColumn:
+def _within(rng: OffsetRange) -> SparkColumn:
     """One term per partition: what Iceberg prunes partitions and files by."""
     condition = lit(False)
-    for at, end in cut.items():
-        condition = condition | ((col("kafka_partition") == at.partition) & (col("kafka_offset") < end))
+    for at, end in rng.end.items():
+        offset = col("kafka_offset")
+        condition = condition | ((col("kafka_partition") == at.partition) & (offset >= rng.start[at]) & (offset < end))
     return condition
 
 

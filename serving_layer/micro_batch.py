@@ -12,24 +12,11 @@ from datetime import datetime
 from enum import Enum
 
 from sqlalchemy import Connection, func, select
-from sqlalchemy.dialects.postgresql import insert
 
 from master_log.offsets import OffsetRange, Offsets
-from serving_layer import cells, progress
-from serving_layer.bookkeeping import cell_table, generation, generation_cells, quarantine
-
-
-@dataclass(frozen=True)
-class BadRecord:
-    """A record that could not be parsed, as it came."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: datetime | None
-    error: str
-    key: bytes | None
-    value: bytes | None
+from serving_layer import cells, progress, quarantine
+from serving_layer.bookkeeping import cell_table, generation, generation_cells
+from serving_layer.quarantine import BadRecord
 
 
 @dataclass(frozen=True)
@@ -100,7 +87,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
         read |= staged.read
     for table in fed:
         cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=read[table.cell_table])
-    _quarantine(connection, batch.bad)
+    quarantine.write(connection, batch.bad)
     progress.write(connection, batch.query, batch.range.end, batch.newest)
     return Outcome.APPLIED
 
@@ -146,9 +133,3 @@ def maintained(connection: Connection, query: str) -> list[Fed]:
         .order_by(generation.c.id, cell_table.c.name)
     )
     return [Fed(*row) for row in rows]
-
-
-def _quarantine(connection: Connection, bad: Sequence[BadRecord]) -> None:
-    if bad:
-        rows = [vars(record) for record in bad]
-        connection.execute(insert(quarantine).on_conflict_do_nothing(), rows)

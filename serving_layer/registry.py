@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets
 from serving_layer import cells, generations, progress, views
-from serving_layer.bookkeeping import cell_table, declaration, generation, publication, query, view
+from serving_layer.bookkeeping import archived, cell_table, declaration, generation, publication, query, view
 from serving_layer.bookkeeping import progress as progress_table
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, Column, View
@@ -42,6 +42,18 @@ def deployed(connection: Connection) -> tuple[dict[str, str], Catalog]:
     """The catalog that was applied last: its files, and compiled."""
     files = {row.path: row.sql for row in connection.execute(select(declaration))}
     return files, compile_catalog(files)
+
+
+def check_versions(connection: Connection, catalog: Catalog) -> None:
+    """Raises unless the deployed catalog compiles to the versions that are registered: else cells would be others."""
+    recorded = {row.name: row.version for row in connection.execute(select(view.c.name, view.c.version))}
+    other = [name for name, compiled in catalog.views.items() if recorded[name] != compiled.version]
+    if other:
+        raise LaminaError(
+            f"This Lamina compiles {other[0]} otherwise than the one that deployed it",
+            evidence=f"version {catalog.views[other[0]].version}, deployed is {recorded[other[0]]}",
+            way_out="Run the Lamina that deployed it; or drop the view, and declare it again with this one.",
+        )
 
 
 def plan(connection: Connection, catalog: Catalog) -> list[Change]:
@@ -89,6 +101,7 @@ def apply(
         _drop_view(connection, name)
     for name in [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]:
         connection.execute(delete(progress_table).where(progress_table.c.query == name))
+        connection.execute(delete(archived).where(archived.c.query == name))
     connection.execute(delete(declaration))
     if files:
         connection.execute(insert(declaration), [{"path": path, "sql": sql} for path, sql in sorted(files.items())])

@@ -12,7 +12,7 @@ import pyarrow.compute
 from master_log.reading import parsed
 from serving_layer.cells import Staged
 from serving_layer.copying import csv
-from serving_layer.micro_batch import BadRecord
+from serving_layer.quarantine import BadRecord, bad_records
 from view_algebra import fuse, rows
 from view_algebra.compiled import CellTable, Fused, Source
 
@@ -57,7 +57,9 @@ class Computation:
         newest = [_time(pyarrow.compute.max(result.column("newest"))) for result in results]
         return Computed(
             staged=[_staged(fused, result) for fused, result in zip(self.fused, results, strict=True)],
-            bad=_bad(self.source, spark.sql(self.source.quarantined).toArrow()) if some_bad else [],
+            bad=bad_records(self.source.topic, spark.sql(self.source.quarantined).toArrow().to_pylist())
+            if some_bad
+            else [],
             newest=max((each for each in newest if each is not None), default=None),
         )
 
@@ -74,22 +76,3 @@ def _time(value: pa.Scalar) -> datetime | None:
 def _staged(fused: Fused, result: pa.Table) -> Staged:
     cells = result.select([column.name for column in fused.columns])
     return Staged(ddl=fused.staged, table=fused.table, rows=csv(cells), read=fused.read)
-
-
-def _bad(source: Source, found: pa.Table) -> list[BadRecord]:
-    return [
-        BadRecord(
-            topic=source.topic,
-            partition=row["kafka_partition"],
-            offset=row["kafka_offset"],
-            timestamp=row["kafka_timestamp"],
-            error=row["kafka_error"],
-            key=_bytes(row["kafka_key"]),
-            value=_bytes(row["kafka_value"]),
-        )
-        for row in found.to_pylist()
-    ]
-
-
-def _bytes(hexadecimal: str | None) -> bytes | None:
-    return None if hexadecimal is None else bytes.fromhex(hexadecimal)

@@ -107,11 +107,12 @@ class SpeedLayer:
             if applied == self._deployed_at:
                 return
             _, self._catalog = registry.deployed(connection)
+            registry.check_versions(connection, self._catalog)
         self._deployed_at = applied
         sources = {name: source for name, source in self._catalog.sources.items() if source.kind == "stream"}
-        for name in [name for name in self._queries if name not in sources]:
+        for name in [name for name, query in self._queries.items() if sources.get(name) != query.source]:
             self._end(self._queries.pop(name))
-            log.info("%s: dropped", name)
+            log.info("%s: %s", name, "declared anew" if name in sources else "dropped")
         for name, source in sources.items():
             self._queries.setdefault(name, _Query(source))
 
@@ -214,7 +215,7 @@ class SpeedLayer:
                     if name in self._queries and self._queries[name].refused is None
                 )
 
-        return self.parts.database.waiting(read)
+        return self.parts.database.waiting(read, give_up=self.stopping.is_set)
 
     def _end(self, query: _Query) -> None:
         if query.run is not None:

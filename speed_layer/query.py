@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -69,11 +70,12 @@ class Run:
 
     def __init__(self, parts: Parts, source: Source, catalog: Catalog, fence: int) -> None:
         self._parts, self._source, self._fence = parts, source, fence
+        self._stopped = threading.Event()
         with parts.database.begin() as connection:
-            recorded = progress.queries(connection)[source.name]
+            self._topic_id = progress.queries(connection)[source.name].topic_id
             self._position = progress.read(connection, [source.name])
             names = {fed.cell_table for fed in maintained(connection, source.name)}
-        check_topic(parts.brokers, source, recorded.topic_id, self._position)
+        check_topic(parts.brokers, source, self._topic_id, self._position)
         tables = [table for view in catalog.views.values() for table in view.cell_tables if table.name in names]
         self._computation = Computation.of(source, tables)
         self._checkpoint = parts.checkpoints / source.name / uuid.uuid4().hex
@@ -91,7 +93,8 @@ class Run:
         return self._raised or self._query.exception() or StartAgain("the query was stopped")
 
     def stop(self) -> None:
-        """Ends the run after what is being committed, and leaves nothing behind."""
+        """Ends the run after what is being committed (unless Postgres is away), and leaves nothing behind."""
+        self._stopped.set()
         self._query.stop()
         self._committer.shutdown(wait=True)
         shutil.rmtree(self._checkpoint, ignore_errors=True)
@@ -143,9 +146,13 @@ class Run:
 
     def _commit(self, batch: MicroBatch) -> None:
         database = self._parts.database
+        # Asked after the records were read: had they been another topic's, the id would be another for ever.
+        check_id(self._parts.brokers, self._source, self._topic_id)
         self._parts.at("before the commit")
         # Repeating a transaction whose end is unknown is safe: what it wrote moved progress, so it is skipped.
-        outcome = database.waiting(lambda: database.retrying(lambda connection: self._write(connection, batch)))
+        outcome = database.waiting(
+            lambda: database.retrying(lambda connection: self._write(connection, batch)), give_up=self._stopped.is_set
+        )
         self._parts.at("after the commit")
         if outcome is Outcome.SKIPPED:
             log.info("%s: skipped up to %s, %s", batch.query, batch.range.end, outcome.value)
@@ -160,16 +167,7 @@ class Run:
 
 def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offsets) -> None:
     """Raises unless the topic is the one that was deployed and still holds every record from `reached` on."""
-    id_now = _id_of(brokers, source.topic)
-    if id_now != topic_id:
-        raise CannotGoOn(
-            f"The topic {source.topic} was {'deleted' if id_now is None else 'deleted and created again'}",
-            evidence=f"{source.name} was deployed on the topic with id {topic_id}, the brokers now hold {id_now}",
-            way_out=(
-                "Its offsets mean other records now, so nothing was read from it. Give the new topic another name, and"
-                " declare it as a source of another name; what is served from the old one stays."
-            ),
-        )
+    check_id(brokers, source, topic_id)
     removed = brokers.removed(reached)
     if removed.end:
         raise CannotGoOn(
@@ -178,6 +176,20 @@ def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offset
             way_out=(
                 "If `lamina archive` took them into the master log in time, `lamina rebuild --leap` goes on from there;"
                 " it says so if it did not."
+            ),
+        )
+
+
+def check_id(brokers: Brokers, source: Source, topic_id: str) -> None:
+    """Raises unless the topic is the one that was deployed."""
+    id_now = _id_of(brokers, source.topic)
+    if id_now != topic_id:
+        raise CannotGoOn(
+            f"The topic {source.topic} was {'deleted' if id_now is None else 'deleted and created again'}",
+            evidence=f"{source.name} was deployed on the topic with id {topic_id}, the brokers now hold {id_now}",
+            way_out=(
+                "Its offsets mean other records now, so nothing was read from it. Give the new topic another name, and"
+                " declare it as a source of another name; what is served from the old one stays."
             ),
         )
 

@@ -259,8 +259,11 @@ def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, k
     kafka_admin.delete_records({TopicPartition(source.topic, 0): 25})
     with pytest.raises(LaminaError, match="removed by retention before they were read"):
         deployed.catch_up()
-    deployed.send("events", event(30), partition=1)
+    deployed.send("events", event(30), b"not JSON", partition=1)
     deployment.batch.rebuild(["totals"], leap=True)
+    with deployment.database.begin() as connection:
+        kept = connection.exec_driver_sql('SELECT partition, "offset", value FROM lamina.quarantine').all()
+    assert [(partition, offset, bytes(value)) for partition, offset, value in kept] == [(1, 1, b"not JSON")]
     assert one(deployed.rows("SELECT events FROM totals")) == (31,)
     assert one(deployed.rows("SELECT sum(events) FROM hourly")) == (31,)
     deployed.send("events", event(31))
@@ -298,6 +301,29 @@ def test_a_rolled_back_view_stays_current(deployed: Deployed) -> None:
     before, after = deployed.deployment.database.retrying(lambda c: generations.roll_back(c, "totals"))
     assert after < before
     assert one(deployed.rows("SELECT events FROM totals")) == (2,)
+    deployed.check()
+
+
+def test_a_source_that_is_declared_again_answers_for_the_records_since_then(
+    deployed: Deployed, kafka_admin: KafkaAdminClient
+) -> None:
+    from kafka import TopicPartition
+
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(10)), partition=0)
+    deployed.catch_up()
+    deployed.deployment.batch.rebuild()
+    topic = deployed.topic("events")
+    deployed.files.clear()
+    deployed.apply()
+    kafka_admin.delete_records({TopicPartition(topic, 0): 4})
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (6,)
+    deployed.check()
+    [proof] = deployed.deployment.batch.rebuild()
+    assert proof.differing == 0
+    assert one(deployed.rows("SELECT events FROM totals")) == (6,)
     deployed.check()
 
 

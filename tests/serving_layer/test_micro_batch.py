@@ -7,8 +7,9 @@ from sqlalchemy import text
 
 from master_log.offsets import Offsets
 from serving_layer import progress
-from serving_layer.micro_batch import BadRecord, Outcome
+from serving_layer.micro_batch import Outcome
 from serving_layer.progress import Fenced
+from serving_layer.quarantine import BadRecord
 from tests.serving_layer.world import World, assert_invariant, shown
 
 

@@ -15,6 +15,7 @@ from serving_layer.progress import Fenced
 from speed_layer.query import CannotGoOn
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
 from tests.fix_lamina import Deployed, one
+from view_algebra.errors import LaminaError
 
 
 def test_every_kind_of_view_shows_what_its_select_gives(deployed: Deployed) -> None:
@@ -195,6 +196,60 @@ def test_a_topic_that_is_another_one_by_now_is_refused(deployed: Deployed) -> No
     with pytest.raises(CannotGoOn, match="deleted and created again"):
         deployed.catch_up()
     assert deployed.rows("SELECT events FROM totals") == [(1,)]
+
+
+def test_a_topic_that_is_created_anew_under_a_running_query_is_never_counted(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    topic, brokers = deployed.topic("events"), deployed.deployment.brokers
+
+    def create_anew(place: str) -> None:
+        """Between the plan of the first micro-batch and its reading: offset 0 is another record then."""
+        if place == "before computing":
+            deployed.deployment.at = lambda place: None
+            brokers.delete(topic)
+            deployed.until(lambda: brokers.topic_id(topic) is None, "the topic is gone")
+            brokers.create(topic, 2)
+            deployed.send("events", *(event(n) for n in range(10)), partition=0)
+
+    deployed.send("events", event(1), partition=0)
+    deployed.deployment.at = create_anew
+    with pytest.raises(CannotGoOn, match="deleted and created again"):
+        deployed.catch_up()
+    assert deployed.rows("SELECT events FROM totals") == [(0,)]
+
+
+def test_a_compacted_topic_is_refused(deployed: Deployed) -> None:
+    topic = f"{deployed.prefix}_events"
+    deployed.deployment.brokers.create(topic, 1, {"cleanup.policy": "compact"})
+    with pytest.raises(LaminaError, match=f"topic {topic} is compacted"):
+        deployed.apply(events=EVENTS, totals=TOTALS)
+
+
+def test_a_source_that_is_declared_anew_is_read_as_it_is_declared_now(deployed: Deployed) -> None:
+    numbers = "CREATE TABLE {0} (x {1}) USING kafka OPTIONS (topic '{{topics}}_xs', format 'json');"
+    deployed.apply(
+        events=EVENTS, xs=numbers.format("xs", "BIGINT"), most="CREATE VIEW most AS SELECT max(x) AS x FROM xs;"
+    )
+    with deployed.speed():
+        deployed.send("xs", {"x": 9}, {"x": 10})
+        deployed.wait_for("xs")
+        assert deployed.rows("SELECT x FROM most") == [(10,)]
+        del deployed.files["xs.sql"], deployed.files["most.sql"]
+        deployed.apply()
+        deployed.apply(
+            xs=numbers.format("xs", "STRING"), greatest="CREATE VIEW greatest AS SELECT max(x) AS x FROM xs;"
+        )
+        deployed.send("xs", {"x": "11"})
+        deployed.wait_for("xs")
+        assert deployed.rows("SELECT x FROM greatest") == [("9",)]
+
+
+def test_a_lamina_that_compiles_a_view_otherwise_does_not_write_its_cells(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    with deployed.deployment.database.begin() as connection:
+        connection.exec_driver_sql("UPDATE lamina.view SET version = 'another'")
+    with pytest.raises(LaminaError, match="compiles totals otherwise than the one that deployed it"):
+        deployed.catch_up()
 
 
 def test_records_that_retention_removed_before_they_were_read_stop_the_query(
