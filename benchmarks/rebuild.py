@@ -81,6 +81,7 @@ class Reader:
 
 def _read(url: str, days: int, told: Any) -> None:
     """Asks for a cell every 2 ms until it is told to stop; a cell that is not there ends it without an answer."""
+    os.setsid()  # as a dashboard has: Linux shares the processors out between sessions first
     dice, first = random.Random(1), date.fromisoformat(events.FIRST_DAY)
     looks = []
     connection = psycopg2.connect(url)
