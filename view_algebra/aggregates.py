@@ -7,9 +7,10 @@ row; the laws are tested for every row there is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
+from view_algebra.compiled import Merge
 from view_algebra.expressions import TRUE, Aggregate, Call, Case, Constant, Expr, both
 from view_algebra.operators import calculate, cast
 from view_algebra.types import BIGINT, BOOLEAN, DOUBLE, Type, decimal, words
@@ -30,7 +31,7 @@ class Part:
     """
 
     name: str
-    merge: Choice["sum", "min", "max"]
+    merge: Merge
     input: Expr
     type: Type
     counts: bool = False
@@ -150,6 +151,23 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
     )
 
 
+def _of_booleans(name: str, extreme: Choice["min", "max"]) -> AggregateFunction:
+    """True is the greater of the two."""
+    return replace(_extreme(extreme), name=name, accepts=lambda kind: kind == BOOLEAN)
+
+
+def _of_bits(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
+    return AggregateFunction(
+        name,
+        (1, 1),
+        accepts=lambda kind: kind.integral,
+        gives=lambda types: types[0],
+        parts=lambda arguments, when: (Part(name, name, _only(when, arguments[0]), arguments[0].type),),
+        final=lambda parts, _: parts[name],
+        above=lambda _: name + "({0})@",
+    )
+
+
 def _sum_above(types: Sequence[Type]) -> str:
     kind = types[0]
     if kind.name == "BIGINT":
@@ -197,17 +215,31 @@ _TABLE = (
         final=_avg_final,
         above=_avg_above,
     ),
+    AggregateFunction(
+        "count_if",
+        (1, 1),
+        accepts=lambda kind: kind == BOOLEAN,
+        gives=lambda _: BIGINT,
+        parts=lambda arguments, when: _count((), both(when, arguments[0])),
+        final=lambda parts, _: parts["count"],
+        above=lambda _: "count(CASE WHEN {0} THEN 1 END)@",
+    ),
+    _of_booleans("bool_or", "max"),
+    _of_booleans("bool_and", "min"),
+    _of_bits("bit_and"),
+    _of_bits("bit_or"),
+    _of_bits("bit_xor"),
 )
 
 AGGREGATES: dict[str, AggregateFunction] = {row.name: row for row in _TABLE}
 """Every aggregate by name."""
 
-SYNONYMS = {"mean": "avg"}
+SYNONYMS = {"mean": "avg", "any": "bool_or", "some": "bool_or", "every": "bool_and"}
 
 _LATER = words(
-    "count_if any some every bool_or bool_and var_pop var_samp variance std stddev stddev_pop stddev_samp"
+    "var_pop var_samp variance std stddev stddev_pop stddev_samp"
     " covar_pop covar_samp corr regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy first last"
-    " first_value last_value any_value min_by max_by bit_and bit_or bit_xor collect_list collect_set"
+    " first_value last_value any_value min_by max_by collect_list collect_set"
     " array_agg listagg string_agg mode median percentile percentile_approx approx_percentile percentile_cont"
     " percentile_disc approx_count_distinct histogram_numeric skewness kurtosis product grouping grouping_id"
     " approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min"
@@ -215,12 +247,6 @@ _LATER = words(
 """Spark's other aggregates: named, so that their refusal says what they are."""
 
 REWRITES = {
-    "count_if": "Write count(*) FILTER (WHERE …).",
-    "any": "Write max(…), which is the same for BOOLEAN.",
-    "some": "Write max(…), which is the same for BOOLEAN.",
-    "bool_or": "Write max(…), which is the same for BOOLEAN.",
-    "every": "Write min(…), which is the same for BOOLEAN.",
-    "bool_and": "Write min(…), which is the same for BOOLEAN.",
     "mode": "Group by the value too, with count(*), and rank when reading.",
     "median": "Group by the value too, with count(*), and pick the middle when reading.",
     "collect_set": "Group by the value too; its rows are the set.",

@@ -20,6 +20,9 @@ ONLY = "only_one"
 OTHER_KEY_BYTES = 32
 """At least what a key that is no text takes, and what every key takes beside its bytes."""
 
+_BITWISE = {"bit_and": "&", "bit_or": "|", "bit_xor": "#"}
+"""Postgres' operators of what Spark aggregates by these names."""
+
 
 def cell_table(leaf: Leaf, name: str) -> CellTable:
     """A leaf's table of cells with its three texts; its name gets the version when all of the view's are known."""
@@ -147,6 +150,8 @@ def _folded(kept: Kept, name: str) -> str:
     assert part is not None
     if part.merge in ("min", "max"):
         return f"{'least' if part.merge == 'min' else 'greatest'}({old}, {new})"
+    if part.merge in _BITWISE:
+        return f"coalesce({old} {_BITWISE[part.merge]} {new}, {old}, {new})"
     if part.counts:
         return f"{old} + {new}"
     if part.type.name == "DECIMAL":

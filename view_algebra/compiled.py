@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Merge = Literal["sum", "min", "max", "keep"]
+Merge = Literal["sum", "min", "max", "bit_and", "bit_or", "bit_xor", "keep"]
 """How two partials of one group become one: `keep` is for rows, which never meet an equal key."""
 
 

@@ -47,7 +47,9 @@ _SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "max_connections": "100",
-    "shared_buffers": "256MB",
+    # A reader that finds no clean page writes one out, and waits for the log to reach the disk before: 0.1 to 0.2 s.
+    "shared_buffers": f"{min(2_048, max(128, psutil.virtual_memory().total // 8 // 2**20))}MB",
+    "bgwriter_lru_maxpages": "1000",
     "work_mem": "32MB",
     "maintenance_work_mem": "128MB",
     "effective_cache_size": "1GB",

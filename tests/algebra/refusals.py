@@ -150,11 +150,15 @@ VIEWS = [
         "SELECT country, price, count(*) AS n FROM events GROUP BY country, price",
     ),
     view(
-        "count_if",
-        "SELECT count_if(kind = 'show') AS n FROM events",
-        "SELECT count(*) FILTER (WHERE kind = 'show') AS n FROM events",
+        "count_if of a number",
+        "SELECT count_if(price) AS n FROM events",
+        "SELECT count_if(price > 0) AS n FROM events",
     ),
-    view("bool_or", "SELECT bool_or(kind = 'show') AS n FROM events", "SELECT max(kind = 'show') AS n FROM events"),
+    view(
+        "bit_or of a fraction",
+        "SELECT bit_or(price) AS n FROM events",
+        "SELECT bit_or(CAST(price AS INT)) AS n FROM events",
+    ),
     view(
         "count distinct",
         "SELECT country, count(DISTINCT user_id) AS users FROM events GROUP BY country",
