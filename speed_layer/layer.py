@@ -93,6 +93,9 @@ class SpeedLayer:
                         raise refused[0]
                     return
                 self.stopping.wait(LOOK_EVERY)
+        except (DBAPIError, LaminaError) as error:
+            if not (self.stopping.is_set() and is_away(error)):  # what is away need not be waited for by who stops
+                raise
         finally:
             for query in self._queries.values():
                 self._end(query)

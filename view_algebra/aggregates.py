@@ -47,6 +47,7 @@ class AggregateFunction:
     final: its result over the merged parts, by their names.
     gives: the type of the result.
     above: Postgres' expression over plain rows, for aggregates of aggregates; `@` stands where FILTER and OVER go.
+    once: a value that comes twice changes nothing, and so DISTINCT does not.
     """
 
     name: str
@@ -56,6 +57,7 @@ class AggregateFunction:
     parts: Callable[[Sequence[Expr], Expr | None], tuple[Part, ...]]
     final: Callable[[Mapping[str, Expr], Type], Expr]
     above: Callable[[Sequence[Type]], str]
+    once: bool = False
 
 
 def _only(when: Expr | None, value: Expr) -> Expr:
@@ -148,6 +150,7 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
             "BOOLEAN": ("bool_and" if name == "min" else "bool_or") + "({0})@",
             "STRING": name + '({0} COLLATE "C")@',
         }.get(types[0].name, name + "({0})@"),
+        once=True,
     )
 
 
@@ -165,6 +168,7 @@ def _of_bits(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
         parts=lambda arguments, when: (Part(name, name, _only(when, arguments[0]), arguments[0].type),),
         final=lambda parts, _: parts[name],
         above=lambda _: name + "({0})@",
+        once=name != "bit_xor",
     )
 
 
@@ -250,7 +254,7 @@ REWRITES = {
     "mode": "Group by the value too, with count(*), and rank when reading.",
     "median": "Group by the value too, with count(*), and pick the middle when reading.",
     "collect_set": "Group by the value too; its rows are the set.",
-    "approx_count_distinct": "Group by the value too, and count its rows in an outer SELECT.",
+    "approx_count_distinct": "Write count(DISTINCT …), which is exact and keeps a cell per value.",
 }
 NO_PARTIAL = "Use count, sum, min, max or avg, or declare a row view and aggregate it in a view of its own."
 

@@ -25,16 +25,14 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     row = AGGREGATES.get(name)
     if row is None:
         raise Wrong(place, f"{name}() has no mergeable partial yet", REWRITES.get(name, NO_PARTIAL))
-    if any(isinstance(a, exp.Distinct) for a in node.expressions):
-        raise Wrong(
-            place,
-            f"{name}(DISTINCT …) has no mergeable partial yet",
-            "Group by the value too, and aggregate its rows in an outer SELECT.",
-        )
-    star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
-    if star and name != "count":
-        raise Wrong(place, f"{name}(*)", f"Name the column: {name}(amount).")
-    arguments = () if star else tuple(read(a) for a in node.expressions)
+    given = node.expressions
+    distinct = len(given) == 1 and isinstance(given[0], exp.Distinct)
+    if distinct:
+        given = given[0].expressions
+    star = len(given) == 1 and isinstance(given[0], exp.Star)
+    if star and (distinct or name != "count"):
+        raise Wrong(place, f"{name}({'DISTINCT ' if distinct else ''}*)", f"Name the column: {name}(amount).")
+    arguments = () if star else tuple(read(a) for a in given)
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
         raise Wrong(
@@ -55,12 +53,14 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
             )
     if (
         name == "count"
+        and not distinct
         and len(arguments) == 1
         and isinstance(arguments[0], Constant)
         and arguments[0].value is not None
     ):
         arguments = ()
-    return Aggregate(name, arguments, when, False, row.gives([a.type for a in arguments]), place)
+    distinct = distinct and not row.once
+    return Aggregate(name, arguments, when, distinct, row.gives([a.type for a in arguments]), place)
 
 
 def aggregate_over(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> Aggregate:

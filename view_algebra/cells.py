@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from view_algebra.aggregates import Part
 from view_algebra.compiled import CellTable, Column, Input, Partial
@@ -24,8 +25,20 @@ _BITWISE = {"bit_and": "&", "bit_or": "|", "bit_xor": "#"}
 """Postgres' operators of what Spark aggregates by these names."""
 
 
-def cell_table(leaf: Leaf, name: str) -> CellTable:
-    """A leaf's table of cells with its three texts; its name gets the version when all of the view's are known."""
+def longest_text(leaves: Sequence[Leaf]) -> int:
+    """Bytes of a text key that every table of a view can hold: a text is shortened in all of them alike, or in none."""
+    room = [
+        (INDEXED_BYTES - OTHER_KEY_BYTES * len(leaf.keys)) // max(1, sum(e.type == STRING for _, e in leaf.keys))
+        for leaf in leaves
+    ]
+    return min(room, default=INDEXED_BYTES)
+
+
+def cell_table(leaf: Leaf, name: str, longest: int) -> CellTable:
+    """A leaf's table of cells with its three texts; its name gets the version when all of the view's are known.
+
+    A text key of more than `longest` bytes stands in it shortened.
+    """
     keys = tuple(_column(key, e.type) for key, e in leaf.keys)
     partials = tuple(_partial(kept) for kept in leaf.kept)
     return CellTable(
@@ -34,11 +47,13 @@ def cell_table(leaf: Leaf, name: str) -> CellTable:
         kind=leaf.kind,
         keys=keys,
         partials=partials,
-        partial=_partial_text(leaf),
+        partial=_partial_text(leaf, longest),
         cells=_cells_text(leaf, keys, partials),
         merge=_merge_text(leaf, keys, partials),
         where=spark(leaf.where) if leaf.where is not None else "",
-        key_inputs=tuple(Input(text, e.type.spark) for text, (_, e) in zip(_keys(leaf), leaf.keys, strict=True)),
+        key_inputs=tuple(
+            Input(text, e.type.spark) for text, (_, e) in zip(_keys(leaf, longest), leaf.keys, strict=True)
+        ),
         partial_inputs=tuple(_input(kept) for kept in leaf.kept),
     )
 
@@ -79,8 +94,8 @@ def _value(expression: Expr) -> str:
     return f"to_json({spark(expression)})" if expression.type.nested else storable(expression)
 
 
-def _partial_text(leaf: Leaf) -> str:
-    named = [(text, key) for text, (key, _) in zip(_keys(leaf), leaf.keys, strict=True)]
+def _partial_text(leaf: Leaf, longest: int) -> str:
+    named = [(text, key) for text, (key, _) in zip(_keys(leaf, longest), leaf.keys, strict=True)]
     named += [(_merged(kept.part) if kept.part else _value(kept.expression), kept.name) for kept in leaf.kept]
     columns = ",\n".join("  " + (text if text == spark_name(n) else f"{text} AS {spark_name(n)}") for text, n in named)
     lines = [f"SELECT\n{columns}" if columns else "SELECT 1 AS one", f"FROM {spark_name(leaf.source)}"]
@@ -91,10 +106,8 @@ def _partial_text(leaf: Leaf) -> str:
     return "\n".join(lines)
 
 
-def _keys(leaf: Leaf) -> list[str]:
+def _keys(leaf: Leaf, longest: int) -> list[str]:
     """The keys over a record; a text that is too long for the index on them stands there shortened."""
-    texts = sum(e.type == STRING for _, e in leaf.keys)
-    longest = (INDEXED_BYTES - OTHER_KEY_BYTES * len(leaf.keys)) // max(1, texts)
     return [shortened(storable(e), longest) if e.type == STRING else storable(e) for _, e in leaf.keys]
 
 
@@ -133,7 +146,7 @@ def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
     if names:
         lines.append("ORDER BY " + ", ".join(names))
     lines.append(f"ON CONFLICT ({', '.join(names) or ONLY}) DO")
-    if leaf.kind == "row":
+    if leaf.kind == "row" or not kept:
         lines[-1] += " NOTHING"
         return "\n".join(lines)
     lines[-1] += " UPDATE SET"

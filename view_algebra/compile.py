@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from view_algebra.cells import cell_table, version_of
+from view_algebra.cells import cell_table, longest_text, version_of
 from view_algebra.compiled import Catalog, CellTable, Column, Source, View
 from view_algebra.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.determinism import Keys, unique_keys
@@ -207,7 +207,8 @@ def _cell_tables(
     """The tables of cells of a view, their names ending in its version."""
     if not leaves:
         return (), ""
-    tables = tuple(cell_table(leaf, "") for leaf in leaves)
+    longest = longest_text(leaves)
+    tables = tuple(cell_table(leaf, "", longest) for leaf in leaves)
     parses = tuple(sources[s].parse for s in sorted({leaf.source for leaf in leaves}))
     version = version_of(tables, parses)
     names = [f"{view}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]

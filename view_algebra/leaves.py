@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal as Choice
 
 from view_algebra.aggregates import Part, final_of, parts_of
+from view_algebra.distinct import neither, over_values
 from view_algebra.expressions import (
     Aggregate,
     Call,
@@ -118,7 +119,7 @@ def _flattened(query: Query) -> Query:
     if isinstance(below, Nested) and isinstance(below.query, Select) and _is_projection(below.query):
         query = _inlined(query, below.alias, below.query)
     if isinstance(query.relation, Stream):
-        query = _own_columns(query, query.relation)
+        query = over_values(_own_columns(query, query.relation))
         if query.distinct and query.group is None and not _windows(query):
             query = replace(query, distinct=False, group=tuple(dict.fromkeys(o.expression for o in query.outputs)))
     return query
@@ -393,11 +394,7 @@ def _above(block: Select, leaf: Leaf, table: int) -> Select:
             fields = {part.name: _counted(merged[part], part, one) for part in parts_of(expression)}
             return final_of(expression, fields)
         if isinstance(expression, Field) and expression.relation == "":
-            raise Wrong(
-                expression.place,
-                f"{'.'.join(expression.path)} is neither grouped nor aggregated",
-                f"Add it to GROUP BY, or aggregate it, as max({expression.path[-1]}).",
-            )
+            raise neither(expression)
         return None
 
     def order(item: Order) -> Order:

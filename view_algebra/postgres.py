@@ -523,7 +523,8 @@ def _combined(value: Combined, reading: Reading) -> str:
     sides = []
     for side in (value.left, value.right):
         text = query(side, reading)
-        nested = isinstance(side, Combined) or side.order or side.limit is not None
+        more = side is value.left and isinstance(side, Combined) and side.operator == value.operator == "UNION ALL"
+        nested = (isinstance(side, Combined) and not more) or side.order or side.limit is not None
         sides.append(f"(\n{_indent(text)}\n)" if nested else text)
     keys = [
         ordering(o, reading, postgres_name(o.expression.path[0]) if isinstance(o.expression, Field) else None)

@@ -160,9 +160,14 @@ VIEWS = [
         "SELECT bit_or(CAST(price AS INT)) AS n FROM events",
     ),
     view(
-        "count distinct",
+        "count distinct of everything",
+        "SELECT country, count(DISTINCT *) AS users FROM events GROUP BY country",
         "SELECT country, count(DISTINCT user_id) AS users FROM events GROUP BY country",
-        "SELECT country, count(user_id) AS users FROM (SELECT country, user_id FROM events GROUP BY country, user_id) GROUP BY country",
+    ),
+    view(
+        "distinct values beside a column that is not grouped",
+        "SELECT country, kind, count(DISTINCT user_id) AS users FROM events GROUP BY country",
+        "SELECT country, max(kind) AS kind, count(DISTINCT user_id) AS users FROM events GROUP BY country",
     ),
     view("sum of text", "SELECT sum(kind) AS n FROM events", "SELECT sum(CAST(kind AS INT)) AS n FROM events"),
     view(

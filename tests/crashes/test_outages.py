@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import psutil
@@ -19,7 +20,7 @@ from tests.fix_services import new_home, remove_home
 
 @pytest.mark.parametrize("service", ["postgres", "kafka"])
 def test_a_service_that_is_restarted_in_mid_replay_changes_nothing(
-    service: str, spark_of_run: SparkSession, tmp_path: Path
+    service: str, spark_of_run: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Services of the test's own: nobody else's may be stopped."""
     home = new_home("outage")
@@ -48,8 +49,18 @@ def test_a_service_that_is_restarted_in_mid_replay_changes_nothing(
             assert (again.postgres, again.kafka) == (addresses.postgres, addresses.kafka)
             _send(deployed, 5_000, 6_000)
             deployed.wait_for("events")
+        reached = deployed.progress("events")
         assert one(deployed.rows("SELECT events FROM totals")) == (6_000,)
         deployed.check()
+        if service == "postgres":  # which a speed layer that is stopped does not wait for
+            with deployed.speed(max_records=10):
+                _send(deployed, 6_000, 6_500)
+                deployed.until(lambda: deployed.progress("events") != reached, "it commits")
+                caplog.clear()
+                _kill(embedded, service)
+                deployed.until(lambda: "is away" in caplog.text, "it waits")
+                began = time.monotonic()
+            assert time.monotonic() - began < 30
         deployment.brokers.close()
         deployment.database.close()
     finally:

@@ -33,3 +33,14 @@ CREATE VIEW sets AS SELECT country FROM events EXCEPT SELECT country FROM events
 CREATE VIEW fields AS SELECT payload.user.id AS id, payload.tags[0] AS tag, count(*) AS n FROM events GROUP BY payload.user.id, payload.tags[0];
 CREATE VIEW keys AS SELECT coalesce(country, 'none') AS c, length(city) AS l, date_trunc('month', ts) AS m, user_id % 2 AS odd, count(*) AS n
 FROM events GROUP BY ALL;
+CREATE VIEW uv AS SELECT window.start AS hour, country, count(*) AS pv, count(DISTINCT user_id) AS uv,
+  count(DISTINCT user_id) FILTER (WHERE kind = 'click') AS clickers, count(DISTINCT kind, city) AS pairs,
+  sum(DISTINCT amount) AS sa, avg(DISTINCT user_id) AS au, max(DISTINCT price) AS mp, avg(amount) AS aa,
+  count(DISTINCT user_id) / count(*) AS share, bit_xor(DISTINCT user_id) AS bx, sum(DISTINCT price) AS sp
+FROM events GROUP BY window(ts, '1 hour'), country HAVING count(DISTINCT kind) > 0;
+CREATE VIEW values_only AS SELECT kind, count(DISTINCT price) AS prices, sum(DISTINCT user_id) FILTER (WHERE price > 1) AS su
+FROM events WHERE city <> 'b' GROUP BY kind;
+CREATE VIEW all_values AS SELECT count(DISTINCT user_id) AS u, count(DISTINCT payload.user.id) AS i, count(DISTINCT ts) AS t, min(price) AS m,
+  count(DISTINCT length(city) + 1) AS l, count(DISTINCT 1) AS one FROM events;
+CREATE VIEW none_values AS SELECT count(DISTINCT user_id) AS u, sum(DISTINCT amount) AS a FROM events WHERE city = 'nowhere';
+CREATE VIEW of_views AS SELECT count(DISTINCT country) AS c, sum(DISTINCT uv) AS s, avg(DISTINCT uv) AS a FROM uv;
