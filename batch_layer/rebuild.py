@@ -63,7 +63,7 @@ class BatchLayer:
                 self.retire(id)
             except BaseException as error:
                 with self.database.begin() as connection:
-                    rebuilds.end(connection, id, "failed", str(error).splitlines()[0] if str(error) else repr(error))
+                    rebuilds.end(connection, id, "failed", _why(error))
                 raise
         return proofs
 
@@ -382,6 +382,12 @@ class BatchLayer:
         with self.database.begin() as connection:
             rebuilds.finished(connection, id, step)
         self.at(f"after {step}")
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    return str(error).splitlines()[0] if str(error) else repr(error)
 
 
 def _fed_by(catalog: Catalog, name: str) -> set[str]:

@@ -1,6 +1,6 @@
 """The command line: each command opens the parts it needs, calls one function of a layer, and shows what it gave.
 
-Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a check or a proof found a difference.
+Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a check or a proof found a difference, 130 interrupted (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ DIFFERENT = 3
 """Exit code when a check or a proof found a difference."""
 
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as a shell gives it."""
+
+
 class Different(Exception):
     """A check or a proof found a difference; it has been shown."""
 
@@ -55,6 +59,9 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
                 sys.exit(1)
             except Different:
                 sys.exit(DIFFERENT)
+            except KeyboardInterrupt:
+                output.tell("\ninterrupted")
+                sys.exit(INTERRUPTED)
             except Exception as error:
                 told = _told(error)
                 if told is None:
@@ -122,7 +129,7 @@ def _stop_at(place: str) -> None:
 
 @command()
 def up(output: Output) -> None:
-    """Start the embedded Kafka and Postgres, then the speed layer in the background."""
+    """Start the embedded Kafka and Postgres, and the speed layer."""
     from lamina import embedded
 
     embedded.up(output)
@@ -130,7 +137,7 @@ def up(output: Output) -> None:
 
 @command()
 def down(output: Output) -> None:
-    """Stop the speed layer, then the embedded Kafka and Postgres; nothing is left running."""
+    """Stop what `up` has started; nothing is left running."""
     from lamina import embedded
 
     embedded.down(output)
@@ -139,7 +146,10 @@ def down(output: Output) -> None:
 @command()
 @click.option("--once", is_flag=True, help="End when everything was shown, leaving nothing running.")
 def demo(output: Output, once: bool) -> None:
-    """Five minutes: live views over a real shop's invoices, a rebuild under traffic, the proof."""
+    """See it all in five minutes, on real data.
+
+    Live views over a shop's invoices, a rebuild under traffic, its proof, a late record.
+    """
     from lamina.demo import run
 
     run(output, once=once)
@@ -173,13 +183,21 @@ def apply(output: Output, catalog: Path) -> None:
 @click.argument("view")
 @with_catalog
 def explain_(output: Output, view: str, catalog: Path) -> None:
-    """Print the four texts that a view is compiled to: partial, cells, merge, final."""
+    """Print the four texts of a view: partial, cells, merge, final.
+
+    Of the catalog in --catalog; where there is none, of the one that is deployed.
+    """
     from lamina.deployment import catalog_files
 
-    compiled = compile_catalog(catalog_files(catalog))
+    given = click.get_current_context().get_parameter_source("catalog")
+    if given == click.core.ParameterSource.DEFAULT and not catalog.exists():
+        with deployment(output) as opened:
+            compiled, where = opened.deployed(), "the catalog that is deployed"
+    else:
+        compiled, where = compile_catalog(catalog_files(catalog)), str(catalog)
     if view not in compiled.views:
         raise LaminaError(
-            f"There is no view named {view} in {catalog}",
+            f"There is no view named {view} in {where}",
             evidence="declared: " + (", ".join(compiled.views) or "none"),
             way_out="Name one of these, or another catalog with --catalog.",
         )
@@ -224,7 +242,7 @@ def ingest(
     key_by: Sequence[str],
     rate: float | None,
 ) -> None:
-    """Send a file (JSON lines, CSV or Parquet; - for standard input) to a source's topic."""
+    """Send a file (JSON lines, CSV, Parquet; - is stdin) to a source."""
     from master_log.ingest import ingest as send
 
     with deployment(output) as opened:
@@ -242,7 +260,8 @@ def ingest(
             )
     for bad in done.first_bad:
         output.tell(f"{file}: {bad}")
-    said = f"{done.sent:,} records sent to {declared.topic}" + (f", {done.bad:,} of them bad" if done.bad else "")
+    records = "record" if done.sent == 1 else "records"
+    said = f"{done.sent:,} {records} sent to {declared.topic}" + (f", {done.bad:,} of them bad" if done.bad else "")
     output.text(said, source=source, sent=done.sent, bad=done.bad, first_bad=[vars(bad) for bad in done.first_bad])
 
 
@@ -250,7 +269,7 @@ def ingest(
 @click.argument("view")
 @click.option("--to", required=True, metavar="FILE|kafka:TOPIC", help="A .jsonl, .csv or .parquet file (.gz too).")
 def export(output: Output, view: str, to: str) -> None:
-    """Write all rows of a view, as of one moment, to a file or a topic."""
+    """Write all rows of a view to a file or a topic."""
     from master_log.export import export as write
     from serving_layer.analyst import selected
     from serving_layer.views import quoted
@@ -282,7 +301,7 @@ def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | N
 @click.argument("sources", nargs=-1)
 @click.option("--accept-loss", is_flag=True, help="Go on where retention removed records before they were archived.")
 def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
-    """Take everything that Kafka holds of the sources (all, by default) into the master log."""
+    """Take what Kafka holds of sources (all, by default) into the log."""
     with deployment(output) as opened:
         catalog = opened.deployed()
         rows, failed = [], []
@@ -304,7 +323,7 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
 @click.argument("views", nargs=-1)
 @click.option("--leap", is_flag=True, help="Take the queries over and go on from the end of the log.")
 def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
-    """Recompute views (all, by default) from the master log, prove them, and hand them over."""
+    """Recompute views (all, by default), prove them, hand them over."""
     with deployment(output) as opened:
         opened.require_installed()
         _proofs(output, opened.batch.rebuild(views, leap=leap))
@@ -320,7 +339,10 @@ def step() -> None:
 @click.option("--leap", is_flag=True, help="Take the queries over and go on from the end of the log.")
 @click.option("--key", help="A name for this request: repeated, it gives the rebuild that it has begun.")
 def seal(output: Output, views: Sequence[str], leap: bool, key: str | None) -> None:
-    """Begin a rebuild: open a generation of each view at its cut. Prints the rebuild's id and its views."""
+    """Begin a rebuild: open a generation of each view at its cut.
+
+    Prints the rebuild's id and its views.
+    """
     from serving_layer.rebuilds import Scheduler
 
     with deployment(output) as opened:
@@ -343,7 +365,7 @@ def step_archive(output: Output, id: int | None) -> None:
 @click.argument("views", nargs=-1)
 @with_rebuild
 def compute(output: Output, views: Sequence[str], id: int | None) -> None:
-    """Compute the cells of views (all of the rebuild, by default) below their cuts."""
+    """Compute the cells of views (all, by default) below their cuts."""
     with deployment(output) as opened:
         id = _running(opened, id)
         for name in views or [each.view for each in opened.batch.generations(id)]:
@@ -353,7 +375,10 @@ def compute(output: Output, views: Sequence[str], id: int | None) -> None:
 @command(parent=step)
 @with_rebuild
 def go_live(output: Output, id: int | None) -> None:
-    """Fold the realtime views into the new cells; micro-batches merge into them from then on."""
+    """Fold the realtime views into the new cells.
+
+    Micro-batches merge into them from then on.
+    """
     with deployment(output) as opened:
         opened.batch.go_live(_running(opened, id))
 
@@ -361,7 +386,7 @@ def go_live(output: Output, id: int | None) -> None:
 @command(parent=step)
 @with_rebuild
 def prove(output: Output, id: int | None) -> None:
-    """Compare every cell of the new generations with the ones that are served."""
+    """Compare every new cell with the one that is served."""
     with deployment(output) as opened:
         _proofs(output, opened.batch.prove(_running(opened, id)), fail=False)
 
@@ -397,7 +422,7 @@ def abandon(output: Output, id: int | None) -> None:
 @command()
 @click.argument("view")
 def rollback(output: Output, view: str) -> None:
-    """Hand a view back to the generation before, which was kept current."""
+    """Hand a view back to the generation before, kept current since."""
     with deployment(output) as opened:
         opened.require_installed()
         before, after = opened.batch.roll_back(view)
@@ -407,7 +432,10 @@ def rollback(output: Output, view: str) -> None:
 @command()
 @click.argument("views", nargs=-1)
 def check(output: Output, views: Sequence[str]) -> None:
-    """Run each view's whole SELECT over every record below progress, and compare every row with what is served."""
+    """Compare every row of views with their whole SELECT.
+
+    Spark runs it over every record below the progress that was read with the view.
+    """
     from batch_layer.check import EXAMPLES
     from batch_layer.check import check as run
 
@@ -436,7 +464,10 @@ def check(output: Output, views: Sequence[str]) -> None:
 
 @command()
 def status(output: Output) -> None:
-    """Show views, queries, generations and the last rebuild. Exits 1 when something needs a person."""
+    """Show views, queries, generations and the last rebuild.
+
+    Exits 1 when something needs a person.
+    """
     from lamina.statuses import show
 
     with deployment(output) as opened:
@@ -499,7 +530,7 @@ def main() -> None:
     try:
         lamina(standalone_mode=True)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of a pipe has gone (`| head`): there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -33,7 +33,7 @@ class Output:
 
     def tell(self, line: str) -> None:
         """A line of narration."""
-        self.err.print(line, style="dim", markup=False)
+        self.err.print(line, style="dim", markup=False, soft_wrap=not self.err.is_terminal)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
         """Rows: a table, or one JSON object per line."""
@@ -48,7 +48,12 @@ class Output:
             table.add_column(column, justify="right" if numeric else "left", overflow="fold")
         for row in shown:
             table.add_row(*row)
-        self.out.print(table, markup=False)
+        if self.out.is_terminal:
+            self.out.print(table, markup=False)
+            return
+        with self.out.capture() as captured:
+            self.out.print(table, markup=False)
+        self.out.out("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
     def text(self, text: str, **fields: Any) -> None:
         """A result that is a text; in JSON, the fields."""
@@ -99,7 +104,7 @@ def cell(value: Any) -> str:
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False, default=plain)
     # A control character in a key must not move the cursor of whoever looks at it.
-    return "".join(each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in str(value))
+    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in str(value))
 
 
 def plain(value: Any) -> Any:
@@ -127,3 +132,5 @@ def log_to_stderr(console: Console, level: int = logging.INFO) -> None:
     logger.handlers = [handler]
     logger.setLevel(level)
     logger.propagate = False
+    # What Py4J says of a connection that Ctrl-C has cut off is of no use to anybody.
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)

@@ -7,15 +7,19 @@ which the URL's `currentSchema` names. What Spark logs goes to a file.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
+import signal
 import socket
+import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import psycopg2
@@ -34,6 +38,9 @@ CATALOG = "lamina"
 
 ICEBERG_SCHEMA = "iceberg"
 """The Postgres schema of Iceberg's own two tables."""
+
+JVM_ENDS_SECONDS = 15
+"""After these a JVM that was told to end is killed."""
 
 LOG4J2 = Path(__file__).parent / "services" / "log4j2.properties"
 
@@ -67,7 +74,8 @@ def session(
         configuration = {**_configuration(settings, master, driver_memory, java_options), **(extra or {})}
         _environment(settings.home)
         _start_jvm(configuration, nice)
-        return SparkSession.builder.appName(app_name).config(map=dict(configuration)).getOrCreate()
+        with _own_interrupts():
+            return SparkSession.builder.appName(app_name).config(map=dict(configuration)).getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise LaminaError(
             f"Spark did not start with master {master} and {driver_memory} of memory",
@@ -186,6 +194,15 @@ def _configuration(
     }
 
 
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """PySpark's answer to Ctrl-C asks the JVM over the very connection that an answer is awaited on, and breaks it."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
+
+
 def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
     """Starts the JVM of this process, unless it has one.
 
@@ -198,12 +215,29 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
     if SparkContext._gateway is not None:  # noqa: SLF001 - a Spark that was stopped has left its JVM
         return
     shown = SparkConf().setAll([(key, value) for key, value in configuration.items() if "password" not in key])
+
     # Where Linux knows how nice a thread is, a process is as nice as the thread that started it.
+    def launch() -> Any:
+        gateway = launch_gateway(shown, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        atexit.register(_end_jvm, gateway.proc)
+        with suppress(OSError):  # as on another system, or on a Linux without autogroups
+            Path(f"/proc/{gateway.proc.pid}/autogroup").write_text(str(nice))
+        return gateway
+
     with ThreadPoolExecutor(1, initializer=os.nice if sys.platform == "linux" else int, initargs=(nice,)) as start:
-        gateway = start.submit(launch_gateway, shown, {"start_new_session": True}).result()
-    with suppress(OSError):  # as on another system, or on a Linux without autogroups
-        Path(f"/proc/{gateway.proc.pid}/autogroup").write_text(str(nice))
+        gateway = start.submit(launch).result()
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the session's builder takes no gateway
+
+
+def _end_jvm(process: subprocess.Popen[bytes]) -> None:
+    """Waits for it: nothing is to be left running when we are gone."""
+    assert process.stdin is not None
+    with suppress(OSError):
+        process.stdin.close()  # which is what it ends by
+    try:
+        process.wait(JVM_ENDS_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def _scratch(folder: Path) -> Path:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import binascii
-import csv
 import datetime as dt
+import errno
 import gzip
-import io
 import itertools
 import os
 import tempfile
@@ -64,7 +63,9 @@ def export(columns: Sequence[Column], rows: Iterable[Row], to: str, brokers: Bro
         raise LaminaError(
             f"{to}: the file cannot be written",
             evidence=error.strerror or str(error),
-            way_out="Make room, or name a folder that exists and that you may write to.",
+            way_out="Make room on that disk."
+            if error.errno in (errno.ENOSPC, errno.EDQUOT)
+            else "Name a folder that exists and that you may write to.",
         ) from error
 
 
@@ -105,20 +106,26 @@ def _json_lines(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes])
 
 
 def _csv(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:
-    """NULL is empty; nested values are JSON."""
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([column.name for column in columns])
+    """NULL is empty and an empty text is `""`, as Postgres' COPY writes and reads them; nested values are JSON."""
+    file.write((",".join(_field(column.name) for column in columns) + "\n").encode())
     written = 0
     for row in rows:
-        writer.writerow([_field(each) for each in row])
+        file.write((",".join(_field(each) for each in row) + "\n").encode())
         written += 1
-    text.detach()
     return written
 
 
-def _field(value: Any) -> Any:
+def _field(value: Any) -> str:
+    text = _as_text(value)
+    if value == "" or any(each in text for each in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _as_text(value: Any) -> str:
     match value:
+        case None:
+            return ""
         case dict() | list():
             return to_json(value)
         case bool():
@@ -127,7 +134,7 @@ def _field(value: Any) -> Any:
             return value.isoformat()
         case bytes() | memoryview():
             return binascii.b2a_base64(bytes(value), newline=False).decode()
-    return value
+    return str(value)
 
 
 def _parquet(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:

@@ -9,7 +9,11 @@ from typing import Any
 
 import psycopg2
 import psycopg2.errors
+import sqlglot
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
 
+from serving_layer.database import refused_login
 from serving_layer.views import ANALYST
 from view_algebra.errors import LaminaError
 
@@ -37,10 +41,12 @@ def selected(analyst: str | None, owner: str, query: str) -> Iterator[tuple[Sequ
             options="-c timezone=UTC -c search_path=analytics",
         )
     except psycopg2.OperationalError as error:
+        refused = refused_login(error)
+        correct = "orrect LAMINA_ANALYST or LAMINA_POSTGRES (user, password, host, port, database)."
         raise LaminaError(
-            "Postgres does not answer",
+            "Postgres refuses us" if refused else "Postgres does not answer",
             evidence=str(error).strip(),
-            way_out="Start it (`lamina up`), or correct LAMINA_ANALYST or LAMINA_POSTGRES.",
+            way_out=f"C{correct}" if refused else f"Start it (`lamina up`), or c{correct}",
         ) from error
     try:
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
@@ -49,7 +55,7 @@ def selected(analyst: str | None, owner: str, query: str) -> Iterator[tuple[Sequ
                 role.execute(f"SET LOCAL ROLE {ANALYST}")
         with connection.cursor(name="answer") as cursor:
             cursor.itersize = FETCHED
-            cursor.execute(query.strip().rstrip(";"))
+            cursor.execute(_one_statement(query))
             first = cursor.fetchmany(FETCHED)  # what the columns are is known once rows were asked for
             yield [column.name for column in cursor.description or ()], itertools.chain(first, cursor)
     except psycopg2.errors.UndefinedTable as error:
@@ -66,6 +72,19 @@ def select(analyst: str | None, owner: str, query: str, limit: int | None = None
         return columns, list(itertools.islice(rows, limit))
 
 
+def _one_statement(query: str) -> str:
+    """The text without the semicolon at its end; one with more statements is refused, for their results were lost."""
+    with contextlib.suppress(TokenError):  # Postgres says better what is wrong with a quote that is open
+        tokens = sqlglot.tokenize(query, read="postgres")
+        while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+            query = query[: tokens.pop().start]
+        if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+            raise LaminaError("That is more than one statement", way_out="Ask for one SELECT at a time.")
+    return query
+
+
 def _refused(error: psycopg2.Error, way_out: str) -> LaminaError:
     said = str(error).strip().splitlines() or [type(error).__name__]
-    return LaminaError(f"Postgres refused: {said[0]}", evidence="\n".join(said[1:]), way_out=way_out)
+    # LINE 1 is the cursor's declaration, which is ours, and a caret below it.
+    evidence = [line for line in said[1:] if not line.startswith("LINE ") and line.strip() != "^"]
+    return LaminaError(f"Postgres refused: {said[0]}", evidence="\n".join(evidence), way_out=way_out)

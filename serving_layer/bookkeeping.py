@@ -64,6 +64,7 @@ query = Table(
     _now("created_at"),
     Column("committed_at", DateTime(timezone=True), comment="when its last micro-batch was committed"),
     Column("newest", DateTime(timezone=True), comment="greatest Kafka timestamp below progress"),
+    Column("caught_up_at", DateTime(timezone=True), comment="when progress was last seen at the end of the topic"),
     comment="one row per streaming query; the row is the lock of everything that moves its progress",
 )
 

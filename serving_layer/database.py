@@ -105,9 +105,10 @@ class Database:
             connection = self.engine.connect()
         except OperationalError as error:
             raise PostgresAway(
-                f"Postgres does not answer at {self.name}",
+                f"Postgres {'refuses us' if refused_login(error) else 'does not answer'} at {self.name}",
                 evidence=first_line(error),
-                way_out="Start it, or correct LAMINA_POSTGRES (user, password, host, port, database).",
+                way_out=("Correct" if refused_login(error) else "Start it, or correct")
+                + " LAMINA_POSTGRES (user, password, host, port, database).",
             ) from error
         with connection:
             yield connection
@@ -124,7 +125,7 @@ class PostgresAway(LaminaError):
 def is_away(error: BaseException) -> bool:
     """True when the error means that Postgres is not there now, and may be again."""
     if isinstance(error, PostgresAway):
-        return not _is_a_refusal(error.__cause__)
+        return not refused_login(error.__cause__)
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or is_away(error.orig) if error.orig else False
     code = getattr(error, "pgcode", None) or ""
@@ -134,7 +135,7 @@ def is_away(error: BaseException) -> bool:
     return False
 
 
-def _is_a_refusal(error: BaseException | None) -> bool:
+def refused_login(error: BaseException | None) -> bool:
     """A wrong password or database name: waiting does not mend it."""
     said = str(error).lower()
     return any(part in said for part in ("password authentication", "does not exist", "no pg_hba.conf", "no password"))

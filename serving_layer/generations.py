@@ -218,7 +218,11 @@ def before_published(connection: Connection, view_name: str) -> tuple[Generation
     """The generation that a view is read from, and the newest live one before it."""
     now = published(connection).get(view_name)
     if now is None:
-        raise LaminaError(f"{view_name} is not published", way_out="`lamina status` lists the views.")
+        raise LaminaError(
+            f"{view_name} has no generation that is read",
+            evidence="a derived view has none: it is read from the views below it; a new one waits for its rebuild",
+            way_out="`lamina status` lists the views with their generations; name one that has one.",
+        )
     older = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id < now)
     if not older:
         raise LaminaError(

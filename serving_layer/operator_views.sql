@@ -1,11 +1,12 @@
 -- What operators need to know, as SQL. Each is a view over the bookkeeping, replaced at every install.
 
--- Freshness: per published view, the newest record that it counts, and how long ago its queries last committed.
+-- Freshness: per published view, the newest record that it counts, when its queries last committed, and for how long
+-- there may have been records that it does not count.
 CREATE OR REPLACE VIEW lamina.freshness AS
 SELECT v.name AS view,
        p.generation,
        min(q.newest) AS newest_record,
-       extract(epoch FROM clock_timestamp() - min(q.newest))::float8 AS seconds_behind,
+       extract(epoch FROM clock_timestamp() - min(greatest(q.newest, q.caught_up_at)))::float8 AS seconds_behind,
        min(q.committed_at) AS committed_at
 FROM lamina.view AS v
 LEFT JOIN lamina.publication AS p ON p.view = v.name
@@ -28,4 +29,4 @@ FROM lamina.quarantine
 GROUP BY topic, error;
 
 GRANT USAGE ON SCHEMA lamina TO analyst;
-GRANT SELECT ON lamina.freshness, lamina.generations TO analyst;
+GRANT SELECT ON lamina.freshness, lamina.generations, lamina.bad_records TO analyst;

@@ -124,6 +124,13 @@ def write(connection: Connection, name: str, to: Offsets, newest: datetime | Non
     )
 
 
+def caught_up(connection: Connection, name: str, ends: Offsets, seconds_ago: float) -> None:
+    """Notes that a query had counted everything, when its progress has reached the ends the topic had so long ago."""
+    if read(connection, [name]).reaches(ends):
+        at = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, seconds_ago)
+        connection.execute(update(query).where(query.c.name == name).values(caught_up_at=at))
+
+
 def archived(connection: Connection, name: str, held: Offsets) -> None:
     """Notes what the master log holds, for `status`: the log itself is asked only by those who have Spark at hand."""
     for at, offset in held.items():

@@ -17,7 +17,7 @@ from serving_layer.views import quoted
 
 @dataclass(frozen=True)
 class ViewStatus:
-    """A view: rows as they are served now; `freshness` is the age in seconds of the newest record that it counts.
+    """A view: rows as they are served now; `freshness` is for how many seconds it may lack a record.
 
     provisional: cells that realtime has touched since the cut of the generation that is read.
     """

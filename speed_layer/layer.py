@@ -39,6 +39,9 @@ CHECK_EVERY = 5.0
 MANY_FAILURES = 3
 """Runs of a query that failed one after the other, after which a person is told (`lamina status`)."""
 
+CAUGHT_UP_EVERY = 1.0
+"""Seconds between two looks whether there is anything left to count: what an idle view's freshness is told by."""
+
 LEAP_EVERY = 1.0
 """Seconds between two looks whether a leap has landed."""
 
@@ -70,6 +73,7 @@ class SpeedLayer:
     _catalog: Catalog | None = None
     _deployed_at: object = None
     _checked_at: float = 0.0
+    _caught_up_at: float = 0.0
 
     def run(self, *, until_caught_up: bool = False) -> None:
         """Returns when it was stopped or, if asked, when progress has reached the ends the topics have now.
@@ -84,6 +88,7 @@ class SpeedLayer:
                 for query in self._queries.values():
                     self._look_at(query)
                 self._check_topics()
+                self._note_caught_up()
                 refused = [query.refused for query in self._queries.values() if query.refused]
                 fenced = [reason for reason in refused if isinstance(reason, Fenced)]
                 if fenced or (refused and len(refused) == len(self._queries)):
@@ -205,6 +210,18 @@ class SpeedLayer:
             if query.refused is None and (reason := self._lost_records(query)) is not None:
                 self._end(query)
                 self._judge(query, reason)
+
+    def _note_caught_up(self) -> None:
+        if self.clock() < self._caught_up_at + CAUGHT_UP_EVERY:
+            return
+        self._caught_up_at = self.clock()
+        for name, query in self._queries.items():
+            if query.run is not None:
+                with suppress(DBAPIError, LaminaError):
+                    began = self.clock()
+                    ends = self.parts.brokers.latest(query.source.topic)
+                    with self.parts.database.begin() as connection:
+                        progress.caught_up(connection, name, ends, self.clock() - began)
 
     def _ends(self) -> dict[str, Offsets]:
         return {name: self.parts.brokers.latest(query.source.topic) for name, query in self._queries.items()}

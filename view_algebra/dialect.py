@@ -33,10 +33,16 @@ class _Parser(SparkParser):
         "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"],
     }
 
+    def _parse_as_command(self, start: Token) -> exp.Command:
+        """A statement that cannot be read is refused where reading it ended, not taken as a command unread."""
+        self.raise_error("This is not understood", self._curr or self._prev or start)
+        raise AssertionError("raise_error raises")
+
 
 class _Dialect(Spark):
-    """Spark SQL, calls untouched."""
+    """Spark SQL, calls untouched; a type that there is not is read all the same, to be refused as a type."""
 
+    SUPPORTS_USER_DEFINED_TYPES = True
     Parser = _Parser
 
 

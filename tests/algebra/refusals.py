@@ -138,6 +138,16 @@ VIEWS = [
         "SELECT country, count(*) FROM events GROUP BY country",
         "SELECT country, count(*) AS n FROM events GROUP BY country",
     ),
+    Refusal(
+        "a word that SQL does not have",
+        "CREATE VIEW v AS SELEC country FROM events;",
+        "CREATE VIEW v AS SELECT country FROM events;",
+    ),
+    Refusal(
+        "a type that there is not",
+        "CREATE TABLE more (x STRIN) USING kafka OPTIONS (topic 'more', format 'json');",
+        "CREATE TABLE more (x STRING) USING kafka OPTIONS (topic 'more', format 'json');",
+    ),
     view("a name twice in a view", "SELECT country, kind AS country FROM events", "SELECT country, kind FROM events"),
     view(
         "neither grouped nor aggregated",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -86,6 +87,37 @@ def _session_nice(pid: int) -> int | None:
     autogroup = Path(f"/proc/{pid}/autogroup")
     assert os.getsid(pid) == pid, "a session of its own"
     return int(autogroup.read_text().rpartition("nice ")[2]) if autogroup.exists() else None
+
+
+@pytest.mark.parametrize("step", ["seal", "archive"])
+def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
+    deployed: Deployed, lamina: CommandLine, step: str
+) -> None:
+    deployed.apply(**CATALOG)
+    deployed.send("events", *(event(n) for n in range(500)))
+    deployed.catch_up()
+    process = lamina.start("rebuild")
+    deployed.until(lambda: _last_step(deployed) == step, f"{step} is done")
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert said.strip().splitlines()[-1] == "interrupted"
+    assert "Traceback" not in said
+    assert "ERROR" not in said
+    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+    with deployed.deployment.database.begin() as connection:
+        last = connection.exec_driver_sql("SELECT state, error FROM lamina.rebuild ORDER BY id DESC").first()
+    assert last is not None
+    assert tuple(last) == ("failed", "it was interrupted")
+    [proof, *_] = deployed.deployment.batch.rebuild()
+    assert proof.differing == 0
+
+
+def _last_step(deployed: Deployed) -> str | None:
+    with deployed.deployment.database.begin() as connection:
+        found: str | None = connection.exec_driver_sql("SELECT step FROM lamina.rebuild ORDER BY id DESC").scalar()
+    return found
 
 
 @pytest.mark.parametrize("place", ["after compute totals", "after hand-over"])

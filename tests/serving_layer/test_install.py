@@ -32,6 +32,7 @@ def test_the_analyst_reads_the_views_and_nothing_else(world: World, services: Se
     with connection.cursor() as cursor:
         cursor.execute("SELECT * FROM sums")
         cursor.execute("SELECT view, seconds_behind FROM lamina.freshness")
+        cursor.execute("SELECT topic, error, records FROM lamina.bad_records")
         for refused in (
             "SELECT * FROM lamina.query",
             "DELETE FROM sums",
@@ -47,7 +48,7 @@ def test_a_wrong_password_is_told_with_the_way_out(serving: Database) -> None:
     from view_algebra.errors import LaminaError
 
     wrong = Database(serving.url.set(password="wrong").render_as_string(hide_password=False))
-    with pytest.raises(LaminaError, match="Postgres does not answer") as caught, wrong.begin():
+    with pytest.raises(LaminaError, match="Postgres refuses us") as caught, wrong.begin():
         pass
     assert "wrong" not in str(caught.value).replace("password", "")
     wrong.close()

@@ -102,6 +102,18 @@ def test_records_of_an_aborted_transaction_are_never_counted(deployed: Deployed,
     deployed.check()
 
 
+def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    behind = "SELECT seconds_behind, clock_timestamp() - newest_record > interval '4 s' FROM lamina.freshness"
+    deployed.send("events", event(1))
+    with deployed.speed():
+        deployed.wait_for("events")
+        deployed.until(lambda: one(deployed.rows(behind))[1], "the newest record is old")
+        deployed.until(lambda: one(deployed.rows(behind))[0] < 2, "the view is fresh all the same")
+    [(before, _)] = deployed.rows(behind)
+    deployed.until(lambda: one(deployed.rows(behind))[0] > before + 1, "nobody looks any more, and the view ages")
+
+
 def test_the_speed_layer_follows_what_is_applied_while_it_runs(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     with deployed.speed():

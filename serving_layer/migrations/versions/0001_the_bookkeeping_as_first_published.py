@@ -52,6 +52,12 @@ def upgrade() -> None:
         sa.Column(
             "newest", sa.DateTime(timezone=True), nullable=True, comment="greatest Kafka timestamp below progress"
         ),
+        sa.Column(
+            "caught_up_at",
+            sa.DateTime(timezone=True),
+            nullable=True,
+            comment="when progress was last seen at the end of the topic",
+        ),
         sa.PrimaryKeyConstraint("name", name=op.f("query_pkey")),
         schema="lamina",
         comment="one row per streaming query; the row is the lock of everything that moves its progress",
