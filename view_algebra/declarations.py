@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal as Choice
 
@@ -16,8 +16,19 @@ from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, read
 LONGEST_NAME = 36
 """Bytes of a source's or view's name, so that a table of cells (name, version, number) fits Postgres' 63."""
 
-SOURCE_PROPERTIES = ("dedupe_within", "event_time", "partitions")
-VIEW_PROPERTIES = ("keep_generations", "on_difference", "retain")
+SOURCE_PROPERTIES = {
+    "event_time": "the column that says when an event happened",
+    "partitions": "of the topic, where `lamina apply` creates it (4, unless it is said)",
+    "dedupe_within": "not served yet: refused",
+}
+"""What TBLPROPERTIES of a source may say."""
+
+VIEW_PROPERTIES = {
+    "keep_generations": "how many older generations stay current, to roll back to (1, unless it is said)",
+    "on_difference": "`publish` (unless it is said) or `hold`: what happens when a proof finds a difference",
+    "retain": "not served yet: refused",
+}
+"""What TBLPROPERTIES of a view may say."""
 
 Report = Callable[[Wrong], None]
 _Found = dict[str, tuple[str, Span | None]]
@@ -96,6 +107,9 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     columns, comments, unique, primary = _columns(schema, report)
     topic, topic_place = _topic(name, schema, options, report)
     event_time = _event_time(properties, columns, report)
+    if "dedupe_within" in properties:
+        way_out = "Leave it out, and count distinct ids: count(DISTINCT id)."
+        report(Wrong(properties["dedupe_within"][1], "dedupe_within is not served yet", way_out))
     if "partitions" in properties and not re.fullmatch(r"[1-9]\d{0,5}", properties["partitions"][0]):
         report(
             Wrong(
@@ -314,7 +328,7 @@ def _name(node: exp.Expr, report: Report) -> str:
 
 
 def _properties(
-    statement: exp.Create, known: tuple[str, ...], report: Report
+    statement: exp.Create, known: Collection[str], report: Report
 ) -> tuple[_Found, _Found, str | None, tuple[str, Span | None] | None]:
     """TBLPROPERTIES, OPTIONS, the comment, and what stands after USING."""
     properties: _Found = {}

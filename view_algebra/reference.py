@@ -17,6 +17,24 @@ it is declared, with its place and the way out. This page is written from the co
 (`python -m view_algebra.reference > docs/sql.md`).
 """
 
+_DECLARATIONS = """## Declarations
+
+```sql
+CREATE TABLE orders (
+  id BIGINT COMMENT 'of the shop', country STRING, amount DECIMAL(12, 2), at TIMESTAMP,
+  payload STRUCT<user: STRUCT<id: BIGINT>>
+) USING kafka OPTIONS (topic 'orders', format 'json') TBLPROPERTIES ('event_time' = 'at', 'partitions' = '8');
+
+CREATE VIEW by_country (country COMMENT 'as billed', amount) TBLPROPERTIES ('on_difference' = 'hold') AS
+SELECT country, sum(amount) FROM orders GROUP BY country;
+```
+
+A record is a JSON object. A field that it lacks, or that is null, is NULL; one that is not declared is left out. A
+decimal with more digits than were declared is rounded. What is of another type than declared, is no object or no JSON
+goes to quarantine as a whole, with the reason (`SELECT * FROM lamina.bad_records`). `lamina ingest` makes JSON of a CSV
+file's lines: an empty field is NULL.
+"""
+
 _EDGES = f"""A text to group by may be about {INDEXED_BYTES:,} bytes long (all texts of a group together); of a longer
 one the beginning is shown with its SHA-256, so that each such text is still a group of its own
 ([why](decisions/6-long-group-keys.md)). A text that holds a time of day without a day ("03:04") is no TIMESTAMP here;
@@ -29,6 +47,7 @@ def reference() -> str:
     return "\n".join(
         [
             _HEAD,
+            _DECLARATIONS,
             "## Types\n",
             _table(("Spark", "Postgres"), sorted(postgres_types().items())),
             "Text compares by its bytes in both engines. A nested value of a row view is read as jsonb.\n",
@@ -36,7 +55,8 @@ def reference() -> str:
             "## Every source's own columns\n",
             _table(("column", "type"), [(name, kind.spark) for name, kind in PSEUDO_COLUMNS]),
             "## Properties\n",
-            f"Of a source: {', '.join(SOURCE_PROPERTIES)}. Of a view: {', '.join(VIEW_PROPERTIES)}.\n",
+            _table(("of a source", "says"), list(SOURCE_PROPERTIES.items())),
+            _table(("of a view", "says"), list(VIEW_PROPERTIES.items())),
             "## Aggregates\n",
             f"{', '.join(f'`{name}`' for name in AGGREGATES)}, each with FILTER and DISTINCT.\n",
             "DISTINCT keeps a cell per value of a group. Others are refused:\n",

@@ -139,6 +139,11 @@ VIEWS = [
         "SELECT country, count(*) AS n FROM events GROUP BY country",
     ),
     Refusal(
+        "duplicates of a while",
+        "CREATE TABLE more (x STRING) USING kafka OPTIONS (topic 'more', format 'json') TBLPROPERTIES ('dedupe_within' = '1 day');",
+        "CREATE TABLE more (x STRING) USING kafka OPTIONS (topic 'more', format 'json');",
+    ),
+    Refusal(
         "a word that SQL does not have",
         "CREATE VIEW v AS SELEC country FROM events;",
         "CREATE VIEW v AS SELECT country FROM events;",
