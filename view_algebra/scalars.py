@@ -89,6 +89,10 @@ class Scalars(ABC):
     def _not(self, node: exp.Not, scope: Scope) -> Expr:
         return Call("not", (condition(self.expression(node.this, scope), "NOT"),), BOOLEAN, place=span(node))
 
+    def _distinct(self, node: exp.NullSafeNEQ, scope: Scope) -> Expr:
+        left, right = self.expression(node.this, scope), self.expression(node.expression, scope)
+        return Call("not", (compare("<=>", left, right, span(node)),), BOOLEAN, place=span(node))
+
     def _between(self, node: exp.Between, scope: Scope) -> Expr:
         value, place = self.expression(node.this, scope), span(node)
         low, high = self.expression(node.args["low"], scope), self.expression(node.args["high"], scope)
@@ -316,6 +320,7 @@ class Scalars(ABC):
         exp.Null: lambda _, node, __: _literal(node),
         exp.Neg: lambda self, node, scope: negative(self.expression(node.this, scope), span(node)),
         exp.Not: _not,
+        exp.NullSafeNEQ: _distinct,
         exp.And: _logical,
         exp.Or: _logical,
         exp.Is: _is,

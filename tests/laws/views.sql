@@ -44,3 +44,5 @@ CREATE VIEW all_values AS SELECT count(DISTINCT user_id) AS u, count(DISTINCT pa
   count(DISTINCT length(city) + 1) AS l, count(DISTINCT 1) AS one FROM events;
 CREATE VIEW none_values AS SELECT count(DISTINCT user_id) AS u, sum(DISTINCT amount) AS a FROM events WHERE city = 'nowhere';
 CREATE VIEW of_views AS SELECT count(DISTINCT country) AS c, sum(DISTINCT uv) AS s, avg(DISTINCT uv) AS a FROM uv;
+CREATE VIEW distinct_from AS SELECT country IS DISTINCT FROM 'NL' AS abroad, kind IS NOT DISTINCT FROM NULL AS no_kind, count(*) AS n
+FROM events WHERE user_id IS DISTINCT FROM 1 GROUP BY country IS DISTINCT FROM 'NL', kind IS NOT DISTINCT FROM NULL HAVING max(city) IS DISTINCT FROM 'x';
