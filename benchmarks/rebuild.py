@@ -174,7 +174,8 @@ def main(output: Output, records: int, days: int, calm: int) -> list[Figure]:
         longest = looks[-1] if looks else Look(begin, 0.0, 0.0, 0.0)
         output.tell(
             f"{name}: {ended - begin:.2f} s; reader's longest {1000 * longest.took:.1f} ms"
-            f" ({1000 * longest.starved:.1f} without a processor, {1000 * longest.stolen:.0f} stolen), two commits {max(gaps, default=0):.2f} s apart"
+            f" ({1000 * longest.starved:.1f} without a processor, {1000 * longest.stolen:.0f} stolen),"
+            f" two commits {max(gaps, default=0):.2f} s apart"
         )
     before, during = reader.of(quiet, steps.began), reader.of(steps.began, end)
     loaded = steps.span("compute user_days")[1]
