@@ -8,6 +8,7 @@ which the URL's `currentSchema` names. What Spark logs goes to a file.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import signal
@@ -219,7 +220,7 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
     # Where Linux knows how nice a thread is, a process is as nice as the thread that started it.
     def launch() -> Any:
         gateway = launch_gateway(shown, {"start_new_session": True})  # type: ignore[no-untyped-call]
-        atexit.register(_end_jvm, gateway.proc)
+        atexit.register(_end_jvm, gateway)
         with suppress(OSError):  # as on another system, or on a Linux without autogroups
             Path(f"/proc/{gateway.proc.pid}/autogroup").write_text(str(nice))
         return gateway
@@ -229,15 +230,17 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the session's builder takes no gateway
 
 
-def _end_jvm(process: subprocess.Popen[bytes]) -> None:
+def _end_jvm(gateway: Any) -> None:
     """Waits for it: nothing is to be left running when we are gone."""
-    assert process.stdin is not None
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)  # what it still has to say, it cannot
+    with suppress(Exception):
+        gateway.shutdown()
     with suppress(OSError):
-        process.stdin.close()  # which is what it ends by
+        gateway.proc.stdin.close()  # which is what it ends by
     try:
-        process.wait(JVM_ENDS_SECONDS)
+        gateway.proc.wait(JVM_ENDS_SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
+        gateway.proc.kill()
 
 
 def _scratch(folder: Path) -> Path:
