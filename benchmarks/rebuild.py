@@ -95,7 +95,7 @@ def _read(url: str, days: int, told: Any) -> None:
     with connection.cursor() as cursor:
         while not told.poll(READ_EVERY):
             asked = (first + timedelta(dice.randrange(days)), dice.randrange(events.USERS))
-            began, starved, stolen = time.monotonic(), _starved(*mine), _stolen()
+            starved, stolen, began = _starved(*mine), _stolen(), time.monotonic()
             cursor.execute("SELECT events, spent FROM analytics.user_days WHERE day = %s AND user_id = %s", asked)
             rows = cursor.fetchall()
             took = time.monotonic() - began
