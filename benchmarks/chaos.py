@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -33,7 +32,7 @@ from tests.fix_catalogs import CATALOG, event
 from view_algebra.errors import LaminaError
 
 TOPIC = "chaos"
-AT_REST = 100
+RATE = 100
 """Records a second, while everything is killed and started."""
 
 SAME = """
@@ -92,7 +91,7 @@ def _send(opened: Deployment, stopping: threading.Event) -> None:
     number = 0
     with opened.brokers.producer() as producer:
         while not stopping.wait(0.1):
-            for _ in range(AT_REST // 10):
+            for _ in range(RATE // 10):
                 producer.send(TOPIC, json.dumps(event(number)).encode())
                 number += 1
 
@@ -110,7 +109,7 @@ def _until_killed(opened: Deployment, dice: random.Random, said: Counter[str], s
     while not stopping.is_set():
         process = _lamina(opened, "speed", "--max-records", "400")
         stopping.wait(dice.uniform(8, 25))
-        _end(process, "speed", said, kill=True)
+        _end(process, "speed", said, after=0)
 
 
 def _rebuilds(opened: Deployment, dice: random.Random, said: Counter[str], stopping: threading.Event) -> None:
@@ -119,31 +118,22 @@ def _rebuilds(opened: Deployment, dice: random.Random, said: Counter[str], stopp
         match dice.randrange(6):
             case 0:
                 process = _lamina(opened, "rollback", dice.choice(["totals", "hourly", "others"]))
-                _end(process, "rollback", said, kill=False)
+                _end(process, "rollback", said)
             case 1:
                 process = _lamina(opened, "rebuild", "--leap")
-                _end(process, "leap", said, kill=dice.random() < 0.5, after=dice.uniform(5, 25), stopping=stopping)
+                _end(process, "leap", said, after=dice.uniform(5, 25) if dice.random() < 0.5 else None)
             case _:
                 process = _lamina(opened, "rebuild", *dice.choice([(), ("totals",), ("hourly", "others")]))
-                _end(process, "rebuild", said, kill=dice.random() < 0.6, after=dice.uniform(5, 25), stopping=stopping)
+                _end(process, "rebuild", said, after=dice.uniform(5, 25) if dice.random() < 0.6 else None)
 
 
-def _end(
-    process: subprocess.Popen[str],
-    what: str,
-    said: Counter[str],
-    *,
-    kill: bool,
-    after: float = 0.0,
-    stopping: threading.Event | None = None,
-) -> None:
-    """Notes how it ended: killed, with 0, or with the first line of its error."""
-    if kill:
-        if after and stopping is not None:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(after)
+def _end(process: subprocess.Popen[str], what: str, said: Counter[str], *, after: float | None = None) -> None:
+    """Kills it after so many seconds, if asked; notes how it ended: killed, done, or with its error's first line."""
+    if after is not None:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(after)
         if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
+            process.kill()
     try:
         _, err = process.communicate(timeout=240)
     except subprocess.TimeoutExpired:

@@ -43,16 +43,11 @@ WARM_UP = 30.0
 
 
 class Look(NamedTuple):
-    """One look-up of the reader: when it began, and the seconds it took.
-
-    starved: of these, waiting for a processor that others had. stolen: those in which the hypervisor let a processor of
-    the machine stand still, in steps of 0.01.
-    """
+    """One look-up of the reader: when it began, the seconds it took, and those that it waited for a processor."""
 
     began: float
     took: float
     starved: float
-    stolen: float
 
 
 @dataclass
@@ -95,21 +90,15 @@ def _read(url: str, days: int, told: Any) -> None:
     with connection.cursor() as cursor:
         while not told.poll(READ_EVERY):
             asked = (first + timedelta(dice.randrange(days)), dice.randrange(events.USERS))
-            starved, stolen, began = _starved(*mine), _stolen(), time.monotonic()
+            starved, began = _starved(*mine), time.monotonic()
             cursor.execute("SELECT events, spent FROM analytics.user_days WHERE day = %s AND user_id = %s", asked)
             rows = cursor.fetchall()
             took = time.monotonic() - began
-            looks.append(Look(began, took, _starved(*mine) - starved, _stolen() - stolen))
+            looks.append(Look(began, took, _starved(*mine) - starved))
             if len(rows) != 1:
                 raise LaminaError(f"The cell {asked} was not to be read", evidence=f"found {len(rows)} rows")
     connection.close()
     told.send(looks)
-
-
-def _stolen() -> float:
-    """Seconds that the machine's processors were wanted and not given (Linux in a virtual machine)."""
-    with Path("/proc/stat").open() as file:
-        return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def _starved(backend: int, thread: int) -> float:
@@ -171,11 +160,10 @@ def main(output: Output, records: int, days: int, calm: int) -> list[Figure]:
     for name, _ in steps.at:
         begin, ended = steps.span(name)
         looks, gaps = reader.of(begin, ended), watcher.gaps(begin, ended)
-        longest = looks[-1] if looks else Look(begin, 0.0, 0.0, 0.0)
+        longest = looks[-1] if looks else Look(begin, 0.0, 0.0)
         output.tell(
             f"{name}: {ended - begin:.2f} s; reader's longest {1000 * longest.took:.1f} ms"
-            f" ({1000 * longest.starved:.1f} without a processor, {1000 * longest.stolen:.0f} stolen),"
-            f" two commits {max(gaps, default=0):.2f} s apart"
+            f" ({1000 * longest.starved:.1f} without a processor), two commits {max(gaps, default=0):.2f} s apart"
         )
     before, during = reader.of(quiet, steps.began), reader.of(steps.began, end)
     loaded = steps.span("compute user_days")[1]
@@ -202,7 +190,6 @@ def _pauses(name: str, looks: Sequence[Look], at_most: float | None = None) -> l
         Figure(f"{name}, p99", 1000 * percentile([look.took for look in looks], 0.99), "ms"),
         Figure(f"{name}, max", 1000 * looks[-1].took, "ms", at_most=at_most),
         Figure(f"{name}, max, of it without a processor", 1000 * looks[-1].starved, "ms"),
-        Figure(f"{name}, max, stolen meanwhile", 1000 * looks[-1].stolen, "ms"),
         Figure(f"{name}, queries over {READER_PAUSE:.0f} ms of {len(looks):,}", len(over), ""),
     ]
 

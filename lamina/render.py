@@ -132,5 +132,3 @@ def log_to_stderr(console: Console, level: int = logging.INFO) -> None:
     logger.handlers = [handler]
     logger.setLevel(level)
     logger.propagate = False
-    # What Py4J says of a connection that Ctrl-C has cut off is of no use to anybody.
-    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)

@@ -199,9 +199,11 @@ def _configuration(
 def _own_interrupts() -> Iterator[None]:
     """PySpark's answer to Ctrl-C asks the JVM over the very connection that an answer is awaited on, and breaks it."""
     before = signal.getsignal(signal.SIGINT)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, before)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
@@ -215,6 +217,8 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
 
     if SparkContext._gateway is not None:  # noqa: SLF001 - a Spark that was stopped has left its JVM
         return
+    # What Py4J says of a connection that Ctrl-C or our end has cut off is of no use to anybody.
+    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     shown = SparkConf().setAll([(key, value) for key, value in configuration.items() if "password" not in key])
 
     # Where Linux knows how nice a thread is, a process is as nice as the thread that started it.
@@ -232,7 +236,6 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
 
 def _end_jvm(gateway: Any) -> None:
     """Waits for it: nothing is to be left running when we are gone."""
-    logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)  # what it still has to say, it cannot
     with suppress(Exception):
         gateway.shutdown()
     with suppress(OSError):

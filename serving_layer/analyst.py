@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from serving_layer.database import refused_login
+from serving_layer.database import no_connection
 from serving_layer.views import ANALYST
 from view_algebra.errors import LaminaError
 
@@ -41,13 +41,8 @@ def selected(analyst: str | None, owner: str, query: str) -> Iterator[tuple[Sequ
             options="-c timezone=UTC -c search_path=analytics",
         )
     except psycopg2.OperationalError as error:
-        refused = refused_login(error)
-        correct = "orrect LAMINA_ANALYST or LAMINA_POSTGRES (user, password, host, port, database)."
-        raise LaminaError(
-            "Postgres refuses us" if refused else "Postgres does not answer",
-            evidence=str(error).strip(),
-            way_out=f"C{correct}" if refused else f"Start it (`lamina up`), or c{correct}",
-        ) from error
+        settings, start = "LAMINA_ANALYST or LAMINA_POSTGRES", "Start it (`lamina up`)"
+        raise no_connection(error, str(error).strip(), settings, start=start) from error
     try:
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
         if analyst is None:

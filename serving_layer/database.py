@@ -104,12 +104,7 @@ class Database:
         try:
             connection = self.engine.connect()
         except OperationalError as error:
-            raise PostgresAway(
-                f"Postgres {'refuses us' if refused_login(error) else 'does not answer'} at {self.name}",
-                evidence=first_line(error),
-                way_out=("Correct" if refused_login(error) else "Start it, or correct")
-                + " LAMINA_POSTGRES (user, password, host, port, database).",
-            ) from error
+            raise no_connection(error, first_line(error), "LAMINA_POSTGRES", at=f" at {self.name}") from error
         with connection:
             yield connection
 
@@ -122,10 +117,23 @@ class PostgresAway(LaminaError):
     """Postgres refused the connection or did not answer."""
 
 
+def no_connection(
+    error: BaseException, said: str, settings: str, *, at: str = "", start: str = "Start it"
+) -> PostgresAway:
+    """A server that is not there, or one that refuses the login: that one need not be started."""
+    refused = _refused_login(error)
+    begin = "Correct" if refused else f"{start}, or correct"
+    return PostgresAway(
+        f"Postgres {'refuses us' if refused else 'does not answer'}{at}",
+        evidence=said,
+        way_out=f"{begin} {settings} (user, password, host, port, database).",
+    )
+
+
 def is_away(error: BaseException) -> bool:
     """True when the error means that Postgres is not there now, and may be again."""
     if isinstance(error, PostgresAway):
-        return not refused_login(error.__cause__)
+        return not _refused_login(error.__cause__)
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or is_away(error.orig) if error.orig else False
     code = getattr(error, "pgcode", None) or ""
@@ -135,7 +143,7 @@ def is_away(error: BaseException) -> bool:
     return False
 
 
-def refused_login(error: BaseException | None) -> bool:
+def _refused_login(error: BaseException | None) -> bool:
     """A wrong password or database name: waiting does not mend it."""
     said = str(error).lower()
     return any(part in said for part in ("password authentication", "does not exist", "no pg_hba.conf", "no password"))

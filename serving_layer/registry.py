@@ -46,7 +46,7 @@ def deployed(connection: Connection) -> tuple[dict[str, str], Catalog]:
 
 def check_versions(connection: Connection, catalog: Catalog) -> None:
     """Raises unless the deployed catalog compiles to the versions that are registered: else cells would be others."""
-    recorded = {row.name: row.version for row in connection.execute(select(view.c.name, view.c.version))}
+    recorded = _versions(connection)
     other = [name for name, compiled in catalog.views.items() if recorded[name] != compiled.version]
     if other:
         raise LaminaError(
@@ -59,7 +59,7 @@ def check_versions(connection: Connection, catalog: Catalog) -> None:
 def plan(connection: Connection, catalog: Catalog) -> list[Change]:
     """What `apply` would do, without doing it; a change with the action `refuse` makes `apply` refuse the whole."""
     _, before = deployed(connection)
-    recorded = {row.name: row.version for row in connection.execute(select(view.c.name, view.c.version))}
+    recorded = _versions(connection)
     changes = [_source_change(name, before, catalog) for name in sorted({*before.sources, *catalog.sources})]
     names = [*catalog.views, *(name for name in before.views if name not in catalog.views)]
     moved = _queries_with_history(connection)
@@ -106,6 +106,11 @@ def apply(
     if files:
         connection.execute(insert(declaration), [{"path": path, "sql": sql} for path, sql in sorted(files.items())])
     return changes
+
+
+def _versions(connection: Connection) -> dict[str, str]:
+    """The version that is registered of each view."""
+    return {row.name: row.version for row in connection.execute(select(view.c.name, view.c.version))}
 
 
 def _source_change(name: str, before: Catalog, after: Catalog) -> Change:

@@ -60,19 +60,24 @@ class AggregateFunction:
     once: bool = False
 
 
-def _only(when: Expr | None, value: Expr) -> Expr:
+def only(when: Expr | None, value: Expr) -> Expr:
     """The value where the FILTER holds, NULL elsewhere: what sum, min and max leave out."""
     return value if when is None else Case(((when, value),), None, value.type)
 
 
-def _count(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
-    known: Expr | None = None
+def known(arguments: Sequence[Expr]) -> Expr | None:
+    """The condition that none of them is NULL; None where that always holds."""
+    condition: Expr | None = None
     for argument in arguments:
         if not isinstance(argument, Constant):
-            known = both(known, Call("is not null", (argument,), BOOLEAN))
+            condition = both(condition, Call("is not null", (argument,), BOOLEAN))
         elif argument.value is None:
-            known = Constant("false", BOOLEAN)
-    return (Part("count", "sum", both(when, known) or TRUE, BIGINT, counts=True),)
+            condition = Constant("false", BOOLEAN)
+    return condition
+
+
+def _count(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+    return (Part("count", "sum", both(when, known(arguments)) or TRUE, BIGINT, counts=True),)
 
 
 def _summed(kind: Type) -> Type:
@@ -91,7 +96,7 @@ def _sum(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
     value = arguments[0]
     if value.type.name == "DECIMAL" and value.type.precision > WIDE:
         return _wide(value, when)
-    return (Part("sum", "sum", _only(when, value), _summed(value.type)),)
+    return (Part("sum", "sum", only(when, value), _summed(value.type)),)
 
 
 def _wide(value: Expr, when: Expr | None) -> tuple[Part, ...]:
@@ -101,8 +106,8 @@ def _wide(value: Expr, when: Expr | None) -> tuple[Part, ...]:
     low = cast(calculate("%", value, unit), decimal(max(HALF, scale), scale))
     high = cast(calculate("/", calculate("-", value, low), unit), decimal(38 - HALF + 1, 0))
     return (
-        Part("high", "sum", _only(when, high), decimal(38 - HALF + 11, 0), about=_only(when, value)),
-        Part("low", "sum", _only(when, low), _summed(low.type), about=_only(when, value)),
+        Part("high", "sum", only(when, high), decimal(38 - HALF + 11, 0), about=only(when, value)),
+        Part("low", "sum", only(when, low), _summed(low.type), about=only(when, value)),
     )
 
 
@@ -125,7 +130,7 @@ def _avg(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
     value = arguments[0]
     if not value.type.integral:
         return (*_sum(arguments, when), *_count(arguments, when))
-    total = Part("total", "sum", _only(when, cast(value, DOUBLE)), DOUBLE, about=_only(when, value))
+    total = Part("total", "sum", only(when, cast(value, DOUBLE)), DOUBLE, about=only(when, value))
     return (total, *_count(arguments, when))
 
 
@@ -144,7 +149,7 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
         (1, 1),
         accepts=lambda kind: not kind.nested and kind.name not in ("BINARY", "INTERVAL"),
         gives=lambda types: types[0],
-        parts=lambda arguments, when: (Part(name, name, _only(when, arguments[0]), arguments[0].type),),
+        parts=lambda arguments, when: (Part(name, name, only(when, arguments[0]), arguments[0].type),),
         final=lambda parts, _: parts[name],
         above=lambda types: {
             "BOOLEAN": ("bool_and" if name == "min" else "bool_or") + "({0})@",
@@ -165,7 +170,7 @@ def _of_bits(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
         (1, 1),
         accepts=lambda kind: kind.integral,
         gives=lambda types: types[0],
-        parts=lambda arguments, when: (Part(name, name, _only(when, arguments[0]), arguments[0].type),),
+        parts=lambda arguments, when: (Part(name, name, only(when, arguments[0]), arguments[0].type),),
         final=lambda parts, _: parts[name],
         above=lambda _: name + "({0})@",
         once=name != "bit_xor",

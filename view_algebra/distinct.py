@@ -13,13 +13,11 @@ so that what merges is a set of keys, which is a union, and no number that could
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
+from view_algebra.aggregates import known, only
 from view_algebra.expressions import (
     Aggregate,
-    Call,
-    Case,
     Combined,
     Constant,
     Expr,
@@ -28,12 +26,11 @@ from view_algebra.expressions import (
     Output,
     Query,
     Select,
-    both,
-    rewrite,
+    above_group,
+    rewritten,
     walk,
 )
 from view_algebra.refusals import Wrong
-from view_algebra.types import BOOLEAN
 
 _FINER = "finer"
 """Alias of what is read in the place of the stream."""
@@ -41,13 +38,13 @@ _FINER = "finer"
 
 def over_values(block: Select) -> Select:
     """A block over a stream, with its aggregates over DISTINCT values taken from finer groups; others as they are."""
-    found = [e for x in _expressions(block) for e in walk(x) if isinstance(e, Aggregate)]
+    found = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
     if block.group is None or not any(a.distinct for a in found):
         return block
     keys = {key: f"key_{n}" for n, key in enumerate(dict.fromkeys(block.group))}
     plain = {a: f"plain_{n}" for n, a in enumerate(dict.fromkeys(a for a in found if not a.distinct))}
-    finer = {values: n for n, values in enumerate(dict.fromkeys(_values(a) for a in found if a.distinct))}
-    named = {values: [f"value_{n}_{i}" for i in range(len(values))] for values, n in finer.items()}
+    finer = dict.fromkeys(_values(a) for a in found if a.distinct)
+    named = {values: [f"value_{n}_{i}" for i in range(len(values))] for n, values in enumerate(finer)}
     columns = [*keys.items(), *plain.items()]
     columns += [(value, name) for values, names in named.items() for value, name in zip(values, names, strict=True)]
 
@@ -72,7 +69,7 @@ def over_values(block: Select) -> Select:
             values = _values(expression)
             fields = tuple(read(v, name) for v, name in zip(values, named[values], strict=True))
             if len(fields) > 1:
-                return replace(expression, arguments=(), condition=_known(fields), distinct=False)
+                return replace(expression, arguments=(), condition=known(fields), distinct=False)
             return replace(expression, arguments=fields, condition=None, distinct=False)
         if isinstance(expression, Aggregate):
             return Aggregate("max", (read(expression, plain[expression]),), None, False, expression.type)
@@ -80,15 +77,8 @@ def over_values(block: Select) -> Select:
             raise neither(expression)
         return None
 
-    return replace(
-        block,
-        outputs=tuple(replace(o, expression=rewrite(o.expression, change)) for o in block.outputs),
-        relation=Nested(_union(branches), _FINER, block.place),
-        where=None,
-        group=tuple(read(key, name) for key, name in keys.items()),
-        having=None if block.having is None else rewrite(block.having, change),
-        order=tuple(replace(o, expression=rewrite(o.expression, change)) for o in block.order),
-    )
+    above = replace(block, relation=Nested(_union(branches), _FINER, block.place), where=None, group=None)
+    return replace(rewritten(above, change), group=tuple(read(key, name) for key, name in keys.items()))
 
 
 def neither(column: Field) -> Wrong:
@@ -100,24 +90,9 @@ def neither(column: Field) -> Wrong:
     )
 
 
-def _expressions(block: Select) -> Iterator[Expr]:
-    yield from (o.expression for o in block.outputs)
-    yield from (o.expression for o in block.order)
-    if block.having is not None:
-        yield block.having
-
-
 def _values(aggregate: Aggregate) -> tuple[Expr, ...]:
     """What must be distinct: its arguments where its FILTER holds, and NULL, which no aggregate counts, elsewhere."""
-    when = aggregate.condition
-    return tuple(e if when is None else Case(((when, e),), None, e.type) for e in aggregate.arguments)
-
-
-def _known(fields: tuple[Field, ...]) -> Expr | None:
-    condition: Expr | None = None
-    for each in fields:
-        condition = both(condition, Call("is not null", (each,), BOOLEAN))
-    return condition
+    return tuple(only(aggregate.condition, e) for e in aggregate.arguments)
 
 
 def _union(branches: list[Select]) -> Query:

@@ -281,6 +281,39 @@ def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
             return replace(expression, operand=maybe(expression.operand))
 
 
+def rewritten(query: Select, change: Callable[[Expr], Expr | None]) -> Select:
+    """A block with all of its expressions rewritten."""
+
+    def maybe(expression: Expr | None) -> Expr | None:
+        return None if expression is None else rewrite(expression, change)
+
+    return replace(
+        query,
+        outputs=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.outputs),
+        relation=_rewritten_joins(query.relation, change),
+        where=maybe(query.where),
+        group=None if query.group is None else tuple(rewrite(e, change) for e in query.group),
+        having=maybe(query.having),
+        order=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.order),
+    )
+
+
+def _rewritten_joins(relation: Relation | None, change: Callable[[Expr], Expr | None]) -> Relation | None:
+    if isinstance(relation, Joined):
+        left, right = _rewritten_joins(relation.left, change), _rewritten_joins(relation.right, change)
+        assert left is not None
+        assert right is not None
+        on = None if relation.condition is None else rewrite(relation.condition, change)
+        return replace(relation, left=left, right=right, condition=on)
+    return relation
+
+
+def above_group(block: Select) -> list[Expr]:
+    """What a block computes of its groups (or rows): its columns, HAVING, ORDER BY."""
+    having = [block.having] if block.having is not None else []
+    return [o.expression for o in block.outputs] + having + [o.expression for o in block.order]
+
+
 def conjuncts(condition: Expr | None) -> Iterator[Expr]:
     """The conditions that must all hold."""
     if isinstance(condition, Call) and condition.function == "and":

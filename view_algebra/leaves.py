@@ -31,9 +31,11 @@ from view_algebra.expressions import (
     Stream,
     Subquery,
     Windowed,
+    above_group,
     both,
     children,
     rewrite,
+    rewritten,
     walk,
 )
 from view_algebra.refusals import Wrong
@@ -180,33 +182,6 @@ def _own_columns(query: Select, stream: Stream) -> Select:
     return replace(rewritten(query, strip), relation=replace(stream, alias=stream.source))
 
 
-def rewritten(query: Select, change: _Change) -> Select:
-    """A block with all of its expressions rewritten."""
-
-    def maybe(expression: Expr | None) -> Expr | None:
-        return None if expression is None else rewrite(expression, change)
-
-    return replace(
-        query,
-        outputs=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.outputs),
-        relation=_rewritten_joins(query.relation, change),
-        where=maybe(query.where),
-        group=None if query.group is None else tuple(rewrite(e, change) for e in query.group),
-        having=maybe(query.having),
-        order=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.order),
-    )
-
-
-def _rewritten_joins(relation: Relation | None, change: _Change) -> Relation | None:
-    if isinstance(relation, Joined):
-        left, right = _rewritten_joins(relation.left, change), _rewritten_joins(relation.right, change)
-        assert left is not None
-        assert right is not None
-        on = None if relation.condition is None else rewrite(relation.condition, change)
-        return replace(relation, left=left, right=right, condition=on)
-    return relation
-
-
 # pass 2: what every block keeps
 
 
@@ -268,18 +243,13 @@ def _identity(block: Select) -> _Identity:
 
 def _kept(block: Select) -> Iterator[Expr | Part]:
     """The partials of a block's aggregates, or the values that it takes of every record."""
-    for expression in _above_expressions(block):
+    for expression in above_group(block):
         if _aggregated(block):
             for part in walk(expression):
                 if isinstance(part, Aggregate):
                     yield from parts_of(part)
         else:
             yield from _row_values(expression)
-
-
-def _above_expressions(block: Select) -> list[Expr]:
-    having = [block.having] if block.having is not None else []
-    return [o.expression for o in block.outputs] + having + [o.expression for o in block.order]
 
 
 def _row_values(expression: Expr) -> Iterator[Expr]:
@@ -423,4 +393,4 @@ def _counted(field: Field, part: Part, one: bool) -> Expr:
 
 
 def _windows(query: Select) -> bool:
-    return any(isinstance(e, Windowed) for x in _above_expressions(query) for e in walk(x))
+    return any(isinstance(e, Windowed) for x in above_group(query) for e in walk(x))

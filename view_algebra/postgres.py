@@ -32,6 +32,7 @@ from view_algebra.expressions import (
     Subquery,
     Windowed,
     conjuncts,
+    rewritten,
 )
 from view_algebra.operators import overload, pattern
 from view_algebra.refusals import Wrong
@@ -497,7 +498,6 @@ def query(value: Query, reading: Reading) -> str:
 
 def _bare(value: Select, alias: str) -> tuple[Select, Expr | None]:
     """A block over one relation names its columns without an alias."""
-    from view_algebra.leaves import rewritten
 
     def strip(part: Expr) -> Expr | None:
         if isinstance(part, Field) and part.relation == alias:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
 from serving_layer import generations, rebuilds
@@ -247,8 +248,6 @@ def test_a_running_speed_layer_waits_for_a_leap_and_goes_on_behind_it(deployed: 
 
 
 def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
-    from kafka import TopicPartition
-
     deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
     deployed.send("events", *(event(n) for n in range(10)), partition=0)
     deployed.catch_up()
@@ -275,8 +274,6 @@ def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, k
 def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
-    from kafka import TopicPartition
-
     from lamina.statuses import read
 
     deployed.apply(events=EVENTS, totals=TOTALS)
@@ -307,8 +304,6 @@ def test_a_rolled_back_view_stays_current(deployed: Deployed) -> None:
 def test_a_source_that_is_declared_again_answers_for_the_records_since_then(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
-    from kafka import TopicPartition
-
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(10)), partition=0)
     deployed.catch_up()

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewPartitions
 
 from serving_layer import progress
@@ -269,8 +269,6 @@ def test_records_that_retention_removed_before_they_were_read_stop_the_query(
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", event(1), event(2), event(3), partition=0)
-    from kafka import TopicPartition
-
     kafka_admin.delete_records({TopicPartition(deployed.topic("events"), 0): 2})
     with pytest.raises(CannotGoOn, match="removed by retention before they were read"):
         deployed.catch_up()
