@@ -59,7 +59,8 @@ def session(
     """The Spark session of this process: a second call gives the same one, whatever it asks for.
 
     `driver_memory` is the JVM's heap, `java_options` replace those that make its start quick, `extra` is Spark
-    configuration over ours, `nice` how far the JVM stands back where others want the processors (0 to 19, on Linux).
+    configuration over ours, `nice` how far the JVM stands back where others want the processors (0 to 19, on Linux);
+    one that stands back leaves a processor to the others altogether, where there are several.
     Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
     """
     from py4j.protocol import Py4JError
@@ -221,7 +222,7 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
     shown = SparkConf().setAll([(key, value) for key, value in configuration.items() if "password" not in key])
 
-    # Where Linux knows how nice a thread is, a process is as nice as the thread that started it.
+    # Where Linux knows how nice a thread is and where it may run, a process is and may as the thread that started it.
     def launch() -> Any:
         gateway = launch_gateway(shown, {"start_new_session": True})  # type: ignore[no-untyped-call]
         atexit.register(_end_jvm, gateway)
@@ -229,9 +230,17 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
             Path(f"/proc/{gateway.proc.pid}/autogroup").write_text(str(nice))
         return gateway
 
-    with ThreadPoolExecutor(1, initializer=os.nice if sys.platform == "linux" else int, initargs=(nice,)) as start:
+    with ThreadPoolExecutor(1, initializer=_stand_back, initargs=(nice,)) as start:
         gateway = start.submit(launch).result()
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the session's builder takes no gateway
+
+
+def _stand_back(nice: int) -> None:
+    """Lets this thread run behind others, and leave a processor to them altogether, where there are several."""
+    if nice and sys.platform == "linux":
+        os.nice(nice)
+        if len(allowed := sorted(os.sched_getaffinity(0))) > 1:
+            os.sched_setaffinity(0, allowed[1:])
 
 
 def _end_jvm(gateway: Any) -> None:

@@ -250,7 +250,7 @@ _LATER = words(
     " covar_pop covar_samp corr regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy first last"
     " first_value last_value any_value min_by max_by collect_list collect_set"
     " array_agg listagg string_agg mode median percentile percentile_approx approx_percentile percentile_cont"
-    " percentile_disc approx_count_distinct histogram_numeric skewness kurtosis product grouping grouping_id"
+    " percentile_disc approx_count_distinct histogram_numeric skewness kurtosis product"
     " approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min"
 )
 """Spark's other aggregates: named, so that their refusal says what they are."""
@@ -267,6 +267,11 @@ NO_PARTIAL = "Use count, sum, min, max or avg, or declare a row view and aggrega
 def known_aggregate(name: str) -> bool:
     """Is it an aggregate in Spark, served here or not?"""
     return name in AGGREGATES or name in SYNONYMS or name in _LATER
+
+
+def merged(part: Part, value: Expr) -> Aggregate:
+    """A part of a coarser group, of the same part of finer ones."""
+    return Aggregate(part.merge, (value,), None, False, part.type)
 
 
 def parts_of(aggregate: Aggregate) -> tuple[Part, ...]:

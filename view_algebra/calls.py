@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from sqlglot import exp
@@ -13,7 +14,7 @@ from view_algebra.functions import WINDOW_FUNCTIONS
 from view_algebra.operators import meet
 from view_algebra.refusals import Wrong
 from view_algebra.times import microseconds
-from view_algebra.types import BIGINT, INT, TIMESTAMP, WINDOW, Type
+from view_algebra.types import BIGINT, BOOLEAN, INT, STRING, TIMESTAMP, WINDOW, Type
 
 Read = Callable[[exp.Expr], Expr]
 """Resolves an argument where the call stands."""
@@ -79,11 +80,11 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read, when: Expr | None
 
 
 def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
-    """window(ts, …): a pair of times, of which the first is grouped by."""
+    """window(ts, …) or session_window(ts, …): a pair of times."""
     place = span(node)
-    if name == "session_window":
-        raise Wrong(place, "session_window() is not served yet", "Use window(ts, '30 minutes').")
     arguments = [read(a) for a in node.expressions]
+    if name == "session_window":
+        return _session_window(arguments, place)
     if not 2 <= len(arguments) <= 4:
         raise Wrong(place, f"window() with {len(arguments)} arguments", "Write window(ts, '1 hour').")
     time = arguments[0]
@@ -94,14 +95,54 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
     offset = lengths[2] if len(lengths) > 2 else 0
     if size <= 0:
         raise Wrong(place, "a window of no length", "Write window(ts, '1 hour').")
-    if slide != size:
+    if not 0 < slide <= size:
         raise Wrong(
             place,
-            "a hopping window is not served yet",
-            "Write window(ts, size) with one length, and add rows up when reading.",
+            "a window that slides by more than its length, or not at all",
+            "Write window(ts, '1 hour', '5 minutes').",
         )
-    parts = (time, Constant(str(size), BIGINT), Constant(str(offset % size), BIGINT))
-    return Call("window", parts, WINDOW, place=place)
+    if size // math.gcd(size, slide) > MOST_PANES:
+        raise Wrong(
+            place, f"a window of more than {MOST_PANES:,} panes", "Choose a slide that the length is a multiple of."
+        )
+    lengths = [size, offset % slide, *([slide] if slide != size else [])]
+    return Call("window", (time, *(Constant(str(length), BIGINT) for length in lengths)), WINDOW, place=place)
+
+
+MOST_PANES = 100_000
+"""Panes of gcd(size, slide) that a hopping window is added up from: an hour every 5 seconds has 720."""
+
+
+def in_a_window(window: Call) -> Expr | None:
+    """The condition under which a record is in a window at all, of the windows that a block computes."""
+    if window.function == "session" and not isinstance(window.arguments[1], Constant):
+        return Call(">", (Call("session_until", window.arguments, TIMESTAMP), window.arguments[0]), BOOLEAN)
+    if window.function in ("window_start", "session"):
+        return Call("is not null", (window.arguments[0],), BOOLEAN)
+    return None
+
+
+def _session_window(arguments: list[Expr], place: Place) -> Expr:
+    """Sessions that end `gap` after their last record; the gap is a literal, or a text that each record decides."""
+    if len(arguments) != 2:
+        raise Wrong(
+            place, f"session_window() with {len(arguments)} arguments", "Write session_window(ts, '30 minutes')."
+        )
+    time, gap = arguments
+    if time.type != TIMESTAMP:
+        way_out = "Write session_window(CAST(… AS TIMESTAMP), '30 minutes')."
+        raise Wrong(time.place or place, f"session_window() over {time.type}", way_out)
+    if gap.type != STRING:
+        raise Wrong(
+            gap.place or place, f"session_window() with a gap of type {gap.type}", "Write it as text: '30 minutes'."
+        )
+    if isinstance(gap, Constant):
+        if microseconds(gap, place, "session_window") <= 0:
+            raise Wrong(
+                gap.place or place, "a session that ends before its record", "Write session_window(ts, '30 minutes')."
+            )
+        gap = Constant(str(microseconds(gap, place)), BIGINT)
+    return Call("session_window", (time, gap), WINDOW, place=place)
 
 
 def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tuple[tuple[Expr, ...], Type]:

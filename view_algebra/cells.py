@@ -11,6 +11,7 @@ from view_algebra.expressions import Constant, Expr
 from view_algebra.leaves import Kept, Leaf
 from view_algebra.spark import shortened, spark, storable
 from view_algebra.types import STRING, Type, postgres_name, spark_name
+from view_algebra.windows import Hops, pane
 
 INDEXED_BYTES = 2_600
 """What the keys of a cell may take: Postgres' limit is 2,704 bytes for an entry of an index."""
@@ -55,6 +56,7 @@ def cell_table(leaf: Leaf, name: str, longest: int) -> CellTable:
             Input(text, e.type.spark) for text, (_, e) in zip(_keys(leaf, longest), leaf.keys, strict=True)
         ),
         partial_inputs=tuple(_input(kept) for kept in leaf.kept),
+        spread="" if leaf.hops is None else _spread(leaf.hops, postgres_name(leaf.keys[0][0])),
     )
 
 
@@ -103,12 +105,57 @@ def _partial_text(leaf: Leaf, longest: int) -> str:
         lines.append(f"WHERE {spark(leaf.where)}")
     if leaf.kind == "aggregate" and leaf.keys:
         lines.append("GROUP BY " + ", ".join(str(place) for place in range(1, len(leaf.keys) + 1)))
-    return "\n".join(lines)
+    text = "\n".join(lines)
+    return text if leaf.hops is None else _spread_in_spark(text, leaf.hops, spark_name(leaf.keys[0][0]))
 
 
 def _keys(leaf: Leaf, longest: int) -> list[str]:
     """The keys over a record; a text that is too long for the index on them stands there shortened."""
-    return [shortened(storable(e), longest) if e.type == STRING else storable(e) for _, e in leaf.keys]
+    return [
+        shortened(text, longest) if e.type == STRING else text for _, e in leaf.keys for text in [storable(pane(e))]
+    ]
+
+
+_LISTED = """\
+SELECT {window} AS {key} FROM (
+  SELECT {series} AS {key} FROM (
+    SELECT coalesce(greatest(first, lag(last) OVER (ORDER BY last, first) + {slide}), first) AS first, last FROM (
+      SELECT {first} AS first, {last} AS last FROM (
+{panes}
+      ) AS panes
+    ) AS reach
+  ) AS fresh
+) AS windows"""
+"""The windows that panes lie in: from the first after the last one that an earlier pane lies in, to the pane's last."""
+
+
+def _spread(window: Hops, key: str) -> str:
+    slide, size = (f"interval '{length} microseconds'" for length in (window.slide, window.size))
+    origin = f"timestamptz '1970-01-01 00:00:00+00' + interval '{window.offset} microseconds'"
+    return _LISTED.format(
+        window=key,
+        series=f"generate_series(first, last, {slide})",
+        slide=slide,
+        first=f"date_bin({slide}, {key} - {size}, {origin}) + {slide}",
+        last=f"date_bin({slide}, {key}, {origin})",
+        panes="{panes}",
+        key=key,
+    )
+
+
+def _spread_in_spark(panes: str, window: Hops, key: str) -> str:
+    def start(time: str) -> str:
+        return f"{time} - pmod({time} - {window.offset}L, {window.slide}L)"
+
+    return _LISTED.format(
+        window=f"timestamp_micros({key})",
+        series=f"explode(CASE WHEN first <= last THEN sequence(first, last, {window.slide}L) ELSE array() END)",
+        slide=f"{window.slide}L",
+        first=f"{start(f'unix_micros({key}) - {window.size}L')} + {window.slide}L",
+        last=start(f"unix_micros({key})"),
+        panes="\n".join(f"        {line}" for line in panes.split("\n")),
+        key=key,
+    )
 
 
 def _merged(part: Part) -> str:

@@ -31,6 +31,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.refusals import Wrong
+from view_algebra.windows import is_session
 
 _FINER = "finer"
 """Alias of what is read in the place of the stream."""
@@ -41,6 +42,9 @@ def over_values(block: Select) -> Select:
     found = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
     if block.group is None or not any(a.distinct for a in found):
         return block
+    if any(is_session(key) for key in block.group):  # the sessions of a value are not those of its group
+        place = next(a.place for a in found if a.distinct)
+        raise Wrong(place, "DISTINCT in a session", "Leave DISTINCT out, or group by window(ts, …).")
     keys = {key: f"key_{n}" for n, key in enumerate(dict.fromkeys(block.group))}
     plain = {a: f"plain_{n}" for n, a in enumerate(dict.fromkeys(a for a in found if not a.distinct))}
     finer = dict.fromkeys(_values(a) for a in found if a.distinct)
@@ -50,7 +54,8 @@ def over_values(block: Select) -> Select:
 
     def branch(given: dict[str, Expr], group: tuple[Expr, ...]) -> Select:
         outputs = tuple(Output(name, given.get(name, Constant(None, e.type))) for e, name in columns)
-        return Select(outputs, block.relation, block.where, group, place=block.place)
+        finest = None if block.finest is None else tuple(dict.fromkeys((*block.finest, *group)))
+        return Select(outputs, block.relation, block.where, group, place=block.place, finest=finest)
 
     coarse = {name: key for key, name in keys.items()}
     branches = [branch(coarse | {name: a for a, name in plain.items()}, tuple(keys))] if plain else []
@@ -77,7 +82,7 @@ def over_values(block: Select) -> Select:
             raise neither(expression)
         return None
 
-    above = replace(block, relation=Nested(_union(branches), _FINER, block.place), where=None, group=None)
+    above = replace(block, relation=Nested(_union(branches), _FINER, block.place), where=None, group=None, finest=None)
     return replace(rewritten(above, change), group=tuple(read(key, name) for key, name in keys.items()))
 
 

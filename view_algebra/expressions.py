@@ -169,12 +169,41 @@ class Joined:
     place: Place = field(default=None, compare=False)
 
 
-Relation = Stream | Read | Nested | Cells | Joined
+@dataclass(frozen=True)
+class Hopped:
+    """Panes, each once for every window that it lies in; `pane` is the column of their start, `size` in µs."""
+
+    panes: Cells
+    windows: Cells
+    pane: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Panes with the start of the session that each is in.
+
+    within: the columns of the group. first, last: the columns with the times of a pane's first record and of its last,
+    or of the end that this sets; `gap`: µs from `last` to the end.
+    """
+
+    panes: Cells
+    within: tuple[str, ...]
+    first: str
+    last: str
+    gap: int
+
+
+Named = Stream | Read | Nested | Cells
+Relation = Named | Joined | Hopped | Sessions
 
 
 @dataclass(frozen=True)
 class Select:
-    """One SELECT block. `group` is None where nothing is grouped, () for one group of everything."""
+    """One SELECT block. `group` is None where nothing is grouped, () for one group of everything.
+
+    finest: the keys of the cells that are kept of a block over a stream, where they are finer than its groups.
+    """
 
     outputs: tuple[Output, ...]
     relation: Relation | None
@@ -187,6 +216,7 @@ class Select:
     offset: int | None = None
     place: Place = field(default=None, compare=False)
     limit_place: Place = field(default=None, compare=False)
+    finest: tuple[Expr, ...] | None = None
 
     @property
     def columns(self) -> tuple[tuple[str, Type], ...]:
@@ -293,6 +323,7 @@ def rewritten(query: Select, change: Callable[[Expr], Expr | None]) -> Select:
         relation=_rewritten_joins(query.relation, change),
         where=maybe(query.where),
         group=None if query.group is None else tuple(rewrite(e, change) for e in query.group),
+        finest=None if query.finest is None else tuple(rewrite(e, change) for e in query.finest),
         having=maybe(query.having),
         order=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.order),
     )

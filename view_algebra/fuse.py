@@ -71,7 +71,8 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
             values[slot] = _widened(value)
             back.append(_read_back(slot, partial.column))
         structs.append((_condition(table), number, values))
-        read[table.name] = _read(back, number, "staged_cells")
+        cells = _read(back, number, "staged_cells")
+        read[table.name] = f"({table.spread.format(panes=cells)})" if table.spread else cells
     slots = [(f"k{i}", kind) for i, (_, kind) in enumerate(keys.kinds)]
     merged = [(f"p{i}", merge, kind) for i, (merge, kind) in enumerate(parts.kinds)]
     names = [*slots, *((name, kind) for name, _, kind in merged)]

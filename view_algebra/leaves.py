@@ -40,7 +40,21 @@ from view_algebra.expressions import (
 )
 from view_algebra.refusals import Wrong
 from view_algebra.spark import spark
-from view_algebra.types import BIGINT, INT
+from view_algebra.types import BIGINT, INT, TIMESTAMP
+from view_algebra.windows import (
+    BEGINS,
+    SESSION_END,
+    SESSION_START,
+    Hops,
+    coarser,
+    ends,
+    hopped,
+    hops,
+    is_session,
+    pane,
+    put_together,
+    sessions,
+)
 
 MOST_KEYS = 32
 """Columns that Postgres can index together."""
@@ -74,10 +88,15 @@ class Leaf:
     keys: tuple[tuple[str, Expr], ...]
     kept: tuple[Kept, ...]
 
+    @property
+    def hops(self) -> Hops | None:
+        """The hopping windows that this table lists, each that holds a record; None for any other table."""
+        return hops(self.keys[0][1]) if self.keys else None
+
 
 _Change = Callable[[Expr], Expr | None]
 _Block = Callable[[Select], Select]
-_Identity = tuple[str, str, Expr | None, tuple[Expr, ...]]
+_Identity = tuple[str, Choice["aggregate", "row"], Expr | None, tuple[Expr, ...]]
 """Blocks with the same source, kind, WHERE and keys share a table of cells."""
 
 
@@ -88,12 +107,16 @@ def split(query: Query) -> tuple[Query, tuple[Leaf, ...]]:
     for block in _blocks(query):
         kept = wanted.setdefault(_identity(block), [])
         kept += dict.fromkeys(k for k in _kept(block) if k not in kept)
+        if (hopping := _hopping(block)) is not None:
+            wanted.setdefault(hopping, [])
     leaves = {identity: _leaf(identity, kept) for identity, kept in wanted.items()}
     order = {identity: number for number, identity in enumerate(leaves)}
 
     def above(block: Select) -> Select:
-        identity = _identity(block)
-        return _above(block, leaves[identity], order[identity])
+        identity, hopping = _identity(block), _hopping(block)
+        leaf = leaves[identity]
+        windows = None if hopping is None else _cells(leaves[hopping], order[hopping])
+        return _above(block, leaf, _cells(leaf, order[identity]), windows)
 
     return _mapped(query, above), tuple(leaves.values())
 
@@ -237,12 +260,34 @@ def _identity(block: Select) -> _Identity:
         if isinstance(part, Subquery):
             spark(part)  # refuses, with the place
     if _aggregated(block):
-        return block.relation.source, "aggregate", where, tuple(block.group or ())
+        keys = _kept_by(block)
+        window = put_together(keys)
+        if window is not None:  # panes are looked up by their window, sessions by their group
+            others = tuple(key for key in keys if key != window)
+            keys = (*others, pane(window)) if is_session(window) else (pane(window), *others)
+        return block.relation.source, "aggregate", where, keys
     return block.relation.source, "row", where, ()
+
+
+def _kept_by(block: Select) -> tuple[Expr, ...]:
+    """The keys that cells are kept by: the block's groups, or finer ones."""
+    return tuple(block.group or ()) if block.finest is None else block.finest
+
+
+def _hopping(block: Select) -> _Identity | None:
+    """The table that lists the hopping windows of a block."""
+    window = put_together(_kept_by(block))
+    if window is None or hops(window) is None:
+        return None
+    source, kind, where, _ = _identity(block)
+    return source, kind, where, (window,)
 
 
 def _kept(block: Select) -> Iterator[Expr | Part]:
     """The partials of a block's aggregates, or the values that it takes of every record."""
+    window = put_together(_kept_by(block))
+    if window is not None and is_session(window):
+        yield from ends(window)
     for expression in above_group(block):
         if _aggregated(block):
             for part in walk(expression):
@@ -288,7 +333,7 @@ class _Names:
     """Readable names, no two alike; made of expressions only, so that renaming a column changes no cells."""
 
     def __init__(self) -> None:
-        self._taken = {"touched", "only_one"}
+        self._taken = {"touched", "only_one", SESSION_START, SESSION_END, BEGINS}
 
     def give(self, wanted: str) -> str:
         name, number = wanted, 1
@@ -343,13 +388,17 @@ def _conditions(expression: Expr) -> Iterator[Expr]:
 # pass 3: the block over its cells
 
 
-def _above(block: Select, leaf: Leaf, table: int) -> Select:
+def _cells(leaf: Leaf, table: int) -> Cells:
     columns = tuple((name, e.type) for name, e in leaf.keys) + tuple(
         (k.name, k.part.type if k.part else k.expression.type) for k in leaf.kept
     )
     one = leaf.kind == "aggregate" and not leaf.keys
-    cells = Cells(table, _CELL, columns, tuple(name for name, _ in leaf.keys), one)
-    keys: dict[Expr, Expr] = {e: Field(_CELL, (name,), e.type) for name, e in leaf.keys}
+    return Cells(table, _CELL, columns, tuple(name for name, _ in leaf.keys), one)
+
+
+def _above(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Select:
+    relation, window = _put_together(block, leaf, cells, windows)
+    keys: dict[Expr, Expr] = {e: Field(_CELL, (name,), e.type) for name, e in leaf.keys} | window
     merged: dict[Part | Expr, Field] = {
         (k.part or k.expression): Field(_CELL, (k.name,), k.part.type if k.part else k.expression.type)
         for k in leaf.kept
@@ -361,7 +410,7 @@ def _above(block: Select, leaf: Leaf, table: int) -> Select:
         if leaf.kind == "row":
             return replace(merged[expression], place=expression.place) if expression in merged else None
         if isinstance(expression, Aggregate):
-            fields = {part.name: _counted(merged[part], part, one) for part in parts_of(expression)}
+            fields = {part.name: _counted(merged[part], part, cells.one) for part in parts_of(expression)}
             return final_of(expression, fields)
         if isinstance(expression, Field) and expression.relation == "":
             raise neither(expression)
@@ -372,7 +421,7 @@ def _above(block: Select, leaf: Leaf, table: int) -> Select:
 
     return Select(
         outputs=tuple(Output(o.name, rewrite(o.expression, change)) for o in block.outputs),
-        relation=cells,
+        relation=relation,
         where=None if block.having is None else rewrite(block.having, change),
         distinct=block.distinct,
         order=tuple(order(o) for o in block.order),
@@ -381,6 +430,33 @@ def _above(block: Select, leaf: Leaf, table: int) -> Select:
         place=block.place,
         limit_place=block.limit_place,
     )
+
+
+def _put_together(
+    block: Select, leaf: Leaf, cells: Cells, windows: Cells | None
+) -> tuple[Cells | Nested, dict[Expr, Expr]]:
+    """The cells of a block's groups, and what its window is among their columns."""
+    group, kept_by = tuple(block.group or ()), _kept_by(block)
+    window = put_together(kept_by)
+    if window is None and group == kept_by:
+        return cells, {}
+    names = {e: name for name, e in leaf.keys}
+    parts = [(k.name, k.part) for k in leaf.kept if k.part is not None]
+    keys = [names[pane(key)] for key in group]
+    if window is None:
+        return Nested(coarser(cells, keys, parts), _CELL), {}
+    if window not in group:
+        raise Wrong(
+            window.place, "a grouping without its window", "Put the window before GROUPING SETS, ROLLUP or CUBE."
+        )
+    start, size = names[pane(window)], hops(window)
+    if windows is not None and size is not None:
+        key: dict[Expr, Expr] = {window: Field(_CELL, (start,), TIMESTAMP)}
+        return Nested(hopped(cells, windows, keys, start, size.size, parts), _CELL), key
+    return Nested(sessions(cells, keys, start, window, parts), _CELL), {
+        Call(f"session_{end}", (window,), TIMESTAMP): Field(_CELL, (f"session_{end}",), TIMESTAMP)
+        for end in ("start", "end")
+    }
 
 
 def _counted(field: Field, part: Part, one: bool) -> Expr:

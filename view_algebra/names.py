@@ -64,10 +64,14 @@ def _column(alias: str, names: list[str], columns: Columns, place: Place) -> Fie
 
 def member(value: Expr, name: str, place: Place) -> Expr:
     """A field of a struct, or an end of a window."""
-    if isinstance(value, Call) and value.function == "window":
+    if isinstance(value, Call) and value.function in ("window", "session_window"):
         if name.lower() not in ("start", "end"):
-            raise Wrong(place, f"window().{name}", "Write window(…).start or window(…).end.")
-        start = window_start(value)
+            raise Wrong(
+                place, f"{value.function}().{name}", f"Write {value.function}(…).start or {value.function}(…).end."
+            )
+        if value.function == "session_window":
+            return Call(f"session_{name.lower()}", (window_key(value),), TIMESTAMP, place=place)
+        start = window_key(value)
         return (
             start
             if name.lower() == "start"
@@ -82,6 +86,7 @@ def member(value: Expr, name: str, place: Place) -> Expr:
     return Call(".", (value, Constant(exact, STRING)), fields[exact], place=place)
 
 
-def window_start(window: Call) -> Call:
-    """What a window is grouped by."""
-    return Call("window_start", window.arguments, TIMESTAMP, place=window.place)
+def window_key(window: Call) -> Call:
+    """What a window is grouped by: its start, or the session itself, whose start no record knows."""
+    name = "session" if window.function == "session_window" else "window_start"
+    return Call(name, window.arguments, TIMESTAMP, place=window.place)

@@ -20,6 +20,7 @@ from view_algebra.expressions import (
     Constant,
     Expr,
     Field,
+    Hopped,
     Joined,
     Nested,
     Order,
@@ -28,6 +29,7 @@ from view_algebra.expressions import (
     Read,
     Relation,
     Select,
+    Sessions,
     Stream,
     Subquery,
     Windowed,
@@ -48,6 +50,7 @@ from view_algebra.types import (
     TIMESTAMP_NTZ,
     postgres_name,
 )
+from view_algebra.windows import BEGINS, HOP, PANE, SESSION_START
 
 OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
 """How tightly Postgres binds, loosest first."""
@@ -476,7 +479,7 @@ def query(value: Query, reading: Reading) -> str:
         value, where = _bare(value, relation.alias)
     elif relation is not None:
         from_ = _relation(relation, reading)
-        if not isinstance(relation, Joined):
+        if not isinstance(relation, (Joined, Hopped, Sessions)):
             value, where = _bare(value, relation.alias)
     lines = ["SELECT DISTINCT" if value.distinct else "SELECT"]
     lines.append(",\n".join(f"  {output(o, reading, number)}" for number, o in enumerate(value.outputs, 1)))
@@ -589,10 +592,37 @@ def _relation(relation: Relation, reading: Reading) -> str:
                 on = " ON true"
             kind = "JOIN" if relation.kind == "INNER" else f"{relation.kind} JOIN"
             return f"{_relation(relation.left, reading)}\n{kind} {right}{on}"
+        case Hopped():
+            return _hopped(relation, reading)
+        case Sessions():
+            return _sessions(relation, reading)
         case Stream() | Cells():
             raise Wrong(
                 getattr(relation, "place", None), "a stream above the aggregation", "Aggregate it in a subquery."
             )
+
+
+def _hopped(relation: Hopped, reading: Reading) -> str:
+    panes, windows = (f"cells.{postgres_name(reading.tables[c.table])}" for c in (relation.panes, relation.windows))
+    start, pane_ = f"{HOP}.{postgres_name(relation.windows.keys[0])}", f"{PANE}.{postgres_name(relation.pane)}"
+    within = f"{pane_} >= {start} AND {pane_} < {start} + {_length(relation.size)}"
+    return f"{windows} AS {HOP}\nJOIN {panes} AS {PANE} ON {within}"
+
+
+def _sessions(relation: Sessions, reading: Reading) -> str:
+    first, last = postgres_name(relation.first), postgres_name(relation.last)
+    group = ", ".join(map(postgres_name, relation.within))
+    over = f"{f'PARTITION BY {group} ' if group else ''}ORDER BY {first}"
+    end = f"max({last}) OVER ({over} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    if relation.gap:
+        end += f" + {_length(relation.gap)}"
+    begun = (
+        f"SELECT *, ({first} > {end}) IS NOT FALSE AS {BEGINS}\n"
+        f"FROM cells.{postgres_name(reading.tables[relation.panes.table])}"
+    )
+    starts = f"max({first}) FILTER (WHERE {BEGINS}) OVER ({over})"
+    inner = f"SELECT *, {starts} AS {SESSION_START}\nFROM (\n{_indent(begun)}\n) AS {PANE}"
+    return f"(\n{_indent(inner)}\n) AS {PANE}"
 
 
 def _on(join: Joined, reading: Reading) -> str:

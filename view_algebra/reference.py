@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from view_algebra.aggregates import AGGREGATES, REWRITES
+from view_algebra.calls import MOST_PANES
 from view_algebra.cells import INDEXED_BYTES
 from view_algebra.declarations import SOURCE_PROPERTIES, VIEW_PROPERTIES
 from view_algebra.functions import FUNCTIONS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
@@ -41,6 +42,14 @@ one the beginning is shown with its SHA-256, so that each such text is still a g
 Spark would take it for a time of the day on which it is read.
 """
 
+_TIME = f"""`window(ts, '1 hour')` tumbles, `window(ts, '1 hour', '5 seconds')` hops, a third length moves its start;
+`session_window(ts, '30 minutes')` ends when no record came for so long, and the gap may be a text that each record
+decides. Grouped by, each has `.start` and `.end`. A hopping window keeps cells of gcd(length, slide), up to
+{MOST_PANES:,} to a window, and a session cells as long as its gap ([how](decisions/8-windows-of-panes.md)). Months:
+`date_trunc('month', ts)`. Days of a time zone: `date_trunc('day', from_utc_timestamp(ts, 'Europe/Paris'))`. A late
+record corrects its windows at once, whatever its age.
+"""
+
 
 def reference() -> str:
     """The page docs/sql.md, in Markdown."""
@@ -61,6 +70,9 @@ def reference() -> str:
             f"{', '.join(f'`{name}`' for name in AGGREGATES)}, each with FILTER and DISTINCT.\n",
             "DISTINCT keeps a cell per value of a group. Others are refused:\n",
             _table(("aggregate", "instead"), sorted(REWRITES.items())),
+            "GROUPING SETS, ROLLUP and CUBE, with `grouping` and `grouping_id`, add up the cells of the finest groups.\n",
+            "## Windows of time\n",
+            _TIME,
             "## Window functions, above\n",
             _windows(),
             "## Functions\n",

@@ -9,15 +9,19 @@ from typing import cast as typed
 
 from sqlglot import exp
 
+from view_algebra.calls import in_a_window
 from view_algebra.dialect import span
 from view_algebra.expressions import (
     Aggregate,
     Call,
+    Cells,
     Combined,
     Constant,
     Expr,
     Field,
+    Hopped,
     Joined,
+    Named,
     Nested,
     Order,
     Output,
@@ -26,10 +30,14 @@ from view_algebra.expressions import (
     Read,
     Relation,
     Select,
+    Sessions,
     Stream,
+    above_group,
+    both,
     walk,
 )
-from view_algebra.names import Columns, Scope, find, window_start
+from view_algebra.groupings import Sets, over_sets, sets_of
+from view_algebra.names import Columns, Scope, find, window_key
 from view_algebra.operators import cast, compare, condition, meet
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.scalars import Scalars, refuse_aggregates
@@ -122,8 +130,10 @@ class Resolver(Scalars):
         scope.window = self._window_of(node, scope)
         outputs = self._outputs(node, scope)
         group: tuple[Expr, ...] | None = None
+        sets: Sets | None = None
         if group_node is not None:
-            group = self._group(group_node, scope, outputs)
+            sets = sets_of(group_node, lambda item: self._key(item, scope, outputs))
+            group = self._group(group_node, scope, outputs) if sets is None else _all_of(sets)
         having_node = node.args.get("having")
         having = condition(self.expression(having_node.this, scope), "HAVING") if having_node else None
         order = tuple(self.order(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
@@ -134,26 +144,19 @@ class Resolver(Scalars):
         distinct = node.args.get("distinct") is not None
         if distinct and node.args["distinct"].args.get("on"):
             raise Wrong(span(node), "DISTINCT ON", "Use row_number() OVER (PARTITION BY … ORDER BY …) = 1.")
-        windows = [e for e in walk_all(group or (), filtered) if isinstance(e, Call) and e.function == "window_start"]
-        windows += [
-            e for o in outputs for e in walk(o.expression) if isinstance(e, Call) and e.function == "window_start"
-        ]
-        for window in dict.fromkeys(windows):
-            known = Call("is not null", (window.arguments[0],), BOOLEAN)
-            filtered = known if filtered is None else Call("and", (filtered, known), BOOLEAN)
-        return Select(
-            tuple(outputs),
-            relation,
-            filtered,
-            group,
-            having,
-            distinct,
-            order,
-            limit,
-            offset,
-            span(node),
-            span(node.args["limit"]) if node.args.get("limit") else None,
+        windows = walk_all([*(group or ()), *(o.expression for o in outputs)], filtered)
+        for known in dict.fromkeys(c for e in windows if isinstance(e, Call) and (c := in_a_window(e)) is not None):
+            filtered = both(filtered, known)
+        limited = span(node.args["limit"]) if node.args.get("limit") else None
+        block = Select(
+            tuple(outputs), relation, filtered, group, having, distinct, order, limit, offset, span(node), limited
         )
+        if sets is not None:
+            return over_sets(block, sets)
+        for part in walk_all(above_group(block), None):
+            if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
+                raise Wrong(part.place, f"{part.function}() without groupings", "GROUP BY ROLLUP(…) or CUBE(…).")
+        return block
 
     # FROM
 
@@ -274,42 +277,42 @@ class Resolver(Scalars):
         ]
 
     def _group(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
-        _refuse_groupings(node)
         if node.args.get("all"):
-            keys = [o.expression for o in outputs if not any(isinstance(e, Aggregate) for e in walk(o.expression))]
-            return tuple(dict.fromkeys(keys))
-        keys = []
-        for item in node.expressions:
-            if isinstance(item, exp.Literal) and not item.is_string:
-                position = int(item.name)
-                if not 1 <= position <= len(outputs):
-                    raise Wrong(span(item), f"GROUP BY {position}: there are {len(outputs)} columns", "Count from 1.")
-                key = outputs[position - 1].expression
-            elif isinstance(item, exp.Tuple) and not item.expressions:
-                continue
-            else:
-                key = self.expression(item, scope)
-                if key.type == WINDOW and isinstance(key, Call):
-                    key = window_start(key)
-            refuse_aggregates(key, "GROUP BY", "Aggregate in a subquery, and group its result.")
-            if key.type.nested:
-                raise Wrong(span(item), f"a group key of type {key.type}", "Group by its fields, or by to_json(…).")
-            if any(
-                isinstance(e, Call) and e.function == "cast" and e.arguments[0].type.name == "BINARY" for e in walk(key)
-            ):
-                raise Wrong(span(item), "a group key made of bytes that may be no text", "Group by hex(…).")
-            if key.type.name == "BINARY":
-                raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…).")
-            if not isinstance(key, Constant):
-                keys.append(key)
-        return tuple(dict.fromkeys(keys))
+            every = [o.expression for o in outputs if not any(isinstance(e, Aggregate) for e in walk(o.expression))]
+            return tuple(dict.fromkeys(every))
+        keys = [self._key(item, scope, outputs) for item in node.expressions]
+        return tuple(dict.fromkeys(key for key in keys if key is not None))
+
+    def _key(self, item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
+        """A column of GROUP BY; None for one that is the same for every row."""
+        if isinstance(item, exp.Literal) and not item.is_string:
+            position = int(item.name)
+            if not 1 <= position <= len(outputs):
+                raise Wrong(span(item), f"GROUP BY {position}: there are {len(outputs)} columns", "Count from 1.")
+            key = outputs[position - 1].expression
+        elif isinstance(item, exp.Tuple) and not item.expressions:
+            return None
+        else:
+            key = self.expression(item, scope)
+            if key.type == WINDOW and isinstance(key, Call):
+                key = window_key(key)
+        refuse_aggregates(key, "GROUP BY", "Aggregate in a subquery, and group its result.")
+        if key.type.nested:
+            raise Wrong(span(item), f"a group key of type {key.type}", "Group by its fields, or by to_json(…).")
+        if any(
+            isinstance(e, Call) and e.function == "cast" and e.arguments[0].type.name == "BINARY" for e in walk(key)
+        ):
+            raise Wrong(span(item), "a group key made of bytes that may be no text", "Group by hex(…).")
+        if key.type.name == "BINARY":
+            raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…).")
+        return None if isinstance(key, Constant) else key
 
     def _window_of(self, node: exp.Select, scope: Scope) -> Expr | None:
         """The window that GROUP BY names, which `window.start` means in the same block."""
         group = node.args.get("group")
         for item in group.expressions if group is not None else []:
             call_ = item.this if isinstance(item, exp.Dot) else item
-            if isinstance(call_, exp.Anonymous) and call_.name.lower() == "window":
+            if isinstance(call_, exp.Anonymous) and call_.name.lower() in ("window", "session_window"):
                 return self.expression(call_, scope)
         return None
 
@@ -349,13 +352,15 @@ def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
             return relation.query.columns
         case Joined():
             return columns_of(relation.left, streams) + columns_of(relation.right, streams)
-        case _:
+        case Read() | Cells():
             return relation.columns
+        case Hopped() | Sessions():
+            raise AssertionError("panes are put together after names are resolved")
 
 
 def right_alias(relation: Relation) -> str:
     """The alias of a relation that is no join."""
-    assert not isinstance(relation, Joined)
+    assert isinstance(relation, Named)
     return relation.alias
 
 
@@ -417,14 +422,8 @@ def _refuse_clauses(node: exp.Select) -> None:
             raise Wrong(span(value[0] if isinstance(value, list) else value), f"{word} is not served", way_out)
 
 
-def _refuse_groupings(node: exp.Group) -> None:
-    for clause in ("grouping_sets", "cube", "rollup", "totals"):
-        if node.args.get(clause):
-            word = clause.replace("_", " ").upper()
-            raise Wrong(span(node), f"GROUP BY with {word}", "UNION ALL one SELECT per grouping.")
-    for item in node.expressions:
-        if isinstance(item, (exp.Cube, exp.Rollup, exp.GroupingSets)):
-            raise Wrong(span(item), f"GROUP BY {item.key.upper()}", "UNION ALL one SELECT per grouping.")
+def _all_of(sets: Sets) -> tuple[Expr, ...]:
+    return tuple(dict.fromkeys(key for grouping in sets for key in grouping))
 
 
 def _renamed(query: Query, names: list[str], place: Place) -> Query:

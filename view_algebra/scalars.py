@@ -30,11 +30,11 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.functions import NON_DETERMINISTIC, WINDOW_FUNCTIONS
-from view_algebra.names import Columns, Scope, find, member, parts_of
+from view_algebra.names import Columns, Scope, find, member, parts_of, window_key
 from view_algebra.operators import calculate, call, case, cast, compare, condition, meet, negative, number
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.times import interval, shifted
-from view_algebra.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, VOID
+from view_algebra.types import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, TINYINT, VOID, WINDOW
 from view_algebra.types import read as read_type
 
 _BINARY: dict[type[exp.Expr], str] = {
@@ -107,7 +107,7 @@ class Scalars(ABC):
                 return member(value, node.expression.name, span(node.expression))
         names = parts_of(node)
         place = span(node)
-        if scope.window is not None and names[0].lower() == "window" and isinstance(scope.window, Call):
+        if isinstance(scope.window, Call) and names[0].lower() == scope.window.function:
             return member(scope.window, names[1], place) if len(names) == 2 else scope.window
         try:
             return find(names, scope.relations, place)
@@ -263,6 +263,10 @@ class Scalars(ABC):
             raise Wrong(place, f"{name}() without OVER", f"Write {name}() OVER (ORDER BY …).")
         if name in ("explode", "explode_outer", "posexplode", "inline", "stack"):
             raise Wrong(place, f"{name}() gives several rows for one", "Pick elements with element_at(), for now.")
+        if name in ("grouping", "grouping_id"):
+            read_ = [read(a) for a in node.expressions]
+            columns = tuple(window_key(c) if isinstance(c, Call) and c.type == WINDOW else c for c in read_)
+            return Call(name, columns, TINYINT if name == "grouping" else BIGINT, place=place)
         if known_aggregate(name):
             return aggregate(name, node, read, condition_)
         if name == "struct" or name == "named_struct" or name == "array" or name == "map":

@@ -141,9 +141,21 @@ def _not(call: Call) -> str:
 
 def _window_start(call: Call) -> str:
     """The start of a tumbling window, as Spark's own window() computes it: right before 1970, too."""
+    if len(call.arguments) > 3:
+        raise _only_grouped(call, "window(…, …, …)")
     time, size, offset = call.arguments
     moved = "" if offset == Constant("0", offset.type) else f" - {spark(offset)}"
     return f"timestamp_micros(unix_micros({spark(time)}) - pmod(unix_micros({spark(time)}){moved}, {spark(size)}))"
+
+
+def _only_grouped(call: Call, what: str) -> Wrong:
+    return Wrong(
+        call.place, f"{what} that is not grouped by", f"GROUP BY {what} itself, and compute with it in a query above."
+    )
+
+
+def _session(call: Call) -> str:
+    raise _only_grouped(call, "session_window(…)")
 
 
 def _window(call: Call) -> str:
@@ -174,6 +186,8 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "window_start": _window_start,
     "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
     "window": _window,
+    **dict.fromkeys(("session", "session_start", "session_end"), _session),
+    "session_until": lambda c: f"{spark(c.arguments[0], 5)} + CAST({spark(c.arguments[1])} AS INTERVAL)",
     ".": lambda c: f"{spark(c.arguments[0], _ATOM)}.{spark_name(str(getattr(c.arguments[1], 'value', '')))}",
     "[]": lambda c: f"{spark(c.arguments[0], _ATOM)}[{spark(c.arguments[1])}]",
 }

@@ -43,7 +43,7 @@ def interval(node: exp.Interval) -> Expr:
     return Constant(f"{int(text)} {unit}", INTERVAL, span(node))
 
 
-def microseconds(argument: Expr, place: Place) -> int:
+def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
     """The length of a window that an argument says, as '1 hour 30 minutes'."""
     text = argument.value if isinstance(argument, Constant) and argument.type in (STRING, INTERVAL) else None
     if text is None:
@@ -54,9 +54,8 @@ def microseconds(argument: Expr, place: Place) -> int:
     for count, unit in pieces:
         factor = _INTERVALS.get(unit.rstrip("s") if unit.rstrip("s") in _INTERVALS else unit)
         if factor is None:
-            raise Wrong(
-                argument.place or place, f"window() of a {unit}, whose length varies", "Write date_trunc('month', ts)."
-            )
+            way_out = "Write date_trunc('month', ts)." if of == "window" else "Write the gap in days."
+            raise Wrong(argument.place or place, f"{of}() of a {unit}, whose length varies", way_out)
         total += int(count) * factor
     if not pieces or re.sub(r"(-?\d+)\s*([a-z]+)", "", text.lower().removeprefix("interval")).strip():
         raise Wrong(argument.place or place, f"{text!r} is no length of time", "Write window(ts, '1 hour').")

@@ -287,14 +287,54 @@ VIEWS = [
         "SELECT country, hour, row_number() OVER (PARTITION BY country ORDER BY n, hour) AS r FROM hourly",
     ),
     view(
-        "a hopping window",
-        "SELECT window(ts, '1 hour', '5 minutes').start AS w, count(*) AS n FROM events GROUP BY window(ts, '1 hour', '5 minutes')",
-        "SELECT window(ts, '5 minutes').start AS w, count(*) AS n FROM events GROUP BY window(ts, '5 minutes')",
+        "a window that hops further than it is long",
+        "SELECT window.start AS w, count(*) AS n FROM events GROUP BY window(ts, '5 minutes', '1 hour')",
+        "SELECT window.start AS w, count(*) AS n FROM events GROUP BY window(ts, '1 hour', '5 minutes')",
     ),
     view(
-        "a session window",
+        "a window of too many panes",
+        "SELECT window.start AS w, count(*) AS n FROM events GROUP BY window(ts, '1 hour', '7 milliseconds')",
+        "SELECT window.start AS w, count(*) AS n FROM events GROUP BY window(ts, '1 hour', '10 seconds')",
+    ),
+    view(
+        "a hopping window that is not grouped by",
+        "SELECT user_id, window(ts, '1 hour', '5 minutes').start AS w FROM events",
+        "SELECT user_id, window(ts, '1 hour').start AS w FROM events",
+    ),
+    view(
+        "a hopping window inside of a key",
+        "SELECT date_trunc('day', window(ts, '1 hour', '5 minutes').start) AS d, count(*) AS n FROM events GROUP BY date_trunc('day', window(ts, '1 hour', '5 minutes').start)",
+        "SELECT date_trunc('day', s) AS d, sum(n) AS n FROM (SELECT window.start AS s, count(*) AS n FROM events GROUP BY window(ts, '1 hour', '5 minutes')) GROUP BY date_trunc('day', s)",
+    ),
+    view(
+        "two windows",
+        "SELECT count(*) AS n FROM events GROUP BY window(ts, '1 hour', '5 minutes'), session_window(ts, '5 minutes')",
+        "SELECT count(*) AS n FROM events GROUP BY window(ts, '1 hour', '5 minutes')",
+    ),
+    view(
+        "a session of months",
+        "SELECT user_id, count(*) AS n FROM events GROUP BY user_id, session_window(ts, '1 month')",
+        "SELECT user_id, count(*) AS n FROM events GROUP BY user_id, session_window(ts, '30 days')",
+    ),
+    view(
+        "a session with an interval",
+        "SELECT user_id, count(*) AS n FROM events GROUP BY user_id, session_window(ts, INTERVAL 30 MINUTES)",
         "SELECT user_id, count(*) AS n FROM events GROUP BY user_id, session_window(ts, '30 minutes')",
-        "SELECT user_id, count(*) AS n FROM events GROUP BY user_id, window(ts, '30 minutes')",
+    ),
+    view(
+        "a session of no length",
+        "SELECT user_id, count(*) AS n FROM events GROUP BY user_id, session_window(ts, '0 minutes')",
+        "SELECT user_id, count(*) AS n FROM events GROUP BY user_id, session_window(ts, '30 minutes')",
+    ),
+    view(
+        "a session that is not grouped by",
+        "SELECT user_id, session_window(ts, '30 minutes').start AS s FROM events",
+        "SELECT user_id, session_window.start AS s FROM events GROUP BY user_id, session_window(ts, '30 minutes')",
+    ),
+    view(
+        "DISTINCT in a session",
+        "SELECT user_id, count(DISTINCT kind) AS n FROM events GROUP BY user_id, session_window(ts, '30 minutes')",
+        "SELECT user_id, count(DISTINCT kind) AS n FROM events GROUP BY user_id, window(ts, '30 minutes')",
     ),
     view(
         "a window of months",
@@ -322,9 +362,24 @@ VIEWS = [
         "SELECT CAST(country AS INT) AS c, count(*) AS n FROM events GROUP BY CAST(country AS INT)",
     ),
     view(
-        "ROLLUP",
-        "SELECT country, count(*) AS n FROM events GROUP BY ROLLUP (country)",
-        "SELECT country, count(*) AS n FROM events GROUP BY country UNION ALL SELECT NULL, count(*) FROM events",
+        "too many groupings",
+        "SELECT count(*) AS n FROM events GROUP BY CUBE (event_id, user_id, kind, country, amount, price, day)",
+        "SELECT count(*) AS n FROM events GROUP BY GROUPING SETS ((event_id, user_id), (kind, country, day), ())",
+    ),
+    view(
+        "grouping without groupings",
+        "SELECT country, grouping(country) AS g, count(*) AS n FROM events GROUP BY country",
+        "SELECT country, grouping(country) AS g, count(*) AS n FROM events GROUP BY ROLLUP (country)",
+    ),
+    view(
+        "grouping of another column",
+        "SELECT country, grouping(kind) AS g, count(*) AS n FROM events GROUP BY ROLLUP (country)",
+        "SELECT country, grouping(country) AS g, count(*) AS n FROM events GROUP BY ROLLUP (country)",
+    ),
+    view(
+        "a hopping window that is left out of a grouping",
+        "SELECT country, count(*) AS n FROM events GROUP BY ROLLUP (country, window(ts, '1 hour', '5 minutes'))",
+        "SELECT country, count(*) AS n FROM events GROUP BY window(ts, '1 hour', '5 minutes'), ROLLUP (country)",
     ),
     view(
         "QUALIFY",

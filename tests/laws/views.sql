@@ -46,3 +46,32 @@ CREATE VIEW none_values AS SELECT count(DISTINCT user_id) AS u, sum(DISTINCT amo
 CREATE VIEW of_views AS SELECT count(DISTINCT country) AS c, sum(DISTINCT uv) AS s, avg(DISTINCT uv) AS a FROM uv;
 CREATE VIEW distinct_from AS SELECT country IS DISTINCT FROM 'NL' AS abroad, kind IS NOT DISTINCT FROM NULL AS no_kind, count(*) AS n
 FROM events WHERE user_id IS DISTINCT FROM 1 GROUP BY country IS DISTINCT FROM 'NL', kind IS NOT DISTINCT FROM NULL HAVING max(city) IS DISTINCT FROM 'x';
+
+CREATE VIEW rollup_places AS
+SELECT country, city, grouping(country) AS g, grouping(city) AS h, grouping_id(country, city) AS i, grouping_id() AS j,
+       count(*) AS n, sum(amount) AS total, avg(price) AS mean, min(kind) AS first_kind, max(city) AS last_city
+FROM events GROUP BY ROLLUP(country, city);
+
+CREATE VIEW cube_distinct AS
+SELECT kind, coalesce(country, 'all') AS place, count(DISTINCT user_id) AS users, count(*) AS n, sum(DISTINCT amount) AS s
+FROM events WHERE user_id IS NOT NULL GROUP BY kind, CUBE(country, city) HAVING count(*) > 2;
+
+CREATE VIEW sets_of_hours AS
+SELECT date_trunc('hour', ts) AS hour, (kind) AS kind, upper(city) AS town, count(city) AS n,
+       rank() OVER (ORDER BY count(city) DESC) AS place
+FROM events GROUP BY GROUPING SETS ((date_trunc('hour', ts), kind), (upper(city)), ROLLUP(kind, upper(city)), ());
+
+CREATE VIEW hopping_sets AS
+SELECT window.start AS s, kind, grouping(kind) AS g, count(*) AS n, sum(amount) AS total, count(DISTINCT country) AS c
+FROM events GROUP BY window(ts, '1 hour', '20 minutes'), GROUPING SETS ((kind), ());
+
+CREATE VIEW session_sets AS
+SELECT session_window.start AS s, session_window.end AS e, kind, city, count(*) AS n, sum(amount) AS total
+FROM events GROUP BY session_window(ts, '30 minutes'), ROLLUP(kind, city);
+
+CREATE VIEW with_rollup AS
+SELECT country, city, sum(n) AS n, max(total) AS most FROM rollup_places WHERE g + h = 0 GROUP BY country, city WITH ROLLUP;
+
+CREATE VIEW with_cube AS SELECT kind, city, count(*) AS n FROM events GROUP BY kind, city WITH CUBE;
+
+CREATE VIEW one_set AS SELECT kind, max(price) AS m FROM events GROUP BY kind GROUPING SETS ((kind));

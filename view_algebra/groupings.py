@@ -1,0 +1,166 @@
+"""GROUPING SETS, ROLLUP and CUBE: one grouping after the other, over the same cells.
+
+`SELECT a, b, grouping(b), sum(x) FROM s GROUP BY ROLLUP(a, b)` is kept, and read, as
+
+    SELECT a, b, no_b, sum_x FROM (
+      SELECT a, b, 0 AS no_b, sum(x) AS sum_x FROM s GROUP BY a, b
+      UNION ALL
+      SELECT a, NULL, 1, sum(x) FROM s GROUP BY a
+      UNION ALL
+      SELECT NULL, NULL, 1, sum(x) FROM s HAVING count(*) > 0)
+
+where every grouping over a stream reads the cells of (a, b), and merges them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations, product
+
+from sqlglot import exp
+
+from view_algebra.dialect import span
+from view_algebra.distinct import neither
+from view_algebra.expressions import (
+    Aggregate,
+    Call,
+    Combined,
+    Constant,
+    Expr,
+    Field,
+    Nested,
+    Output,
+    Query,
+    Select,
+    above_group,
+    rewritten,
+    walk,
+)
+from view_algebra.refusals import Wrong
+from view_algebra.types import BIGINT, BOOLEAN, TIMESTAMP, TINYINT
+from view_algebra.windows import is_session
+
+_GROUPED = "grouped"
+"""Alias of the groupings together."""
+
+MOST_SETS = 64
+"""Groupings of one query: a cube of six columns."""
+
+Key = Callable[[exp.Expr], Expr | None]
+"""Resolves a column of GROUP BY; None for what is constant."""
+
+Sets = list[tuple[Expr, ...]]
+
+
+def sets_of(node: exp.Group, key: Key) -> Sets | None:
+    """The groupings that GROUP BY asks for; None where it has a single one."""
+    plain = [item for item in node.expressions if not isinstance(item, (exp.Rollup, exp.Cube, exp.GroupingSets))]
+    lists = [item for item in node.expressions if item not in plain]
+    trailing = [clause for name in ("rollup", "cube", "grouping_sets") for clause in node.args.get(name) or []]
+    if not lists and not trailing:
+        return None
+    if trailing:  # GROUP BY a, b WITH ROLLUP, and GROUP BY a, b GROUPING SETS (…)
+        clause = trailing[0]
+        groupings = _sets(clause, key) if clause.expressions else _sets(type(clause)(expressions=plain), key)
+    else:
+        fixed = _columns(plain, key)
+        groupings = [
+            tuple(dict.fromkeys([*fixed, *(k for part in parts for k in part)]))
+            for parts in product(*(_sets(item, key) for item in lists))
+        ]
+    if len(groupings) > MOST_SETS:
+        raise Wrong(span(node), f"{len(groupings)} groupings", f"Name up to {MOST_SETS} of them with GROUPING SETS.")
+    return groupings
+
+
+def _sets(node: exp.Expr, key: Key) -> Sets:
+    items = [
+        _columns(i.expressions if isinstance(i, exp.Tuple) else [i], key) for i in node.expressions if not _nests(i)
+    ]
+    match node:
+        case exp.Rollup():
+            chosen = [items[:count] for count in range(len(items), -1, -1)]
+        case exp.Cube():
+            chosen = [list(some) for count in range(len(items), -1, -1) for some in combinations(items, count)]
+        case _:
+            inner = [grouping for item in node.expressions if _nests(item) for grouping in _sets(item, key)]
+            return [*(tuple(item) for item in items), *inner]
+    return [tuple(dict.fromkeys(k for item in some for k in item)) for some in chosen]
+
+
+def _nests(node: exp.Expr) -> bool:
+    return isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets))
+
+
+def _columns(items: Sequence[exp.Expr], key: Key) -> list[Expr]:
+    found = (key(item.this if isinstance(item, exp.Paren) else item) for item in items)
+    return [k for k in found if k is not None]
+
+
+def over_sets(block: Select, sets: Sets) -> Select:
+    """A block over each of its groupings, one after the other; `block` is grouped by all of their columns."""
+    keys = tuple(block.group or ())
+    shown = {of_key: key for key in keys for of_key in (_ends(key) if is_session(key) else (key,))}
+    names = {of_key: f"key_{n}" for n, of_key in enumerate(shown)}
+    found = [e for x in above_group(block) for e in walk(x)]
+    aggregates = {
+        a: f"aggregate_{n}" for n, a in enumerate(dict.fromkeys(e for e in found if isinstance(e, Aggregate)))
+    }
+    left_out = {key: f"without_{n}" for n, key in enumerate(keys)}
+
+    def branch(grouping: tuple[Expr, ...]) -> Select:
+        outputs = [
+            Output(names[of_key], of_key if key in grouping else Constant(None, of_key.type))
+            for of_key, key in shown.items()
+        ]
+        outputs += [Output(name, Constant(str(int(key not in grouping)), TINYINT)) for key, name in left_out.items()]
+        outputs += [Output(name, a) for a, name in aggregates.items()]
+        some = Call(">", (Aggregate("count", (), None, False, BIGINT), Constant("0", BIGINT)), BOOLEAN)
+        having = None if grouping else some
+        return Select(tuple(outputs), block.relation, block.where, grouping, having, place=block.place, finest=keys)
+
+    def read(expression: Expr, name: str) -> Field:
+        return Field(_GROUPED, (name,), expression.type, place=expression.place)
+
+    def change(expression: Expr) -> Expr | None:
+        if expression in names:
+            return read(expression, names[expression])
+        if isinstance(expression, Aggregate):
+            return read(expression, aggregates[expression])
+        if isinstance(expression, Call) and expression.function in ("grouping", "grouping_id"):
+            return _bits(expression, left_out)
+        if isinstance(expression, Field):
+            raise neither(expression)
+        return None
+
+    union: Query = branch(sets[0])
+    for grouping in sets[1:]:
+        union = Combined("UNION ALL", union, branch(grouping), union.columns)
+    above = rewritten(replace(block, relation=None, where=block.having, group=None, having=None), change)
+    return replace(above, relation=Nested(union, _GROUPED, block.place))
+
+
+def _ends(session: Expr) -> tuple[Expr, Expr]:
+    start, end = (Call(f"session_{end}", (session,), TIMESTAMP) for end in ("start", "end"))
+    return start, end
+
+
+def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:
+    """Which of the columns a row is not grouped by: a bit for each, the last column's the lowest."""
+    wanted = call.arguments or tuple(left_out)
+    result: Expr | None = None
+    for column in wanted:
+        if column not in left_out:
+            raise Wrong(
+                column.place or call.place,
+                f"{call.function}() of a column that is not in GROUP BY",
+                "Name one that is.",
+            )
+        bit: Expr = Field(_GROUPED, (left_out[column],), TINYINT, bound=1)
+        if call.function == "grouping_id":
+            bit = Call("cast", (bit,), BIGINT)
+        doubled = None if result is None else Call("*", (result, Constant("2", BIGINT)), BIGINT)
+        result = bit if doubled is None else Call("+", (doubled, bit), BIGINT)
+    assert result is not None
+    return result

@@ -1,0 +1,141 @@
+"""Windows that are put together when they are read, of panes that hold each record once.
+
+A hopping window is made of tumbling panes, gcd(size, slide) long: `window(ts, '1 hour', '5 seconds')` keeps a cell per
+5 seconds, not 720 for each record. Which windows there are is a table of cells of its own, so that a reader who wants
+one finds it, and its panes, by index.
+
+A session is made of panes as long as its gap: two records of one pane are never further apart than that, so a pane is
+never in two sessions. A pane keeps the times of its first and its last record; panes whose records are no further apart
+than the gap are one session, also where a late record comes between two. Where every record says how long the gap after
+it is, a pane is an instant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from view_algebra.aggregates import Part, merged
+from view_algebra.expressions import (
+    Aggregate,
+    Call,
+    Cells,
+    Constant,
+    Expr,
+    Field,
+    Hopped,
+    Output,
+    Relation,
+    Select,
+    Sessions,
+)
+from view_algebra.refusals import Wrong
+from view_algebra.types import BIGINT, TIMESTAMP
+
+PANE, HOP = "pane", "hop"
+"""Aliases of the panes, and of the windows that hop over them."""
+
+SESSION_START, SESSION_END, BEGINS = "session_start", "session_end", "begins"
+"""Columns that panes get when they are put together to sessions."""
+
+
+Parts = Sequence[tuple[str, Part]]
+"""Columns of cells, with what they keep."""
+
+
+@dataclass(frozen=True)
+class Hops:
+    """Windows `size` long, one every `slide`, one of them `offset` after the epoch; all in microseconds."""
+
+    size: int
+    slide: int
+    offset: int
+
+
+def hops(key: Expr) -> Hops | None:
+    """The hopping windows that a group key is the start of; None for any other key."""
+    if isinstance(key, Call) and key.function == "window_start" and len(key.arguments) > 3:
+        size, offset, slide = (int(getattr(a, "value", 0)) for a in key.arguments[1:])
+        return Hops(size, slide, offset)
+    return None
+
+
+def is_session(key: Expr) -> bool:
+    """Is a group key a session?"""
+    return isinstance(key, Call) and key.function == "session"
+
+
+def pane(key: Expr) -> Expr:
+    """What is kept of a group key: for a window that is put together, the start of a pane; any other as it is."""
+    window = hops(key)
+    if window is not None:
+        assert isinstance(key, Call)
+        return _tumbling(key, math.gcd(window.size, window.slide), window.offset)
+    if isinstance(key, Call) and key.function == "session":
+        time, gap = key.arguments
+        return _tumbling(key, int(gap.value or 0), 0) if isinstance(gap, Constant) else time
+    return key
+
+
+def put_together(group: Sequence[Expr]) -> Call | None:
+    """The group key that is a hopping window or a session, if one is."""
+    found = [key for key in group if pane(key) != key]
+    if found and (len(found) > 1 or pane(found[0]) in group):
+        raise Wrong(found[0].place, "two windows in one GROUP BY", "Group by one of them.")
+    assert not found or isinstance(found[0], Call)
+    return found[0] if found else None  # type: ignore[return-value]
+
+
+def ends(session: Call) -> tuple[Part, Part]:
+    """What a pane of a session keeps beside its aggregates: its first record's time, and the end that its last sets."""
+    time, gap = session.arguments
+    return (
+        Part("min", "min", time, TIMESTAMP),
+        Part(
+            "max",
+            "max",
+            time if isinstance(gap, Constant) else Call("session_until", (time, gap), TIMESTAMP),
+            TIMESTAMP,
+        ),
+    )
+
+
+def coarser(cells: Cells, keys: Sequence[str], parts: Parts) -> Select:
+    """The cells of groups of fewer keys, of those of finer ones."""
+    types = dict(cells.columns)
+    return _merged([Output(name, Field(cells.alias, (name,), types[name])) for name in keys], parts, cells, cells.alias)
+
+
+def hopped(panes: Cells, windows: Cells, keys: Sequence[str], start: str, size: int, parts: Parts) -> Select:
+    """The cells of hopping windows, of those of their panes; `start` is the panes' column of that."""
+    types = dict(panes.columns)
+    outputs = [
+        Output(name, Field(HOP, windows.keys, TIMESTAMP) if name == start else Field(PANE, (name,), types[name]))
+        for name in keys
+    ]
+    return _merged(outputs, parts, Hopped(panes, windows, start, size), PANE)
+
+
+def sessions(panes: Cells, keys: Sequence[str], start: str, session: Call, parts: Parts) -> Select:
+    """The cells of sessions, of those of their panes; `start` is the panes' column of that."""
+    types, within = dict(panes.columns), tuple(name for name in keys if name != start)
+    first, last = (next(name for name, part in parts if part == end) for end in ends(session))
+    gap = session.arguments[1]
+    length = int(gap.value or 0) if isinstance(gap, Constant) else 0
+    grouped = [Output(name, Field(PANE, (name,), types[name])) for name in within]
+    grouped.append(Output(SESSION_START, Field(PANE, (SESSION_START,), TIMESTAMP)))
+    merged_ = _merged(grouped, parts, Sessions(panes, within, first, last, length), PANE)
+    until = Aggregate("max", (Field(PANE, (last,), TIMESTAMP),), None, False, TIMESTAMP)
+    end = Output(SESSION_END, Call("window_end", (until, Constant(str(length), BIGINT)), TIMESTAMP))
+    return replace(merged_, outputs=(*merged_.outputs, end))
+
+
+def _merged(keys: Sequence[Output], parts: Parts, relation: Relation, alias: str) -> Select:
+    outputs = (Output(name, merged(part, Field(alias, (name,), part.type))) for name, part in parts)
+    return Select((*keys, *outputs), relation, group=tuple(o.expression for o in keys))
+
+
+def _tumbling(key: Call, size: int, offset: int) -> Call:
+    lengths = (Constant(str(size), BIGINT), Constant(str(offset % size), BIGINT))
+    return Call("window_start", (key.arguments[0], *lengths), TIMESTAMP, place=key.place)
