@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from view_algebra.aggregates import AGGREGATES, NO_PARTIAL, REWRITES
 from view_algebra.dialect import span
-from view_algebra.expressions import Aggregate, Call, Constant, Expr, Place, Windowed, walk
+from view_algebra.expressions import Aggregate, Call, Constant, Expr, Generator, Place, Windowed, walk
 from view_algebra.functions import WINDOW_FUNCTIONS
 from view_algebra.operators import meet
 from view_algebra.refusals import Wrong
@@ -107,6 +107,24 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
         )
     lengths = [size, offset % slide, *([slide] if slide != size else [])]
     return Call("window", (time, *(Constant(str(length), BIGINT) for length in lengths)), WINDOW, place=place)
+
+
+def generator(function: str, argument: Expr, names: list[str], alias: str, place: Place) -> Generator:
+    """explode(array) names its element, explode(map) its key and value, posexplode the position before."""
+    name = function.lower()
+    if name.removesuffix("_outer") not in ("explode", "posexplode"):
+        raise Wrong(place, f"{name}() as LATERAL VIEW", "Write LATERAL VIEW explode(tags) t AS tag.")
+    kind, positions = argument.type, name.startswith("pos")
+    if kind.name not in ("ARRAY", "MAP") or kind.element is None:
+        raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array or a map: split(line, ' ').")
+    types = [INT] * positions + ([kind.key] if kind.key is not None else []) + [kind.element]
+    given = names or [*["pos"] * positions, *(["key", "value"] if kind.name == "MAP" else ["col"])]
+    if len(given) != len(types):
+        raise Wrong(
+            place, f"{len(given)} names for the {len(types)} columns of {name}()", "Name each of them after AS."
+        )
+    columns = tuple(zip(given, types, strict=True))
+    return Generator(argument, columns, positions, name.endswith("_outer"), alias, place)
 
 
 MOST_PANES = 100_000

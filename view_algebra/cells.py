@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from view_algebra.aggregates import Part
 from view_algebra.compiled import CellTable, Column, Input, Partial
 from view_algebra.expressions import Constant, Expr
-from view_algebra.leaves import Kept, Leaf
+from view_algebra.leaves import RECORD_KEYS, Kept, Leaf
 from view_algebra.spark import shortened, spark, storable
 from view_algebra.types import STRING, Type, postgres_name, spark_name
 from view_algebra.windows import Hops, pane
@@ -56,6 +56,7 @@ def cell_table(leaf: Leaf, name: str, longest: int) -> CellTable:
             Input(text, e.type.spark) for text, (_, e) in zip(_keys(leaf, longest), leaf.keys, strict=True)
         ),
         partial_inputs=tuple(_input(kept) for kept in leaf.kept),
+        generators="\n".join(_lateral_views(leaf)),
         spread="" if leaf.hops is None else _spread(leaf.hops, postgres_name(leaf.keys[0][0])),
     )
 
@@ -101,12 +102,23 @@ def _partial_text(leaf: Leaf, longest: int) -> str:
     named += [(_merged(kept.part) if kept.part else _value(kept.expression), kept.name) for kept in leaf.kept]
     columns = ",\n".join("  " + (text if text == spark_name(n) else f"{text} AS {spark_name(n)}") for text, n in named)
     lines = [f"SELECT\n{columns}" if columns else "SELECT 1 AS one", f"FROM {spark_name(leaf.source)}"]
+    lines += _lateral_views(leaf)
     if leaf.where is not None:
         lines.append(f"WHERE {spark(leaf.where)}")
     if leaf.kind == "aggregate" and leaf.keys:
         lines.append("GROUP BY " + ", ".join(str(place) for place in range(1, len(leaf.keys) + 1)))
     text = "\n".join(lines)
     return text if leaf.hops is None else _spread_in_spark(text, leaf.hops, spark_name(leaf.keys[0][0]))
+
+
+def _lateral_views(leaf: Leaf) -> list[str]:
+    lines = []
+    for number, each in enumerate(leaf.generators, 1):
+        names = ", ".join(spark_name(name) for name, _ in each.columns)
+        function = "posexplode" if each.positions else "explode"
+        view = "LATERAL VIEW OUTER" if each.outer else "LATERAL VIEW"
+        lines.append(f"{view} {function}({spark(each.argument)}) g{number} AS {names}")
+    return lines
 
 
 def _keys(leaf: Leaf, longest: int) -> list[str]:
@@ -171,7 +183,7 @@ def _cells_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
     if not keys:
         columns.append(f"{ONLY} boolean NOT NULL DEFAULT true")
     for key, (_, expression) in zip(keys, leaf.keys, strict=True):
-        never_null = " NOT NULL" if leaf.kind == "row" else ""
+        never_null = " NOT NULL" if (key.name, expression.type) in RECORD_KEYS else ""
         columns.append(f"{postgres_name(key.name)} {expression.type.stored}{never_null}")
     for partial, kept in zip(partials, leaf.kept, strict=True):
         kind = kept.part.type if kept.part else kept.expression.type

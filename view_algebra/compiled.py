@@ -73,6 +73,7 @@ class CellTable:
         DISTINCT.
     merge: Postgres upsert of the cells read from `{cells}` (a table or a parenthesised SELECT of keys and
         partials, no two rows with equal keys) into `{into}`; `{generation}` is what `touched` becomes.
+    generators: LATERAL VIEW clauses of `partial`, which give a record several rows, or none.
     spread: Postgres SELECT of the keys that the keys of `{panes}` stand for, for a table of the windows that hop over
         panes; empty where a record's keys are a cell's.
     where, key_inputs, partial_inputs: what `partial` is made of, for `fuse`: the condition on a record (empty for
@@ -90,6 +91,7 @@ class CellTable:
     where: str
     key_inputs: tuple[Input, ...]
     partial_inputs: tuple[Input, ...]
+    generators: str = ""
     spread: str = ""
 
 

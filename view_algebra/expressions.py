@@ -120,12 +120,28 @@ class Output:
 
 
 @dataclass(frozen=True)
+class Generator:
+    """LATERAL VIEW [OUTER] explode(…): a row for each element of an array or entry of a map.
+
+    columns: what it gives: the position, if `positions`, then the element, or key and value.
+    """
+
+    argument: Expr
+    columns: tuple[tuple[str, Type], ...]
+    positions: bool
+    outer: bool
+    alias: str
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
 class Stream:
-    """The records of a source."""
+    """The records of a source, each as often as the generators say."""
 
     source: str
     alias: str
     place: Place = field(default=None, compare=False)
+    generators: tuple[Generator, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,6 +172,15 @@ class Cells:
     columns: tuple[tuple[str, Type], ...]
     keys: tuple[str, ...]
     one: bool = False
+
+
+@dataclass(frozen=True)
+class Exploded:
+    """The rows of a relation, each as often as the generators say."""
+
+    relation: Relation
+    generators: tuple[Generator, ...]
+    place: Place = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -195,7 +220,7 @@ class Sessions:
 
 
 Named = Stream | Read | Nested | Cells
-Relation = Named | Joined | Hopped | Sessions
+Relation = Named | Exploded | Joined | Hopped | Sessions
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
     """The partials of several aggregate tables of one source, in one statement with one GROUP BY."""
     keys, parts = _Slots("k"), _Slots("p")
     bad_slot = parts.take("sum", "BIGINT")
-    structs: list[tuple[str, int, dict[str, str]]] = [("kafka_error IS NOT NULL", 0, {bad_slot: "1L"})]
+    structs: _Structs = {"": [("kafka_error IS NOT NULL", 0, {bad_slot: "1L"})]}
     read: dict[str, str] = {}
     for number, table in enumerate(tables, 1):
         _expect(table, source, "aggregate")
@@ -70,7 +70,7 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
             slot = parts.take(partial.merge, _kind(value))
             values[slot] = _widened(value)
             back.append(_read_back(slot, partial.column))
-        structs.append((_condition(table), number, values))
+        structs.setdefault(table.generators, []).append((_condition(table), number, values))
         cells = _read(back, number, "staged_cells")
         read[table.name] = f"({table.spread.format(panes=cells)})" if table.spread else cells
     slots = [(f"k{i}", kind) for i, (_, kind) in enumerate(keys.kinds)]
@@ -89,7 +89,7 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
 def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
     """The rows of several row tables of one source, in one statement; a row with v = 0 stands for a bad record."""
     slots = _Slots("c")
-    structs: list[tuple[str, int, dict[str, str]]] = [("kafka_error IS NOT NULL", 0, {})]
+    structs: _Structs = {"": [("kafka_error IS NOT NULL", 0, {})]}
     read: dict[str, str] = {}
     for number, table in enumerate(tables, 1):
         _expect(table, source, "row")
@@ -100,7 +100,7 @@ def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
             slot = slots.take("", _kind(value))
             values[slot] = _widened(value)
             back.append(_read_back(slot, column))
-        structs.append((_condition(table), number, values))
+        structs.setdefault(table.generators, []).append((_condition(table), number, values))
         read[table.name] = _read(back, number, "staged_rows")
     names = [(f"c{i}", kind) for i, (_, kind) in enumerate(slots.kinds)]
     outputs = ", ".join(["v", *(name for name, _ in names), "kafka_timestamp AS newest"])
@@ -149,8 +149,18 @@ def _read(columns: Sequence[str], number: int, table: str) -> str:
     return f"(SELECT {', '.join(columns) or '1 AS one'} FROM {table} WHERE v = {number})"
 
 
-def _exploded(structs: Sequence[tuple[str, int, Mapping[str, str]]], slots: Sequence[tuple[str, str]]) -> str:
+_Structs = dict[str, list[tuple[str, int, dict[str, str]]]]
+"""By their LATERAL VIEWs: each table's condition, its number, and its expressions by their slots."""
+
+
+def _exploded(structs: _Structs, slots: Sequence[tuple[str, str]]) -> str:
     """Per record, a row for each of the tables, `v` NULL where the table does not take it."""
+    return "\nUNION ALL\n".join(_unpivoted(laterals, tables, slots) for laterals, tables in structs.items())
+
+
+def _unpivoted(
+    laterals: str, structs: Sequence[tuple[str, int, Mapping[str, str]]], slots: Sequence[tuple[str, str]]
+) -> str:
     computed: dict[str, str] = {}
 
     def column(expression: str) -> str:
@@ -164,11 +174,12 @@ def _exploded(structs: Sequence[tuple[str, int, Mapping[str, str]]], slots: Sequ
     inner = ",\n".join(f"    {expression} AS {name}" for expression, name in computed.items())
     names = ", ".join(["v", *(name for name, _ in slots)])
     taken = ",\n".join(f"  {cells}" for cells in rows_of_tables)
+    source = "records" + (f"\n{_indent(laterals)}" if laterals else "")
     return f"""SELECT * FROM (
   SELECT
     kafka_timestamp,
 {inner}
-  FROM records
+  FROM {source}
 ) UNPIVOT INCLUDE NULLS (({names}) FOR lamina_table IN (
 {taken}
 ))"""

@@ -19,8 +19,10 @@ from view_algebra.expressions import (
     Cells,
     Combined,
     Constant,
+    Exploded,
     Expr,
     Field,
+    Generator,
     Joined,
     Nested,
     Order,
@@ -83,6 +85,7 @@ class Leaf:
     """A table of cells to be: what it keeps of which records of one stream."""
 
     source: str
+    generators: tuple[Generator, ...]
     kind: Choice["aggregate", "row"]
     where: Expr | None
     keys: tuple[tuple[str, Expr], ...]
@@ -96,8 +99,8 @@ class Leaf:
 
 _Change = Callable[[Expr], Expr | None]
 _Block = Callable[[Select], Select]
-_Identity = tuple[str, Choice["aggregate", "row"], Expr | None, tuple[Expr, ...]]
-"""Blocks with the same source, kind, WHERE and keys share a table of cells."""
+_Identity = tuple[Stream, Choice["aggregate", "row"], Expr | None, tuple[Expr, ...]]
+"""Blocks with the same stream, kind, WHERE and keys share a table of cells."""
 
 
 def split(query: Query) -> tuple[Query, tuple[Leaf, ...]]:
@@ -140,9 +143,16 @@ def _flattened(query: Query) -> Query:
     query = rewritten(query, inner)
     assert isinstance(query, Select)
     query = replace(query, relation=_flattened_relation(query.relation))
-    below = query.relation
+    below: Relation | None = query.relation
+    generators: tuple[Generator, ...] = ()
+    if isinstance(below, Exploded):
+        generators, below = below.generators, below.relation
     if isinstance(below, Nested) and isinstance(below.query, Select) and _is_projection(below.query):
-        query = _inlined(query, below.alias, below.query)
+        query = _inlined(query, below.alias, below.query, generators)
+    elif generators and isinstance(below, Stream):
+        query = replace(query, relation=replace(below, generators=(*below.generators, *generators)))
+    elif generators:
+        raise Wrong(generators[0].place, "explode() above the aggregation", "Explode the records, and aggregate then.")
     if isinstance(query.relation, Stream):
         query = over_values(_own_columns(query, query.relation))
         if query.distinct and query.group is None and not _windows(query):
@@ -154,6 +164,10 @@ def _flattened_relation(relation: Relation | None) -> Relation | None:
     match relation:
         case Nested():
             return replace(relation, query=_flattened(relation.query))
+        case Exploded():
+            inner = _flattened_relation(relation.relation)
+            assert inner is not None
+            return replace(relation, relation=inner)
         case Joined():
             left, right = _flattened_relation(relation.left), _flattened_relation(relation.right)
             assert left is not None
@@ -177,7 +191,7 @@ def _is_projection(query: Select) -> bool:
     return plain and isinstance(query.relation, Stream) and not _windows(query)
 
 
-def _inlined(query: Select, alias: str, below: Select) -> Select:
+def _inlined(query: Select, alias: str, below: Select, generators: tuple[Generator, ...]) -> Select:
     values = {o.name.lower(): o.expression for o in below.outputs}
 
     def substitute(expression: Expr) -> Expr | None:
@@ -191,18 +205,34 @@ def _inlined(query: Select, alias: str, below: Select) -> Select:
         return None
 
     query = rewritten(query, substitute)
-    return replace(query, relation=below.relation, where=both(below.where, query.where))
+    assert isinstance(below.relation, Stream)
+    more = tuple(replace(each, argument=rewrite(each.argument, substitute)) for each in generators)
+    stream = replace(below.relation, generators=(*below.relation.generators, *more))
+    return replace(query, relation=stream, where=both(below.where, query.where))
 
 
 def _own_columns(query: Select, stream: Stream) -> Select:
-    """Columns of the block's stream lose its alias, so that equal blocks are equal."""
+    """Columns of the block's stream and its generators lose the author's aliases, so that equal blocks are equal."""
+    own: dict[tuple[str, str], str] = {}
 
     def strip(expression: Expr) -> Expr | None:
-        if isinstance(expression, Field) and expression.relation in (stream.alias, ""):
-            return replace(expression, relation="")
+        if isinstance(expression, Field):
+            name = own.get((expression.relation, expression.path[0]))
+            if name is not None:
+                return replace(expression, relation="", path=(name, *expression.path[1:]))
+            if expression.relation in (stream.alias, ""):
+                return replace(expression, relation="")
         return None
 
-    return replace(rewritten(query, strip), relation=replace(stream, alias=stream.source))
+    generators = []
+    for number, each in enumerate(stream.generators, 1):
+        names = [f"position {number}"] * each.positions
+        names += [f"key {number}", f"value {number}"] if each.argument.type.name == "MAP" else [f"element {number}"]
+        argument = rewrite(each.argument, strip)
+        own |= {(each.alias, old): new for (old, _), new in zip(each.columns, names, strict=True) if each.alias}
+        columns = tuple((name, kind) for name, (_, kind) in zip(names, each.columns, strict=True))
+        generators.append(replace(each, argument=argument, columns=columns, alias=""))
+    return replace(rewritten(query, strip), relation=replace(stream, alias=stream.source, generators=tuple(generators)))
 
 
 # pass 2: what every block keeps
@@ -265,8 +295,8 @@ def _identity(block: Select) -> _Identity:
         if window is not None:  # panes are looked up by their window, sessions by their group
             others = tuple(key for key in keys if key != window)
             keys = (*others, pane(window)) if is_session(window) else (pane(window), *others)
-        return block.relation.source, "aggregate", where, keys
-    return block.relation.source, "row", where, ()
+        return block.relation, "aggregate", where, keys
+    return block.relation, "row", where, ()
 
 
 def _kept_by(block: Select) -> tuple[Expr, ...]:
@@ -279,8 +309,8 @@ def _hopping(block: Select) -> _Identity | None:
     window = put_together(_kept_by(block))
     if window is None or hops(window) is None:
         return None
-    source, kind, where, _ = _identity(block)
-    return source, kind, where, (window,)
+    stream, kind, where, _ = _identity(block)
+    return stream, kind, where, (window,)
 
 
 def _kept(block: Select) -> Iterator[Expr | Part]:
@@ -309,15 +339,18 @@ def _row_values(expression: Expr) -> Iterator[Expr]:
 
 
 def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
-    source, kind, where, group = identity
+    stream, kind, where, group = identity
+    source, generators = stream.source, stream.generators
     names = _Names()
     if kind == "row":
         keys: tuple[tuple[str, Expr], ...] = tuple(
             (names.give(name), Field("", (name,), type_)) for name, type_ in RECORD_KEYS
         )
+        generators = tuple(map(_with_position, generators))
+        keys += tuple((names.give(_slug(p)), p) for p in (Field("", (g.columns[0][0],), INT) for g in generators))
         values = [e for e in kept if not isinstance(e, Part) and e not in dict(keys).values()]
         values.sort(key=spark)
-        return Leaf(source, "row", where, keys, tuple(Kept(names.give(_slug(e)), e, None) for e in values))
+        return Leaf(source, generators, "row", where, keys, tuple(Kept(names.give(_slug(e)), e, None) for e in values))
     if len(group) > MOST_KEYS:
         raise Wrong(
             group[MOST_KEYS].place,
@@ -326,7 +359,17 @@ def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
         )
     keys = tuple((names.give(_slug(e)), e) for e in group)
     parts = sorted((p for p in kept if isinstance(p, Part)), key=lambda p: (p.name, spark(p.input)))
-    return Leaf(source, "aggregate", where, keys, tuple(Kept(names.give(_part_name(p)), p.input, p) for p in parts))
+    return Leaf(
+        source, generators, "aggregate", where, keys, tuple(Kept(names.give(_part_name(p)), p.input, p) for p in parts)
+    )
+
+
+def _with_position(generator: Generator) -> Generator:
+    """A row view needs the position of an element: together with its record it identifies a row."""
+    if generator.positions:
+        return generator
+    name = "position " + generator.columns[0][0].split(" ")[-1]
+    return replace(generator, columns=((name, INT), *generator.columns), positions=True)
 
 
 class _Names:

@@ -8,7 +8,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.expressions import Call, Constant, Expr, Field, Place, Query
+from view_algebra.expressions import Call, Constant, Expr, Field, Generator, Place, Query
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import STRING, TIMESTAMP, Type
 
@@ -23,6 +23,7 @@ class Scope:
     aliases: dict[str, Expr] = field(default_factory=dict)
     window: Expr | None = None
     ctes: Mapping[str, Query] = field(default_factory=dict)
+    generators: list[Generator] = field(default_factory=list)
 
 
 def parts_of(node: exp.Expr) -> list[str]:

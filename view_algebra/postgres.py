@@ -18,10 +18,12 @@ from view_algebra.expressions import (
     Cells,
     Combined,
     Constant,
+    Exploded,
     Expr,
     Field,
     Hopped,
     Joined,
+    Named,
     Nested,
     Order,
     Output,
@@ -479,7 +481,7 @@ def query(value: Query, reading: Reading) -> str:
         value, where = _bare(value, relation.alias)
     elif relation is not None:
         from_ = _relation(relation, reading)
-        if not isinstance(relation, (Joined, Hopped, Sessions)):
+        if isinstance(relation, Named):
             value, where = _bare(value, relation.alias)
     lines = ["SELECT DISTINCT" if value.distinct else "SELECT"]
     lines.append(",\n".join(f"  {output(o, reading, number)}" for number, o in enumerate(value.outputs, 1)))
@@ -596,7 +598,7 @@ def _relation(relation: Relation, reading: Reading) -> str:
             return _hopped(relation, reading)
         case Sessions():
             return _sessions(relation, reading)
-        case Stream() | Cells():
+        case Stream() | Cells() | Exploded():
             raise Wrong(
                 getattr(relation, "place", None), "a stream above the aggregation", "Aggregate it in a subquery."
             )

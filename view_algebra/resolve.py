@@ -9,7 +9,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.calls import in_a_window
+from view_algebra.calls import generator, in_a_window
 from view_algebra.dialect import span
 from view_algebra.expressions import (
     Aggregate,
@@ -17,8 +17,10 @@ from view_algebra.expressions import (
     Cells,
     Combined,
     Constant,
+    Exploded,
     Expr,
     Field,
+    Generator,
     Hopped,
     Joined,
     Named,
@@ -115,13 +117,7 @@ class Resolver(Scalars):
     def _select(self, node: exp.Select, ctes: Mapping[str, Query]) -> Select:
         _refuse_clauses(node)
         scope = Scope(ctes=ctes)
-        from_ = node.args.get("from_")
-        relation = self._from(from_.this, scope) if from_ is not None else None
-        for join in node.args.get("joins") or []:
-            assert relation is not None
-            relation = self._join(relation, join, scope)
-        if relation is None:
-            raise Wrong(span(node), "the SELECT reads nothing", "Name a source or a view in FROM.")
+        relation = self._relation(node, scope)
         where = node.args.get("where")
         filtered = condition(self.expression(where.this, scope), "WHERE") if where else None
         if filtered is not None:
@@ -129,6 +125,8 @@ class Resolver(Scalars):
         group_node = node.args.get("group")
         scope.window = self._window_of(node, scope)
         outputs = self._outputs(node, scope)
+        for made in scope.generators:
+            relation = _exploded(relation, made)
         group: tuple[Expr, ...] | None = None
         sets: Sets | None = None
         if group_node is not None:
@@ -140,14 +138,16 @@ class Resolver(Scalars):
         above = [o.expression for o in outputs] + [o.expression for o in order] + [e for e in (having,) if e]
         if group is None and (having is not None or any(isinstance(e, Aggregate) for x in above for e in walk(x))):
             group = ()
+        if scope.generators and group is not None:
+            raise Wrong(scope.generators[0].place, "explode() beside aggregates", "Explode in a subquery.")
         limit, offset = _limit(node)
         distinct = node.args.get("distinct") is not None
         if distinct and node.args["distinct"].args.get("on"):
             raise Wrong(span(node), "DISTINCT ON", "Use row_number() OVER (PARTITION BY … ORDER BY …) = 1.")
-        windows = walk_all([*(group or ()), *(o.expression for o in outputs)], filtered)
-        for known in dict.fromkeys(c for e in windows if isinstance(e, Call) and (c := in_a_window(e)) is not None):
-            filtered = both(filtered, known)
         limited = span(node.args["limit"]) if node.args.get("limit") else None
+        in_windows = walk_all([*(group or ()), *(o.expression for o in outputs)], filtered)
+        for known in dict.fromkeys(c for e in in_windows if isinstance(e, Call) and (c := in_a_window(e)) is not None):
+            filtered = both(filtered, known)
         block = Select(
             tuple(outputs), relation, filtered, group, having, distinct, order, limit, offset, span(node), limited
         )
@@ -159,6 +159,17 @@ class Resolver(Scalars):
         return block
 
     # FROM
+
+    def _relation(self, node: exp.Select, scope: Scope) -> Relation:
+        from_ = node.args.get("from_")
+        if from_ is None:
+            raise Wrong(span(node), "the SELECT reads nothing", "Name a source or a view in FROM.")
+        relation = self._from(from_.this, scope)
+        for join in node.args.get("joins") or []:
+            relation = self._join(relation, join, scope)
+        for lateral in node.args.get("laterals") or []:
+            relation = self._explode(relation, lateral, scope)
+        return relation
 
     def _from(self, node: exp.Expr, scope: Scope) -> Relation:
         relation: Relation
@@ -190,10 +201,8 @@ class Resolver(Scalars):
                 "FOR SYSTEM_TIME AS OF: joins with tables are not served yet",
                 "Join views above the aggregation.",
             )
-        if node.args.get("sample") or node.args.get("pivots") or node.args.get("laterals"):
-            raise Wrong(
-                span(node), "TABLESAMPLE, PIVOT and LATERAL VIEW are not served", "Use WHERE, or CASE in aggregates."
-            )
+        if node.args.get("sample") or node.args.get("pivots"):
+            raise Wrong(span(node), "TABLESAMPLE and PIVOT are not served", "Use WHERE, or CASE in aggregates.")
         name, alias = node.name, (node.alias or node.name).lower()
         if node.args.get("db"):
             raise Wrong(span(node), f"a schema before {name}", f"Write the name alone: {name}.")
@@ -213,6 +222,22 @@ class Resolver(Scalars):
             span(node), f"no source or view {name}", suggestion(name, [*self.streams, *self.views, *scope.ctes])
         )
 
+    def _explode(self, relation: Relation, lateral: exp.Lateral, scope: Scope) -> Exploded:
+        call_, alias = lateral.this, lateral.args.get("alias")
+        place = span(call_)
+        if not isinstance(call_, exp.Anonymous) or len(call_.expressions) != 1:
+            raise Wrong(
+                place, "LATERAL of something that is no explode()", "Write LATERAL VIEW explode(tags) t AS tag."
+            )
+        name = alias.name.lower() if alias is not None and alias.name else f"q{len(scope.relations) + 1}"
+        if name in scope.relations:
+            raise Wrong(place, f"two relations are named {name}", "Give one of them another alias.")
+        names = [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
+        made = generator(call_.name, self.expression(call_.expressions[0], scope), names, name, place)
+        made = replace(made, outer=made.outer or bool(lateral.args.get("outer")))
+        scope.relations[name] = made.columns
+        return _exploded(relation, made)
+
     def _join(self, left: Relation, join: exp.Join, scope: Scope) -> Joined:
         if join.args.get("method"):
             raise Wrong(span(join), f"{join.args['method']} JOIN", "Write the condition: JOIN … ON ….")
@@ -222,6 +247,8 @@ class Resolver(Scalars):
         )
         if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS"):
             raise Wrong(span(join), f"{kind} JOIN", "Write it as JOIN, or as EXISTS (SELECT …) over views.")
+        if isinstance(join.this, exp.Lateral):
+            raise Wrong(span(join), "LATERAL in a join", "Write LATERAL VIEW explode(tags) t AS tag.")
         before = dict(scope.relations)
         right = self._from(join.this, scope)
         on: Expr | None = None
@@ -251,7 +278,8 @@ class Resolver(Scalars):
             if star is not None:
                 outputs += self._star(star, qualifier, scope)
                 continue
-            expression = self.expression(item.this if isinstance(item, exp.Alias) else item, scope)
+            inner = item.this if isinstance(item, exp.Alias) else item
+            expression = self._exploded(inner, item, scope) or self.expression(inner, scope)
             name = item.alias if isinstance(item, exp.Alias) else _natural_name(item)
             if expression.type == WINDOW and isinstance(expression, Call):
                 raise Wrong(span(item), "a window is a pair of times", "Select window.start and window.end.")
@@ -263,6 +291,18 @@ class Resolver(Scalars):
             if isinstance(item, exp.Alias):
                 scope.aliases.setdefault(name.lower(), expression)
         return outputs
+
+    def _exploded(self, node: exp.Expr, item: exp.Expr, scope: Scope) -> Expr | None:
+        """The element of `SELECT explode(x) AS element`; None for any other column."""
+        if not isinstance(node, exp.Anonymous) or node.name.lower() not in ("explode", "explode_outer"):
+            return None
+        select = typed(exp.Select, item.parent)
+        if select.args.get("group") or len(node.expressions) != 1 or not isinstance(item, exp.Alias):
+            raise Wrong(span(node), f"{node.name}() among columns", "Write LATERAL VIEW explode(tags) t AS tag.")
+        alias = f"q{len(scope.relations) + len(scope.generators) + 1}"
+        made = generator(node.name, self.expression(node.expressions[0], scope), [item.alias], alias, span(node))
+        scope.generators.append(made)
+        return Field(alias, (item.alias,), made.columns[0][1], place=span(node))
 
     def _star(self, star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
         if qualifier and qualifier not in scope.relations:
@@ -343,6 +383,12 @@ class Resolver(Scalars):
         return result
 
 
+def _exploded(relation: Relation, made: Generator) -> Exploded:
+    if isinstance(relation, Exploded):
+        return replace(relation, generators=(*relation.generators, made))
+    return Exploded(relation, (made,), made.place)
+
+
 def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
     """The columns that a relation of FROM gives."""
     match relation:
@@ -354,6 +400,9 @@ def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
             return columns_of(relation.left, streams) + columns_of(relation.right, streams)
         case Read() | Cells():
             return relation.columns
+        case Exploded():
+            made = (column for each in relation.generators for column in each.columns)
+            return (*columns_of(relation.relation, streams), *made)
         case Hopped() | Sessions():
             raise AssertionError("panes are put together after names are resolved")
 
@@ -399,7 +448,6 @@ def _limit(node: exp.Expr) -> tuple[int | None, int | None]:
 
 def _refuse_clauses(node: exp.Select) -> None:
     for name, word in {
-        "laterals": "LATERAL VIEW",
         "hint": "a hint",
         "distribute": "DISTRIBUTE BY",
         "sort": "SORT BY",
@@ -416,7 +464,6 @@ def _refuse_clauses(node: exp.Select) -> None:
         if value:
             way_out = {
                 "windows": "Write OVER (PARTITION BY … ORDER BY …) out.",
-                "laterals": "Pick elements, as tags[0].",
                 "qualify": "Compute the window function in a subquery, and filter outside with WHERE.",
             }.get(name, "Leave it out.")
             raise Wrong(span(value[0] if isinstance(value, list) else value), f"{word} is not served", way_out)

@@ -261,8 +261,8 @@ class Scalars(ABC):
             return time_window(name, node, read)
         if name in WINDOW_FUNCTIONS and not known_aggregate(name):
             raise Wrong(place, f"{name}() without OVER", f"Write {name}() OVER (ORDER BY …).")
-        if name in ("explode", "explode_outer", "posexplode", "inline", "stack"):
-            raise Wrong(place, f"{name}() gives several rows for one", "Pick elements with element_at(), for now.")
+        if name.removesuffix("_outer") in ("explode", "posexplode", "inline", "stack"):
+            raise Wrong(place, f"{name}() gives several rows for one", "Write LATERAL VIEW explode(tags) t AS tag.")
         if name in ("grouping", "grouping_id"):
             read_ = [read(a) for a in node.expressions]
             columns = tuple(window_key(c) if isinstance(c, Call) and c.type == WINDOW else c for c in read_)

@@ -387,9 +387,29 @@ VIEWS = [
         "SELECT country, n FROM (SELECT *, rank() OVER (ORDER BY n) AS r FROM hourly) WHERE r = 1",
     ),
     view(
-        "LATERAL VIEW",
-        "SELECT t, count(*) AS n FROM events LATERAL VIEW explode(tags) x AS t GROUP BY t",
-        "SELECT tags[0] AS t, count(*) AS n FROM events GROUP BY tags[0]",
+        "explode of a text",
+        "SELECT word, count(*) AS n FROM events LATERAL VIEW explode(kind) t AS word GROUP BY word",
+        "SELECT word, count(*) AS n FROM events LATERAL VIEW explode(split(kind, ' ')) t AS word GROUP BY word",
+    ),
+    view(
+        "explode with too many names",
+        "SELECT tag, count(*) AS n FROM events LATERAL VIEW explode(tags) t AS pos, tag GROUP BY tag",
+        "SELECT tag, count(*) AS n FROM events LATERAL VIEW posexplode(tags) t AS pos, tag GROUP BY tag",
+    ),
+    view(
+        "explode above the aggregation",
+        "SELECT c, n FROM (SELECT split(country, '-') AS cs, count(*) AS n FROM events GROUP BY country) LATERAL VIEW explode(cs) t AS c",
+        "SELECT c, count(*) AS n FROM events LATERAL VIEW explode(split(country, '-')) t AS c GROUP BY c",
+    ),
+    view(
+        "explode beside aggregates",
+        "SELECT explode(tags) AS tag, count(*) AS n FROM events",
+        "SELECT tag, count(*) AS n FROM (SELECT explode(tags) AS tag FROM events) GROUP BY tag",
+    ),
+    view(
+        "another generator",
+        "SELECT a, count(*) AS n FROM events LATERAL VIEW inline(tags) t AS a GROUP BY a",
+        "SELECT a, count(*) AS n FROM events LATERAL VIEW explode(tags) t AS a GROUP BY a",
     ),
     view(
         "an ambiguous column",

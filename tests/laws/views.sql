@@ -75,3 +75,25 @@ SELECT country, city, sum(n) AS n, max(total) AS most FROM rollup_places WHERE g
 CREATE VIEW with_cube AS SELECT kind, city, count(*) AS n FROM events GROUP BY kind, city WITH CUBE;
 
 CREATE VIEW one_set AS SELECT kind, max(price) AS m FROM events GROUP BY kind GROUPING SETS ((kind));
+
+CREATE VIEW words AS SELECT word, count(*) AS n, count(DISTINCT user_id) AS users FROM events
+LATERAL VIEW explode(split(concat_ws(' ', country, kind, city), ' ')) w AS word GROUP BY word;
+
+CREATE VIEW words_of_a_subquery AS SELECT upper(word) AS word, count(*) AS n, max(amount) AS most
+FROM (SELECT explode(split(concat_ws(' ', kind, city), ' ')) AS word, amount FROM events WHERE user_id > 0)
+WHERE word <> 'x' GROUP BY upper(word) ORDER BY n DESC, word LIMIT 3;
+
+CREATE VIEW tags AS SELECT country, t.tag, pos, count(*) AS n, sum(amount) AS s FROM events
+LATERAL VIEW OUTER posexplode(payload.tags) t AS pos, tag WHERE country IS NOT NULL GROUP BY country, tag, pos;
+
+CREATE VIEW letters AS SELECT letter, count(*) AS n FROM (SELECT split(word, '') AS letters FROM events
+LATERAL VIEW explode(split(concat_ws(' ', kind, kind), ' ')) w AS word) LATERAL VIEW explode(letters) l AS letter
+GROUP BY ROLLUP(letter);
+
+CREATE VIEW tag_rows AS SELECT event_id, tag FROM events LATERAL VIEW explode(payload.tags) t AS tag;
+
+CREATE VIEW outer_rows AS SELECT e.event_id, p, t.tag, w.word FROM events e LATERAL VIEW OUTER posexplode(payload.tags) t AS p, tag
+LATERAL VIEW explode(split(kind, 'l')) w AS word WHERE user_id = 1;
+
+CREATE VIEW last_tags AS SELECT country, tag, ts FROM (SELECT country, tag, ts, row_number() OVER (PARTITION BY country
+ORDER BY ts DESC, kafka_partition, kafka_offset, p DESC) AS r FROM events LATERAL VIEW posexplode(payload.tags) t AS p, tag) WHERE r < 3;
