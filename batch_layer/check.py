@@ -85,7 +85,7 @@ def check(
         records.where("kafka_error IS NULL").createOrReplaceTempView(name)
     for name, view in catalog.views.items():
         if set(view.sources) <= set(sources):
-            selected = spark.sql(view.select)
+            selected = spark.sql(view.spelled)
             selected.toDF(*[column.name for column in view.columns]).createOrReplaceTempView(name)
     return [
         _compare(name, _rows(spark, name), shown[name], _over(below, catalog.views[name].sources)) for name in wanted

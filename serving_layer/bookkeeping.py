@@ -110,6 +110,7 @@ cell_table = Table(
     Column("merge", Text, nullable=False),
     Column("keys", ARRAY(Text), nullable=False),
     Column("partials", ARRAY(Text), nullable=False),
+    Column("noise", ARRAY(Text), nullable=False, comment="per partial: the size of numbers whose rounding it may be"),
     comment="one row per table of cells of a view version: what feeds it and how cells merge into it",
 )
 

@@ -26,6 +26,9 @@ _PREFIX = "differing"
 DOUBLE_TOLERANCE = 1e-9
 """Relative. Sums of doubles depend on their order; those of integers and decimals are compared exactly."""
 
+ROUNDING = 1e-13
+"""Of the numbers that a double is what is left of, as a variance of the squares: some hundred times its precision."""
+
 
 def note(connection: Connection, new: Generation, old: Generation) -> None:
     """Keeps the keys of the cells in which two live generations of one version differ.
@@ -97,7 +100,8 @@ def comparison(connection: Connection, row: Any, new: str, old: str, also: str =
     sides = {"new": new, "old": old}
     both = " UNION ALL ".join(f"SELECT {columns}, '{side}' AS \"Side\" FROM {table}" for side, table in sides.items())
     doubles = _doubles(connection, new)
-    differs = [_differs(column, tolerant=name in doubles) for name, column in partials.items()]
+    noise = dict(zip(row.partials, row.noise, strict=True))
+    differs = [_differs(column, noise[name], tolerant=name in doubles) for name, column in partials.items()]
     more = f", {also}" if also else ""
     return f"""unequal AS (
             SELECT {columns}, min("Side") AS "Side" FROM ({both}) AS both_sides GROUP BY {columns} HAVING count(*) = 1
@@ -131,7 +135,7 @@ def _matches(connection: Connection, row: Any, noted: str) -> list[str]:
     ]
 
 
-def _differs(column: str, *, tolerant: bool) -> str:
+def _differs(column: str, noise: str, *, tolerant: bool) -> str:
     new, old = (f"(array_agg({column}) FILTER (WHERE \"Side\" = '{side}'))[1]" for side in ("new", "old"))
     unequal = f"{new} IS DISTINCT FROM {old}"
     if not tolerant:
@@ -141,6 +145,8 @@ def _differs(column: str, *, tolerant: bool) -> str:
     largest = f"greatest(abs({x}), abs({y}), 1e-290::float8)"
     finite = f"{x} > '-Infinity' AND {y} > '-Infinity' AND {largest} < 'Infinity'"
     near = f"(sign({x}) = sign({y}) OR {largest} < 1e300) AND abs({x} - {y}) <= {DOUBLE_TOLERANCE} * {largest}"
+    if noise:
+        near += f" + {ROUNDING} * coalesce(max({noise}), 0)"
     return f"({unequal} AND (CASE WHEN {finite} THEN {near} END) IS NOT TRUE)"
 
 

@@ -201,6 +201,7 @@ def _create_cells(connection: Connection, compiled: View) -> None:
                     merge=table.merge,
                     keys=[column.name for column in table.keys],
                     partials=[partial.column.name for partial in table.partials],
+                    noise=[partial.noise for partial in table.partials],
                 )
             )
 

@@ -7,5 +7,7 @@ from pathlib import Path
 
 pytest_plugins = [f"tests.{path.stem}" for path in sorted(Path(__file__).parent.glob("fix_*.py"))]
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a shell's background: what is started here would ignore it too
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # in a shell's background: what is started here would ignore it too
     signal.signal(signal.SIGINT, signal.default_int_handler)

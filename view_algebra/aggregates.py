@@ -6,14 +6,15 @@ row; the laws are tested for every row there is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
 from view_algebra.compiled import Merge
-from view_algebra.expressions import TRUE, Aggregate, Call, Case, Constant, Expr, both
+from view_algebra.expressions import NULL, TRUE, Aggregate, Call, Case, Constant, Expr, both
 from view_algebra.operators import calculate, cast
-from view_algebra.types import BIGINT, BOOLEAN, DOUBLE, Type, decimal, words
+from view_algebra.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, Type, decimal, words
 
 WIDE = 28
 """Digits up to which ten thousand million decimals add up without leaving DECIMAL(38): Spark adds ten digits."""
@@ -28,6 +29,8 @@ class Part:
 
     counts: `input` is a condition, and the part is the number of records for which it holds (never NULL).
     type: of the column, in Spark. about: what the column is named after.
+    order: what `first` and `last` go by, no two records alike; `when`: the condition on a record to count for them.
+    beside: the parts that `mean` (a count) and `comoment` (a count and two means) merge by. other: the second argument.
     """
 
     name: str
@@ -36,6 +39,17 @@ class Part:
     type: Type
     counts: bool = False
     about: Expr | None = field(default=None, compare=False)
+    order: tuple[Expr, ...] = ()
+    when: Expr | None = None
+    beside: tuple[Part, ...] = ()
+    other: Expr | None = None
+
+    @property
+    def by(self) -> tuple[Part, ...]:
+        """The parts that this one merges by: those that keep its order, or those beside it."""
+        return self.beside or tuple(
+            replace(self, name=f"{self.merge}_by", input=e, type=e.type, about=None) for e in self.order
+        )
 
 
 @dataclass(frozen=True)
@@ -46,8 +60,12 @@ class AggregateFunction:
     parts: what it keeps, given its arguments and its FILTER.
     final: its result over the merged parts, by their names.
     gives: the type of the result.
-    above: Postgres' expression over plain rows, for aggregates of aggregates; `@` stands where FILTER and OVER go.
+    above: Postgres' expression over plain rows, for aggregates of aggregates; `@` stands where FILTER and OVER go. None
+        where there is no order among rows that are no records.
     once: a value that comes twice changes nothing, and so DISTINCT does not.
+    over: for an aggregate that needs every value of a group, Postgres' expression over its values: `{0}` is the value,
+        `{n}` how often it came, `{1}` the next argument, `{o}` the order asked for; `parts` is empty then.
+    sub_key: what is kept in the place of a value, and what the greatest of is kept in the place of how often it came.
     """
 
     name: str
@@ -56,8 +74,10 @@ class AggregateFunction:
     gives: Callable[[Sequence[Type]], Type]
     parts: Callable[[Sequence[Expr], Expr | None], tuple[Part, ...]]
     final: Callable[[Mapping[str, Expr], Type], Expr]
-    above: Callable[[Sequence[Type]], str]
+    above: Callable[[Sequence[Type]], str] | None
     once: bool = False
+    over: Callable[[Sequence[Type]], str] | None = None
+    sub_key: Callable[[Sequence[Expr]], tuple[Expr, Expr]] | None = None
 
 
 def only(when: Expr | None, value: Expr) -> Expr:
@@ -177,6 +197,177 @@ def _of_bits(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
     )
 
 
+def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> AggregateFunction:
+    def parts(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+        value, *order = arguments
+        condition = both(when, known(order[: -len(EVENT_ORDER)]))
+        part = Part(merge, merge, value, value.type, order=tuple(order), when=condition)
+        return (part, *part.by)
+
+    return AggregateFunction(
+        name,
+        (2, 2),
+        accepts=lambda kind: not kind.nested and kind.name not in ("BINARY", "INTERVAL"),
+        gives=lambda types: types[0],
+        parts=parts,
+        final=lambda parts, _: parts[merge],
+        above=None,
+        once=True,
+    )
+
+
+def _of_values(
+    name: str,
+    arguments: tuple[int, int],
+    accepts: Callable[[Type], bool],
+    gives: Callable[[Sequence[Type]], Type],
+    over: str | Callable[[Sequence[Type]], str],
+    once: bool = False,
+) -> AggregateFunction:
+    """An aggregate that nothing smaller than its values can merge to: a cell for each value of a group."""
+    return AggregateFunction(
+        name,
+        arguments,
+        accepts=accepts,
+        gives=gives,
+        parts=lambda _, __: (),
+        final=lambda _, __: NULL,
+        above=None,
+        once=once,
+        over=over if callable(over) else lambda _: over,
+    )
+
+
+def _percentile(name: str, function: str, arguments: tuple[int, int]) -> AggregateFunction:
+    share = "0.5" if arguments == (1, 1) else "{1}"
+    known = "FILTER (WHERE {0} IS NOT NULL)"
+    values = "array_agg({0}::double precision ORDER BY {0}) " + known
+    return _of_values(
+        name,
+        arguments,
+        lambda kind: kind.numeric,
+        lambda _: DOUBLE,
+        f"spark.{function}({values}, array_agg({{n}} ORDER BY {{0}}) {known}, {share})",
+    )
+
+
+def _register(arguments: Sequence[Expr]) -> tuple[Expr, Expr]:
+    """HyperLogLog: which of the registers a value is for, and the place of the highest bit in the rest of its hash."""
+    value, registers = arguments
+    assert isinstance(registers, Constant)
+    bits = int(registers.value or 0).bit_length() - 1
+    hashed = Call("xxhash64", (value,), BIGINT)
+    rest = Call("bin", (Call("shiftrightunsigned", (hashed, Constant(str(bits), INT)), BIGINT),), STRING)
+    place = Call("-", (Constant(str(65 - bits), INT), Call("length", (rest,), INT)), INT)
+    is_known = known((value,))
+    return only(is_known, Call("pmod", (hashed, registers), BIGINT)), only(is_known, place)
+
+
+def registers_for(error: float) -> int:
+    """Registers of HyperLogLog, whose relative standard error is 1.04 / sqrt(registers).
+
+    >>> registers_for(0.033), registers_for(0.01)
+    (1024, 16384)
+    """
+    return int(max(FEWEST_REGISTERS, 2 ** math.ceil(math.log2((1.04 / error) ** 2))))
+
+
+DEFAULT_REGISTERS = 2048
+"""A relative standard error of 2.3 %."""
+
+FEWEST_REGISTERS, MOST_REGISTERS = 128, 65_536
+
+_MODE = "(array_agg({0} ORDER BY {n} DESC, {0}) FILTER (WHERE {0} IS NOT NULL))[1]"
+_SET = "coalesce(jsonb_agg({0} ORDER BY {0}) FILTER (WHERE {0} IS NOT NULL), '[]')"
+_LIST = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"
+_TEXTS = "string_agg({0} || repeat({1} || {0}, {n}::integer - 1), {1} ORDER BY {o})"
+
+
+def _in_json(kind: Type) -> bool:
+    """Is a value the same in the JSON of both engines?"""
+    return kind.integral or kind in (STRING, BOOLEAN, DATE)
+
+
+def _moments(
+    name: str,
+    final: Callable[[Mapping[str, Expr]], Expr],
+    above: str,
+    *,
+    two: bool = False,
+) -> AggregateFunction:
+    """An aggregate of deviations from means; of two columns the first is y, as in `regr_slope(y, x)`."""
+
+    def parts(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+        condition = both(when, known(arguments))
+        y, x = (cast(a, DOUBLE) for a in (arguments[0], arguments[-1]))
+        count = Part("count", "sum", condition or TRUE, BIGINT, counts=True)
+
+        def mean(of: Expr, axis: str) -> Part:
+            return Part(f"mean_{axis}", "mean", only(condition, of), DOUBLE, about=of, beside=(count,))
+
+        x_mean, y_mean = mean(x, "x"), mean(y, "y") if two else mean(x, "x")
+
+        def comoment(a: Expr, a_mean: Part, b: Expr, b_mean: Part, axes: str) -> Part:
+            beside = (count, a_mean, b_mean)
+            return Part(f"c_{axes}", "comoment", a, DOUBLE, about=a, when=condition, beside=beside, other=b)
+
+        if not two:
+            return (count, x_mean, comoment(x, x_mean, x, x_mean, "xx"))
+        every = ((x, x_mean, x, x_mean, "xx"), (x, x_mean, y, y_mean, "xy"), (y, y_mean, y, y_mean, "yy"))
+        return (count, x_mean, y_mean, *(comoment(*each) for each in every))
+
+    return AggregateFunction(
+        name,
+        (2, 2) if two else (1, 1),
+        accepts=lambda kind: kind.numeric,
+        gives=lambda _: DOUBLE,
+        parts=parts,
+        final=lambda parts, _: final(parts),
+        above=lambda _: above,
+    )
+
+
+def _over(part: str, less: int = 0) -> Callable[[Mapping[str, Expr]], Expr]:
+    """A sum of products of deviations, by the number of records or one less."""
+
+    def final(parts: Mapping[str, Expr]) -> Expr:
+        count = parts["count"] if not less else calculate("-", parts["count"], Constant(str(less), BIGINT))
+        return calculate("/", parts[part], cast(count, DOUBLE))
+
+    return final
+
+
+def _root(final: Callable[[Mapping[str, Expr]], Expr]) -> Callable[[Mapping[str, Expr]], Expr]:
+    return lambda parts: Call("sqrt", (final(parts),), DOUBLE)
+
+
+def _correlation(parts: Mapping[str, Expr]) -> Expr:
+    return calculate("/", parts["c_xy"], Call("sqrt", (calculate("*", parts["c_xx"], parts["c_yy"]),), DOUBLE))
+
+
+def _slope(parts: Mapping[str, Expr]) -> Expr:
+    return calculate("/", parts["c_xy"], parts["c_xx"])
+
+
+def _intercept(parts: Mapping[str, Expr]) -> Expr:
+    return calculate("-", parts["mean_y"], calculate("*", _slope(parts), parts["mean_x"]))
+
+
+def _determination(parts: Mapping[str, Expr]) -> Expr:
+    """1 where y does not vary, NULL where x does not."""
+    zero, one = Constant("0", DOUBLE), Constant("1", DOUBLE)
+    flat, level = (Call("=", (parts[each], zero), BOOLEAN) for each in ("c_xx", "c_yy"))
+    square = calculate("*", _correlation(parts), _correlation(parts))
+    return Case(((flat, Constant(None, DOUBLE)), (level, one)), square, DOUBLE)
+
+
+_X = "{0}::double precision"
+_YX = "{0}::double precision, {1}::double precision"
+
+EVENT_ORDER = ("time", "kafka_partition", "kafka_offset")
+"""What puts the records of a topic in one order: the event's time, and where it is written."""
+
+
 def _sum_above(types: Sequence[Type]) -> str:
     kind = types[0]
     if kind.name == "BIGINT":
@@ -238,40 +429,80 @@ _TABLE = (
     _of_bits("bit_and"),
     _of_bits("bit_or"),
     _of_bits("bit_xor"),
+    _by("min_by", "first"),
+    _by("max_by", "last"),
+    _moments("var_pop", _over("c_xx"), f"var_pop({_X})@"),
+    _moments("var_samp", _over("c_xx", 1), f"var_samp({_X})@"),
+    _moments("stddev_pop", _root(_over("c_xx")), f"stddev_pop({_X})@"),
+    _moments("stddev_samp", _root(_over("c_xx", 1)), f"stddev_samp({_X})@"),
+    _moments("covar_pop", _over("c_xy"), f"covar_pop({_YX})@", two=True),
+    _moments("covar_samp", _over("c_xy", 1), f"covar_samp({_YX})@", two=True),
+    _moments("corr", _correlation, f"corr({_YX})@", two=True),
+    _moments("regr_slope", _slope, f"regr_slope({_YX})@", two=True),
+    _moments("regr_intercept", _intercept, f"regr_intercept({_YX})@", two=True),
+    _moments("regr_r2", _determination, f"regr_r2({_YX})@", two=True),
+    _of_values("mode", (1, 1), lambda kind: _extreme("min").accepts(kind), lambda types: types[0], _MODE),
+    replace(
+        _of_values(
+            "approx_count_distinct",
+            (1, 2),
+            lambda kind: not kind.nested and kind.name != "INTERVAL",
+            lambda _: BIGINT,
+            "spark.hyperloglog(array_agg({n}) FILTER (WHERE {0} IS NOT NULL), {1})",
+        ),
+        sub_key=_register,
+    ),
+    _percentile("median", "percentile", (1, 1)),
+    _percentile("percentile", "percentile", (2, 2)),
+    _percentile("percentile_disc", "percentile_disc", (2, 2)),
+    _of_values("collect_set", (1, 1), _in_json, lambda types: Type("ARRAY", element=types[0]), _SET, once=True),
+    _of_values("collect_list", (1, 1), _in_json, lambda types: Type("ARRAY", element=types[0]), _LIST),
+    _of_values("listagg", (1, 2), lambda kind: kind == STRING, lambda _: STRING, _TEXTS),
 )
 
 AGGREGATES: dict[str, AggregateFunction] = {row.name: row for row in _TABLE}
 """Every aggregate by name."""
 
-SYNONYMS = {"mean": "avg", "any": "bool_or", "some": "bool_or", "every": "bool_and"}
+SYNONYMS = {
+    "mean": "avg",
+    "any": "bool_or",
+    "some": "bool_or",
+    "every": "bool_and",
+    "array_agg": "collect_list",
+    "string_agg": "listagg",
+    "percentile_cont": "percentile",
+    "variance": "var_samp",
+    "std": "stddev_samp",
+    "stddev": "stddev_samp",
+}
 
 _LATER = words(
-    "var_pop var_samp variance std stddev stddev_pop stddev_samp"
-    " covar_pop covar_samp corr regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy first last"
-    " first_value last_value any_value min_by max_by collect_list collect_set"
-    " array_agg listagg string_agg mode median percentile percentile_approx approx_percentile percentile_cont"
-    " percentile_disc approx_count_distinct histogram_numeric skewness kurtosis product"
+    "regr_count regr_avgx regr_avgy regr_sxx regr_sxy regr_syy any_value"
+    " percentile_approx approx_percentile histogram_numeric skewness kurtosis product"
     " approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min"
 )
 """Spark's other aggregates: named, so that their refusal says what they are."""
 
 REWRITES = {
-    "mode": "Group by the value too, with count(*), and rank when reading.",
-    "median": "Group by the value too, with count(*), and pick the middle when reading.",
-    "collect_set": "Group by the value too; its rows are the set.",
-    "approx_count_distinct": "Write count(DISTINCT …), which is exact and keeps a cell per value.",
+    "any_value": "Write min(x), or last(x) by the order of events.",
+    "percentile_approx": "Write percentile(x, 0.5), which is exact and keeps a cell per value.",
+    "approx_percentile": "Write percentile(x, 0.5), which is exact and keeps a cell per value.",
 }
-NO_PARTIAL = "Use count, sum, min, max or avg, or declare a row view and aggregate it in a view of its own."
+NO_PARTIAL = "docs/sql.md lists the aggregates that are served."
+
+
+BY_EVENT_ORDER = {"first": "min_by", "first_value": "min_by", "last": "max_by", "last_value": "max_by"}
+"""Spark leaves their order open; here it is that of the events."""
 
 
 def known_aggregate(name: str) -> bool:
     """Is it an aggregate in Spark, served here or not?"""
-    return name in AGGREGATES or name in SYNONYMS or name in _LATER
+    return name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in _LATER
 
 
-def merged(part: Part, value: Expr) -> Aggregate:
-    """A part of a coarser group, of the same part of finer ones."""
-    return Aggregate(part.merge, (value,), None, False, part.type)
+def merged(part: Part, columns: Mapping[Part, Expr]) -> Aggregate:
+    """A part of a coarser group, of the columns that keep the parts of finer ones."""
+    return Aggregate(part.merge, tuple(columns[each] for each in (part, *part.by)), None, False, part.type)
 
 
 def parts_of(aggregate: Aggregate) -> tuple[Part, ...]:

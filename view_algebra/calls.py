@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from view_algebra.aggregates import AGGREGATES, NO_PARTIAL, REWRITES
+from view_algebra.aggregates import (
+    AGGREGATES,
+    DEFAULT_REGISTERS,
+    MOST_REGISTERS,
+    NO_PARTIAL,
+    REWRITES,
+    AggregateFunction,
+    registers_for,
+)
 from view_algebra.dialect import span
 from view_algebra.expressions import Aggregate, Call, Constant, Expr, Generator, Place, Windowed, walk
 from view_algebra.functions import WINDOW_FUNCTIONS
@@ -40,28 +48,44 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
             place, f"{name}() with {len(arguments)} arguments", f"Write {name}(x)." if fewest else "Write count(*)."
         )
     for argument in arguments:
-        if any(isinstance(e, Aggregate) for e in walk(argument)):
-            raise Wrong(argument.place or place, "an aggregate inside an aggregate", "Aggregate in a subquery first.")
-        if any(isinstance(e, Windowed) for e in walk(argument)):
-            raise Wrong(
-                argument.place or place, "a window function inside an aggregate", "Compute it in a subquery first."
-            )
-        if not row.accepts(argument.type):
-            raise Wrong(
-                argument.place or place,
-                f"{name}() of {argument.type}",
-                f"Write {name}(CAST(… AS …)) with a type that it takes.",
-            )
-    if (
-        name == "count"
-        and not distinct
-        and len(arguments) == 1
-        and isinstance(arguments[0], Constant)
-        and arguments[0].value is not None
-    ):
+        _check_argument(row, argument, place)
+    always = len(arguments) == 1 and isinstance(arguments[0], Constant) and arguments[0].value is not None
+    if name == "count" and not distinct and always:
         arguments = ()
     distinct = distinct and not row.once
+    if row.over is not None:
+        arguments = (arguments[0], *_parameters(name, arguments[1:], place))
     return Aggregate(name, arguments, when, distinct, row.gives([a.type for a in arguments]), place)
+
+
+def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> None:
+    place = argument.place or place
+    if any(isinstance(e, Aggregate) for e in walk(argument)):
+        raise Wrong(place, "an aggregate inside an aggregate", "Aggregate in a subquery first.")
+    if any(isinstance(e, Windowed) for e in walk(argument)):
+        raise Wrong(place, "a window function inside an aggregate", "Compute it in a subquery first.")
+    if not row.accepts(argument.type):
+        way_out = f"Write {row.name}(CAST(… AS …)) with a type that it takes."
+        raise Wrong(place, f"{row.name}() of {argument.type}", way_out)
+
+
+def _parameters(name: str, given: Sequence[Expr], place: Place) -> tuple[Constant, ...]:
+    """What an aggregate over values takes beside them: shares from 0 to 1, what to put between texts, a number."""
+    for argument in given:
+        if not isinstance(argument, Constant) or argument.value is None:
+            raise Wrong(argument.place or place, f"{name}() takes a literal there", "Write it out.")
+    literals = [e for e in given if isinstance(e, Constant)]
+    if name == "listagg":
+        return tuple(literals) or (Constant("", STRING),)
+    shares = [float(e.value or 0) if e.type.numeric else -1 for e in literals]
+    if name == "approx_count_distinct":
+        registers = registers_for(shares[0]) if shares and shares[0] > 0 else DEFAULT_REGISTERS
+        if registers > MOST_REGISTERS or (shares and shares[0] <= 0):
+            raise Wrong(place, "a relative error of less than 0.41 %", "Write count(DISTINCT x), which is exact.")
+        return (Constant(str(registers), BIGINT),)
+    if any(not 0 <= share <= 1 for share in shares):
+        raise Wrong(literals[0].place or place, f"{name}() of {literals[0].value}", f"Write {name}(x, 0.99).")
+    return tuple(literals)
 
 
 def aggregate_over(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> Aggregate:

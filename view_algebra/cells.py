@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from view_algebra.aggregates import Part
 from view_algebra.compiled import CellTable, Column, Input, Partial
 from view_algebra.expressions import Constant, Expr
 from view_algebra.leaves import RECORD_KEYS, Kept, Leaf
 from view_algebra.spark import shortened, spark, storable
-from view_algebra.types import STRING, Type, postgres_name, spark_name
+from view_algebra.types import BIGINT, STRING, Type, postgres_name, spark_name
 from view_algebra.windows import Hops, pane
 
 INDEXED_BYTES = 2_600
@@ -41,7 +41,8 @@ def cell_table(leaf: Leaf, name: str, longest: int) -> CellTable:
     A text key of more than `longest` bytes stands in it shortened.
     """
     keys = tuple(_column(key, e.type) for key, e in leaf.keys)
-    partials = tuple(_partial(kept) for kept in leaf.kept)
+    columns = {kept.part: postgres_name(kept.name) for kept in leaf.kept if kept.part is not None}
+    partials = tuple(_partial(kept, columns) for kept in leaf.kept)
     return CellTable(
         name=name,
         source=leaf.source,
@@ -75,10 +76,21 @@ def _column(name: str, kind: Type) -> Column:
     return Column(name, "STRING" if kind.nested else kind.spark, kind.postgres)
 
 
-def _partial(kept: Kept) -> Partial:
+def _partial(kept: Kept, columns: Mapping[Part, str]) -> Partial:
     if kept.part is None:
         return Partial(_column(kept.name, kept.expression.type), "keep")
-    return Partial(_column(kept.name, kept.part.type), kept.part.merge)
+    return Partial(_column(kept.name, kept.part.type), kept.part.merge, _noise(kept.part, columns))
+
+
+def _noise(part: Part, columns: Mapping[Part, str]) -> str:
+    """Deviations are differences of numbers of the size of their means; a mean is what is left of deviations."""
+    if part.merge == "comoment":
+        count, x, y = (columns[each] for each in part.beside)
+        return f"spark.times(spark.times({count}::double precision, abs({x})), abs({y}))"
+    if part.merge == "mean":
+        spread = next((columns[each] for each in columns if each.beside[1:] == (part, part)), "0")
+        return f"spark.sqrt({spread} / nullif({columns[part.beside[0]]}, 0))"
+    return ""
 
 
 def _input(kept: Kept) -> Input:
@@ -89,7 +101,32 @@ def _input(kept: Kept) -> Input:
     if part.counts:
         always = isinstance(part.input, Constant) and part.input.value == "true"
         return Input("1L" if always else f"CASE WHEN {spark(part.input)} THEN 1L ELSE 0L END", "BIGINT")
+    if part.order:
+        return _ordered_input(part)
+    if part.other is not None:
+        return Input(_pair(part), part.type.spark, "STRUCT<x: DOUBLE, y: DOUBLE>")
     return Input(storable(part.input), part.input.type.spark)
+
+
+def _ordered_input(part: Part) -> Input:
+    value, kind = storable(part.input), part.type.spark
+    if part.type.integral:
+        value, kind = f"CAST({value} AS BIGINT)", BIGINT.spark
+    order, types = _order(part), ", ".join(f"o{n}: {e.type.spark}" for n, e in enumerate(part.order))
+    counted = f"named_struct('v', {value}, 'o', {order})"
+    text = counted if part.when is None else f"CASE WHEN {spark(part.when)} THEN {counted} END"
+    return Input(text, kind, f"STRUCT<v: {kind}, o: STRUCT<{types}>>")
+
+
+def _pair(part: Part) -> str:
+    assert part.other is not None
+    pair = f"named_struct('x', {spark(part.input)}, 'y', {spark(part.other)})"
+    return pair if part.when is None else f"CASE WHEN {spark(part.when)} THEN {pair} END"
+
+
+def _order(part: Part) -> str:
+    fields = ", ".join(f"'o{n}', {storable(e)}" for n, e in enumerate(part.order))
+    return f"named_struct({fields})"
 
 
 def _value(expression: Expr) -> str:
@@ -170,7 +207,21 @@ def _spread_in_spark(panes: str, window: Hops, key: str) -> str:
     )
 
 
+def mean_in_spark(value: str) -> str:
+    """The mean of equal numbers is exactly that number, so that their deviations from it are exactly 0."""
+    return f"CASE WHEN min({value}) = max({value}) THEN min({value}) ELSE avg({value}) END"
+
+
 def _merged(part: Part) -> str:
+    if part.order:
+        order = _order(part) if part.when is None else f"CASE WHEN {spark(part.when)} THEN {_order(part)} END"
+        return f"{'max_by' if part.merge == 'last' else 'min_by'}({storable(part.input)}, {order})"
+    if part.other is not None:
+        sides = (part.other, part.input)
+        pair = [spark(e) if part.when is None else f"CASE WHEN {spark(part.when)} THEN {spark(e)} END" for e in sides]
+        return f"regr_sxy({', '.join(pair)})"
+    if part.merge == "mean":
+        return mean_in_spark(spark(part.input))
     if not part.counts:
         return f"{part.merge}({storable(part.input)})"
     if isinstance(part.input, Constant) and part.input.value == "true":
@@ -209,17 +260,25 @@ def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
         lines[-1] += " NOTHING"
         return "\n".join(lines)
     lines[-1] += " UPDATE SET"
-    sets = ["touched = excluded.touched"] + [
-        f"{name} = {_folded(k, name)}" for k, name in zip(leaf.kept, kept, strict=True)
-    ]
+    columns = {k.part: name for k, name in zip(leaf.kept, kept, strict=True) if k.part is not None}
+    sets = ["touched = excluded.touched", *(f"{name} = {_folded(part, columns)}" for part, name in columns.items())]
     lines.append(",\n".join(f"  {s}" for s in sets))
     return "\n".join(lines)
 
 
-def _folded(kept: Kept, name: str) -> str:
+def _folded(part: Part, columns: Mapping[Part, str]) -> str:
     """Two partials of one group as one; NULL is the partial of no values, and changes nothing."""
-    part, old, new = kept.part, f"cell.{name}", f"excluded.{name}"
-    assert part is not None
+    name = columns[part]
+    old, new = f"cell.{name}", f"excluded.{name}"
+    if part.order:
+        order = [columns[each] for each in part.by]
+        sides = [f"({', '.join(f'{side}.{column}' for column in order)})" for side in ("excluded", "cell")]
+        wins = f"{sides[0]} {'>' if part.merge == 'last' else '<'} {sides[1]}"
+        return f"CASE WHEN cell.{order[-1]} IS NULL OR {wins} THEN {new} ELSE {old} END"
+    if part.beside:
+        given = [columns[each] for each in (*part.beside, part)]
+        sides = [", ".join(f"{side}.{column}" for column in given) for side in ("cell", "excluded")]
+        return f"spark.{part.merge}({', '.join(sides)})"
     if part.merge in ("min", "max"):
         return f"{'least' if part.merge == 'min' else 'greatest'}({old}, {new})"
     if part.merge in _BITWISE:

@@ -12,7 +12,7 @@ from view_algebra.cells import cell_table, longest_text, version_of
 from view_algebra.compiled import Catalog, CellTable, Column, Source, View
 from view_algebra.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.determinism import Keys, unique_keys
-from view_algebra.dialect import parse
+from view_algebra.dialect import parse, spelled
 from view_algebra.expressions import Combined, Joined, Nested, Output, Query, Read, Relation, Select, Subquery, walk
 from view_algebra.leaves import Leaf, split
 from view_algebra.names import Columns
@@ -165,7 +165,8 @@ class _Work:
             n: (*PSEUDO_COLUMNS, *s.columns) for n, s in self.sources.items() if s.kind == "stream"
         }
         tables = frozenset(n for n, s in self.sources.items() if s.kind == "table")
-        resolved = Resolver(streams, self.types, tables).query(d.select)
+        times = {n: s.event_time for n, s in self.sources.items() if s.kind == "stream"}
+        resolved = Resolver(streams, self.types, tables, times).query(d.select)
         named = _with_names(resolved, d)
         above, leaves = split(named)
         self.keys[d.name] = unique_keys(above, self.keys)
@@ -183,6 +184,7 @@ class _Work:
             properties=d.properties,
             sql=d.sql,
             select=d.select_text,
+            spelled=spelled(d.select) or d.select_text,
             version=version,
             cell_tables=cell_tables,
             final=final,

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Merge = Literal["sum", "min", "max", "bit_and", "bit_or", "bit_xor", "keep"]
-"""How two partials of one group become one: `keep` is for rows, which never meet an equal key."""
+Merge = Literal["sum", "min", "max", "bit_and", "bit_or", "bit_xor", "first", "last", "mean", "comoment", "keep"]
+"""How two partials of one group become one: `first` and `last` go by an order, `mean` and `comoment` (the sum of
+products of deviations from two means) by a count and means, which are kept beside them; `keep` is for rows, which never
+meet an equal key."""
 
 
 @dataclass(frozen=True)
@@ -22,18 +24,28 @@ class Column:
 
 @dataclass(frozen=True)
 class Input:
-    """A Spark SQL expression over a record, and the Spark type of its value."""
+    """A Spark SQL expression over a record, and the Spark type of its value.
+
+    struct: the type of `spark`'s value where a partial of `type` is made of several: of a value `v` and its order
+        `o`, or of `x` and `y`. It is NULL for a record that does not count.
+    """
 
     spark: str
     type: str
+    struct: str = ""
 
 
 @dataclass(frozen=True)
 class Partial:
-    """A mergeable part of an aggregate: one column of a table of cells."""
+    """A mergeable part of an aggregate: one column of a table of cells.
+
+    noise: Postgres expression over a cell: of what size the numbers were whose rounding this one may consist of; empty
+        where it is itself of that size.
+    """
 
     column: Column
     merge: Merge
+    noise: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +112,8 @@ class View:
     """A declared view, compiled.
 
     version: fingerprint of the `partial`, `cells` and `merge` texts; empty for a derived view, which has no cells.
+    spelled: the author's SELECT as Spark runs it: what Spark itself leaves open is spelled out in it, as by which
+        order a value is the last.
     final: Postgres `SELECT` that is the body of the analyst's view; it reads its tables of cells as `cells.<name>`
         and other views as `analytics.<view>`.
     reads: names of the views it reads. sources: names of the sources it reads, through other views too.
@@ -112,6 +126,7 @@ class View:
     properties: Mapping[str, str]
     sql: str
     select: str
+    spelled: str
     version: str
     cell_tables: tuple[CellTable, ...]
     final: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
@@ -129,6 +129,27 @@ def _syntax_error(file: File, error: ParseError) -> Wrong:
         f"syntax error at {found!r}: {str(first.get('description', '')).rstrip('.').lower()}",
         "Write it as Spark SQL reads it: https://spark.apache.org/docs/latest/sql-ref-syntax.html",
     )
+
+
+SPELLED = "lamina_spelled"
+"""The entry of a node's `meta` with what stands for it where the author's SQL is run by Spark."""
+
+
+def spell(node: exp.Expr, text: str) -> None:
+    """Notes what stands for a node where Spark runs the author's SQL."""
+    node.meta[SPELLED] = parse_one(text, dialect=_DIALECT)
+
+
+def written(node: exp.Expr) -> str:
+    """A node as Spark SQL."""
+    return str(node.sql(dialect=_DIALECT))
+
+
+def spelled(select: exp.Expr) -> str | None:
+    """A SELECT with all that Spark leaves open spelled out; None where it leaves nothing open."""
+    if not any(SPELLED in node.meta for node in select.walk()):
+        return None
+    return written(select.transform(lambda node: node.meta.get(SPELLED, node)))
 
 
 def span(node: exp.Expr) -> Span | None:

@@ -8,15 +8,18 @@
       SELECT k, NULL, x FROM s GROUP BY k, x)
     GROUP BY k
 
-so that what merges is a set of keys, which is a union, and no number that could not be added up.
+so that what merges is a set of keys, which is a union, and no number that could not be added up. The same with a count
+of each value serves what needs them all: the median, the mode, a list.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from view_algebra.aggregates import known, only
+from view_algebra.aggregates import AGGREGATES, known, only
 from view_algebra.expressions import (
+    ONE,
     Aggregate,
     Combined,
     Constant,
@@ -24,6 +27,7 @@ from view_algebra.expressions import (
     Field,
     Nested,
     Output,
+    OverValues,
     Query,
     Select,
     above_group,
@@ -31,59 +35,100 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.refusals import Wrong
+from view_algebra.types import BIGINT
 from view_algebra.windows import is_session
+
+_TIMES = Aggregate("count", (), None, False, BIGINT)
+"""How often a value came."""
 
 _FINER = "finer"
 """Alias of what is read in the place of the stream."""
 
 
 def over_values(block: Select) -> Select:
-    """A block over a stream, with its aggregates over DISTINCT values taken from finer groups; others as they are."""
+    """A block over a stream, with its aggregates over values taken from finer groups; others as they are."""
     found = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
-    if block.group is None or not any(a.distinct for a in found):
+    if block.group is None or not any(_of_values(a) for a in found):
         return block
     if any(is_session(key) for key in block.group):  # the sessions of a value are not those of its group
-        place = next(a.place for a in found if a.distinct)
-        raise Wrong(place, "DISTINCT in a session", "Leave DISTINCT out, or group by window(ts, …).")
-    keys = {key: f"key_{n}" for n, key in enumerate(dict.fromkeys(block.group))}
-    plain = {a: f"plain_{n}" for n, a in enumerate(dict.fromkeys(a for a in found if not a.distinct))}
-    finer = dict.fromkeys(_values(a) for a in found if a.distinct)
-    named = {values: [f"value_{n}_{i}" for i in range(len(values))] for n, values in enumerate(finer)}
-    columns = [*keys.items(), *plain.items()]
-    columns += [(value, name) for values, names in named.items() for value, name in zip(values, names, strict=True)]
+        first = next(a for a in found if _of_values(a))
+        what = "DISTINCT" if first.distinct else f"{first.function}()"
+        raise Wrong(first.place, f"{what} in a session", "Leave it out, or group by window(ts, …).")
+    finer = _Finer.of(block.group, found)
+    below = Nested(_union(finer.branches(block)), _FINER, block.place)
+    above = rewritten(replace(block, relation=below, where=None, group=None, finest=None), finer.read)
+    return replace(above, group=tuple(_field(key, name) for key, name in finer.keys.items()))
 
-    def branch(given: dict[str, Expr], group: tuple[Expr, ...]) -> Select:
-        outputs = tuple(Output(name, given.get(name, Constant(None, e.type))) for e, name in columns)
-        finest = None if block.finest is None else tuple(dict.fromkeys((*block.finest, *group)))
-        return Select(outputs, block.relation, block.where, group, place=block.place, finest=finest)
 
-    coarse = {name: key for key, name in keys.items()}
-    branches = [branch(coarse | {name: a for a, name in plain.items()}, tuple(keys))] if plain else []
-    branches += [
-        branch(coarse | dict(zip(names, values, strict=True)), tuple(dict.fromkeys((*keys, *values))))
-        for values, names in named.items()
-    ]
+@dataclass(frozen=True)
+class _Finer:
+    """The columns of a block's groups and of its finer groups, by what they are.
 
-    def read(expression: Expr, name: str) -> Field:
-        return Field(_FINER, (name,), expression.type, place=expression.place)
+    values: the columns of each finer group. beside: what is kept beside its values, and the column of it.
+    """
 
-    def change(expression: Expr) -> Expr | None:
-        if expression in keys:
-            return read(expression, keys[expression])
-        if isinstance(expression, Aggregate) and expression.distinct:
-            values = _values(expression)
-            fields = tuple(read(v, name) for v, name in zip(values, named[values], strict=True))
-            if len(fields) > 1:
-                return replace(expression, arguments=(), condition=known(fields), distinct=False)
-            return replace(expression, arguments=fields, condition=None, distinct=False)
+    keys: dict[Expr, str]
+    plain: dict[Aggregate, str]
+    values: dict[tuple[Expr, ...], list[str]]
+    beside: dict[tuple[Expr, ...], tuple[Aggregate, str]]
+
+    @staticmethod
+    def of(group: Sequence[Expr], found: Sequence[Aggregate]) -> _Finer:
+        plain = dict.fromkeys(a for a in found if not _of_values(a))
+        finer = {_values(a): a for a in found if _of_values(a)}
+        kept = {_values(a): kept for a in found if _of_values(a) and (kept := _beside(a)) is not None}
+        return _Finer(
+            {key: f"key_{n}" for n, key in enumerate(dict.fromkeys(group))},
+            {a: f"plain_{n}" for n, a in enumerate(plain)},
+            {values: [f"value_{n}_{i}" for i in range(len(values))] for n, values in enumerate(finer)},
+            {values: (kept[values], f"times_{n}") for n, values in enumerate(finer) if values in kept},
+        )
+
+    def branches(self, block: Select) -> list[Select]:
+        """The block's groups with the aggregates that need no values, and each finer group; all of the same columns."""
+        columns: list[tuple[Expr, str]] = [*self.keys.items(), *self.plain.items()]
+        columns += [pair for values, names in self.values.items() for pair in zip(values, names, strict=True)]
+        columns += self.beside.values()
+
+        def branch(given: dict[str, Expr], group: tuple[Expr, ...]) -> Select:
+            outputs = tuple(Output(name, given.get(name, Constant(None, e.type))) for e, name in columns)
+            finest = None if block.finest is None else tuple(dict.fromkeys((*block.finest, *group)))
+            return Select(outputs, block.relation, block.where, group, place=block.place, finest=finest)
+
+        coarse: dict[str, Expr] = {name: key for key, name in self.keys.items()}
+        found = [branch(coarse | {name: a for a, name in self.plain.items()}, tuple(self.keys))] if self.plain else []
+        for values, names in self.values.items():
+            beside = [self.beside[values]] if values in self.beside else []
+            given = coarse | dict(zip(names, values, strict=True)) | {name: kept for kept, name in beside}
+            found.append(branch(given, tuple(dict.fromkeys((*self.keys, *values)))))
+        return found
+
+    def read(self, expression: Expr) -> Expr | None:
+        """What the block computes, over the columns of the branches."""
+        if expression in self.keys:
+            return _field(expression, self.keys[expression])
         if isinstance(expression, Aggregate):
-            return Aggregate("max", (read(expression, plain[expression]),), None, False, expression.type)
+            if _of_values(expression):
+                return self._over(expression)
+            return Aggregate("max", (_field(expression, self.plain[expression]),), None, False, expression.type)
         if isinstance(expression, Field) and expression.relation == "":
             raise neither(expression)
         return None
 
-    above = replace(block, relation=Nested(_union(branches), _FINER, block.place), where=None, group=None, finest=None)
-    return replace(rewritten(above, change), group=tuple(read(key, name) for key, name in keys.items()))
+    def _over(self, aggregate: Aggregate) -> Expr:
+        values = _values(aggregate)
+        fields = tuple(_field(value, name) for value, name in zip(values, self.values[values], strict=True))
+        if AGGREGATES[aggregate.function].over is not None:
+            often = _field(*self.beside[values]) if values in self.beside else ONE
+            literals = tuple(a for a in aggregate.arguments[1:] if isinstance(a, Constant))
+            return OverValues(aggregate.function, fields[0], often, fields[1:], literals, aggregate.type)
+        if len(fields) > 1:
+            return replace(aggregate, arguments=(), condition=known(fields), distinct=False)
+        return replace(aggregate, arguments=fields, condition=None, distinct=False)
+
+
+def _field(expression: Expr, name: str) -> Field:
+    return Field(_FINER, (name,), expression.type, place=expression.place)
 
 
 def neither(column: Field) -> Wrong:
@@ -95,9 +140,29 @@ def neither(column: Field) -> Wrong:
     )
 
 
+def _of_values(aggregate: Aggregate) -> bool:
+    return aggregate.distinct or AGGREGATES[aggregate.function].over is not None
+
+
+def _beside(aggregate: Aggregate) -> Aggregate | None:
+    """What is kept beside a value: how often it came, where that matters, or what a sub-key keeps."""
+    row = AGGREGATES[aggregate.function]
+    if row.sub_key is not None:
+        kept = row.sub_key(_filtered(aggregate))[1]
+        return Aggregate("max", (kept,), None, False, kept.type)
+    return None if aggregate.distinct or row.over is None or row.once else _TIMES
+
+
 def _values(aggregate: Aggregate) -> tuple[Expr, ...]:
-    """What must be distinct: its arguments where its FILTER holds, and NULL, which no aggregate counts, elsewhere."""
-    return tuple(only(aggregate.condition, e) for e in aggregate.arguments)
+    """What a finer group is of: the arguments where FILTER holds, and NULL, which no aggregate counts, elsewhere."""
+    row, given = AGGREGATES[aggregate.function], _filtered(aggregate)
+    if row.sub_key is not None:
+        return (row.sub_key(given)[0],)
+    return given if row.over is None else (given[0], *(e for e in given[1:] if not isinstance(e, Constant)))
+
+
+def _filtered(aggregate: Aggregate) -> tuple[Expr, ...]:
+    return tuple(e if isinstance(e, Constant) else only(aggregate.condition, e) for e in aggregate.arguments)
 
 
 def _union(branches: list[Select]) -> Query:

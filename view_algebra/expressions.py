@@ -108,7 +108,23 @@ class Subquery:
     place: Place = field(default=None, compare=False)
 
 
-Expr = Constant | Field | Call | Case | Aggregate | Windowed | Subquery
+@dataclass(frozen=True)
+class OverValues:
+    """An aggregate over the values of a group that are kept one by one; `times` says how often each came.
+
+    order: what they are put in order by, where that is not the value itself. literals: the further arguments.
+    """
+
+    function: str
+    value: Expr
+    times: Expr
+    order: tuple[Expr, ...]
+    literals: tuple[Constant, ...]
+    type: Type
+    place: Place = field(default=None, compare=False)
+
+
+Expr = Constant | Field | Call | Case | Aggregate | Windowed | Subquery | OverValues
 
 
 @dataclass(frozen=True)
@@ -289,6 +305,8 @@ def children(expression: Expr) -> tuple[Expr, ...]:
             return expression.arguments + condition + expression.partition + order
         case Subquery():
             return () if expression.operand is None else (expression.operand,)
+        case OverValues():
+            return (expression.value, expression.times, *expression.order)
 
 
 def walk(expression: Expr) -> Iterator[Expr]:
@@ -334,6 +352,9 @@ def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
             )
         case Subquery():
             return replace(expression, operand=maybe(expression.operand))
+        case OverValues():
+            order = tuple(map(inner, expression.order))
+            return replace(expression, value=inner(expression.value), times=inner(expression.times), order=order)
 
 
 def rewritten(query: Select, change: Callable[[Expr], Expr | None]) -> Select:

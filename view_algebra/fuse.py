@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from view_algebra.cells import mean_in_spark
 from view_algebra.compiled import CellTable, Column, Fused, Input, Source
 from view_algebra.types import INTEGRAL, postgres_name
 
@@ -77,7 +78,11 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
     merged = [(f"p{i}", merge, kind) for i, (merge, kind) in enumerate(parts.kinds)]
     names = [*slots, *((name, kind) for name, _, kind in merged)]
     group = ", ".join(["v", *(name for name, _ in slots)])
-    outputs = [group, *(f"{merge}({name}) AS {name}" for name, merge, _ in merged), "max(kafka_timestamp) AS newest"]
+    outputs = [
+        group,
+        *(f"{_aggregated(merge, name)} AS {name}" for name, merge, _ in merged),
+        "max(kafka_timestamp) AS newest",
+    ]
     sql = f"SELECT {', '.join(outputs)}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL"
     sql += f"\nGROUP BY {group}"
     columns = [Column("v", "INT", "integer")]
@@ -120,14 +125,31 @@ def _condition(table: CellTable) -> str:
 
 def _kind(value: Input) -> str:
     """The slot's type: whole numbers of all sizes share one."""
+    if value.struct:
+        return value.struct
     return "BIGINT" if value.type in INTEGRAL else value.type
 
 
 def _widened(value: Input) -> str:
-    return f"CAST({value.spark} AS BIGINT)" if value.type in INTEGRAL and value.type != "BIGINT" else value.spark
+    widened = value.type in INTEGRAL and value.type != "BIGINT" and not value.struct
+    return f"CAST({value.spark} AS BIGINT)" if widened else value.spark
+
+
+def _aggregated(merge: str, slot: str) -> str:
+    if merge in ("first", "last"):
+        return f"{'max_by' if merge == 'last' else 'min_by'}({slot}.v, {slot}.o)"
+    if merge == "comoment":
+        return f"regr_sxy({slot}.y, {slot}.x)"
+    if merge == "mean":
+        return mean_in_spark(slot)
+    return f"{merge}({slot})"
 
 
 def _summed(merge: str, kind: str) -> str:
+    if merge in ("first", "last"):
+        return kind.removeprefix("STRUCT<v: ").partition(", o: STRUCT<")[0]
+    if merge == "comoment":
+        return "DOUBLE"
     if merge != "sum":
         return kind
     if kind.startswith("DECIMAL"):

@@ -358,10 +358,15 @@ def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
             "Leave out the columns that others decide, and take them with max(…).",
         )
     keys = tuple((names.give(_slug(e)), e) for e in group)
-    parts = sorted((p for p in kept if isinstance(p, Part)), key=lambda p: (p.name, spark(p.input)))
+    parts = sorted((p for p in kept if isinstance(p, Part)), key=_place)
     return Leaf(
         source, generators, "aggregate", where, keys, tuple(Kept(names.give(_part_name(p)), p.input, p) for p in parts)
     )
+
+
+def _place(part: Part) -> tuple[str, ...]:
+    """Where a part stands among the columns: it depends on nothing but what it is."""
+    return (part.name, *(spark(e) for e in (part.input, *part.order, part.other, part.when) if e is not None))
 
 
 def _with_position(generator: Generator) -> Generator:

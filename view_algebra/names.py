@@ -24,6 +24,7 @@ class Scope:
     window: Expr | None = None
     ctes: Mapping[str, Query] = field(default_factory=dict)
     generators: list[Generator] = field(default_factory=list)
+    streams: dict[str, str] = field(default_factory=dict)
 
 
 def parts_of(node: exp.Expr) -> list[str]:

@@ -27,6 +27,7 @@ from view_algebra.expressions import (
     Nested,
     Order,
     Output,
+    OverValues,
     Query,
     Read,
     Relation,
@@ -97,6 +98,8 @@ def _written(value: Expr, reading: Reading) -> tuple[str, int]:
             return _call(value, reading)
         case Aggregate():
             return _aggregate(value, _filter(value.condition, reading), reading)
+        case OverValues():
+            return _over_values(value, reading), ATOM
         case Windowed():
             return _windowed(value, reading)
         case Subquery():
@@ -404,14 +407,42 @@ def _filter(condition: Expr | None, reading: Reading) -> str:
     return "" if condition is None else f" FILTER (WHERE {expression(condition, reading)})"
 
 
+def _over_values(call: OverValues, reading: Reading) -> str:
+    over = AGGREGATES[call.function].over
+    assert over is not None
+    value = expression(call.value, reading, CAST)
+    texts = {"0": value, "n": expression(call.times, reading, CAST)}
+    texts["o"] = ", ".join(expression(e, reading) for e in call.order) or value
+    texts |= {str(n): constant(literal) for n, literal in enumerate(call.literals, 1)}
+    return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over([call.value.type]))
+
+
+def _by_order(call: Aggregate, reading: Reading) -> str:
+    """The value of the first or last, among parts of which each has an order or is that of no records."""
+    value, *order = (expression(a, reading) for a in call.arguments)
+    keys = ", ".join(f"{key} DESC" if call.function == "last" else key for key in order)
+    return f"(array_agg({value} ORDER BY {keys}) FILTER (WHERE {order[-1]} IS NOT NULL))[1]"
+
+
 def _aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tuple[str, int]:
-    if len(call.arguments) > 1:
+    if isinstance(call, Aggregate) and call.function in ("first", "last"):
+        return _by_order(call, reading), ATOM
+    if isinstance(call, Aggregate) and call.function in ("mean", "comoment"):
+        part, *beside = (expression(a, reading) for a in call.arguments)
+        return f"spark.{call.function}({', '.join([*beside, part])})", ATOM
+    above = AGGREGATES[call.function].above
+    if above is None:
+        way_out = "Take the row by row_number() OVER (PARTITION BY … ORDER BY …) = 1 in a subquery."
+        if AGGREGATES[call.function].over is not None:
+            way_out = "Compute it over the records of a source."
+        raise Wrong(call.place, f"{call.function}() above the aggregation", way_out)
+    if len(call.arguments) > 1 and AGGREGATES[call.function].arguments[0] < 2:
         raise Wrong(
             call.place,
             f"{call.function}() of several columns above the aggregation",
             "Count the rows WHERE none is NULL.",
         )
-    template = AGGREGATES[call.function].above([a.type for a in call.arguments])
+    template = above([a.type for a in call.arguments])
     if isinstance(call, Aggregate) and call.distinct:
         template = template.replace("({0}", "(DISTINCT {0}")
     argument = ""
@@ -419,6 +450,8 @@ def _aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tup
         least = 0 if "({0})" in template or "DISTINCT {0})" in template else CAST
         argument = expression(call.arguments[0], reading, least)
     text = template.replace("{0}", argument).replace("@", suffix)
+    if len(call.arguments) > 1:
+        text = text.replace("{1}", expression(call.arguments[1], reading, CAST))
     return text, ATOM if "/" not in template else MULTIPLY
 
 

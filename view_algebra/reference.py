@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from view_algebra.aggregates import AGGREGATES, REWRITES
+from view_algebra.aggregates import AGGREGATES, BY_EVENT_ORDER, DEFAULT_REGISTERS, REWRITES, SYNONYMS
 from view_algebra.calls import MOST_PANES
 from view_algebra.cells import INDEXED_BYTES
 from view_algebra.declarations import SOURCE_PROPERTIES, VIEW_PROPERTIES
@@ -42,6 +42,18 @@ one the beginning is shown with its SHA-256, so that each such text is still a g
 Spark would take it for a time of the day on which it is read.
 """
 
+_VALUES = f"""DISTINCT, `mode`, `median`, `percentile(x, 0.9)`, `percentile_cont(0.9) WITHIN GROUP (ORDER BY x)`,
+`percentile_disc`, `collect_set`, `collect_list` and `listagg` keep a cell per value of a group, and are exact.
+`approx_count_distinct(x)` keeps up to {DEFAULT_REGISTERS:,} registers of HyperLogLog, for a relative standard error of
+2.3 %; a second argument says another.
+
+What Spark leaves to the order of rows goes here by the order of events: their time, partition and offset. `last(x)`,
+`first(x)` (and `… IGNORE NULLS`), `max_by(x, y)` and `min_by(x, y)` where several have the extreme `y`, `collect_list`
+and `listagg` without WITHIN GROUP. `collect_set` is sorted, and of the most frequent values `mode` is the least. `lamina
+check` runs the SELECT with that order spelled out. Sums of doubles, and what is made of them, may differ in their last
+digits by the order of adding up.
+"""
+
 _TIME = f"""`window(ts, '1 hour')` tumbles, `window(ts, '1 hour', '5 seconds')` hops, a third length moves its start;
 `session_window(ts, '30 minutes')` ends when no record came for so long, and the gap may be a text that each record
 decides. Grouped by, each has `.start` and `.end`. A hopping window keeps cells of gcd(length, slide), up to
@@ -67,8 +79,10 @@ def reference() -> str:
             _table(("of a source", "says"), list(SOURCE_PROPERTIES.items())),
             _table(("of a view", "says"), list(VIEW_PROPERTIES.items())),
             "## Aggregates\n",
-            f"{', '.join(f'`{name}`' for name in AGGREGATES)}, each with FILTER and DISTINCT.\n",
-            "DISTINCT keeps a cell per value of a group. Others are refused:\n",
+            f"{', '.join(f'`{name}`' for name in AGGREGATES)}, each with FILTER.\n",
+            f"By another name: {', '.join(f'`{name}`' for name in (*SYNONYMS, *BY_EVENT_ORDER))}.\n",
+            _VALUES,
+            "Others are refused:\n",
             _table(("aggregate", "instead"), sorted(REWRITES.items())),
             "GROUPING SETS, ROLLUP and CUBE, `grouping` and `grouping_id` add up the cells of the finest groups.\n",
             "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`; maps, too) is served below.\n",

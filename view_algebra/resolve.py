@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 from typing import cast as typed
 
 from sqlglot import exp
 
+from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import generator, in_a_window
 from view_algebra.dialect import span
 from view_algebra.expressions import (
@@ -40,7 +41,7 @@ from view_algebra.expressions import (
 )
 from view_algebra.groupings import Sets, over_sets, sets_of
 from view_algebra.names import Columns, Scope, find, window_key
-from view_algebra.operators import cast, compare, condition, meet
+from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.scalars import Scalars, refuse_aggregates
 from view_algebra.types import (
@@ -50,6 +51,7 @@ from view_algebra.types import (
     VOID,
     WINDOW,
     Type,
+    spark_name,
 )
 
 
@@ -60,6 +62,7 @@ class Resolver(Scalars):
     streams: Mapping[str, Columns]
     views: Mapping[str, Columns]
     tables: frozenset[str] = frozenset()
+    times: Mapping[str, str | None] = field(default_factory=dict)
 
     def query(self, node: exp.Expr, ctes: Mapping[str, Query] | None = None) -> Query:
         """A query, its CTEs inlined where they are named."""
@@ -215,6 +218,7 @@ class Resolver(Scalars):
                 "Declare it without PRIMARY KEY to read it as a stream of changes.",
             )
         if name.lower() in self.streams:
+            scope.streams[alias] = name.lower()
             return Stream(name.lower(), alias, span(node))
         if name.lower() in self.views:
             return Read(name.lower(), alias, self.views[name.lower()], span(node))
@@ -267,6 +271,19 @@ class Resolver(Scalars):
         return Joined(left, right, typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind), on, span(join))
 
     # SELECT, GROUP BY, ORDER BY
+
+    def event_order(self, scope: Scope, place: Place) -> tuple[str, tuple[Expr, ...]]:
+        """What puts the records that a block reads in one order, as Spark SQL and as expressions."""
+        if len(scope.relations) != 1 or not scope.streams:
+            raise Wrong(place, "the order of events, where the block reads no source", "Name the source alone in FROM.")
+        ((alias, source),) = scope.streams.items()
+        at = [c for c in (self.times.get(source), "kafka_timestamp") if c]
+        columns = [find([alias, name], scope.relations, place) for name in (*at, *EVENT_ORDER[1:])]
+        time: Expr = columns[0] if len(at) == 1 else call("coalesce", columns[:2], place)
+        names = [f"{alias}.{spark_name(name)}" for name in at]
+        written = [", ".join(names) if len(at) == 1 else f"coalesce({', '.join(names)})"]
+        written += [f"{alias}.{name}" for name in EVENT_ORDER[1:]]
+        return ", ".join(written), (time, *columns[len(at) :])
 
     def _outputs(self, node: exp.Select, scope: Scope) -> list[Output]:
         outputs: list[Output] = []

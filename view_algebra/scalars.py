@@ -6,15 +6,17 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from typing import Any, ClassVar
 from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.aggregates import AGGREGATES, SYNONYMS, known_aggregate
+from view_algebra.aggregates import AGGREGATES, BY_EVENT_ORDER, SYNONYMS, known_aggregate
 from view_algebra.calls import aggregate, aggregate_over, frame, time_window, window_arguments
-from view_algebra.dialect import span
+from view_algebra.dialect import SPELLED, span, spell, written
+from view_algebra.estimates import estimate
 from view_algebra.expressions import (
     Aggregate,
     Call,
@@ -27,6 +29,7 @@ from view_algebra.expressions import (
     Select,
     Subquery,
     Windowed,
+    both,
     walk,
 )
 from view_algebra.functions import NON_DETERMINISTIC, WINDOW_FUNCTIONS
@@ -64,6 +67,10 @@ class Scalars(ABC):
     @abstractmethod
     def order(self, node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[Output] = ()) -> list[Order]:
         """The keys of the ORDER BY of a node."""
+
+    @abstractmethod
+    def event_order(self, scope: Scope, place: Place) -> tuple[str, tuple[Expr, ...]]:
+        """What puts the records that a block reads in one order, as Spark SQL and as expressions."""
 
     def expression(self, node: exp.Expr, scope: Scope) -> Expr:
         """One scalar expression."""
@@ -253,8 +260,12 @@ class Scalars(ABC):
                 ) from None
             raise
 
-    def _call(self, node: exp.Anonymous, scope: Scope, condition_: Expr | None = None) -> Expr:
+    def _call(
+        self, node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, filter_: exp.Filter | None = None
+    ) -> Expr:
         name, place = node.name.lower(), span(node)
+        if name in ("percentile_cont", "percentile_disc"):
+            raise Wrong(place, f"{name}() without its order", f"Write {name}(0.9) WITHIN GROUP (ORDER BY x).")
         name = SYNONYMS.get(name, name)
         read = partial(self.expression, scope=scope)
         if name in ("window", "session_window"):
@@ -267,8 +278,10 @@ class Scalars(ABC):
             read_ = [read(a) for a in node.expressions]
             columns = tuple(window_key(c) if isinstance(c, Call) and c.type == WINDOW else c for c in read_)
             return Call(name, columns, TINYINT if name == "grouping" else BIGINT, place=place)
+        if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():
+            return self._by(name, node, scope, condition_)
         if known_aggregate(name):
-            return aggregate(name, node, read, condition_)
+            return self._in_order(aggregate(name, node, read, condition_), node, scope, filter_)
         if name == "struct" or name == "named_struct" or name == "array" or name == "map":
             raise Wrong(place, f"{name}() makes a nested value", "Select its parts as columns.")
         arguments = [self.expression(a, scope) for a in node.expressions]
@@ -276,12 +289,111 @@ class Scalars(ABC):
             raise Wrong(place, f"{name}()", "Write EXTRACT(… FROM …).")
         return call(name, arguments, place)
 
+    def _by(self, name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: bool = False) -> Aggregate:
+        """The value with the least or greatest order, ties and all decided by the order of the events."""
+        place, given = span(node), list(node.expressions)
+        function = BY_EVENT_ORDER.get(name, name)
+        if name in BY_EVENT_ORDER and len(given) == 2 and isinstance(given[1], exp.Boolean):
+            known = bool(given.pop().this)
+        if len(given) != 1 + (name == function):
+            way_out = f"Write {name}(x, y)." if name == function else f"Write {name}(x)."
+            raise Wrong(place, f"{name}() with {len(given)} arguments", way_out)
+        arguments = [self.expression(a, scope) for a in given]
+        for argument in arguments:
+            refuse_aggregates(argument, f"{name}()", "Aggregate in a subquery first.")
+            if not AGGREGATES[function].accepts(argument.type):
+                way_out = f"Write {name}() of a scalar value."
+                raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
+        order, events = self.event_order(scope, place)
+        texts = [written(a) for a in given]
+        struct = f"struct({', '.join([*texts[1:], order])})"
+        for text in [*texts[1:], *texts[: int(known)]]:
+            struct = f"CASE WHEN {text} IS NOT NULL THEN {struct} END"
+        spell(node, f"{function}({texts[0]}, {struct})")
+        if known:
+            when = both(when, Call("is not null", (arguments[0],), BOOLEAN))
+        return Aggregate(function, (*arguments, *events), when, False, arguments[0].type, place)
+
+    def _in_order(self, made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Aggregate:
+        """An aggregate whose result Spark leaves to the order of rows, in the order of their events or their values."""
+        name = made.function
+        if name not in ("mode", "collect_set", "collect_list", "listagg", "approx_count_distinct"):
+            return made
+        if made.distinct:
+            way_out = "Write collect_set(x)." if name == "collect_list" else "Write … WITHIN GROUP (ORDER BY x)."
+            raise Wrong(made.place, f"{name}(DISTINCT …)", way_out)
+        first = node.expressions[0]
+        value = written(first.expressions[0] if isinstance(first, exp.Distinct) else first)
+        counts = f"{value} IS NOT NULL" + (f" AND ({written(filter_.expression.this)})" if filter_ is not None else "")
+        whole: exp.Expr = node if filter_ is None else filter_
+        if name == "approx_count_distinct":
+            spell(whole, estimate(value, counts, int(getattr(made.arguments[1], "value", 0))))
+            return made
+        if name == "mode":
+            spell(node, f"mode({value}, true)")
+            return made
+        if name == "collect_set":
+            spell(whole, f"array_sort(collect_set(CASE WHEN {counts} THEN {value} END))")
+            return made
+        order, events = self.event_order(scope, made.place)
+        found = f"array_sort(collect_list(CASE WHEN {counts} THEN struct({order}, {value} AS v) END))"
+        listed = f"transform({found}, s -> s.v)"
+        if name == "listagg":
+            between = written(node.expressions[1]) if len(node.expressions) > 1 else "''"
+            listed = f"CASE WHEN size({found}) > 0 THEN array_join({listed}, {between}) END"
+        spell(whole, listed)
+        return replace(made, arguments=(made.arguments[0], *events, *made.arguments[1:]))
+
+    def _within_group(self, node: exp.WithinGroup, scope: Scope, when: Expr | None = None) -> Expr:
+        """percentile_cont(0.5) WITHIN GROUP (ORDER BY x), and its like."""
+        call_, place = node.this, span(node.this)
+        keys = node.expression.expressions if isinstance(node.expression, exp.Order) else []
+        if not isinstance(call_, exp.Anonymous) or len(keys) != 1:
+            raise Wrong(place, "WITHIN GROUP of another order than one column", "Write WITHIN GROUP (ORDER BY x).")
+        name, value = SYNONYMS.get(call_.name.lower(), call_.name.lower()), keys[0].this
+        given, read = call_.expressions, partial(self.expression, scope=scope)
+        if name == "listagg":
+            texts = given[0].expressions if given and isinstance(given[0], exp.Distinct) else given
+            if not texts or read(texts[0]) != read(value):
+                raise Wrong(
+                    place, f"{name}() in another order than its own", "Write listagg(x, ',') WITHIN GROUP (ORDER BY x)."
+                )
+            made = aggregate(name, call_, read, when)
+            if made.distinct and len(texts) > 1:
+                made = replace(made, arguments=made.arguments[:2])
+        elif name in ("mode", "percentile", "percentile_disc"):
+            made = aggregate(name, exp.Anonymous(this=name, expressions=[value, *given]), read, when)
+            made = replace(made, place=place)
+        else:
+            raise Wrong(
+                place, f"{name}() WITHIN GROUP", "It goes with percentile_cont, percentile_disc, mode and listagg."
+            )
+        if keys[0].args.get("desc"):
+            if name != "percentile":
+                raise Wrong(place, f"{name}() in descending order", "Leave DESC out.")
+            share = Decimal(1) - Decimal(str(getattr(made.arguments[1], "value", 0)))
+            made = replace(made, arguments=(made.arguments[0], number(str(share))))
+        return made
+
+    def _ignoring_nulls(self, node: exp.IgnoreNulls, scope: Scope) -> Expr:
+        filter_ = node.this if isinstance(node.this, exp.Filter) else None
+        inner = node.this if filter_ is None else filter_.this
+        if not isinstance(inner, exp.Anonymous) or inner.name.lower() not in BY_EVENT_ORDER:
+            raise Wrong(span(node), "IGNORE NULLS", "It goes with first_value(x) and last_value(x).")
+        when = None if filter_ is None else condition(self.expression(filter_.expression.this, scope), "FILTER")
+        result = self._by(inner.name.lower(), inner, scope, when, known=True)
+        where = "" if filter_ is None else f" FILTER (WHERE {written(filter_.expression.this)})"
+        spell(node, f"{written(inner.meta[SPELLED])}{where}")
+        return result
+
     def _filtered(self, node: exp.Filter, scope: Scope) -> Expr:
         when = condition(self.expression(node.expression.this, scope), "FILTER")
         refuse_aggregates(when, "FILTER", "Filter by columns of the records.")
+        if isinstance(node.this, exp.WithinGroup):
+            return self._within_group(node.this, scope, when)
         if not isinstance(node.this, exp.Anonymous) or not known_aggregate(node.this.name.lower()):
             raise Wrong(span(node), "FILTER after something that is no aggregate", "Use CASE WHEN … THEN … END.")
-        return self._call(node.this, scope, when)
+        return self._call(node.this, scope, when, node)
 
     def _windowed(self, node: exp.Window, scope: Scope) -> Expr:
         place = span(node.this)
@@ -346,6 +458,8 @@ class Scalars(ABC):
         exp.Bracket: _bracket,
         exp.Filter: _filtered,
         exp.Window: _windowed,
+        exp.IgnoreNulls: _ignoring_nulls,
+        exp.WithinGroup: _within_group,
         exp.Subquery: _subquery,
         exp.Exists: _subquery,
         exp.Anonymous: _call,

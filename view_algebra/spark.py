@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from view_algebra.expressions import Aggregate, Call, Case, Constant, Expr, Field, Subquery, Windowed, walk
+from view_algebra.expressions import Aggregate, Call, Case, Constant, Expr, Field, OverValues, Subquery, Windowed, walk
 from view_algebra.operators import overload
 from view_algebra.refusals import Wrong
 from view_algebra.types import BOOLEAN, CALENDAR, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, spark_name, words
@@ -48,7 +48,7 @@ def _written(expression: Expr) -> tuple[str, int]:
             return f"CASE {whens}{otherwise} END", _ATOM
         case Call():
             return _call(expression)
-        case Aggregate() | Windowed():
+        case Aggregate() | Windowed() | OverValues():
             raise Wrong(expression.place, f"{expression.function}() below the aggregation", "Compute it in a subquery.")
         case Subquery():
             raise Wrong(

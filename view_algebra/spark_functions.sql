@@ -193,3 +193,103 @@ CREATE OR REPLACE FUNCTION spark.to_text(x timestamp) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT rtrim(rtrim(to_char(x, 'YYYY-MM-DD HH24:MI:SS.US'), '0'), '.')
 $$;
+
+-- shares of a group's values, of which each is there with how often it came, in order
+
+CREATE OR REPLACE FUNCTION spark.percentile(x double precision[], times bigint[], share double precision)
+RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  WITH counted AS (
+    SELECT v, sum(n) OVER (ORDER BY i) AS upto FROM unnest(x, times) WITH ORDINALITY AS each (v, n, i)
+  ), place AS (
+    SELECT share * (max(upto) - 1)::double precision AS at FROM counted
+  ), neighbours AS (
+    SELECT at, (SELECT v FROM counted WHERE upto > floor(at) ORDER BY upto LIMIT 1) AS low,
+      (SELECT v FROM counted WHERE upto > ceil(at) ORDER BY upto LIMIT 1) AS high
+    FROM place
+  )
+  SELECT CASE WHEN at = floor(at) OR low = high THEN low ELSE (ceil(at) - at) * low + (at - floor(at)) * high END
+  FROM neighbours
+$$;
+
+CREATE OR REPLACE FUNCTION spark.percentile_disc(x double precision[], times bigint[], share double precision)
+RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  WITH counted AS (
+    SELECT v, sum(n) OVER (ORDER BY i) AS upto FROM unnest(x, times) WITH ORDINALITY AS each (v, n, i)
+  )
+  SELECT v FROM counted WHERE upto >= share * (SELECT max(upto) FROM counted)::double precision ORDER BY upto LIMIT 1
+$$;
+
+-- means and sums of products of deviations, of two sets of records as of one
+
+CREATE OR REPLACE FUNCTION spark.mean(n1 bigint, a1 double precision, n2 bigint, a2 double precision)
+RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN n1 = 0 THEN a2
+    WHEN n2 = 0 OR a1 = a2 THEN a1
+    ELSE spark.plus(a1, spark.times(spark.minus(a2, a1), n2::double precision / (n1 + n2)))
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.comoment(
+  n1 bigint, x1 double precision, y1 double precision, c1 double precision,
+  n2 bigint, x2 double precision, y2 double precision, c2 double precision
+) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN n1 = 0 THEN c2
+    WHEN n2 = 0 THEN c1
+    ELSE spark.plus(spark.plus(c1, c2), spark.times(
+      spark.times(spark.minus(x2, x1), spark.minus(y2, y1)), n1::double precision / (n1 + n2) * n2))
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.mean_step(state double precision[], n bigint, a double precision)
+RETURNS double precision[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT ARRAY[state[1] + n, spark.mean(state[1]::bigint, state[2], n, a)]
+$$;
+
+CREATE OR REPLACE FUNCTION spark.mean_end(state double precision[]) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN state[1] > 0 THEN state[2] END
+$$;
+
+CREATE OR REPLACE AGGREGATE spark.mean(bigint, double precision) (
+  SFUNC = spark.mean_step, STYPE = double precision[], FINALFUNC = spark.mean_end, INITCOND = '{0,0}', PARALLEL = SAFE
+);
+
+CREATE OR REPLACE FUNCTION spark.comoment_step(
+  state double precision[], n bigint, x double precision, y double precision, c double precision
+) RETURNS double precision[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT ARRAY[
+    state[1] + n, spark.mean(state[1]::bigint, state[2], n, x), spark.mean(state[1]::bigint, state[3], n, y),
+    spark.comoment(state[1]::bigint, state[2], state[3], state[4], n, x, y, c)
+  ]
+$$;
+
+CREATE OR REPLACE FUNCTION spark.comoment_end(state double precision[]) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN state[1] > 0 THEN state[4] END
+$$;
+
+CREATE OR REPLACE AGGREGATE spark.comoment(bigint, double precision, double precision, double precision) (
+  SFUNC = spark.comoment_step, STYPE = double precision[], FINALFUNC = spark.comoment_end, INITCOND = '{0,0,0,0}',
+  PARALLEL = SAFE
+);
+
+-- HyperLogLog: the estimate of as many registers, of which those that are taken are given
+
+CREATE OR REPLACE FUNCTION spark.hyperloglog(places integer[], registers bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  WITH kept AS (
+    SELECT count(*) AS n, coalesce(sum(power(2::double precision, -place)), 0) AS z FROM unnest(places) AS each (place)
+  ), raw AS (
+    SELECT n, (0.7213::double precision / (1 + 1.079::double precision / registers) * registers * registers)
+      / (z + registers - n) AS e
+    FROM kept
+  )
+  SELECT floor(CASE
+    WHEN n < registers AND e <= 2.5::double precision * registers
+    THEN registers::double precision * ln(registers::double precision / (registers - n))
+    ELSE e
+  END + 0.5::double precision)::bigint
+  FROM raw
+$$;

@@ -132,7 +132,8 @@ def sessions(panes: Cells, keys: Sequence[str], start: str, session: Call, parts
 
 
 def _merged(keys: Sequence[Output], parts: Parts, relation: Relation, alias: str) -> Select:
-    outputs = (Output(name, merged(part, Field(alias, (name,), part.type))) for name, part in parts)
+    columns: dict[Part, Expr] = {part: Field(alias, (name,), part.type) for name, part in parts}
+    outputs = (Output(name, merged(part, columns)) for name, part in parts)
     return Select((*keys, *outputs), relation, group=tuple(o.expression for o in keys))
 
 

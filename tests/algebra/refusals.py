@@ -160,9 +160,89 @@ VIEWS = [
         "SELECT country, max(kind) AS kind, count(*) AS n FROM events GROUP BY country",
     ),
     view(
-        "median",
-        "SELECT country, median(price) AS m FROM events GROUP BY country",
-        "SELECT country, price, count(*) AS n FROM events GROUP BY country, price",
+        "an approximate percentile",
+        "SELECT country, percentile_approx(amount, 0.9) AS p FROM events GROUP BY country",
+        "SELECT country, percentile(amount, 0.9) AS p FROM events GROUP BY country",
+    ),
+    view(
+        "a percentile of more than all",
+        "SELECT country, percentile(amount, 90) AS p FROM events GROUP BY country",
+        "SELECT country, percentile(amount, 0.9) AS p FROM events GROUP BY country",
+    ),
+    view(
+        "a percentile that a record decides",
+        "SELECT country, percentile(amount, price) AS p FROM events GROUP BY country",
+        "SELECT country, percentile(amount, 0.5) AS p FROM events GROUP BY country",
+    ),
+    view(
+        "a median above the aggregation",
+        "SELECT median(n) AS m FROM hourly",
+        "SELECT avg(n) AS m FROM hourly",
+    ),
+    view(
+        "percentile_disc in descending order",
+        "SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY amount DESC) AS p FROM events",
+        "SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY amount) AS p FROM events",
+    ),
+    view(
+        "percentile_cont without its order",
+        "SELECT percentile_cont(amount, 0.9) AS p FROM events",
+        "SELECT percentile_cont(0.9) WITHIN GROUP (ORDER BY amount) AS p FROM events",
+    ),
+    view(
+        "WITHIN GROUP of an aggregate without order",
+        "SELECT sum(amount) WITHIN GROUP (ORDER BY ts) AS s FROM events",
+        "SELECT sum(amount) AS s FROM events",
+    ),
+    view(
+        "listagg in another order",
+        "SELECT listagg(kind, ',') WITHIN GROUP (ORDER BY ts) AS k FROM events",
+        "SELECT listagg(kind, ',') AS k FROM events",
+    ),
+    view(
+        "a list of distinct values",
+        "SELECT collect_list(DISTINCT kind) AS k FROM events",
+        "SELECT collect_set(kind) AS k FROM events",
+    ),
+    view(
+        "a list of decimals",
+        "SELECT collect_set(amount) AS a FROM events",
+        "SELECT collect_set(CAST(amount AS STRING)) AS a FROM events",
+    ),
+    view(
+        "the last above the aggregation",
+        "SELECT country, max_by(n, hour) AS n FROM hourly GROUP BY country",
+        "SELECT country, n FROM (SELECT country, n, row_number() OVER (PARTITION BY country ORDER BY hour DESC) AS r FROM hourly) WHERE r = 1",
+    ),
+    view(
+        "the last of a subquery",
+        "SELECT u, last(k) AS k FROM (SELECT upper(kind) AS k, user_id AS u FROM events) GROUP BY u",
+        "SELECT user_id AS u, last(upper(kind)) AS k FROM events GROUP BY user_id",
+    ),
+    view(
+        "max_by of one argument",
+        "SELECT max_by(kind) AS k FROM events",
+        "SELECT max_by(kind, ts) AS k FROM events",
+    ),
+    view(
+        "IGNORE NULLS of an aggregate that always does",
+        "SELECT max(kind) IGNORE NULLS AS k FROM events",
+        "SELECT max(kind) AS k FROM events",
+    ),
+    view(
+        "a count that is nearly exact",
+        "SELECT approx_count_distinct(user_id, 0.001) AS n FROM events",
+        "SELECT count(DISTINCT user_id) AS n FROM events",
+    ),
+    view(
+        "any value",
+        "SELECT country, any_value(kind) AS k FROM events GROUP BY country",
+        "SELECT country, min(kind) AS k FROM events GROUP BY country",
+    ),
+    view(
+        "skewness",
+        "SELECT country, skewness(amount) AS k FROM events GROUP BY country",
+        "SELECT country, stddev(amount) AS k FROM events GROUP BY country",
     ),
     view(
         "count_if of a number",

@@ -110,7 +110,7 @@ class Engines:
             self.records(source, [value for batch in batches.get(name, ()) for value in batch])
         for view in in_order(catalog):
             names = [c.name for c in view.columns]
-            self.spark.sql(view.select).toDF(*names).createOrReplaceTempView(view.name)
+            self.spark.sql(view.spelled).toDF(*names).createOrReplaceTempView(view.name)
 
     def expected(self, view: View) -> list[Row]:
         """The rows of the author's SELECT."""

@@ -56,7 +56,7 @@ CREATE VIEW s_{name}_users AS
   SELECT user_id, {call}.start AS s, {call}.end AS e, {aggregates} FROM visits WHERE kind IS NOT NULL
   GROUP BY {call}, user_id;
 CREATE VIEW s_{name}_visits AS
-  SELECT user_id, count(*) AS visits, sum(clicks) AS clicks, avg(unix_timestamp(e) - unix_timestamp(s)) AS seconds FROM (
+  SELECT user_id, count(*) AS visits, sum(clicks) AS clicks, avg(unix_timestamp(e) - unix_timestamp(s)) AS took FROM (
     SELECT user_id, session_window.start AS s, session_window.end AS e, count_if(kind = 'click') AS clicks
     FROM visits GROUP BY user_id, {call})
   GROUP BY user_id;

@@ -97,3 +97,77 @@ LATERAL VIEW explode(split(kind, 'l')) w AS word WHERE user_id = 1;
 
 CREATE VIEW last_tags AS SELECT country, tag, ts FROM (SELECT country, tag, ts, row_number() OVER (PARTITION BY country
 ORDER BY ts DESC, kafka_partition, kafka_offset, p DESC) AS r FROM events LATERAL VIEW posexplode(payload.tags) t AS p, tag) WHERE r < 3;
+
+CREATE VIEW latest_values AS SELECT country, last(kind) AS k, last_value(price) AS p, first(amount) AS a, first_value(city) AS c,
+  last(kind, true) AS known, first_value(amount) IGNORE NULLS AS fa, last(user_id) FILTER (WHERE price > 1) AS u,
+  last_value(ts) FILTER (WHERE kind = 'show') IGNORE NULLS AS t, count(*) AS n, last(upper(city)) AS up, first(price > 1) AS b
+FROM events GROUP BY country;
+
+CREATE VIEW by_extremes AS SELECT kind, max_by(city, price) AS mp, min_by(event_id, amount) AS ma, max_by(country, city) AS cc,
+  max_by(user_id, ts) FILTER (WHERE user_id > 0) AS u, min_by(price, user_id) AS p, max_by(length(event_id), price > 1) AS l,
+  max_by(DATE '2024-01-01', user_id) AS d
+FROM events e GROUP BY kind;
+
+CREATE VIEW last_of_all AS SELECT last(event_id) AS e, max_by(kind, amount) AS k, first(payload.user.id) AS i FROM events WHERE country <> 'NL';
+
+CREATE VIEW last_of_windows AS SELECT window.start AS s, kind, last(event_id) AS e, first(price) AS p, count(DISTINCT city) AS c
+FROM events GROUP BY window(ts, '2 hours', '1 hour'), kind;
+
+CREATE VIEW last_of_sessions AS SELECT session_window.start AS s, user_id, last(kind) AS k, first(event_id) AS e
+FROM events GROUP BY session_window(ts, '1 hour'), user_id;
+
+CREATE VIEW last_of_places AS SELECT country, city, last(event_id) AS e, min_by(kind, price) AS k FROM events GROUP BY CUBE(country, city);
+
+CREATE VIEW middles AS SELECT country, median(amount) AS m, percentile(price, 0.9) AS p, percentile(user_id, 0) AS least,
+  percentile_cont(0.25) WITHIN GROUP (ORDER BY amount) AS q, percentile_cont(0.1) WITHIN GROUP (ORDER BY amount DESC) AS d,
+  percentile_disc(0.5) WITHIN GROUP (ORDER BY user_id) AS disc, count(*) AS n, count(DISTINCT city) AS c,
+  median(length(event_id)) FILTER (WHERE kind = 'show') AS f, percentile(amount, 1.0) AS most, median(amount) * 2 AS twice
+FROM events GROUP BY country;
+
+CREATE VIEW modes AS SELECT city, mode(kind) AS k, mode() WITHIN GROUP (ORDER BY country) AS c, mode(price) AS p, mode(ts) AS t,
+  mode(user_id) FILTER (WHERE user_id < 3) AS u, mode(price > 1) AS b, sum(amount) AS s FROM events GROUP BY city;
+
+CREATE VIEW lists AS SELECT kind, collect_set(country) AS countries, collect_set(user_id) FILTER (WHERE city = 'a') AS users,
+  collect_list(city) AS cities, array_agg(user_id) FILTER (WHERE user_id < 3) AS ids, listagg(city, '-') AS joined,
+  string_agg(country) AS texts, listagg(city, ', ') WITHIN GROUP (ORDER BY city) AS sorted,
+  listagg(DISTINCT country, '|') WITHIN GROUP (ORDER BY country) AS each, listagg(event_id, ',') FILTER (WHERE country = 'ü') AS some,
+  collect_set(CAST(ts AS DATE)) AS days, collect_list(price > 1) AS dear, last(city) AS l
+FROM events WHERE price IS NOT NULL GROUP BY kind;
+
+CREATE VIEW lists_of_all AS SELECT collect_set(city) AS c, collect_list(kind) AS k, median(amount) AS m, mode(city) AS mc, listagg(kind) AS l
+FROM events WHERE country = 'FR';
+
+CREATE VIEW medians_of_windows AS SELECT window.start AS s, median(amount) AS m, collect_set(kind) AS k, count(*) AS n
+FROM events GROUP BY window(ts, '3 hours', '1 hour');
+
+CREATE VIEW medians_of_places AS SELECT country, kind, percentile(amount, 0.75) AS p, collect_list(event_id) AS e, count(*) AS n
+FROM events GROUP BY ROLLUP(country, kind);
+
+CREATE VIEW spreads AS SELECT country, var_pop(amount) AS vp, var_samp(amount) AS vs, stddev(amount) AS sd, stddev_pop(amount) AS sp,
+  variance(length(event_id)) AS vl, std(user_id) FILTER (WHERE user_id < 4) AS su, stddev(price) AS pp, avg(amount) AS a,
+  stddev(amount) / avg(amount) AS relative, var_pop(DISTINCT amount) AS vd
+FROM events GROUP BY country;
+
+CREATE VIEW relations AS SELECT kind, covar_pop(amount, length(event_id)) AS cp, covar_samp(amount, length(event_id)) AS cs,
+  corr(amount, length(event_id)) AS c, regr_slope(amount, length(event_id)) AS s, regr_intercept(amount, length(event_id)) AS i,
+  regr_r2(amount, length(event_id)) AS r, corr(amount, amount) AS one, corr(amount, 1) AS none, regr_r2(1, amount) AS flat,
+  regr_slope(amount, length(event_id)) FILTER (WHERE city = 'a') AS f
+FROM events GROUP BY kind;
+
+CREATE VIEW spread_of_all AS SELECT stddev(amount) AS s, var_pop(user_id) AS v, corr(amount, price) AS c FROM events WHERE city = 'nowhere';
+
+CREATE VIEW spread_of_windows AS SELECT window.start AS s, stddev(amount) AS sd, corr(amount, length(event_id)) AS c, count(DISTINCT kind) AS k
+FROM events GROUP BY window(ts, '2 hours', '1 hour');
+
+CREATE VIEW spread_of_places AS SELECT country, city, stddev(amount) AS sd, var_samp(amount) AS v FROM events GROUP BY CUBE(country, city);
+
+CREATE VIEW spread_of_spreads AS SELECT count(sd) AS n, stddev(vs) AS s, var_pop(sp) AS v, corr(vp, sd) AS c FROM spreads;
+
+CREATE VIEW about AS SELECT country, approx_count_distinct(event_id) AS e, approx_count_distinct(user_id, 0.01) AS u,
+  approx_count_distinct(price) FILTER (WHERE city = 'a') AS p, approx_count_distinct(ts, 0.09) AS t, count(DISTINCT event_id) AS exact
+FROM events GROUP BY country;
+
+CREATE VIEW about_all AS SELECT approx_count_distinct(event_id) AS e, approx_count_distinct(kind) AS k FROM events;
+
+CREATE VIEW about_windows AS SELECT window.start AS s, approx_count_distinct(event_id) AS e, max(price) AS m
+FROM events GROUP BY window(ts, '2 hours', '1 hour');

@@ -136,6 +136,12 @@ def upgrade() -> None:
         sa.Column("merge", sa.Text(), nullable=False),
         sa.Column("keys", sa.ARRAY(sa.Text()), nullable=False),
         sa.Column("partials", sa.ARRAY(sa.Text()), nullable=False),
+        sa.Column(
+            "noise",
+            sa.ARRAY(sa.Text()),
+            nullable=False,
+            comment="per partial: the size of numbers whose rounding it may be",
+        ),
         sa.ForeignKeyConstraint(["query"], ["lamina.query.name"], name=op.f("cell_table_query_fkey")),
         sa.PrimaryKeyConstraint("name", name=op.f("cell_table_pkey")),
         schema="lamina",
