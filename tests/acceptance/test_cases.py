@@ -1,0 +1,94 @@
+"""Cases with known results, written as an author of views would: live, rebuilt, and by Spark over all records."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from tests.acceptance.cases import DATA, Case, Row, Source, comparable, read_cases, read_selects
+from tests.fix_lamina import Deployed
+from view_algebra import Refused, compile_catalog
+
+pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the cases lie beside the repository")
+
+NOT_SERVED = {
+    "flink/docs/cumulate-sum": "no function sequence()",
+    "flink/test/window-aggregate-cumulate": "no function sequence()",
+    "risingwave/streaming/time_window#2": "a window is a pair of times",
+    "risingwave/streaming/watermark#2": "no function sequence()",
+}
+"""The SELECTs that are refused, with what is said; each has another beside it that is served."""
+
+NOT_CHECKED = {"risingwave/streaming/basic#1": "ASSIGNMENT_ARITY_MISMATCH"}
+"""What `check` cannot read yet, with Spark's error: to it, a source's `*` has Kafka's columns, too."""
+
+
+def case_of(name: str, cases: Mapping[str, Case]) -> Case:
+    """The case that a SELECT answers."""
+    return cases[name.partition(" ")[0]]
+
+
+def view_name(name: str) -> str:
+    """A SELECT's name as a view's, which has no more than 36 letters."""
+    return re.sub(r"\W", "_", name.rpartition("/")[2])[-36:]
+
+
+def view(name: str, select: str, case: Case, source_name: str) -> str:
+    """The view that answers a case from a source."""
+    return f"CREATE VIEW {view_name(name)} AS\n{select.format(**{case.source_name: source_name})};"
+
+
+def test_every_case_is_answered() -> None:
+    cases, selects = read_cases(), read_selects()
+    assert {name.partition(" ")[0] for name in selects.keys() - NOT_SERVED.keys()} == set(cases)
+    assert selects.keys() >= NOT_SERVED.keys()
+    assert len({view_name(name) for name in selects}) == len(selects)
+
+
+@pytest.mark.parametrize("name", NOT_SERVED)
+def test_what_is_not_served_is_refused(name: str) -> None:
+    case = read_cases()[name]
+    source = case.source.declaration("given").replace("{topics}", "the")
+    asked = view(name, read_selects()[name], case, "given")
+    with pytest.raises(Refused, match=rf"^view.sql:.*{re.escape(NOT_SERVED[name])}"):
+        compile_catalog({"source.sql": source, "view.sql": asked})
+
+
+def test_cases_give_the_rows_of_their_query_over_all_records(deployed: Deployed) -> None:
+    """One catalog of all cases; cases of the same records share a source."""
+    cases = read_cases()
+    selects = {name: select for name, select in read_selects().items() if name not in NOT_SERVED}
+    names: dict[Source, str] = {}
+    for case in cases.values():
+        names.setdefault(case.source, f"c{len(names) + 1:02d}_{case.source_name.lower()}")
+    answers = {name: case_of(name, cases) for name in selects}
+    deployed.apply(
+        sources="\n".join(source.declaration(name) for source, name in names.items()),
+        views="\n".join(view(name, selects[name], case, names[case.source]) for name, case in answers.items()),
+    )
+    for source, name in names.items():
+        deployed.send(name, *(line.encode() for line in source.lines), partition=0)
+    deployed.catch_up()
+    assert wrong(deployed, answers) == {}
+    proofs = deployed.deployment.batch.rebuild()
+    assert [(proof.view, proof.differing) for proof in proofs if proof.differing] == []
+    assert wrong(deployed, answers) == {}
+    unchecked = {answers[name].source for name in NOT_CHECKED}
+    deployed.check(*(view_name(name) for name, case in answers.items() if case.source not in unchecked))
+    for name, said in NOT_CHECKED.items():
+        with pytest.raises(AnalysisException, match=said):
+            deployed.check(view_name(name))
+
+
+def wrong(deployed: Deployed, answers: Mapping[str, Case]) -> dict[str, tuple[Counter[Row], Counter[Row]]]:
+    """What is missing and what is surplus in the views, by the names of their SELECTs."""
+    found = {}
+    for name, case in answers.items():
+        actual = comparable(deployed.rows(f"SELECT * FROM {view_name(name)}"))
+        if actual != case.expected:
+            found[name] = (case.expected - actual, actual - case.expected)
+    return found
