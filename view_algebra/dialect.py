@@ -7,6 +7,7 @@ is looked up in `functions.FUNCTIONS` and `aggregates.AGGREGATES`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -131,6 +132,7 @@ def _syntax_error(file: File, error: ParseError) -> Wrong:
     )
 
 
+COLUMNS = "lamina_columns"
 SPELLED = "lamina_spelled"
 """The entry of a node's `meta` with what stands for it where the author's SQL is run by Spark."""
 
@@ -145,11 +147,20 @@ def written(node: exp.Expr) -> str:
     return str(node.sql(dialect=_DIALECT))
 
 
+def spell_columns(star: exp.Expr, columns: Sequence[str]) -> None:
+    """Notes the columns that `*` stands for: to Spark a source has Kafka's, too."""
+    star.meta[COLUMNS] = [parse_one(column, dialect=_DIALECT) for column in columns]
+
+
 def spelled(select: exp.Expr) -> str | None:
     """A SELECT with all that Spark leaves open spelled out; None where it leaves nothing open."""
-    if not any(SPELLED in node.meta for node in select.walk()):
+    if not any(SPELLED in node.meta or COLUMNS in node.meta for node in select.walk()):
         return None
-    return written(select.transform(lambda node: node.meta.get(SPELLED, node)))
+    tree = select.transform(lambda node: node.meta.get(SPELLED, node))
+    for block in list(tree.find_all(exp.Select)):
+        columns = [(item, item.this if isinstance(item, exp.Column) else item) for item in block.expressions]
+        block.set("expressions", [c for item, star in columns for c in star.meta.get(COLUMNS, [item])])
+    return written(tree)
 
 
 def span(node: exp.Expr) -> Span | None:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import generator, in_a_window
-from view_algebra.dialect import span
+from view_algebra.dialect import span, spell_columns
 from view_algebra.expressions import (
     Aggregate,
     Call,
@@ -325,13 +325,16 @@ class Resolver(Scalars):
         if qualifier and qualifier not in scope.relations:
             raise Wrong(span(star), f"no relation {qualifier}", suggestion(qualifier, scope.relations))
         left_out = {e.name.lower() for e in (star.args.get("except_") or star.args.get("except") or [])}
-        return [
-            Output(name, Field(alias, (name,), kind, place=span(star)))
+        found = [
+            Field(alias, (name,), kind, place=span(star))
             for alias, columns in scope.relations.items()
             if not qualifier or alias == qualifier
             for name, kind in columns
             if not name.startswith("kafka_") and name.lower() not in left_out
         ]
+        if scope.streams:
+            spell_columns(star, [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in found])
+        return [Output(field.path[0], field) for field in found]
 
     def _group(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
         if node.args.get("all"):

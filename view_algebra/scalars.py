@@ -282,7 +282,7 @@ class Scalars(ABC):
             return self._by(name, node, scope, condition_)
         if known_aggregate(name):
             return self._in_order(aggregate(name, node, read, condition_), node, scope, filter_)
-        if name == "struct" or name == "named_struct" or name == "array" or name == "map":
+        if name in ("struct", "named_struct", "map"):
             raise Wrong(place, f"{name}() makes a nested value", "Select its parts as columns.")
         arguments = [self.expression(a, scope) for a in node.expressions]
         if name == "date_part" or name == "datepart":

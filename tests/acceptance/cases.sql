@@ -77,17 +77,9 @@ SELECT window_start, window_end, sum(price) AS total_price
 FROM (
   SELECT bidtime, price, window_start, window_end
   FROM (SELECT bidtime, price, window(bidtime, '10 minutes').start AS window_start FROM {Bid})
-  LATERAL VIEW explode(
-    sequence(window_start + INTERVAL 2 MINUTES, window_start + INTERVAL 10 MINUTES, INTERVAL 2 MINUTES)) e AS window_end)
-WHERE bidtime < window_end
-GROUP BY window_start, window_end;
-
--- flink/docs/cumulate-sum otherwise
-SELECT window_start, window_end, sum(price) AS total_price
-FROM (
-  SELECT bidtime, price, window_start, timestamp_seconds(unix_seconds(window_start) + CAST(after AS INT)) AS window_end
-  FROM (SELECT bidtime, price, window(bidtime, '10 minutes').start AS window_start FROM {Bid})
-  LATERAL VIEW explode(split('120 240 360 480 600', ' ')) steps AS after)
+  LATERAL VIEW explode(array(
+    window_start + INTERVAL 2 MINUTES, window_start + INTERVAL 4 MINUTES, window_start + INTERVAL 6 MINUTES,
+    window_start + INTERVAL 8 MINUTES, window_start + INTERVAL 10 MINUTES)) e AS window_end)
 WHERE bidtime < window_end
 GROUP BY window_start, window_end;
 
@@ -157,17 +149,9 @@ SELECT name, window_start, window_end, count(*) AS cnt, sum(a_int) AS sum_int, c
 FROM (
   SELECT *
   FROM (SELECT *, window(rowtime, '15 seconds').start AS window_start FROM {window_source_t})
-  LATERAL VIEW explode(
-    sequence(window_start + INTERVAL 5 SECONDS, window_start + INTERVAL 15 SECONDS, INTERVAL 5 SECONDS)) e AS window_end)
-WHERE rowtime < window_end
-GROUP BY name, window_start, window_end;
-
--- flink/test/window-aggregate-cumulate otherwise
-SELECT name, window_start, window_end, count(*) AS cnt, sum(a_int) AS sum_int, count(DISTINCT comment) AS distinct_cnt
-FROM (
-  SELECT *, timestamp_seconds(unix_seconds(window_start) + CAST(after AS INT)) AS window_end
-  FROM (SELECT *, window(rowtime, '15 seconds').start AS window_start FROM {window_source_t})
-  LATERAL VIEW explode(split('5 10 15', ' ')) steps AS after)
+  LATERAL VIEW explode(array(
+    window_start + INTERVAL 5 SECONDS, window_start + INTERVAL 10 SECONDS, window_start + INTERVAL 15 SECONDS
+  )) e AS window_end)
 WHERE rowtime < window_end
 GROUP BY name, window_start, window_end;
 
@@ -258,9 +242,6 @@ SELECT ts, foo FROM {t};
 
 -- risingwave/streaming/watermark#2
 SELECT ts, number FROM {t} LATERAL VIEW explode(sequence(1, 3)) n AS number;
-
--- risingwave/streaming/watermark#2 otherwise
-SELECT ts, CAST(digit AS INT) AS number FROM {t} LATERAL VIEW explode(split('1 2 3', ' ')) n AS digit;
 
 -- risingwave/streaming/watermark_ttl_append_only_rowid#1
 SELECT ts, v FROM {ttl_ao_rowid_ev};

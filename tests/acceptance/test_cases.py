@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 
 import pytest
-from pyspark.errors import AnalysisException
 
 from tests.acceptance.cases import DATA, Case, Row, Source, comparable, read_cases, read_selects
 from tests.fix_lamina import Deployed
@@ -15,16 +14,8 @@ from view_algebra import Refused, compile_catalog
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the cases lie beside the repository")
 
-NOT_SERVED = {
-    "flink/docs/cumulate-sum": "no function sequence()",
-    "flink/test/window-aggregate-cumulate": "no function sequence()",
-    "risingwave/streaming/time_window#2": "a window is a pair of times",
-    "risingwave/streaming/watermark#2": "no function sequence()",
-}
+NOT_SERVED = {"risingwave/streaming/time_window#2": "a window is a pair of times"}
 """The SELECTs that are refused, with what is said; each has another beside it that is served."""
-
-NOT_CHECKED = {"risingwave/streaming/basic#1": "ASSIGNMENT_ARITY_MISMATCH"}
-"""What `check` cannot read yet, with Spark's error: to it, a source's `*` has Kafka's columns, too."""
 
 
 def case_of(name: str, cases: Mapping[str, Case]) -> Case:
@@ -77,11 +68,7 @@ def test_cases_give_the_rows_of_their_query_over_all_records(deployed: Deployed)
     proofs = deployed.deployment.batch.rebuild()
     assert [(proof.view, proof.differing) for proof in proofs if proof.differing] == []
     assert wrong(deployed, answers) == {}
-    unchecked = {answers[name].source for name in NOT_CHECKED}
-    deployed.check(*(view_name(name) for name, case in answers.items() if case.source not in unchecked))
-    for name, said in NOT_CHECKED.items():
-        with pytest.raises(AnalysisException, match=said):
-            deployed.check(view_name(name))
+    deployed.check(*map(view_name, answers))
 
 
 def wrong(deployed: Deployed, answers: Mapping[str, Case]) -> dict[str, tuple[Counter[Row], Counter[Row]]]:

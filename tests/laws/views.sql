@@ -171,3 +171,10 @@ CREATE VIEW about_all AS SELECT approx_count_distinct(event_id) AS e, approx_cou
 
 CREATE VIEW about_windows AS SELECT window.start AS s, approx_count_distinct(event_id) AS e, max(price) AS m
 FROM events GROUP BY window(ts, '2 hours', '1 hour');
+
+CREATE VIEW stars AS SELECT count(*) AS n, sum(user_id) AS s FROM (SELECT DISTINCT * EXCEPT (payload, event_id) FROM events);
+CREATE VIEW star_rows AS SELECT * FROM events AS e WHERE user_id = 2;
+CREATE VIEW stars_and_more AS SELECT event_id, r FROM (SELECT e.*, row_number() OVER (PARTITION BY kind ORDER BY kafka_partition, kafka_offset)
+AS r FROM events e) WHERE r < 3;
+CREATE VIEW steps AS SELECT step, n.name, count(*) AS c FROM events LATERAL VIEW explode(sequence(1, 3)) s AS step
+LATERAL VIEW explode(array(kind, upper(city), 'x')) n AS name WHERE user_id = step GROUP BY step, n.name;
