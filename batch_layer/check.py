@@ -23,8 +23,9 @@ from master_log.offsets import Offsets
 from serving_layer import progress, registry
 from serving_layer.bookkeeping import view as view_table
 from serving_layer.database import Database
-from serving_layer.overwriting import DOUBLE_TOLERANCE
+from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from serving_layer.views import quoted
+from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
 from view_algebra.spark import SHORTENED
 
@@ -88,7 +89,8 @@ def check(
             selected = spark.sql(view.spelled)
             selected.toDF(*[column.name for column in view.columns]).createOrReplaceTempView(name)
     return [
-        _compare(name, _rows(spark, name), shown[name], _over(below, catalog.views[name].sources)) for name in wanted
+        _compare(catalog.views[name], _rows(spark, name), shown[name], _over(below, catalog.views[name].sources))
+        for name in wanted
     ]
 
 
@@ -111,7 +113,7 @@ def _rows(spark: SparkSession, name: str) -> list[Row]:
     return list(zip(*columns, strict=True)) if columns else []
 
 
-def _compare(name: str, wanted: list[Row], shown: list[Row], below: Offsets) -> Checked:
+def _compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> Checked:
     """Multisets of rows: equal ones cancel, and what is left is paired within the tolerance of doubles."""
     left, right = Counter(map(_exact, wanted)), Counter(map(_exact, shown))
     missing, surplus = list((left - right).elements()), list((right - left).elements())
@@ -121,12 +123,12 @@ def _compare(name: str, wanted: list[Row], shown: list[Row], below: Offsets) -> 
         candidates.setdefault(tuple(map(_as_shown, row)), []).append(row)
     for row in missing:
         near = candidates.get(tuple(map(_as_selected, row)), [])
-        found = next((other for other in near if _near(row, other)), None)
+        found = next((other for other in near if _near(row, other, ROUNDING if view.rounded else 0)), None)
         if found is None:
             unmatched.append(row)
         else:
             near.remove(found)
-    return Checked(name, len(shown), below, unmatched, [row for rows in candidates.values() for row in rows])
+    return Checked(view.name, len(shown), below, unmatched, [row for rows in candidates.values() for row in rows])
 
 
 def _exact(row: Row) -> Row:
@@ -154,9 +156,9 @@ def _as_shown(value: Any) -> Any:
     return _as_selected(value)
 
 
-def _near(row: Row, other: Row) -> bool:
+def _near(row: Row, other: Row, rounding: float) -> bool:
     return all(
-        math.isclose(a, b, rel_tol=DOUBLE_TOLERANCE)
+        math.isclose(a, b, rel_tol=DOUBLE_TOLERANCE, abs_tol=rounding)
         for a, b in zip(row, other, strict=True)
         if isinstance(a, float) and isinstance(b, float)
     )

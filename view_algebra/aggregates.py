@@ -491,6 +491,12 @@ REWRITES = {
 NO_PARTIAL = "docs/sql.md lists the aggregates that are served."
 
 
+MOMENTS = words(
+    "var_pop var_samp stddev_pop stddev_samp covar_pop covar_samp corr regr_slope regr_intercept regr_r2"
+    " variance std stddev"
+)
+"""Aggregates of deviations, which may be nothing but the rounding of the numbers themselves."""
+
 BY_EVENT_ORDER = {"first": "min_by", "first_value": "min_by", "last": "max_by", "last_value": "max_by"}
 """Spark leaves their order open; here it is that of the events."""
 

@@ -84,12 +84,16 @@ def _partial(kept: Kept, columns: Mapping[Part, str]) -> Partial:
 
 def _noise(part: Part, columns: Mapping[Part, str]) -> str:
     """Deviations are differences of numbers of the size of their means; a mean is what is left of deviations."""
+
+    def spread(mean: Part) -> str:
+        return next((columns[each] for each in columns if each.beside[1:] == (mean, mean)), "0")
+
     if part.merge == "comoment":
         count, x, y = (columns[each] for each in part.beside)
-        return f"spark.times(spark.times({count}::double precision, abs({x})), abs({y}))"
+        means = f"spark.times(spark.times({count}::double precision, abs({x})), abs({y}))"
+        return f"spark.plus({means}, spark.sqrt(spark.times({spread(part.beside[1])}, {spread(part.beside[2])})))"
     if part.merge == "mean":
-        spread = next((columns[each] for each in columns if each.beside[1:] == (part, part)), "0")
-        return f"spark.sqrt({spread} / nullif({columns[part.beside[0]]}, 0))"
+        return f"spark.sqrt({spread(part)} / nullif({columns[part.beside[0]]}, 0))"
     return ""
 
 
@@ -212,14 +216,20 @@ def mean_in_spark(value: str) -> str:
     return f"CASE WHEN min({value}) = max({value}) THEN min({value}) ELSE avg({value}) END"
 
 
+def comoment_in_spark(x: str, y: str) -> str:
+    """Where one side is the same number throughout, exactly 0, which Spark misses by the rounding of its means."""
+    equal = f"min({x}) = max({x}) OR min({y}) = max({y})"
+    return f"CASE WHEN {equal} THEN 0D * min({x}) * max({x}) * min({y}) * max({y}) ELSE regr_sxy({y}, {x}) END"
+
+
 def _merged(part: Part) -> str:
     if part.order:
         order = _order(part) if part.when is None else f"CASE WHEN {spark(part.when)} THEN {_order(part)} END"
         return f"{'max_by' if part.merge == 'last' else 'min_by'}({storable(part.input)}, {order})"
     if part.other is not None:
-        sides = (part.other, part.input)
+        sides = (part.input, part.other)
         pair = [spark(e) if part.when is None else f"CASE WHEN {spark(part.when)} THEN {spark(e)} END" for e in sides]
-        return f"regr_sxy({', '.join(pair)})"
+        return comoment_in_spark(*pair)
     if part.merge == "mean":
         return mean_in_spark(spark(part.input))
     if not part.counts:

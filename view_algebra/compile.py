@@ -8,6 +8,7 @@ from typing import Literal
 
 from sqlglot import exp
 
+from view_algebra.aggregates import MOMENTS
 from view_algebra.cells import cell_table, longest_text, version_of
 from view_algebra.compiled import Catalog, CellTable, Column, Source, View
 from view_algebra.declarations import SourceDeclaration, ViewDeclaration, declaration
@@ -185,6 +186,8 @@ class _Work:
             sql=d.sql,
             select=d.select_text,
             spelled=spelled(d.select) or d.select_text,
+            rounded=any(node.name.lower() in MOMENTS for node in d.select.find_all(exp.Anonymous))
+            or any(self.compiled[view].rounded for view in reads),
             version=version,
             cell_tables=cell_tables,
             final=final,

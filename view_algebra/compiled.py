@@ -114,6 +114,7 @@ class View:
     version: fingerprint of the `partial`, `cells` and `merge` texts; empty for a derived view, which has no cells.
     spelled: the author's SELECT as Spark runs it: what Spark itself leaves open is spelled out in it, as by which
         order a value is the last.
+    rounded: does it compute with deviations, as `stddev`? Where they are 0 both engines may leave some rounding.
     final: Postgres `SELECT` that is the body of the analyst's view; it reads its tables of cells as `cells.<name>`
         and other views as `analytics.<view>`.
     reads: names of the views it reads. sources: names of the sources it reads, through other views too.
@@ -127,6 +128,7 @@ class View:
     sql: str
     select: str
     spelled: str
+    rounded: bool
     version: str
     cell_tables: tuple[CellTable, ...]
     final: str

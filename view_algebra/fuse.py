@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from view_algebra.cells import mean_in_spark
+from view_algebra.cells import comoment_in_spark, mean_in_spark
 from view_algebra.compiled import CellTable, Column, Fused, Input, Source
 from view_algebra.types import INTEGRAL, postgres_name
 
@@ -139,7 +139,7 @@ def _aggregated(merge: str, slot: str) -> str:
     if merge in ("first", "last"):
         return f"{'max_by' if merge == 'last' else 'min_by'}({slot}.v, {slot}.o)"
     if merge == "comoment":
-        return f"regr_sxy({slot}.y, {slot}.x)"
+        return comoment_in_spark(f"{slot}.x", f"{slot}.y")
     if merge == "mean":
         return mean_in_spark(slot)
     return f"{merge}({slot})"

@@ -178,17 +178,25 @@ def _key(value: Any) -> str:
     return str(value)
 
 
-def same(expected: Sequence[Row], actual: Sequence[Row]) -> bool:
+def same(expected: Sequence[Row], actual: Sequence[Row], rounding: float = 0) -> bool:
     """Equal rows: doubles up to the order in which they were added, everything else exactly."""
     return len(expected) == len(actual) and all(
-        len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
+        len(a) == len(b) and all(_same(x, y, rounding) for x, y in zip(a, b, strict=True))
         for a, b in zip(expected, actual, strict=True)
     )
 
 
-def _same(a: Any, b: Any) -> bool:
+def told(view: View, expected: Sequence[Row], actual: Sequence[Row]) -> str:
+    """What differs, for a failure to tell: the columns, where rows can be paired."""
+    pairs = zip(expected, actual, strict=False)
+    names = [c.name for c in view.columns]
+    wrong = {n: (x, y) for a, b in pairs for n, x, y in zip(names, a, b, strict=True) if not _same(x, y)}
+    return f"{view.select}\n{view.final}\n{len(expected)} rows, {len(actual)} rows; {wrong}"
+
+
+def _same(a: Any, b: Any, rounding: float = 0) -> bool:
     if isinstance(a, float) and isinstance(b, float):
-        return (math.isnan(a) and math.isnan(b)) or a == b or math.isclose(a, b, rel_tol=1e-9)
+        return (math.isnan(a) and math.isnan(b)) or a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=rounding)
     if isinstance(a, (date, datetime)) or isinstance(b, (date, datetime)):
         return str(a) == str(b)
     if isinstance(a, str) and isinstance(b, (dict, list)):

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.laws.engines import Engines, same
-from view_algebra import compile_catalog, explain
+from tests.laws.engines import Engines, same, told
+from view_algebra import compile_catalog
 
 SOURCE = """CREATE TABLE visits (
   ts TIMESTAMP, user_id BIGINT, kind STRING, page STRING, amount DECIMAL(10,2), took DOUBLE, flag BOOLEAN, gap STRING
@@ -107,7 +107,8 @@ def test_windows_put_together_are_spark_s_windows(engines: Engines) -> None:
         assert [c.spark.replace(" ", "") for c in view.columns] == engines.types_of(view), view.select
         expected = engines.expected(view)
         assert expected, view.select
-        assert same(expected, engines.actual(view)), explain(view)
+        actual = engines.actual(view)
+        assert same(expected, actual), told(view, expected, actual)
     for table in {table.partial: table for view in catalog.views.values() for table in view.cell_tables}.values():
         if not table.spread:
             continue  # what a rebuild lists in Spark is what micro-batches have merged in Postgres
