@@ -44,6 +44,8 @@ def test_a_web_log_is_served_rebuilt_and_exported(deployed: Deployed, lamina: Co
         ("create", "requests"),
         ("create", "traffic"),
         ("create", "failures"),
+        ("create", "visits"),
+        ("create", "sizes"),
     }
     lamina("apply", "--catalog", str(catalog))
     log = str(EXAMPLES / "web_access" / "data" / "web_access.jsonl.gz")
