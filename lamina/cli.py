@@ -22,6 +22,7 @@ from lamina.render import Output, log_to_stderr
 from lamina.settings import Settings
 from view_algebra import compile_catalog, explain
 from view_algebra.errors import LaminaError
+from view_algebra.explain import kept
 
 if TYPE_CHECKING:
     from lamina.deployment import Deployment
@@ -208,8 +209,17 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
         kind=chosen.kind,
         version=chosen.version,
         final=chosen.final,
+        columns=[
+            {"column": each.column, "aggregates": each.aggregates, "from": each.columns} for each in chosen.lineage
+        ],
         tables=[
-            {"name": table.name, "partial": table.partial, "cells": table.cells, "merge": table.merge}
+            {
+                "name": table.name,
+                "kept": kept(table),
+                "partial": table.partial,
+                "cells": table.cells,
+                "merge": table.merge,
+            }
             for table in chosen.cell_tables
         ],
     )

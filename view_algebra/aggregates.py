@@ -500,6 +500,9 @@ MOMENTS = words(
 BY_EVENT_ORDER = {"first": "min_by", "first_value": "min_by", "last": "max_by", "last_value": "max_by"}
 """Spark leaves their order open; here it is that of the events."""
 
+IN_EVENT_ORDER = ("min_by", "max_by", "collect_list", "listagg")
+"""The aggregates that are given the order of events, beside their own arguments."""
+
 
 def known_aggregate(name: str) -> bool:
     """Is it an aggregate in Spark, served here or not?"""

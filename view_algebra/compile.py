@@ -16,6 +16,7 @@ from view_algebra.determinism import Keys, unique_keys
 from view_algebra.dialect import parse, spelled
 from view_algebra.expressions import Combined, Joined, Nested, Output, Query, Read, Relation, Select, Subquery, walk
 from view_algebra.leaves import Leaf, split
+from view_algebra.lineage import lineage
 from view_algebra.names import Columns
 from view_algebra.postgres import Reading
 from view_algebra.postgres import query as postgres_query
@@ -186,6 +187,7 @@ class _Work:
             sql=d.sql,
             select=d.select_text,
             spelled=spelled(d.select) or d.select_text,
+            lineage=lineage(named),
             rounded=any(node.name.lower() in MOMENTS for node in d.select.find_all(exp.Anonymous))
             or any(self.compiled[view].rounded for view in reads),
             version=version,

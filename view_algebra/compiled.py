@@ -108,6 +108,15 @@ class CellTable:
 
 
 @dataclass(frozen=True)
+class Lineage:
+    """What a column is made of: `columns` as `source.column`, `aggregates` as an author writes them."""
+
+    column: str
+    columns: tuple[str, ...]
+    aggregates: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class View:
     """A declared view, compiled.
 
@@ -115,6 +124,7 @@ class View:
     spelled: the author's SELECT as Spark runs it: what Spark itself leaves open is spelled out in it, as by which
         order a value is the last.
     rounded: does it compute with deviations, as `stddev`? Where they are 0 both engines may leave some rounding.
+    lineage: what each column is made of.
     final: Postgres `SELECT` that is the body of the analyst's view; it reads its tables of cells as `cells.<name>`
         and other views as `analytics.<view>`.
     reads: names of the views it reads. sources: names of the sources it reads, through other views too.
@@ -129,6 +139,7 @@ class View:
     select: str
     spelled: str
     rounded: bool
+    lineage: tuple[Lineage, ...]
     version: str
     cell_tables: tuple[CellTable, ...]
     final: str

@@ -1,0 +1,111 @@
+"""Where a view's columns come from: columns of sources and other views, and the aggregates on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from view_algebra.aggregates import EVENT_ORDER, IN_EVENT_ORDER
+from view_algebra.compiled import Lineage
+from view_algebra.expressions import (
+    Aggregate,
+    Combined,
+    Exploded,
+    Expr,
+    Field,
+    Joined,
+    Nested,
+    Query,
+    Read,
+    Relation,
+    Stream,
+    Subquery,
+    rewrite,
+    walk,
+)
+from view_algebra.refusals import Wrong
+from view_algebra.spark import spark
+
+Below = Callable[[str, str], Lineage | None]
+"""What a column of FROM is made of, by its relation and its name."""
+
+
+def lineage(query: Query) -> tuple[Lineage, ...]:
+    """Of each column that a query gives, in order."""
+    if isinstance(query, Combined):
+        sides = zip(lineage(query.left), lineage(query.right), strict=True)
+        return tuple(_together(left.column, left, right) for left, right in sides)
+    below = _below(query.relation)
+    return tuple(_of(output.name, output.expression, below) for output in query.outputs)
+
+
+def _of(column: str, expression: Expr, below: Below) -> Lineage:
+    parts: list[Lineage] = []
+    for part in walk(_as_written(expression)):
+        if isinstance(part, Aggregate):
+            parts.append(Lineage(column, (), (_written(part),)))
+        elif isinstance(part, Subquery):
+            parts += lineage(part.query)
+        elif isinstance(part, Field) and (found := below(part.relation, part.path[0].lower())) is not None:
+            parts.append(found)
+    return _together(column, *parts)
+
+
+def _together(column: str, *parts: Lineage) -> Lineage:
+    columns = dict.fromkeys(name for part in parts for name in part.columns)
+    return Lineage(column, tuple(columns), tuple(dict.fromkeys(a for part in parts for a in part.aggregates)))
+
+
+def _below(relation: Relation | None) -> Below:
+    match relation:
+        case Stream(source=source, alias=alias):
+            return lambda of, name: Lineage(name, (f"{source}.{name}",), ()) if of == alias else None
+        case Read(view=view, alias=alias):
+            return lambda of, name: Lineage(name, (f"{view}.{name}",), ()) if of == alias else None
+        case Nested(query=query, alias=alias):
+            known = {(alias, each.column.lower()): each for each in lineage(query)}
+            return lambda of, name: known.get((of, name))
+        case Joined(left=left, right=right):
+            return _either(_below(left), _below(right))
+        case Exploded(relation=inner, generators=generators):
+            below = _below(inner)
+            for each in generators:
+                made = {(each.alias, name.lower()): _of(name, each.argument, below) for name, _ in each.columns}
+                below = _either(lambda of, name, made=made: made.get((of, name)), below)  # type: ignore[misc]
+            return below
+    return lambda _, __: None
+
+
+def _either(first: Below, second: Below) -> Below:
+    return lambda of, name: first(of, name) or second(of, name)
+
+
+def _as_written(expression: Expr) -> Expr:
+    """Without the order of events, which the author need not write."""
+
+    def change(part: Expr) -> Expr | None:
+        if not isinstance(part, Aggregate):
+            return None
+        ends = [n for n, e in enumerate(part.arguments) if isinstance(e, Field) and e.path == (EVENT_ORDER[-1],)]
+        if part.function not in IN_EVENT_ORDER or not ends:
+            return None
+        given = part.arguments[: ends[-1] + 1 - len(EVENT_ORDER)] + part.arguments[ends[-1] + 1 :]
+        alone = {"max_by": "last", "min_by": "first"} if len(given) == 1 else {}
+        name = alone.get(part.function, part.function)
+        return replace(part, function=name, arguments=given)
+
+    return rewrite(expression, change)
+
+
+def _written(aggregate: Aggregate) -> str:
+    """An aggregate in an author's words."""
+    given = [_text(a) for a in aggregate.arguments] or ["*"]
+    condition = "" if aggregate.condition is None else f" FILTER (WHERE {_text(aggregate.condition)})"
+    return f"{aggregate.function}({'DISTINCT ' if aggregate.distinct else ''}{', '.join(given)}){condition}"
+
+
+def _text(expression: Expr) -> str:
+    try:
+        return spark(expression)
+    except Wrong:  # of what is computed above the aggregation
+        return "…"
