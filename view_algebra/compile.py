@@ -32,14 +32,14 @@ def compile_catalog(files: Mapping[str, str]) -> Catalog:
     Raises Refused with every mistake there is: file, line, the author's line with a caret, the reason, the way out.
 
     >>> catalog = compile_catalog({"c.sql": '''
-    ...   CREATE TABLE clicks (country STRING) USING kafka OPTIONS (topic 'clicks', format 'json');
-    ...   CREATE VIEW by_country AS SELECT country, count(*) AS n FROM clicks GROUP BY country'''})
-    >>> print(catalog.views["by_country"].cell_tables[0].partial)
+    ...   CREATE TABLE clicks (user_id BIGINT) USING kafka OPTIONS (topic 'clicks', format 'json');
+    ...   CREATE VIEW by_user AS SELECT user_id, count(*) AS n FROM clicks GROUP BY user_id'''})
+    >>> print(catalog.views["by_user"].cell_tables[0].partial)
     SELECT
-      country,
+      user_id,
       count(*) AS count
     FROM clicks
-    GROUP BY country
+    GROUP BY 1
     """
     work = _Work()
     for path in sorted(files):
