@@ -272,8 +272,8 @@ def registers_for(error: float) -> int:
     return int(max(FEWEST_REGISTERS, 2 ** math.ceil(math.log2((1.04 / error) ** 2))))
 
 
-DEFAULT_REGISTERS = 2048
-"""A relative standard error of 2.3 %."""
+DEFAULT_REGISTERS = 4096
+"""A relative standard error of 1.6 %, and up to 3 % around twice as many values: nothing corrects the bias there."""
 
 FEWEST_REGISTERS, MOST_REGISTERS = 128, 65_536
 

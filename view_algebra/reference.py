@@ -45,7 +45,7 @@ Spark would take it for a time of the day on which it is read.
 _VALUES = f"""DISTINCT, `mode`, `median`, `percentile(x, 0.9)`, `percentile_cont(0.9) WITHIN GROUP (ORDER BY x)`,
 `percentile_disc`, `collect_set`, `collect_list` and `listagg` keep a cell per value of a group, and are exact.
 `approx_count_distinct(x)` keeps up to {DEFAULT_REGISTERS:,} registers of HyperLogLog, for a relative standard error of
-2.3 %; a second argument says another.
+less than 3.3 % at any size; a second argument says another.
 
 What Spark leaves to the order of rows goes here by the order of events: their time, partition and offset. `last(x)`,
 `first(x)` (and `… IGNORE NULLS`), `max_by(x, y)` and `min_by(x, y)` where several have the extreme `y`, `collect_list`
