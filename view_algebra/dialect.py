@@ -147,6 +147,36 @@ def written(node: exp.Expr) -> str:
     return str(node.sql(dialect=_DIALECT))
 
 
+def without_qualify(block: exp.Select, names: Sequence[str]) -> exp.Select:
+    """QUALIFY, which Spark has not, as WHERE around a subquery; `names` are those of the block's columns."""
+    outer = exp.select(*(exp.column(exp.to_identifier(name, quoted=True)) for name in names))
+    outer = outer.from_(qualifying(block).subquery(QUALIFIED)).where(exp.column(QUALIFIED))
+    for clause in _AROUND_QUALIFY:
+        if block.args.get(clause) is not None:
+            outer.set(clause, block.args[clause].copy())
+    return outer
+
+
+def qualifying(block: exp.Select) -> exp.Select:
+    """A block without QUALIFY and what comes after it, its condition one more column."""
+    inner = block.copy()
+    named = {item.alias.lower(): item.this for item in block.expressions if isinstance(item, exp.Alias)}
+
+    def unaliased(node: exp.Expr) -> exp.Expr:
+        simple = isinstance(node, exp.Column) and not node.table and isinstance(node.this, exp.Identifier)
+        return named[node.name.lower()].copy() if simple and node.name.lower() in named else node
+
+    condition = block.args["qualify"].this.copy().transform(unaliased)
+    for clause in ("qualify", *_AROUND_QUALIFY):
+        inner.set(clause, None)
+    inner.append("expressions", exp.alias_(condition, QUALIFIED))
+    return inner
+
+
+QUALIFIED = "qualified"
+_AROUND_QUALIFY = ("distinct", "order", "limit", "offset")
+
+
 def spell_columns(star: exp.Expr, columns: Sequence[str]) -> None:
     """Notes the columns that `*` stands for: to Spark a source has Kafka's, too."""
     star.meta[COLUMNS] = [parse_one(column, dialect=_DIALECT) for column in columns]
@@ -156,11 +186,18 @@ def spelled(select: exp.Expr) -> str | None:
     """A SELECT with all that Spark leaves open spelled out; None where it leaves nothing open."""
     if not any(SPELLED in node.meta or COLUMNS in node.meta for node in select.walk()):
         return None
-    tree = select.transform(lambda node: node.meta.get(SPELLED, node))
+    return written(_spelled(select))
+
+
+def _spelled(select: exp.Expr) -> exp.Expr:
+    def change(node: exp.Expr) -> exp.Expr:
+        return _spelled(node.meta[SPELLED]) if SPELLED in node.meta else node
+
+    tree = select.transform(change)
     for block in list(tree.find_all(exp.Select)):
         columns = [(item, item.this if isinstance(item, exp.Column) else item) for item in block.expressions]
         block.set("expressions", [c for item, star in columns for c in star.meta.get(COLUMNS, [item])])
-    return written(tree)
+    return tree
 
 
 def span(node: exp.Expr) -> Span | None:

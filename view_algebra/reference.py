@@ -85,6 +85,7 @@ def reference() -> str:
             "Others are refused:\n",
             _table(("aggregate", "instead"), sorted(REWRITES.items())),
             "GROUPING SETS, ROLLUP and CUBE, `grouping` and `grouping_id` add up the cells of the finest groups.\n",
+            "QUALIFY filters by window functions; to Spark it is WHERE around a subquery.\n",
             "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`; maps, too) is served below.\n",
             "## Windows of time\n",
             _TIME,

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import generator, in_a_window
-from view_algebra.dialect import span, spell_columns
+from view_algebra.dialect import SPELLED, qualifying, span, spell_columns, without_qualify
 from view_algebra.expressions import (
     Aggregate,
     Call,
@@ -81,7 +81,7 @@ class Resolver(Scalars):
         if isinstance(node, exp.SetOperation):
             return self._combined(node, known)
         if isinstance(node, exp.Select):
-            return self._select(node, known)
+            return self._qualified(node, known) if node.args.get("qualify") else self._select(node, known)
         raise Wrong(span(node), f"{node.key.upper()} is not a query", "Write a SELECT.")
 
     def _combined(self, node: exp.SetOperation, ctes: Mapping[str, Query]) -> Query:
@@ -116,6 +116,16 @@ class Resolver(Scalars):
         if query.order or query.limit is not None:
             raise Wrong(span(node), "ORDER BY or LIMIT twice", "Put the inner query into a subquery in FROM.")
         return replace(query, order=order, limit=limit, offset=offset, limit_place=span(node.args.get("limit") or node))
+
+    def _qualified(self, node: exp.Select, ctes: Mapping[str, Query]) -> Query:
+        """QUALIFY filters the rows of a block by its window functions, before DISTINCT, ORDER BY and LIMIT."""
+        place = span(node.args["qualify"])
+        names = [name for name, _ in self._select(qualifying(node), ctes).columns[:-1]]
+        if not all(names) or len({name.lower() for name in names}) < len(names):
+            raise Wrong(place, "QUALIFY over columns without names of their own", "Write … AS name.")
+        block = without_qualify(node, names)
+        node.meta[SPELLED] = block
+        return self.query(block, ctes)
 
     def _select(self, node: exp.Select, ctes: Mapping[str, Query]) -> Select:
         _refuse_clauses(node)
@@ -477,14 +487,12 @@ def _refuse_clauses(node: exp.Select) -> None:
         "sample": "TABLESAMPLE",
         "match": "MATCH_RECOGNIZE",
         "into": "INTO",
-        "qualify": "QUALIFY",
         "connect": "CONNECT BY",
     }.items():
         value = node.args.get(name)
         if value:
             way_out = {
                 "windows": "Write OVER (PARTITION BY … ORDER BY …) out.",
-                "qualify": "Compute the window function in a subquery, and filter outside with WHERE.",
             }.get(name, "Leave it out.")
             raise Wrong(span(value[0] if isinstance(value, list) else value), f"{word} is not served", way_out)
 

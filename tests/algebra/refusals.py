@@ -462,9 +462,9 @@ VIEWS = [
         "SELECT country, count(*) AS n FROM events GROUP BY window(ts, '1 hour', '5 minutes'), ROLLUP (country)",
     ),
     view(
-        "QUALIFY",
-        "SELECT country, n FROM hourly QUALIFY rank() OVER (ORDER BY n) = 1",
-        "SELECT country, n FROM (SELECT *, rank() OVER (ORDER BY n) AS r FROM hourly) WHERE r = 1",
+        "QUALIFY over a column without a name",
+        "SELECT country, n + 1 FROM hourly QUALIFY rank() OVER (ORDER BY n) = 1",
+        "SELECT country, n + 1 AS m FROM hourly QUALIFY rank() OVER (ORDER BY n) = 1",
     ),
     view(
         "explode of a text",

@@ -178,3 +178,10 @@ CREATE VIEW stars_and_more AS SELECT event_id, r FROM (SELECT e.*, row_number() 
 AS r FROM events e) WHERE r < 3;
 CREATE VIEW steps AS SELECT step, n.name, count(*) AS c FROM events LATERAL VIEW explode(sequence(1, 3)) s AS step
 LATERAL VIEW explode(array(kind, upper(city), 'x')) n AS name WHERE user_id = step GROUP BY step, n.name;
+
+CREATE VIEW qualified_top AS SELECT country, city, count(*) AS n FROM events GROUP BY country, city
+QUALIFY row_number() OVER (PARTITION BY country ORDER BY count(*) DESC, city) <= 2 ORDER BY n DESC, country, city LIMIT 5;
+CREATE VIEW qualified_alias AS SELECT kind, sum(w.n) AS s, rank() OVER (ORDER BY sum(w.n) DESC) AS r
+FROM rollup_places p JOIN with_cube w ON w.city = p.city WHERE p.n > 0 GROUP BY kind QUALIFY r < 3 AND s > 0;
+CREATE VIEW qualified_rows AS SELECT * EXCEPT (payload) FROM events
+QUALIFY row_number() OVER (PARTITION BY country ORDER BY ts DESC, kafka_partition, kafka_offset) = 1;
