@@ -1,0 +1,71 @@
+"""`python -m tests.fuzz --views 200 --seed 1`: views and records at random, each view against Spark's answer.
+
+A difference is made small, and printed with its catalog and records; the exit code is then 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+
+import lamina.spark
+from lamina.services import postgres
+from lamina.settings import Settings
+from tests.fix_services import new_home, quick_java, remove_home
+from tests.fuzz.fuzzing import Fuzzing, report
+from tests.fuzz.rounds import session
+from tests.laws.engines import Engines
+
+
+def main() -> int:
+    """Fuzzes as the arguments say; 1 where a view was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--views", type=int, default=200, help="how many views are to be tried")
+    parser.add_argument("--seed", type=int, default=1, help="another seed makes other views and records")
+    parser.add_argument("--keep-going", action="store_true", help="tell of every difference, not of the first alone")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    with _engines() as engines:
+        fuzzing = Fuzzing(arguments.seed)
+        for finding in fuzzing.run(engines, arguments.views):
+            print(report(finding), flush=True)
+            if not arguments.keep_going:
+                break
+    print(f"{fuzzing.summary()} in {time.monotonic() - began:.0f} seconds", file=sys.stderr)
+    return 1 if fuzzing.differed else 0
+
+
+@contextmanager
+def _engines() -> Iterator[Engines]:
+    """A Spark and an empty Postgres of the run's own."""
+    home = new_home("fuzz")
+    try:
+        server = postgres.start(home, port=None)
+        url = postgres.url(home, server.port)
+        settings = Settings(
+            postgres=url,
+            analyst=postgres.url(home, server.port, role=postgres.ANALYST),
+            kafka="localhost:1",
+            warehouse=str(home / "warehouse"),
+            spark_master="local[2]",
+            home=home,
+            catalog=None,
+            embedded=True,
+        )
+        spark = lamina.spark.session(settings, "fuzz", java_options=quick_java(home, "spark"))
+        engines = Engines(session(spark), psycopg2.connect(url))
+        engines.prepare()
+        yield engines
+        engines.connection.close()
+        spark.stop()
+    finally:
+        remove_home(home)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

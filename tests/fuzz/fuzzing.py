@@ -1,0 +1,97 @@
+"""Rounds of views at random until there were enough, and what is told of them."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+from tests.fuzz.grammar import SOURCE, Grammar, Query
+from tests.fuzz.records import records, split
+from tests.fuzz.rounds import Finding, Round, catalog_text, check
+from tests.fuzz.shrinking import shrink
+from tests.laws.engines import Engines
+from view_algebra import Refused, compile_catalog
+
+PER_ROUND = 25
+"""Views that share a Spark statement per micro-batch."""
+
+SHOWN = 12
+"""Rows that are shown of a difference."""
+
+
+@dataclass
+class Fuzzing:
+    """Counts what became of the views."""
+
+    seed: int
+    ran: int = 0
+    differed: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def run(self, engines: Engines, views: int, small: bool = True) -> Iterator[tuple[Round, Finding]]:
+        """Tries so many views; gives each that is wrong, made small, with the round that shows it."""
+        number = 0
+        while self.ran < views:
+            dice = random.Random(f"{self.seed} {number}")
+            number += 1
+            found: list[tuple[Round, Finding]] = []
+            chosen = self._views(dice, min(PER_ROUND, views - self.ran), found)
+            self.ran += len(chosen) + len(found)
+            round_ = Round(chosen, split(dice, records(dice, dice.choice([12, 40, 120]))))
+            for wrong in check(engines, round_):
+                found.append(shrink(round_, wrong, partial(check, engines)) if small else (round_, wrong))
+            print(f"{self.summary()}", file=sys.stderr, flush=True)
+            self.differed += len(found)
+            yield from found
+
+    def _views(self, dice: random.Random, count: int, broken: list[tuple[Round, Finding]]) -> dict[str, str]:
+        """As many views as are wanted, that the compiler takes; what it fails at otherwise goes to `broken`."""
+        grammar, chosen = Grammar(dice), dict[str, str]()
+        known: dict[str, Query] = {}
+        while len(chosen) < count:
+            query = grammar.query()
+            name = f"v{len(chosen)}"
+            try:
+                compile_catalog({"fuzz.sql": catalog_text({**chosen, name: query.sql})})
+            except Refused as refused:
+                self.refused[reason(refused)] += 1
+                continue
+            except Exception:  # noqa: BLE001 - any other error of the compiler is what is looked for
+                error = traceback.format_exc(limit=-3)
+                broken.append((Round({name: query.sql}, []), Finding(name, "compiling", error)))
+                continue
+            chosen[name] = query.sql
+            known[name] = query
+            grammar.views = dict(known)
+        return chosen
+
+    def summary(self) -> str:
+        """How many views there were, and why others were refused."""
+        return f"{self.ran} views ran, {self.differed} differed, {self.refused.total()} were refused"
+
+
+def reason(refused: Refused) -> str:
+    """Why a view was refused, without what is particular to it."""
+    what = refused.what.partition("\n")[0].split(": ", 2)[-1]
+    what = re.sub(r"(DECIMAL\(\d+,\d+\)|\d+)", "N", what)
+    return re.sub(r"'[^']*'", "'…'", what)
+
+
+def report(found: tuple[Round, Finding]) -> str:
+    """A difference as a reader can repeat it: the catalog, the records, what was expected and what came."""
+    round_, finding = found
+    lines = [f"-- {finding.view}: {finding.kind}", catalog_text(round_.views).removeprefix(SOURCE), finding.error]
+    for batch in round_.batches:
+        lines += ["-- micro-batch", *(repr(v.decode()) if v is not None else "NULL" for v in batch[:SHOWN])]
+        if len(batch) > SHOWN:
+            lines.append(f"… {len(batch)} records")
+    missing = [row for row in finding.expected if row not in finding.actual]
+    wrong = [row for row in finding.actual if row not in finding.expected]
+    lines += [f"expected  {row}" for row in missing[:SHOWN]] + [f"actual    {row}" for row in wrong[:SHOWN]]
+    return "\n".join(line for line in lines if line) + "\n"

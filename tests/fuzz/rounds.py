@@ -1,0 +1,139 @@
+"""One round: a catalog and its records through the real texts, each view against Spark's answer to its SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import psycopg2
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tests.fuzz.grammar import SOURCE
+from tests.laws.engines import Engines, Row, in_order, place_of, same
+from tests.laws.test_laws import merge, stored
+from view_algebra import Catalog, View, compile_catalog
+
+Batches = Sequence[Sequence[bytes | None]]
+LAST = 9
+"""The generation into which micro-batches are merged in the opposite order."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Views by name, and the records in the micro-batches in which they come."""
+
+    views: Mapping[str, str]
+    batches: Batches
+
+    def catalog(self) -> Catalog:
+        """Compiled; raises Refused."""
+        return compile_catalog({"fuzz.sql": catalog_text(self.views)})
+
+    def only(self, *names: str) -> Round:
+        """The same with these views, and those that they read."""
+        kept: dict[str, str] = {}
+        reads = {n: v.reads for n, v in self.catalog().views.items()}
+        todo = list(names)
+        while todo:
+            name = todo.pop()
+            kept[name] = self.views[name]
+            todo += [other for other in reads[name] if other not in kept]
+        return Round({n: s for n, s in self.views.items() if n in kept}, self.batches)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A view that is not its SELECT. `kind`: a wrong result, or where it raised."""
+
+    view: str
+    kind: str
+    error: str = ""
+    expected: Sequence[Row] = ()
+    actual: Sequence[Row] = ()
+
+
+def catalog_text(views: Mapping[str, str]) -> str:
+    """The declarations of a round."""
+    return SOURCE + "".join(f"CREATE VIEW {name} AS\n{select};\n" for name, select in views.items())
+
+
+def session(spark: SparkSession) -> SparkSession:
+    """A session for little data: one partition, and no code is compiled for a plan that runs once."""
+    quick = spark.newSession()
+    for key, value in {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }.items():
+        quick.conf.set(key, value)
+    return quick
+
+
+def check(engines: Engines, round_: Round) -> list[Finding]:
+    """What is wrong with the views of a round, each that raises found by halves."""
+    catalog = round_.catalog()
+    try:
+        _run(engines, catalog, round_.batches)
+    except (psycopg2.Error, PySparkException, AssertionError) as error:
+        engines.connection.rollback()
+        names = list(round_.views)
+        if len(names) == 1:
+            return [Finding(names[0], "running", _first(error))]
+        halves = [names[: len(names) // 2], names[len(names) // 2 :]]
+        smaller = [part for half in halves if len((part := round_.only(*half)).views) < len(names)]
+        if not smaller:
+            return [Finding(names[-1], "running", _first(error))]
+        found = {finding.view: finding for part in smaller for finding in check(engines, part)}
+        return list(found.values()) or [Finding(names[-1], "running together", _first(error))]
+    return [finding for view in in_order(catalog) if (finding := _compared(engines, catalog, view)) is not None]
+
+
+def _run(engines: Engines, catalog: Catalog, batches: Batches) -> None:
+    """Each micro-batch into a generation of its own, and these merged in two orders."""
+    with engines.connection.cursor() as cursor:
+        for schema in ("analytics", "cells"):
+            cursor.execute(f"DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema}")
+    engines.deploy(catalog)
+    offset, own = 0, []
+    for number, batch in enumerate(batches, 2):
+        engines.feed(catalog, {"s": [batch]}, number, offset)
+        offset += len(batch)
+        own.append(number)
+    for view in in_order(catalog):
+        for table in view.cell_tables:
+            for into, order in ((1, own), (LAST, own[::-1])):
+                for number in order:
+                    merge(engines, table, into, number)
+    engines.records(catalog.sources["s"], [value for batch in batches for value in batch])
+
+
+def _compared(engines: Engines, catalog: Catalog, view: View) -> Finding | None:
+    try:
+        frame = engines.spark.sql(view.spelled).toDF(*(c.name for c in view.columns))
+        frame.createOrReplaceTempView(view.name)
+        kinds = engines.types_of(view)
+        declared = [c.spark.replace(" ", "").upper() for c in view.columns]
+        if [kind.replace(" ", "") for kind in kinds] != declared:
+            return Finding(view.name, "types", f"Spark has {kinds}, declared are {declared}")
+        expected = engines.expected(view)
+    except PySparkException as error:
+        return Finding(view.name, "Spark", _first(error))
+    try:
+        actual = engines.actual(view)
+    except psycopg2.Error as error:
+        return Finding(view.name, "reading", _first(error), expected)
+    except AssertionError:
+        return Finding(view.name, "types of columns", view.final)
+    if not same(expected, actual):
+        return Finding(view.name, "result", expected=expected, actual=actual)
+    for table in view.cell_tables:
+        forward, backward = stored(engines, table, 1), stored(engines, table, LAST)
+        if not same(forward, backward):
+            return Finding(view.name, "order of merging", place_of(table, LAST), forward, backward)
+    return None
+
+
+def _first(error: Exception) -> str:
+    return f"{type(error).__name__}: " + "\n".join(str(error).strip().splitlines()[:6])
