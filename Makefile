@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo test fuzz check bench lock clean
 
 PY := .venv/bin/python
 SETUP := .venv/.complete
@@ -24,6 +24,10 @@ demo: $(SETUP)
 # Runs the tests, against a real Kafka, Postgres and Spark (ARGS="tests/laws -x" for some of them).
 test: $(SETUP)
 	@$(PY) -m pytest $(ARGS) $(if $(EXIT_CODE_FILE),; echo $$? > "$(EXIT_CODE_FILE)")
+
+# Compares views at random with Spark's answer to their SELECTs (N=200 views of SEED=1); a difference is made small.
+fuzz: $(SETUP)
+	@$(PY) -m tests.fuzz --views $(or $(N),200) --seed $(or $(SEED),1)
 
 # Checks format, style, types and import rules, then runs the tests.
 check: $(SETUP)

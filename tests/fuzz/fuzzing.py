@@ -7,7 +7,7 @@ import re
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -44,8 +44,8 @@ class Fuzzing:
             chosen = self._views(dice, min(PER_ROUND, views - self.ran), found)
             self.ran += len(chosen) + len(found)
             round_ = Round(chosen, split(dice, records(dice, dice.choice([12, 40, 120]))))
-            for wrong in check(engines, round_):
-                found.append(shrink(round_, wrong, partial(check, engines)) if small else (round_, wrong))
+            wrong = [(round_, finding) for finding in check(engines, round_)]
+            found += [shrink(*each, partial(check, engines)) for each in wrong] if small else wrong
             print(f"{self.summary()}", file=sys.stderr, flush=True)
             self.differed += len(found)
             yield from found
@@ -58,7 +58,8 @@ class Fuzzing:
             query = grammar.query()
             name = f"v{len(chosen)}"
             try:
-                compile_catalog({"fuzz.sql": catalog_text({**chosen, name: query.sql})})
+                read = {other: select for other, select in chosen.items() if needed(other, query.sql, chosen)}
+                compile_catalog({"fuzz.sql": catalog_text({**read, name: query.sql})})
             except Refused as refused:
                 self.refused[reason(refused)] += 1
                 continue
@@ -74,6 +75,12 @@ class Fuzzing:
     def summary(self) -> str:
         """How many views there were, and why others were refused."""
         return f"{self.ran} views ran, {self.differed} differed, {self.refused.total()} were refused"
+
+
+def needed(name: str, select: str, views: Mapping[str, str]) -> bool:
+    """Does a SELECT read a view, maybe through others?"""
+    named = set(re.findall(r"\bv\d+\b", select)) & set(views)
+    return name in named or any(needed(name, views[other], views) for other in named)
 
 
 def reason(refused: Refused) -> str:

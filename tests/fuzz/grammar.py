@@ -24,9 +24,14 @@ from view_algebra.types import (
     TINYINT,
     Type,
     decimal,
+    words,
 )
 
 MONEY, WIDE, SMALL = decimal(10, 2), decimal(30, 6), Type("SMALLINT")
+ABOUT = Type("ABOUT")
+"""A double whose last digits depend on the order of adding up: shown, but nothing further is made of it."""
+
+MOMENTS = words("var_pop var_samp stddev_pop stddev_samp covar_pop covar_samp corr regr_slope regr_intercept regr_r2")
 
 SOURCE = """CREATE TABLE s (
   k INT, tiny TINYINT, small SMALLINT, big BIGINT, price DOUBLE, ratio FLOAT, money DECIMAL(10,2), wide DECIMAL(30,6),
@@ -165,7 +170,7 @@ class Grammar:
 
     def any_value(self, columns: Sequence[tuple[str, Type]], depth: int = 1) -> tuple[str, Type]:
         """An expression, mostly of a column's own type."""
-        kinds = [t for _, t in columns if not t.nested and t in SCALARS]
+        kinds = [t for _, t in columns if t in SCALARS]
         kind = self.dice.choice(kinds) if kinds and self.chance(0.7) else self.dice.choice(SCALARS)
         return self.value(kind, columns, depth), kind
 
@@ -228,7 +233,9 @@ class Grammar:
         row = self.dice.choice([row for row in fitting if row.name == name])
         takes: list[str] = []
         for one in row.takes:
-            repeats = self.dice.choice([0, 1, 2]) if one[-1] == "*" else self.dice.choice([0, 1]) if one[-1] == "?" else 1
+            repeats = (
+                self.dice.choice([0, 1, 2]) if one[-1] == "*" else self.dice.choice([0, 1]) if one[-1] == "?" else 1
+            )
             takes += [one.rstrip("*?")] * repeats
         common = kind if row.gives in ("common", "first") or not isinstance(row.gives, (Type, str)) else None
         if common is None:
@@ -266,11 +273,14 @@ class Grammar:
         names = [name for name, row in AGGREGATES.items() if not above or row.above is not None]
         if not above:
             names += ["first", "last", "first_value", "last_value", "mean", "stddev", "count", "sum", "sum"]
+            names = [n for n in names if n not in MOMENTS or self.chance(0.5)]
         name = self.dice.choice(names)
         row = AGGREGATES.get({"mean": "avg", "stddev": "stddev_samp"}.get(name, name))
         where = f" FILTER (WHERE {self.condition(columns)})" if self.chance(0.2) else ""
         if name == "count" and self.chance(0.5):
             return f"count(*){where}", BIGINT
+        if row is not None and row.name in MOMENTS:
+            return self._moments(name, row.arguments[0], columns, where)
         kinds = [t for _, t in columns if t in SCALARS and (row is None or row.accepts(t))]
         kind = self.dice.choice(kinds or [t for t in SCALARS if row is None or row.accepts(t)])
         text = self.value(kind, columns, self.dice.choice([0, 0, 0, 1]))
@@ -280,7 +290,9 @@ class Grammar:
             share = self.dice.choice(["0", "0.1", "0.5", "0.75", "1.0"])
             ordered = f"WITHIN GROUP (ORDER BY {text})"
             return {
-                "percentile": f"percentile({text}, {share})" if share < "0.5" else f"percentile_cont({share}) {ordered}",
+                "percentile": f"percentile({text}, {share})"
+                if share < "0.5"
+                else f"percentile_cont({share}) {ordered}",
                 "median": f"median({text})",
                 "mode": f"mode({text})",
                 "percentile_disc": f"percentile_disc({share}) {ordered}",
@@ -301,6 +313,11 @@ class Grammar:
             other = self.value(self.dice.choice(NUMBERS), columns, 0)
             return f"{name}({text}, {other}){where}", gives
         return f"{name}({each}{text}){where}", gives
+
+    def _moments(self, name: str, arguments: int, columns: Sequence[tuple[str, Type]], where: str) -> tuple[str, Type]:
+        """An aggregate of deviations, of numbers that are not so large that their squares drown each other."""
+        fitting = [n for n, t in columns if t in (TINYINT, SMALL, MONEY)] or ["1"]
+        return f"{name}({', '.join(self.dice.choice(fitting) for _ in range(arguments))}){where}", ABOUT
 
     def aggregated(self) -> Query:
         """A GROUP BY over the stream."""
@@ -337,6 +354,8 @@ class Grammar:
             outputs.append((which, TIMESTAMP))
         count = len(outputs)
         outputs += [self.aggregate(columns) for _ in range(self.dice.choice([1, 2, 3, 4]))]
+        if not any(_exact(kind) for _, kind in outputs):
+            outputs.append(("count(*)", BIGINT))
         if self.chance(0.3):
             outputs.append(self._of_aggregates(columns, keys if not sets else ()))
         where = f" WHERE {self.condition(columns)}" if self.chance(0.35) else ""
@@ -378,7 +397,7 @@ class Grammar:
     def _of_aggregates(self, columns: Sequence[tuple[str, Type]], keys: Sequence[tuple[str, Type]]) -> tuple[str, Type]:
         """An expression over aggregates, in the same SELECT."""
         made = [self.aggregate(columns) for _ in range(2)]
-        made = [(text, kind) for text, kind in made if not kind.nested]
+        made = [(text, kind) for text, kind in made if _exact(kind)]
         self.below = False
         try:
             if made and self.chance(0.4):
@@ -389,7 +408,7 @@ class Grammar:
 
     def _having(self, columns: Sequence[tuple[str, Type]]) -> str:
         text, kind = self.aggregate(columns)
-        return f"{text} IS NOT NULL" if kind.nested or self.chance(0.2) else f"{text} > {self.value(kind, (), 0)}"
+        return f"{text} IS NOT NULL" if not _exact(kind) or self.chance(0.2) else f"{text} > {self.value(kind, (), 0)}"
 
     def _outputs(
         self, outputs: Sequence[tuple[str, Type]], prefix: str = "c"
@@ -402,7 +421,7 @@ class Grammar:
     def above(self, inner: Query) -> Query:
         """Scalars and a condition over a query."""
         self.below = False
-        flat = [(name, kind) for name, kind in inner.columns if not kind.nested]
+        flat = [(name, kind) for name, kind in inner.columns if _exact(kind)]
         outputs: list[tuple[str, Type]] = list(inner.columns[: self.dice.choice([1, 2, 9])])
         outputs += [self.any_value(flat, self.dice.choice([1, 2, 2])) for _ in range(self.dice.choice([1, 2, 3]))]
         where = f" WHERE {self.condition(flat)}" if self.chance(0.4) else ""
@@ -418,11 +437,13 @@ class Grammar:
     def reaggregated(self, inner: Query) -> Query:
         """A GROUP BY over a query."""
         self.below = False
-        flat = [(name, kind) for name, kind in inner.columns if not kind.nested]
+        flat = [(name, kind) for name, kind in inner.columns if _exact(kind)]
         keys = self.dice.sample(flat, min(len(flat), self.dice.choice([0, 1, 1, 2])))
         outputs = [*keys, *(self.aggregate(flat, above=True) for _ in range(self.dice.choice([1, 2, 3])))]
         if self.chance(0.25):
             outputs.append(self.any_value([self.aggregate(flat, above=True), *keys], 2))
+        if not any(_exact(kind) for _, kind in outputs):
+            outputs.append(("count(*)", BIGINT))
         text, named = self._outputs(outputs, prefix="g")
         group = ", ".join(name for name, _ in keys)
         if keys and self.chance(0.2):
@@ -442,7 +463,7 @@ class Grammar:
             (a, b)
             for a, x in left.columns
             for b, y in right.columns
-            if x.name == y.name and not x.nested and x.name not in ("DOUBLE", "FLOAT")
+            if x.name == y.name and _exact(x) and x.name not in ("DOUBLE", "FLOAT")
         ]
         if not pairs or self.chance(0.05):
             word = "CROSS JOIN"
@@ -453,8 +474,8 @@ class Grammar:
                 f"x.{a} {sign} y.{b}" for a, b in self.dice.sample(pairs, min(len(pairs), self.dice.choice([1, 1, 2])))
             )
         columns = [(f"x.{name}", t) for name, t in left.columns] + [(f"y.{name}", t) for name, t in right.columns]
-        flat = [(name, t) for name, t in columns if not t.nested]
-        outputs = self.dice.sample(columns, min(len(columns), 4)) + [self.any_value(flat, 1)]
+        flat = [(name, t) for name, t in columns if _exact(t)]
+        outputs = [*self.dice.sample(columns, min(len(columns), 4)), self.any_value(flat, 1)]
         where = f" WHERE {self.condition(flat)}" if self.chance(0.25) else ""
         text, named = self._outputs(outputs, prefix="j")
         return Query(f"SELECT {text} FROM ({left.sql}) AS x {word} ({right.sql}) AS y{condition}{where}", named)
@@ -464,10 +485,12 @@ class Grammar:
         word = self.dice.choice(["UNION ALL", "UNION ALL", "UNION", "EXCEPT", "INTERSECT", "EXCEPT ALL"])
         sides = [self.relation(), self.relation()]
         self.below = False
-        kinds = [self.dice.choice([INT, BIGINT, DOUBLE, STRING, MONEY, DATE]) for _ in range(self.dice.choice([1, 2, 3]))]
+        kinds = [
+            self.dice.choice([INT, BIGINT, DOUBLE, STRING, MONEY, DATE]) for _ in range(self.dice.choice([1, 2, 3]))
+        ]
         texts = []
         for side in sides:
-            flat = [(name, kind) for name, kind in side.columns if not kind.nested]
+            flat = [(name, kind) for name, kind in side.columns if _exact(kind)]
             text, named = self._outputs([(self.value(kind, flat, 1), kind) for kind in kinds], prefix="u")
             texts.append(f"SELECT {text} FROM ({side.sql}) AS z")
         return Query(f" {word} ".join(texts), named)
@@ -475,12 +498,13 @@ class Grammar:
     def ranked(self, inner: Query) -> Query:
         """Window functions over a query."""
         self.below = False
-        flat = [(name, kind) for name, kind in inner.columns if not kind.nested]
+        flat = [(name, kind) for name, kind in inner.columns if _exact(kind)]
         order = list(inner.unique or [name for name, _ in flat])
         self.dice.shuffle(order)
         extra = [name for name, _ in flat if name not in order and self.chance(0.4)]
         ordered = ", ".join(
-            f"{name}{self.dice.choice(['', '', ' DESC', ' NULLS LAST', ' DESC NULLS FIRST'])}" for name in [*extra, *order]
+            f"{name}{self.dice.choice(['', '', ' DESC', ' NULLS LAST', ' DESC NULLS FIRST'])}"
+            for name in [*extra, *order]
         )
         outputs: list[tuple[str, Type]] = list(inner.columns)
         for _ in range(self.dice.choice([1, 2, 3])):
@@ -527,7 +551,7 @@ class Grammar:
 
     def limited(self, inner: Query) -> Query:
         """The first rows of a query by a total order."""
-        flat = [name for name, kind in inner.columns if not kind.nested]
+        flat = [name for name, kind in inner.columns if _exact(kind)]
         self.dice.shuffle(flat)
         ordered = ", ".join(f"{name}{self.dice.choice(['', ' DESC', ' NULLS LAST'])}" for name in flat)
         offset = " OFFSET 1" if self.chance(0.2) else ""
@@ -540,8 +564,8 @@ class Grammar:
         """A query whose condition has a query in it."""
         inner, other = self.relation(), self.aggregated()
         self.below = False
-        flat = [(name, kind) for name, kind in inner.columns if not kind.nested]
-        theirs = [(name, kind) for name, kind in other.columns if not kind.nested]
+        flat = [(name, kind) for name, kind in inner.columns if _exact(kind)]
+        theirs = [(name, kind) for name, kind in other.columns if _exact(kind)]
         name, kind = self.dice.choice(flat)
         alike = [n for n, t in theirs if t == kind] or [theirs[0][0]]
         which = self.dice.choice(alike)
@@ -591,6 +615,11 @@ class Grammar:
         sql = f"SELECT {', '.join(n for n, _ in named)} FROM ({inner}) AS b WHERE place <= {self.dice.choice([1, 2])}"
         query = Query(sql, named)
         return self.reaggregated(query) if self.chance(0.3) else query
+
+
+def _exact(kind: Type) -> bool:
+    """Is it a scalar that is the same in whatever order it was computed?"""
+    return not kind.nested and kind != ABOUT
 
 
 def _gives(row: Function, kind: Type) -> bool:

@@ -91,7 +91,9 @@ _CHANGES = 6
 def _changed(node: exp.Expr, change: int) -> exp.Expr | None:
     """A node with its `change`th part gone; None where it has none."""
     if isinstance(node, exp.Select):
-        clauses = [name for name in ("with_", "where", "having", "order", "limit", "offset", "laterals") if node.args.get(name)]
+        clauses = [
+            name for name in ("with_", "where", "having", "order", "limit", "offset", "laterals") if node.args.get(name)
+        ]
         if change < len(clauses):
             node.set(clauses[change], None)
             if clauses[change] == "order":
@@ -103,13 +105,9 @@ def _changed(node: exp.Expr, change: int) -> exp.Expr | None:
     if isinstance(node.parent, exp.Select) and node.arg_key == "expressions" and change == 0:
         if len(node.parent.expressions) < 2:
             return None
-        parent = node.parent
-        node.pop()
-        return parent
+        return _without(node)
     if isinstance(node.parent, exp.Group) and node.arg_key == "expressions" and change == 0:
-        parent = node.parent
-        node.pop()
-        return parent
+        return _without(node)
     if isinstance(node, exp.SetOperation) and change < 2:
         part = (node.left, node.right)[change]
         return _in_place(node, part)
@@ -119,6 +117,11 @@ def _changed(node: exp.Expr, change: int) -> exp.Expr | None:
     if isinstance(node, exp.Condition) and change - 1 < len(children) and change:
         return _in_place(node, children[change - 1])
     return None
+
+
+def _without(node: exp.Expr) -> exp.Expr:
+    node.pop()
+    return node
 
 
 def _in_place(node: exp.Expr, part: exp.Expr) -> exp.Expr:

@@ -1,0 +1,1 @@
+SELECT kind, percentile(4, 0.1) FILTER (WHERE word = 'x') AS p, count(DISTINCT 1) FILTER (WHERE word = 'x') AS d, listagg('x', '-') FILTER (WHERE word = 'x') AS l, approx_count_distinct(1) FILTER (WHERE word = 'x') AS a FROM s GROUP BY kind

@@ -1,0 +1,28 @@
+"""A few views at random, and those that were wrong once."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from tests.fuzz.fuzzing import Fuzzing, report
+from tests.fuzz.records import records, split
+from tests.fuzz.rounds import Round, check
+from tests.laws.engines import Engines
+
+CASES = Path(__file__).parent / "cases"
+
+
+def test_views_at_random_are_their_selects(engines: Engines) -> None:
+    fuzzing = Fuzzing(seed=1)
+    wrong = [report(found) for found in fuzzing.run(engines, views=40, small=False)]
+    assert not wrong, "\n".join(wrong)
+    assert fuzzing.ran == 40
+
+
+def test_views_that_were_wrong_once_are_right(engines: Engines) -> None:
+    views = {path.stem: path.read_text(encoding="utf-8").strip() for path in sorted(CASES.glob("*.sql"))}
+    dice = random.Random(1)
+    round_ = Round(views, split(dice, records(dice, 40)))
+    wrong = [report((round_, finding)) for finding in check(engines, round_)]
+    assert not wrong, "\n".join(wrong)
