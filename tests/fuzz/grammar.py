@@ -67,6 +67,12 @@ NESTED: tuple[tuple[str, Type], ...] = (
 FEW = ("k", "tiny", "kind", "word", "flag", "user.id", "day")
 """Columns of few values, to group by."""
 
+UNCALLED = words(
+    "repeat space pi make_date make_timestamp date_add date_sub dateadd"
+    " timestamp_seconds timestamp_millis timestamp_micros"
+)
+"""Functions that make endless texts, or times outside the years 0001 to 9999, which are NULL here."""
+
 LITERALS: dict[str, tuple[str, ...]] = {
     "TINYINT": ("1Y", "-3Y"),
     "SMALLINT": ("2S", "CAST(300 AS SMALLINT)"),
@@ -150,7 +156,8 @@ class Grammar:
         if self.views and self.chance(0.25):
             name = self.dice.choice(sorted(self.views))
             return Query(f"SELECT * FROM {name}", self.views[name].columns, self.views[name].unique)
-        return self.dice.choice([self.aggregated, self.aggregated, lambda: self.above(self.aggregated())])()
+        inner = self.aggregated()
+        return self.above(inner) if self.chance(0.33) else inner
 
     def chance(self, share: float) -> bool:
         """True so often."""
@@ -225,7 +232,7 @@ class Grammar:
             row
             for rows in FUNCTIONS.values()
             for row in rows
-            if (self.below or row.above) and (_gives(row, kind)) and row.name not in ("repeat", "space", "pi")
+            if (self.below or row.above) and (_gives(row, kind)) and row.name not in UNCALLED
         ]
         if not fitting:
             return self.value(kind, columns, 0)
@@ -268,15 +275,17 @@ class Grammar:
 
     # aggregation
 
-    def aggregate(self, columns: Sequence[tuple[str, Type]], above: bool = False) -> tuple[str, Type]:
-        """An aggregate of a row's values."""
+    def aggregate(
+        self, columns: Sequence[tuple[str, Type]], above: bool = False, over: bool = False
+    ) -> tuple[str, Type]:
+        """An aggregate of a row's values; `over` a window, where Spark has no FILTER and no DISTINCT."""
         names = [name for name, row in AGGREGATES.items() if not above or row.above is not None]
         if not above:
             names += ["first", "last", "first_value", "last_value", "mean", "stddev", "count", "sum", "sum"]
             names = [n for n in names if n not in MOMENTS or self.chance(0.5)]
         name = self.dice.choice(names)
         row = AGGREGATES.get({"mean": "avg", "stddev": "stddev_samp"}.get(name, name))
-        where = f" FILTER (WHERE {self.condition(columns)})" if self.chance(0.2) else ""
+        where = f" FILTER (WHERE {self.condition(columns)})" if not over and self.chance(0.2) else ""
         if name == "count" and self.chance(0.5):
             return f"count(*){where}", BIGINT
         if row is not None and row.name in MOMENTS:
@@ -284,7 +293,7 @@ class Grammar:
         kinds = [t for _, t in columns if t in SCALARS and (row is None or row.accepts(t))]
         kind = self.dice.choice(kinds or [t for t in SCALARS if row is None or row.accepts(t)])
         text = self.value(kind, columns, self.dice.choice([0, 0, 0, 1]))
-        each = "DISTINCT " if self.chance(0.15) else ""
+        each = "DISTINCT " if not over and self.chance(0.15) else ""
         gives = row.gives([kind]) if row is not None and name not in ("min_by", "max_by") else kind
         if name in ("percentile", "median", "percentile_disc", "mode"):
             share = self.dice.choice(["0", "0.1", "0.5", "0.75", "1.0"])
@@ -522,9 +531,9 @@ class Grammar:
                     (f"first_value({name})", kind),
                     (f"last_value({name})", kind),
                     (f"nth_value({name}, 2)", kind),
-                    self.aggregate(flat, above=True),
-                    self.aggregate(flat, above=True),
-                    self.aggregate(flat, above=True),
+                    self.aggregate(flat, above=True, over=True),
+                    self.aggregate(flat, above=True, over=True),
+                    self.aggregate(flat, above=True, over=True),
                 ]
             )
             part = self.dice.choice(flat)[0]
