@@ -22,6 +22,10 @@ from tests.fuzz.rounds import session
 from tests.laws.engines import Engines
 
 
+REASONS = 20
+"""So many reasons of refusals are shown, the most frequent."""
+
+
 def main() -> int:
     """Fuzzes as the arguments say; 1 where a view was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
@@ -36,6 +40,8 @@ def main() -> int:
             print(report(finding), flush=True)
             if not arguments.keep_going:
                 break
+    for reason, count in fuzzing.refused.most_common(REASONS):
+        print(f"{count:5} refused: {reason}", file=sys.stderr)
     print(f"{fuzzing.summary()} in {time.monotonic() - began:.0f} seconds", file=sys.stderr)
     return 1 if fuzzing.differed else 0
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from tests.fuzz.grammar import SOURCE, Grammar, Query
 from tests.fuzz.records import records, split
-from tests.fuzz.rounds import Finding, Round, catalog_text, check
+from tests.fuzz.rounds import UNANSWERED, Finding, Round, catalog_text, check
 from tests.fuzz.shrinking import shrink
 from tests.laws.engines import Engines
 from view_algebra import Refused, compile_catalog
@@ -32,6 +32,7 @@ class Fuzzing:
     seed: int
     ran: int = 0
     differed: int = 0
+    unanswered: int = 0
     refused: Counter[str] = field(default_factory=Counter)
 
     def run(self, engines: Engines, views: int, small: bool = True) -> Iterator[tuple[Round, Finding]]:
@@ -44,7 +45,9 @@ class Fuzzing:
             chosen = self._views(dice, min(PER_ROUND, views - self.ran), found)
             self.ran += len(chosen) + len(found)
             round_ = Round(chosen, split(dice, records(dice, dice.choice([12, 40, 120]))))
-            wrong = [(round_, finding) for finding in check(engines, round_)]
+            findings = check(engines, round_)
+            wrong = [(round_, finding) for finding in findings if finding.kind != UNANSWERED]
+            self.unanswered += len(findings) - len(wrong)
             found += [shrink(*each, partial(check, engines)) for each in wrong] if small else wrong
             print(f"{self.summary()}", file=sys.stderr, flush=True)
             self.differed += len(found)
@@ -74,7 +77,10 @@ class Fuzzing:
 
     def summary(self) -> str:
         """How many views there were, and why others were refused."""
-        return f"{self.ran} views ran, {self.differed} differed, {self.refused.total()} were refused"
+        return (
+            f"{self.ran} views ran, {self.differed} differed, {self.unanswered} Spark failed at, "
+            f"{self.refused.total()} were refused"
+        )
 
 
 def needed(name: str, select: str, views: Mapping[str, str]) -> bool:

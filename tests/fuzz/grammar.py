@@ -28,6 +28,9 @@ from view_algebra.types import (
 )
 
 MONEY, WIDE, SMALL = decimal(10, 2), decimal(30, 6), Type("SMALLINT")
+BY_EVENTS = words("first last first_value last_value min_by max_by collect_list listagg")
+"""Aggregates that go by the order of the events, so that they need the stream itself in FROM."""
+
 ABOUT = Type("ABOUT")
 """A double whose last digits depend on the order of adding up: shown, but nothing further is made of it."""
 
@@ -134,6 +137,7 @@ class Grammar:
     dice: random.Random
     views: dict[str, Query] = field(default_factory=dict)
     below: bool = True
+    ordered: bool = True
 
     def query(self) -> Query:
         """A view's SELECT."""
@@ -283,6 +287,7 @@ class Grammar:
         if not above:
             names += ["first", "last", "first_value", "last_value", "mean", "stddev", "count", "sum", "sum"]
             names = [n for n in names if n not in MOMENTS or self.chance(0.5)]
+            names = [n for n in names if self.ordered or n not in BY_EVENTS]
         name = self.dice.choice(names)
         row = AGGREGATES.get({"mean": "avg", "stddev": "stddev_samp"}.get(name, name))
         where = f" FILTER (WHERE {self.condition(columns)})" if not over and self.chance(0.2) else ""
@@ -337,6 +342,7 @@ class Grammar:
             source, columns, few = self._lateral(columns, few)
         elif self.chance(0.12):
             source, columns, few = self._projected()
+        self.ordered = source == "s"
         keys: list[tuple[str, Type]] = []
         for _ in range(self.dice.choice([0, 1, 1, 1, 2, 2, 3])):
             if self.chance(0.7):

@@ -1,0 +1,1 @@
+SELECT word, k, grouping_id() AS g, count(*) AS n FROM s GROUP BY CUBE(word), k

@@ -1,0 +1,1 @@
+SELECT kind, mode(price) AS m FROM s GROUP BY kind
