@@ -21,7 +21,6 @@ from tests.fuzz.fuzzing import Fuzzing, report
 from tests.fuzz.rounds import session
 from tests.laws.engines import Engines
 
-
 REASONS = 20
 """So many reasons of refusals are shown, the most frequent."""
 

@@ -46,7 +46,7 @@ class Fuzzing:
             self.ran += len(chosen) + len(found)
             round_ = Round(chosen, split(dice, records(dice, dice.choice([12, 40, 120]))))
             findings = check(engines, round_)
-            wrong = [(round_, finding) for finding in findings if finding.kind != UNANSWERED]
+            wrong = [(round_.only(f.view), f) for f in findings if f.kind != UNANSWERED]
             self.unanswered += len(findings) - len(wrong)
             found += [shrink(*each, partial(check, engines)) for each in wrong] if small else wrong
             print(f"{self.summary()}", file=sys.stderr, flush=True)

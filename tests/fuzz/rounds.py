@@ -22,6 +22,8 @@ UNANSWERED = "unanswered"
 """What became of a SELECT at which Spark itself fails: a mistake of Spark's, and nothing to compare with."""
 
 LARGE = 1e15
+"""Doubles below it are compared to four digits after the point where more digits differ."""
+
 LAST = 9
 """The generation into which micro-batches are merged in the opposite order."""
 
