@@ -210,7 +210,7 @@ class Grammar:
         if kind.numeric:
             b = self.value(self.dice.choice(NUMBERS) if self.chance(0.2) else kind, columns, depth)
             signs = ["+", "-", "*", "%"] + (["/"] if kind.name in ("DOUBLE", "DECIMAL") else ["div"])
-            return f"({a} {self.dice.choice(signs)} {b})" if self.chance(0.9) else f"(-{a})"
+            return f"({a} {self.dice.choice(signs)} {b})" if self.chance(0.9) else f"(- {a})"
         if kind == STRING:
             return f"({a} || {self.value(self.dice.choice([STRING, INT, DATE]), columns, depth)})"
         if kind == DATE:
