@@ -291,7 +291,7 @@ def _in_json(kind: Type) -> bool:
 def _moments(
     name: str,
     final: Callable[[Mapping[str, Expr]], Expr],
-    above: str,
+    above: str | None,
     *,
     two: bool = False,
 ) -> AggregateFunction:
@@ -323,7 +323,7 @@ def _moments(
         gives=lambda _: DOUBLE,
         parts=parts,
         final=lambda parts, _: final(parts),
-        above=lambda _: above,
+        above=None if above is None else lambda _: above,
     )
 
 
@@ -362,7 +362,24 @@ def _determination(parts: Mapping[str, Expr]) -> Expr:
 
 
 _X = "{0}::double precision"
-_YX = "{0}::double precision, {1}::double precision"
+_Y = "{1}::double precision"
+_COUNT = "count({0})@"
+_DEVIATIONS = f"spark.comoment(({{0}} IS NOT NULL)::integer, {_X}, {_X}, 0)@"
+"""Over plain rows, each a set of one number. Postgres' own leave some rounding where all numbers are equal."""
+
+_PAIRED = "({0} IS NOT NULL AND {1} IS NOT NULL)"
+_PAIRS = f"sum({_PAIRED}::integer)@"
+
+
+def _products(a: str, b: str) -> str:
+    return f"spark.comoment({_PAIRED}::integer, {a}, {b}, 0)@"
+
+
+def _per(total: str, count: str) -> str:
+    return f"spark.divide({total}, ({count})::double precision)"
+
+
+_CORRELATION = f"spark.divide({_products(_X, _Y)}, spark.sqrt(spark.times({_products(_X, _X)}, {_products(_Y, _Y)})))"
 
 EVENT_ORDER = ("time", "kafka_partition", "kafka_offset")
 """What puts the records of a topic in one order: the event's time, and where it is written."""
@@ -431,16 +448,16 @@ _TABLE = (
     _of_bits("bit_xor"),
     _by("min_by", "first"),
     _by("max_by", "last"),
-    _moments("var_pop", _over("c_xx"), f"var_pop({_X})@"),
-    _moments("var_samp", _over("c_xx", 1), f"var_samp({_X})@"),
-    _moments("stddev_pop", _root(_over("c_xx")), f"stddev_pop({_X})@"),
-    _moments("stddev_samp", _root(_over("c_xx", 1)), f"stddev_samp({_X})@"),
-    _moments("covar_pop", _over("c_xy"), f"covar_pop({_YX})@", two=True),
-    _moments("covar_samp", _over("c_xy", 1), f"covar_samp({_YX})@", two=True),
-    _moments("corr", _correlation, f"corr({_YX})@", two=True),
-    _moments("regr_slope", _slope, f"regr_slope({_YX})@", two=True),
-    _moments("regr_intercept", _intercept, f"regr_intercept({_YX})@", two=True),
-    _moments("regr_r2", _determination, f"regr_r2({_YX})@", two=True),
+    _moments("var_pop", _over("c_xx"), _per(_DEVIATIONS, _COUNT)),
+    _moments("var_samp", _over("c_xx", 1), _per(_DEVIATIONS, f"{_COUNT} - 1")),
+    _moments("stddev_pop", _root(_over("c_xx")), f"spark.sqrt({_per(_DEVIATIONS, _COUNT)})"),
+    _moments("stddev_samp", _root(_over("c_xx", 1)), f"spark.sqrt({_per(_DEVIATIONS, f'{_COUNT} - 1')})"),
+    _moments("covar_pop", _over("c_xy"), _per(_products(_X, _Y), _PAIRS), two=True),
+    _moments("covar_samp", _over("c_xy", 1), _per(_products(_X, _Y), f"{_PAIRS} - 1"), two=True),
+    _moments("corr", _correlation, _CORRELATION, two=True),
+    _moments("regr_slope", _slope, f"spark.divide({_products(_X, _Y)}, {_products(_Y, _Y)})", two=True),
+    _moments("regr_intercept", _intercept, None, two=True),
+    _moments("regr_r2", _determination, None, two=True),
     _of_values("mode", (1, 1), lambda kind: _extreme("min").accepts(kind), lambda types: types[0], _MODE),
     replace(
         _of_values(

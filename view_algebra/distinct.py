@@ -162,7 +162,9 @@ def _values(aggregate: Aggregate) -> tuple[Expr, ...]:
 
 
 def _filtered(aggregate: Aggregate) -> tuple[Expr, ...]:
-    return tuple(e if isinstance(e, Constant) else only(aggregate.condition, e) for e in aggregate.arguments)
+    value, *more = aggregate.arguments
+    others = (e if isinstance(e, Constant) else only(aggregate.condition, e) for e in more)
+    return (only(aggregate.condition, value), *others)
 
 
 def _union(branches: list[Select]) -> Query:

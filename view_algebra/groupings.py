@@ -89,6 +89,19 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
     return [tuple(dict.fromkeys(k for item in some for k in item)) for some in chosen]
 
 
+def columns_of(node: exp.Group, key: Key) -> tuple[Expr, ...]:
+    """All columns of GROUP BY, in the order in which they are written: that of the bits of grouping_id()."""
+
+    def leaves(item: exp.Expr) -> list[exp.Expr]:
+        if _nests(item) or isinstance(item, exp.Tuple):
+            return [leaf for inner in item.expressions for leaf in leaves(inner)]
+        return [item.this if isinstance(item, exp.Paren) else item]
+
+    clauses = [clause for name in ("rollup", "cube", "grouping_sets") for clause in node.args.get(name) or []]
+    items = [leaf for item in (*node.expressions, *clauses) for leaf in leaves(item)]
+    return tuple(dict.fromkeys(k for k in map(key, items) if k is not None))
+
+
 def _nests(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets))
 
@@ -149,6 +162,8 @@ def _ends(session: Expr) -> tuple[Expr, Expr]:
 def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:
     """Which of the columns a row is not grouped by: a bit for each, the last column's the lowest."""
     wanted = call.arguments or tuple(left_out)
+    if call.function == "grouping_id" and wanted != tuple(left_out):
+        raise Wrong(call.place, "grouping_id() of other columns than those of GROUP BY", "Write grouping_id().")
     result: Expr | None = None
     for column in wanted:
         if column not in left_out:

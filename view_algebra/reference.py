@@ -51,7 +51,7 @@ What Spark leaves to the order of rows goes here by the order of events: their t
 `first(x)` (and `… IGNORE NULLS`), `max_by(x, y)` and `min_by(x, y)` where several have the extreme `y`, `collect_list`
 and `listagg` without WITHIN GROUP. `collect_set` is sorted, and of the most frequent values `mode` is the least.
 `lamina check` runs the SELECT with that order spelled out. Sums of doubles, and what is made of them, may differ in
-their last digits by the order of adding up.
+their last digits by the order of adding up. A date or a time outside the years 1 to 9999 that a function makes is NULL.
 """
 
 _TIME = f"""`window(ts, '1 hour')` tumbles, `window(ts, '1 hour', '5 seconds')` hops, a third length moves its start;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal as Choice
 from typing import cast as typed
 
@@ -40,6 +41,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.groupings import Sets, over_sets, sets_of
+from view_algebra.groupings import columns_of as columns_of_group
 from view_algebra.names import Columns, Scope, find, window_key
 from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.refusals import Wrong, suggestion
@@ -143,8 +145,9 @@ class Resolver(Scalars):
         group: tuple[Expr, ...] | None = None
         sets: Sets | None = None
         if group_node is not None:
-            sets = sets_of(group_node, lambda item: self._key(item, scope, outputs))
-            group = self._group(group_node, scope, outputs) if sets is None else _all_of(sets)
+            key = partial(self._key, scope=scope, outputs=outputs)
+            sets = sets_of(group_node, key)
+            group = self._group(group_node, scope, outputs) if sets is None else columns_of_group(group_node, key)
         having_node = node.args.get("having")
         having = condition(self.expression(having_node.this, scope), "HAVING") if having_node else None
         order = tuple(self.order(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
@@ -495,10 +498,6 @@ def _refuse_clauses(node: exp.Select) -> None:
                 "windows": "Write OVER (PARTITION BY … ORDER BY …) out.",
             }.get(name, "Leave it out.")
             raise Wrong(span(value[0] if isinstance(value, list) else value), f"{word} is not served", way_out)
-
-
-def _all_of(sets: Sets) -> tuple[Expr, ...]:
-    return tuple(dict.fromkeys(key for grouping in sets for key in grouping))
 
 
 def _renamed(query: Query, names: list[str], place: Place) -> Query:

@@ -20,6 +20,7 @@ from view_algebra.estimates import estimate
 from view_algebra.expressions import (
     Aggregate,
     Call,
+    Case,
     Constant,
     Expr,
     Order,
@@ -37,7 +38,19 @@ from view_algebra.names import Columns, Scope, find, member, parts_of, window_ke
 from view_algebra.operators import calculate, call, case, cast, compare, condition, meet, negative, number
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.times import interval, shifted
-from view_algebra.types import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, TINYINT, VOID, WINDOW
+from view_algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    VOID,
+    WINDOW,
+)
 from view_algebra.types import read as read_type
 
 _BINARY: dict[type[exp.Expr], str] = {
@@ -76,7 +89,8 @@ class Scalars(ABC):
         """One scalar expression."""
         reader = self._readers.get(type(node))
         if reader is not None:
-            return reader(self, node, scope)
+            made = reader(self, node, scope)  # sqlglot notes the NOT of `x NOT LIKE y` beside the rest
+            return Call("not", (made,), BOOLEAN, place=span(node)) if node.args.get("negate") else made
         operator = _BINARY.get(type(node))
         if operator is not None:
             return self._binary(operator, typed(exp.Binary, node), scope)
@@ -177,6 +191,9 @@ class Scalars(ABC):
         if kind is None or kind.nested:
             raise Wrong(span(node), f"CAST to {node.args['to'].sql('spark')}", "Cast to a scalar type of docs/sql.md.")
         value = self.expression(node.this, scope)
+        if kind == DATE and (value.type.numeric or value.type == BOOLEAN):
+            way_out = "Write date_add(DATE '1970-01-01', days)."
+            raise Wrong(span(node), f"CAST of {value.type} to DATE, which Spark refuses", way_out)
         if isinstance(value, Constant) and value.type == STRING and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
             literal = cast(value, kind)
             if isinstance(literal, Call):
@@ -285,6 +302,9 @@ class Scalars(ABC):
         if name in ("struct", "named_struct", "map"):
             raise Wrong(place, f"{name}() makes a nested value", "Select its parts as columns.")
         arguments = [self.expression(a, scope) for a in node.expressions]
+        if name == "nullif" and len(arguments) == 2:  # of the type of the first, whatever it is compared with
+            equal = compare("=", arguments[0], arguments[1], place)
+            return Case(((equal, Constant(None, arguments[0].type)),), arguments[0], arguments[0].type, place)
         if name == "date_part" or name == "datepart":
             raise Wrong(place, f"{name}()", "Write EXTRACT(… FROM …).")
         return call(name, arguments, place)
@@ -330,6 +350,8 @@ class Scalars(ABC):
             spell(whole, estimate(value, counts, int(getattr(made.arguments[1], "value", 0))))
             return made
         if name == "mode":
+            if made.type in (DOUBLE, FLOAT):  # the two zeros are one value
+                value = f"CASE WHEN {value} = 0 THEN CAST(0 AS {made.type.spark}) ELSE {value} END"
             spell(node, f"mode({value}, true)")
             return made
         if name == "collect_set":
@@ -344,7 +366,9 @@ class Scalars(ABC):
         spell(whole, listed)
         return replace(made, arguments=(made.arguments[0], *events, *made.arguments[1:]))
 
-    def _within_group(self, node: exp.WithinGroup, scope: Scope, when: Expr | None = None) -> Expr:
+    def _within_group(
+        self, node: exp.WithinGroup, scope: Scope, when: Expr | None = None, filter_: exp.Filter | None = None
+    ) -> Expr:
         """percentile_cont(0.5) WITHIN GROUP (ORDER BY x), and its like."""
         call_, place = node.this, span(node.this)
         keys = node.expression.expressions if isinstance(node.expression, exp.Order) else []
@@ -359,8 +383,12 @@ class Scalars(ABC):
                     place, f"{name}() in another order than its own", "Write listagg(x, ',') WITHIN GROUP (ORDER BY x)."
                 )
             made = aggregate(name, call_, read, when)
-            if made.distinct and len(texts) > 1:
-                made = replace(made, arguments=made.arguments[:2])
+            text, whole = written(value), node if filter_ is None else filter_
+            counts = "" if filter_ is None else f" AND ({written(filter_.expression.this)})"
+            listed = f"CASE WHEN {text} IS NOT NULL{counts} THEN {text} END"
+            found = f"array_sort({'collect_set' if made.distinct else 'collect_list'}({listed}))"
+            between = written(texts[1]) if len(texts) > 1 else "''"
+            spell(whole, f"CASE WHEN size({found}) > 0 THEN array_join({found}, {between}) END")
         elif name in ("mode", "percentile", "percentile_disc"):
             made = aggregate(name, exp.Anonymous(this=name, expressions=[value, *given]), read, when)
             made = replace(made, place=place)
@@ -390,7 +418,7 @@ class Scalars(ABC):
         when = condition(self.expression(node.expression.this, scope), "FILTER")
         refuse_aggregates(when, "FILTER", "Filter by columns of the records.")
         if isinstance(node.this, exp.WithinGroup):
-            return self._within_group(node.this, scope, when)
+            return self._within_group(node.this, scope, when, node)
         if not isinstance(node.this, exp.Anonymous) or not known_aggregate(node.this.name.lower()):
             raise Wrong(span(node), "FILTER after something that is no aggregate", "Use CASE WHEN … THEN … END.")
         return self._call(node.this, scope, when, node)
@@ -406,7 +434,8 @@ class Scalars(ABC):
             inner = inner.this
         when = None
         if isinstance(inner, exp.Filter):
-            when, inner = condition(self.expression(inner.expression.this, scope), "FILTER"), inner.this
+            way_out = "Write f(CASE WHEN … THEN x END) OVER (…)."
+            raise Wrong(place, "FILTER before OVER, which Spark does not run", way_out)
         if not isinstance(inner, exp.Anonymous):
             raise Wrong(place, "OVER after something that is no function", "Write f(x) OVER (…).")
         name = SYNONYMS.get(inner.name.lower(), inner.name.lower())

@@ -457,6 +457,21 @@ VIEWS = [
         "SELECT country, grouping(country) AS g, count(*) AS n FROM events GROUP BY ROLLUP (country)",
     ),
     view(
+        "grouping_id of other columns",
+        "SELECT country, grouping_id(kind) AS g, count(*) AS n FROM events GROUP BY CUBE (country), kind",
+        "SELECT country, grouping_id() AS g, count(*) AS n FROM events GROUP BY CUBE (country), kind",
+    ),
+    view(
+        "a number as a date",
+        "SELECT CAST(user_id AS DATE) AS d, count(*) AS n FROM events GROUP BY CAST(user_id AS DATE)",
+        "SELECT date_add(DATE '1970-01-01', CAST(user_id AS INT)) AS d, count(*) AS n FROM events GROUP BY date_add(DATE '1970-01-01', CAST(user_id AS INT))",
+    ),
+    view(
+        "FILTER before OVER",
+        "SELECT country, sum(n) FILTER (WHERE n > 1) OVER (PARTITION BY country) AS s FROM hourly",
+        "SELECT country, sum(CASE WHEN n > 1 THEN n END) OVER (PARTITION BY country) AS s FROM hourly",
+    ),
+    view(
         "a hopping window that is left out of a grouping",
         "SELECT country, count(*) AS n FROM events GROUP BY ROLLUP (country, window(ts, '1 hour', '5 minutes'))",
         "SELECT country, count(*) AS n FROM events GROUP BY window(ts, '1 hour', '5 minutes'), ROLLUP (country)",

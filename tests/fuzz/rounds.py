@@ -163,7 +163,8 @@ def alike(expected: Sequence[Row], actual: Sequence[Row]) -> bool:
     if same(expected, actual):
         return True
     rows = [[[_rounded(v) for v in row] for row in ordered(list(rows))] for rows in (expected, actual)]
-    return same(*([tuple(row) for row in ordered([tuple(row) for row in side])] for side in rows))
+    left, right = (ordered([tuple(row) for row in side]) for side in rows)
+    return same(left, right)
 
 
 def _rounded(value: Any) -> Any:
