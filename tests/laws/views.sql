@@ -173,7 +173,7 @@ CREATE VIEW about_windows AS SELECT window.start AS s, approx_count_distinct(eve
 FROM events GROUP BY window(ts, '2 hours', '1 hour');
 
 CREATE VIEW stars AS SELECT count(*) AS n, sum(user_id) AS s FROM (SELECT DISTINCT * EXCEPT (payload, event_id) FROM events);
-CREATE VIEW star_rows AS SELECT * FROM events AS e WHERE user_id = 2;
+CREATE VIEW star_rows AS SELECT * EXCEPT (payload) FROM events AS e WHERE user_id = 2;
 CREATE VIEW stars_and_more AS SELECT event_id, r FROM (SELECT e.*, row_number() OVER (PARTITION BY kind ORDER BY kafka_partition, kafka_offset)
 AS r FROM events e) WHERE r < 3;
 CREATE VIEW steps AS SELECT step, n.name, count(*) AS c FROM events LATERAL VIEW explode(sequence(1, 3)) s AS step
