@@ -353,8 +353,13 @@ class Resolver(Scalars):
         if node.args.get("all"):
             every = [o.expression for o in outputs if not any(isinstance(e, Aggregate) for e in walk(o.expression))]
             return tuple(dict.fromkeys(every))
-        keys = [self._key(item, scope, outputs) for item in node.expressions]
-        return tuple(dict.fromkeys(key for key in keys if key is not None))
+        keys = [key for item in node.expressions if (key := self._key(item, scope, outputs)) is not None]
+        everything = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Tuple)
+        if not keys and not everything:  # of no records Spark makes no group by a constant, and one without GROUP BY
+            raise Wrong(
+                span(node), "GROUP BY of nothing that a record decides", "Leave GROUP BY out, or name a column."
+            )
+        return tuple(dict.fromkeys(keys))
 
     def _key(self, item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
         """A column of GROUP BY; None for one that is the same for every row."""

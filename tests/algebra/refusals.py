@@ -457,6 +457,11 @@ VIEWS = [
         "SELECT country, grouping(country) AS g, count(*) AS n FROM events GROUP BY ROLLUP (country)",
     ),
     view(
+        "GROUP BY of a constant",
+        "SELECT 'all' AS k, count(*) AS n FROM events GROUP BY 'all'",
+        "SELECT 'all' AS k, count(*) AS n FROM events",
+    ),
+    view(
         "grouping_id of other columns",
         "SELECT country, grouping_id(kind) AS g, count(*) AS n FROM events GROUP BY CUBE (country), kind",
         "SELECT country, grouping_id() AS g, count(*) AS n FROM events GROUP BY CUBE (country), kind",
