@@ -48,6 +48,14 @@ class Deployed:
         """What makes a topic's name the test's own."""
         return self.deployment.settings.postgres.rpartition("/")[2]
 
+    def copied(self, example: Path, to: Path) -> Path:
+        """The catalog of an example, its topics the test's own."""
+        for file in example.rglob("*.sql"):
+            copy = to / file.relative_to(example)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(file.read_text().replace("(topic '", f"(topic '{self.prefix}_"))
+        return to
+
     def topic(self, source: str) -> str:
         """The name of the topic of a source."""
         return self.deployment.deployed().sources[source].topic

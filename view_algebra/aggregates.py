@@ -76,7 +76,7 @@ class AggregateFunction:
     final: Callable[[Mapping[str, Expr], Type], Expr]
     above: Callable[[Sequence[Type]], str] | None
     once: bool = False
-    over: Callable[[Sequence[Type]], str] | None = None
+    over: str | None = None
     sub_key: Callable[[Sequence[Expr]], tuple[Expr, Expr]] | None = None
 
 
@@ -163,11 +163,16 @@ def _avg_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
     return Call("average", (_sum_final(parts, decimal(38, scale)), parts["count"]), kind)
 
 
+def _is_ordered(kind: Type) -> bool:
+    """Is one of two values the greater, in both engines alike?"""
+    return not kind.nested and kind.name not in ("BINARY", "INTERVAL")
+
+
 def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
     return AggregateFunction(
         name,
         (1, 1),
-        accepts=lambda kind: not kind.nested and kind.name not in ("BINARY", "INTERVAL"),
+        accepts=_is_ordered,
         gives=lambda types: types[0],
         parts=lambda arguments, when: (Part(name, name, only(when, arguments[0]), arguments[0].type),),
         final=lambda parts, _: parts[name],
@@ -207,7 +212,7 @@ def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> Agg
     return AggregateFunction(
         name,
         (2, 2),
-        accepts=lambda kind: not kind.nested and kind.name not in ("BINARY", "INTERVAL"),
+        accepts=_is_ordered,
         gives=lambda types: types[0],
         parts=parts,
         final=lambda parts, _: parts[merge],
@@ -221,7 +226,7 @@ def _of_values(
     arguments: tuple[int, int],
     accepts: Callable[[Type], bool],
     gives: Callable[[Sequence[Type]], Type],
-    over: str | Callable[[Sequence[Type]], str],
+    over: str,
     once: bool = False,
 ) -> AggregateFunction:
     """An aggregate that nothing smaller than its values can merge to: a cell for each value of a group."""
@@ -234,7 +239,7 @@ def _of_values(
         final=lambda _, __: NULL,
         above=None,
         once=once,
-        over=over if callable(over) else lambda _: over,
+        over=over,
     )
 
 
@@ -402,6 +407,19 @@ def _avg_above(types: Sequence[Type]) -> str:
     return "sum({0})@::double precision / nullif(count({0})@, 0)" if kind.integral else "avg({0})@"
 
 
+_OF_MOMENTS = (
+    _moments("var_pop", _over("c_xx"), _per(_DEVIATIONS, _COUNT)),
+    _moments("var_samp", _over("c_xx", 1), _per(_DEVIATIONS, f"{_COUNT} - 1")),
+    _moments("stddev_pop", _root(_over("c_xx")), f"spark.sqrt({_per(_DEVIATIONS, _COUNT)})"),
+    _moments("stddev_samp", _root(_over("c_xx", 1)), f"spark.sqrt({_per(_DEVIATIONS, f'{_COUNT} - 1')})"),
+    _moments("covar_pop", _over("c_xy"), _per(_products(_X, _Y), _PAIRS), two=True),
+    _moments("covar_samp", _over("c_xy", 1), _per(_products(_X, _Y), f"{_PAIRS} - 1"), two=True),
+    _moments("corr", _correlation, _CORRELATION, two=True),
+    _moments("regr_slope", _slope, f"spark.divide({_products(_X, _Y)}, {_products(_Y, _Y)})", two=True),
+    _moments("regr_intercept", _intercept, None, two=True),
+    _moments("regr_r2", _determination, None, two=True),
+)
+
 _TABLE = (
     AggregateFunction(
         "count",
@@ -448,17 +466,8 @@ _TABLE = (
     _of_bits("bit_xor"),
     _by("min_by", "first"),
     _by("max_by", "last"),
-    _moments("var_pop", _over("c_xx"), _per(_DEVIATIONS, _COUNT)),
-    _moments("var_samp", _over("c_xx", 1), _per(_DEVIATIONS, f"{_COUNT} - 1")),
-    _moments("stddev_pop", _root(_over("c_xx")), f"spark.sqrt({_per(_DEVIATIONS, _COUNT)})"),
-    _moments("stddev_samp", _root(_over("c_xx", 1)), f"spark.sqrt({_per(_DEVIATIONS, f'{_COUNT} - 1')})"),
-    _moments("covar_pop", _over("c_xy"), _per(_products(_X, _Y), _PAIRS), two=True),
-    _moments("covar_samp", _over("c_xy", 1), _per(_products(_X, _Y), f"{_PAIRS} - 1"), two=True),
-    _moments("corr", _correlation, _CORRELATION, two=True),
-    _moments("regr_slope", _slope, f"spark.divide({_products(_X, _Y)}, {_products(_Y, _Y)})", two=True),
-    _moments("regr_intercept", _intercept, None, two=True),
-    _moments("regr_r2", _determination, None, two=True),
-    _of_values("mode", (1, 1), lambda kind: _extreme("min").accepts(kind), lambda types: types[0], _MODE),
+    *_OF_MOMENTS,
+    _of_values("mode", (1, 1), _is_ordered, lambda types: types[0], _MODE),
     replace(
         _of_values(
             "approx_count_distinct",
@@ -508,10 +517,8 @@ REWRITES = {
 NO_PARTIAL = "docs/sql.md lists the aggregates that are served."
 
 
-MOMENTS = words(
-    "var_pop var_samp stddev_pop stddev_samp covar_pop covar_samp corr regr_slope regr_intercept regr_r2"
-    " variance std stddev"
-)
+MOMENTS = {row.name for row in _OF_MOMENTS}
+MOMENTS |= {other for other, name in SYNONYMS.items() if name in MOMENTS}
 """Aggregates of deviations, which may be nothing but the rounding of the numbers themselves."""
 
 BY_EVENT_ORDER = {"first": "min_by", "first_value": "min_by", "last": "max_by", "last_value": "max_by"}

@@ -88,7 +88,7 @@ def _parameters(name: str, given: Sequence[Expr], place: Place) -> tuple[Constan
     return tuple(literals)
 
 
-def aggregate_over(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> Aggregate:
+def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
     """The aggregate of `sum(count(*)) OVER (…)`: its arguments may hold aggregates of the group."""
     row, place = AGGREGATES[name], span(node)
     if any(isinstance(a, exp.Distinct) for a in node.expressions):
@@ -100,7 +100,7 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read, when: Expr | None
     for argument in arguments:
         if not row.accepts(argument.type):
             raise Wrong(argument.place or place, f"{name}() of {argument.type}", f"Write {name}(CAST(… AS …)).")
-    return Aggregate(name, arguments, when, False, row.gives([a.type for a in arguments]), place)
+    return Aggregate(name, arguments, None, False, row.gives([a.type for a in arguments]), place)
 
 
 def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:

@@ -211,6 +211,11 @@ def _spread_in_spark(panes: str, window: Hops, key: str) -> str:
     )
 
 
+def by_in_spark(merge: str, value: str, order: str) -> str:
+    """The value that comes first or last in an order."""
+    return f"{'max_by' if merge == 'last' else 'min_by'}({value}, {order})"
+
+
 def mean_in_spark(value: str) -> str:
     """The mean of equal numbers is exactly that number, so that their deviations from it are exactly 0."""
     return f"CASE WHEN min({value}) = max({value}) THEN min({value}) ELSE avg({value}) END"
@@ -225,7 +230,7 @@ def comoment_in_spark(x: str, y: str) -> str:
 def _merged(part: Part) -> str:
     if part.order:
         order = _order(part) if part.when is None else f"CASE WHEN {spark(part.when)} THEN {_order(part)} END"
-        return f"{'max_by' if part.merge == 'last' else 'min_by'}({storable(part.input)}, {order})"
+        return by_in_spark(part.merge, storable(part.input), order)
     if part.other is not None:
         sides = (part.input, part.other)
         pair = [spark(e) if part.when is None else f"CASE WHEN {spark(part.when)} THEN {spark(e)} END" for e in sides]

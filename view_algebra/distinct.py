@@ -21,17 +21,16 @@ from view_algebra.aggregates import AGGREGATES, known, only
 from view_algebra.expressions import (
     ONE,
     Aggregate,
-    Combined,
     Constant,
     Expr,
     Field,
     Nested,
     Output,
     OverValues,
-    Query,
     Select,
     above_group,
     rewritten,
+    union_all,
     walk,
 )
 from view_algebra.refusals import Wrong
@@ -55,7 +54,7 @@ def over_values(block: Select) -> Select:
         what = "DISTINCT" if first.distinct else f"{first.function}()"
         raise Wrong(first.place, f"{what} in a session", "Leave it out, or group by window(ts, …).")
     finer = _Finer.of(block.group, found)
-    below = Nested(_union(finer.branches(block)), _FINER, block.place)
+    below = Nested(union_all(finer.branches(block)), _FINER, block.place)
     above = rewritten(replace(block, relation=below, where=None, group=None, finest=None), finer.read)
     return replace(above, group=tuple(_field(key, name) for key, name in finer.keys.items()))
 
@@ -165,10 +164,3 @@ def _filtered(aggregate: Aggregate) -> tuple[Expr, ...]:
     value, *more = aggregate.arguments
     others = (e if isinstance(e, Constant) else only(aggregate.condition, e) for e in more)
     return (only(aggregate.condition, value), *others)
-
-
-def _union(branches: list[Select]) -> Query:
-    union: Query = branches[0]
-    for branch in branches[1:]:
-        union = Combined("UNION ALL", union, branch, branches[0].columns)
-    return union

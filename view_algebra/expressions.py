@@ -5,7 +5,7 @@ Two expressions are equal when they mean the same over the same columns; where t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
@@ -89,7 +89,6 @@ class Windowed:
 
     function: str
     arguments: tuple[Expr, ...]
-    condition: Expr | None
     partition: tuple[Expr, ...]
     order: tuple[Order, ...]
     frame: str
@@ -300,9 +299,8 @@ def children(expression: Expr) -> tuple[Expr, ...]:
         case Aggregate():
             return expression.arguments + (() if expression.condition is None else (expression.condition,))
         case Windowed():
-            condition = () if expression.condition is None else (expression.condition,)
             order = tuple(o.expression for o in expression.order)
-            return expression.arguments + condition + expression.partition + order
+            return expression.arguments + expression.partition + order
         case Subquery():
             return () if expression.operand is None else (expression.operand,)
         case OverValues():
@@ -346,7 +344,6 @@ def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
             return replace(
                 expression,
                 arguments=tuple(map(inner, expression.arguments)),
-                condition=maybe(expression.condition),
                 partition=tuple(map(inner, expression.partition)),
                 order=tuple(replace(o, expression=inner(o.expression)) for o in expression.order),
             )
@@ -389,6 +386,14 @@ def above_group(block: Select) -> list[Expr]:
     """What a block computes of its groups (or rows): its columns, HAVING, ORDER BY."""
     having = [block.having] if block.having is not None else []
     return [o.expression for o in block.outputs] + having + [o.expression for o in block.order]
+
+
+def union_all(queries: Sequence[Query]) -> Query:
+    """The rows of several queries of the same columns, one after the other."""
+    union = queries[0]
+    for query in queries[1:]:
+        union = Combined("UNION ALL", union, query, union.columns)
+    return union
 
 
 def conjuncts(condition: Expr | None) -> Iterator[Expr]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from view_algebra.cells import comoment_in_spark, mean_in_spark
+from view_algebra.cells import by_in_spark, comoment_in_spark, mean_in_spark
 from view_algebra.compiled import CellTable, Column, Fused, Input, Source
 from view_algebra.types import INTEGRAL, postgres_name
 
@@ -137,7 +137,7 @@ def _widened(value: Input) -> str:
 
 def _aggregated(merge: str, slot: str) -> str:
     if merge in ("first", "last"):
-        return f"{'max_by' if merge == 'last' else 'min_by'}({slot}.v, {slot}.o)"
+        return by_in_spark(merge, f"{slot}.v", f"{slot}.o")
     if merge == "comoment":
         return comoment_in_spark(f"{slot}.x", f"{slot}.y")
     if merge == "mean":

@@ -25,16 +25,15 @@ from view_algebra.distinct import neither
 from view_algebra.expressions import (
     Aggregate,
     Call,
-    Combined,
     Constant,
     Expr,
     Field,
     Nested,
     Output,
-    Query,
     Select,
     above_group,
     rewritten,
+    union_all,
     walk,
 )
 from view_algebra.refusals import Wrong
@@ -55,9 +54,9 @@ Sets = list[tuple[Expr, ...]]
 
 def sets_of(node: exp.Group, key: Key) -> Sets | None:
     """The groupings that GROUP BY asks for; None where it has a single one."""
-    plain = [item for item in node.expressions if not isinstance(item, (exp.Rollup, exp.Cube, exp.GroupingSets))]
-    lists = [item for item in node.expressions if item not in plain]
-    trailing = [clause for name in ("rollup", "cube", "grouping_sets") for clause in node.args.get(name) or []]
+    plain = [item for item in node.expressions if not _nests(item)]
+    lists = [item for item in node.expressions if _nests(item)]
+    trailing = _trailing(node)
     if not lists and not trailing:
         return None
     if trailing:  # GROUP BY a, b WITH ROLLUP, and GROUP BY a, b GROUPING SETS (…)
@@ -89,7 +88,7 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
     return [tuple(dict.fromkeys(k for item in some for k in item)) for some in chosen]
 
 
-def columns_of(node: exp.Group, key: Key) -> tuple[Expr, ...]:
+def keys_of(node: exp.Group, key: Key) -> tuple[Expr, ...]:
     """All columns of GROUP BY, in the order in which they are written: that of the bits of grouping_id()."""
 
     def leaves(item: exp.Expr) -> list[exp.Expr]:
@@ -97,9 +96,13 @@ def columns_of(node: exp.Group, key: Key) -> tuple[Expr, ...]:
             return [leaf for inner in item.expressions for leaf in leaves(inner)]
         return [item.this if isinstance(item, exp.Paren) else item]
 
-    clauses = [clause for name in ("rollup", "cube", "grouping_sets") for clause in node.args.get(name) or []]
-    items = [leaf for item in (*node.expressions, *clauses) for leaf in leaves(item)]
+    items = [leaf for item in (*node.expressions, *_trailing(node)) for leaf in leaves(item)]
     return tuple(dict.fromkeys(k for k in map(key, items) if k is not None))
+
+
+def _trailing(node: exp.Group) -> list[exp.Expr]:
+    """The clauses behind the columns, as WITH ROLLUP."""
+    return [clause for name in ("rollup", "cube", "grouping_sets") for clause in node.args.get(name) or []]
 
 
 def _nests(node: exp.Expr) -> bool:
@@ -147,11 +150,9 @@ def over_sets(block: Select, sets: Sets) -> Select:
             raise neither(expression)
         return None
 
-    union: Query = branch(sets[0])
-    for grouping in sets[1:]:
-        union = Combined("UNION ALL", union, branch(grouping), union.columns)
+    below = Nested(union_all([branch(grouping) for grouping in sets]), _GROUPED, block.place)
     above = rewritten(replace(block, relation=None, where=block.having, group=None, having=None), change)
-    return replace(above, relation=Nested(union, _GROUPED, block.place))
+    return replace(above, relation=below)
 
 
 def _ends(session: Expr) -> tuple[Expr, Expr]:

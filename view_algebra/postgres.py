@@ -414,7 +414,7 @@ def _over_values(call: OverValues, reading: Reading) -> str:
     texts = {"0": value, "n": expression(call.times, reading, CAST)}
     texts["o"] = ", ".join(expression(e, reading) for e in call.order) or value
     texts |= {str(n): constant(literal) for n, literal in enumerate(call.literals, 1)}
-    return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over([call.value.type]))
+    return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over)
 
 
 def _by_order(call: Aggregate, reading: Reading) -> str:
@@ -463,7 +463,7 @@ def _windowed(call: Windowed, reading: Reading) -> tuple[str, int]:
         parts.append("ORDER BY " + ", ".join(ordering(o, reading) for o in call.order))
     if call.frame:
         parts.append(call.frame)
-    suffix = f"{_filter(call.condition, reading)} OVER ({' '.join(parts)})"
+    suffix = f" OVER ({' '.join(parts)})"
     if call.function in AGGREGATES:
         return _aggregate(call, suffix, reading)
     arguments = ", ".join(expression(a, reading) for a in call.arguments)

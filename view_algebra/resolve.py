@@ -40,8 +40,7 @@ from view_algebra.expressions import (
     both,
     walk,
 )
-from view_algebra.groupings import Sets, over_sets, sets_of
-from view_algebra.groupings import columns_of as columns_of_group
+from view_algebra.groupings import Sets, keys_of, over_sets, sets_of
 from view_algebra.names import Columns, Scope, find, window_key
 from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.refusals import Wrong, suggestion
@@ -147,7 +146,7 @@ class Resolver(Scalars):
         if group_node is not None:
             key = partial(self._key, scope=scope, outputs=outputs)
             sets = sets_of(group_node, key)
-            group = self._group(group_node, scope, outputs) if sets is None else columns_of_group(group_node, key)
+            group = self._group(group_node, scope, outputs) if sets is None else keys_of(group_node, key)
         having_node = node.args.get("having")
         having = condition(self.expression(having_node.this, scope), "HAVING") if having_node else None
         order = tuple(self.order(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))

@@ -361,8 +361,7 @@ class Scalars(ABC):
         found = f"array_sort(collect_list(CASE WHEN {counts} THEN struct({order}, {value} AS v) END))"
         listed = f"transform({found}, s -> s.v)"
         if name == "listagg":
-            between = written(node.expressions[1]) if len(node.expressions) > 1 else "''"
-            listed = f"CASE WHEN size({found}) > 0 THEN array_join({listed}, {between}) END"
+            listed = _joined(found, listed, node.expressions[1:])
         spell(whole, listed)
         return replace(made, arguments=(made.arguments[0], *events, *made.arguments[1:]))
 
@@ -387,8 +386,7 @@ class Scalars(ABC):
             counts = "" if filter_ is None else f" AND ({written(filter_.expression.this)})"
             listed = f"CASE WHEN {text} IS NOT NULL{counts} THEN {text} END"
             found = f"array_sort({'collect_set' if made.distinct else 'collect_list'}({listed}))"
-            between = written(texts[1]) if len(texts) > 1 else "''"
-            spell(whole, f"CASE WHEN size({found}) > 0 THEN array_join({found}, {between}) END")
+            spell(whole, _joined(found, found, texts[1:]))
         elif name in ("mode", "percentile", "percentile_disc"):
             made = aggregate(name, exp.Anonymous(this=name, expressions=[value, *given]), read, when)
             made = replace(made, place=place)
@@ -432,7 +430,6 @@ class Scalars(ABC):
             if isinstance(inner, exp.IgnoreNulls):
                 raise Wrong(place, "IGNORE NULLS", "Filter the NULLs in a subquery.")
             inner = inner.this
-        when = None
         if isinstance(inner, exp.Filter):
             way_out = "Write f(CASE WHEN … THEN x END) OVER (…)."
             raise Wrong(place, "FILTER before OVER, which Spark does not run", way_out)
@@ -440,7 +437,7 @@ class Scalars(ABC):
             raise Wrong(place, "OVER after something that is no function", "Write f(x) OVER (…).")
         name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
         if name in AGGREGATES:
-            folded = aggregate_over(name, inner, partial(self.expression, scope=scope), when)
+            folded = aggregate_over(name, inner, partial(self.expression, scope=scope))
             arguments, kind = folded.arguments, folded.type
         elif name in WINDOW_FUNCTIONS:
             arguments = tuple(self.expression(a, scope) for a in inner.expressions)
@@ -454,7 +451,7 @@ class Scalars(ABC):
             and not order
         ):
             raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
-        return Windowed(name, arguments, when, partition, order, frame(node), kind, place)
+        return Windowed(name, arguments, partition, order, frame(node), kind, place)
 
     _readers: ClassVar[dict[type[exp.Expr], Callable[[Any, Any, Scope], Expr]]] = {
         exp.Paren: lambda self, node, scope: self.expression(node.this, scope),
@@ -494,6 +491,12 @@ class Scalars(ABC):
         exp.Anonymous: _call,
         exp.Interval: lambda _, node, __: interval(node),
     }
+
+
+def _joined(found: str, texts: str, between: Sequence[exp.Expr]) -> str:
+    """Texts as one, in Spark SQL; of none that were found it is NULL, as with listagg()."""
+    separator = written(between[0]) if between else "''"
+    return f"CASE WHEN size({found}) > 0 THEN array_join({texts}, {separator}) END"
 
 
 def _literal(node: exp.Expr) -> Expr:

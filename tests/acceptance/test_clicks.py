@@ -63,7 +63,7 @@ AFTER_THE_LATE: dict[str, list[tuple[Any, ...]]] = {
 def test_clicks_are_counted_live_and_after_a_rebuild_and_a_late_one_corrects_its_windows(
     deployed: Deployed, lamina: CommandLine, tmp_path: Path
 ) -> None:
-    catalog = copied(EXAMPLES / "clicks", tmp_path / "catalog", deployed)
+    catalog = deployed.copied(EXAMPLES / "clicks", tmp_path / "catalog")
     lamina("apply", "--catalog", str(catalog))
     lamina("ingest", "events", str(EXAMPLES / "clicks" / "data" / "events.jsonl"))
     deployed.catch_up()
@@ -77,7 +77,7 @@ def test_clicks_are_counted_live_and_after_a_rebuild_and_a_late_one_corrects_its
 
 
 def test_middles_of_a_real_log_are_exact(deployed: Deployed, lamina: CommandLine, tmp_path: Path) -> None:
-    catalog = copied(EXAMPLES / "web_access", tmp_path / "catalog", deployed)
+    catalog = deployed.copied(EXAMPLES / "web_access", tmp_path / "catalog")
     lamina("apply", "--catalog", str(catalog))
     log = EXAMPLES / "web_access" / "data" / "web_access.jsonl.gz"
     lamina("ingest", "requests", str(log))
@@ -92,12 +92,3 @@ def test_middles_of_a_real_log_are_exact(deployed: Deployed, lamina: CommandLine
     assert row[:2] == (len(sizes), median(sizes))
     assert abs(row[2] - (low + (high - low) * (at - int(at)))) < 1e-6
     assert abs(row[3] / stdev(sizes) - 1) < 1e-9
-
-
-def copied(example: Path, to: Path, deployed: Deployed) -> Path:
-    """The catalog of an example, its topics the test's own."""
-    for file in example.rglob("*.sql"):
-        copy = to / file.relative_to(example)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(file.read_text().replace("(topic '", f"(topic '{deployed.prefix}_"))
-    return to

@@ -34,11 +34,7 @@ def _arguments(process: psutil.Process) -> list[str]:
 
 def test_a_web_log_is_served_rebuilt_and_exported(deployed: Deployed, lamina: CommandLine, tmp_path: Path) -> None:
     """By the command line and SQL alone; its topic is the test's own."""
-    catalog = tmp_path / "catalog"
-    for file in (EXAMPLES / "web_access").rglob("*.sql"):
-        copy = catalog / file.relative_to(EXAMPLES / "web_access")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(file.read_text().replace("topic 'requests'", f"topic '{deployed.prefix}_requests'"))
+    catalog = deployed.copied(EXAMPLES / "web_access", tmp_path / "catalog")
     planned = lamina("plan", "--catalog", str(catalog), "--json").lines()
     assert {(row["change"], row["name"]) for row in planned} == {
         ("create", "requests"),

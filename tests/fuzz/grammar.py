@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from view_algebra.aggregates import AGGREGATES
+from view_algebra.aggregates import MOMENTS as MOMENTS_BY_ANY_NAME
 from view_algebra.functions import FUNCTIONS, Function
 from view_algebra.types import (
     BIGINT,
@@ -34,7 +35,7 @@ BY_EVENTS = words("first last first_value last_value min_by max_by collect_list 
 ABOUT = Type("ABOUT")
 """A double whose last digits depend on the order of adding up: shown, but nothing further is made of it."""
 
-MOMENTS = words("var_pop var_samp stddev_pop stddev_samp covar_pop covar_samp corr regr_slope regr_intercept regr_r2")
+MOMENTS = MOMENTS_BY_ANY_NAME & AGGREGATES.keys()
 
 SOURCE = """CREATE TABLE s (
   k INT, tiny TINYINT, small SMALLINT, big BIGINT, price DOUBLE, ratio FLOAT, money DECIMAL(10,2), wide DECIMAL(30,6),
