@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from lamina.deployment import Deployment
 
 PARTITIONS = 4
@@ -40,6 +42,9 @@ SELECT to_date(ts) AS day, user_id, count(*) AS events, sum(price) AS spent FROM
 DAYS, USERS = 400, 5_000
 """Of `user_days`: two million cells."""
 
+VISITORS = 50_000
+"""Different users of a day, and of an hour."""
+
 FIRST_DAY = "2026-01-01"
 
 
@@ -51,7 +56,14 @@ def catalog(**views: str) -> dict[str, str]:
 def send_a_day(opened: Deployment, records: int) -> None:
     """Events of one day, evenly spread, of 50,000 users in 500 cities with 3,000 products."""
     ts = f"timestamp '{FIRST_DAY}' + make_interval(0, 0, 0, 0, 0, 0, CAST(seq * 86400 / {records} AS DECIMAL(18,6)))"
-    _send(opened, records, ts, "pmod(hash(seq, 1), 50000)")
+    _send(opened, records, ts, f"pmod(hash(seq, 1), {VISITORS})")
+
+
+def send_an_hour(opened: Deployment, records: int, *, until: datetime) -> None:
+    """Events of the hour before an instant, evenly spread, of the same users, cities and products."""
+    first = int((until - timedelta(hours=1)).timestamp() * 1_000_000)
+    ts = f"timestamp_micros({first} + seq * 3600000000 DIV {records})"
+    _send(opened, records, ts, f"pmod(hash(seq, 1), {VISITORS})")
 
 
 def send_user_days(opened: Deployment, records: int, *, days: int, users: int) -> None:
@@ -63,11 +75,20 @@ def send_user_days(opened: Deployment, records: int, *, days: int, users: int) -
 
 def one_live(seq: int) -> bytes:
     """The event `seq` as it is sent while a figure is measured: of the last day of both kinds of history."""
+    return _one(seq, USERS, "2027-02-04T12:00:00.000Z")
+
+
+def one_now(seq: int) -> bytes:
+    """The event `seq` as it is sent while a figure is measured, of the instant at which it is sent."""
+    return _one(seq, VISITORS, datetime.now(UTC).isoformat(timespec="milliseconds"))
+
+
+def _one(seq: int, users: int, ts: str) -> bytes:
     mixed = seq * 2_654_435_761 % 2**32
     return (
-        f'{{"seq":{seq},"user_id":{mixed % USERS},"kind":"{"buy" if mixed % 8 == 0 else "view"}",'
+        f'{{"seq":{seq},"user_id":{mixed % users},"kind":"{"buy" if mixed % 8 == 0 else "view"}",'
         f'"country":"C{mixed % 20}","city":"city {mixed % 500}","product_id":{mixed % 3000},'
-        f'"price":{mixed % 10_000 / 100:.2f},"quantity":{1 + mixed % 5},"ts":"2027-02-04T12:00:00.000Z"}}'
+        f'"price":{mixed % 10_000 / 100:.2f},"quantity":{1 + mixed % 5},"ts":"{ts}"}}'
     ).encode()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -44,12 +44,14 @@ class Traffic:
 
 
 @contextmanager
-def traffic(opened: Deployment, *, rate: int, first: int) -> Iterator[Traffic]:
+def traffic(
+    opened: Deployment, *, rate: int, first: int, event: Callable[[int], bytes] = events.one_live
+) -> Iterator[Traffic]:
     """Sends as long as the block lasts, beginning in two seconds."""
     context = multiprocessing.get_context("spawn")
     stopping = context.Event()
     told = Traffic(first, rate, time.monotonic() + 2.0, context.Value("q", 0), context.Value("d", 0.0))
-    sender = context.Process(target=_send, args=(opened.settings.kafka, told, stopping), daemon=True)
+    sender = context.Process(target=_send, args=(opened.settings.kafka, told, stopping, event), daemon=True)
     sender.start()
     try:
         yield told
@@ -59,13 +61,13 @@ def traffic(opened: Deployment, *, rate: int, first: int) -> Iterator[Traffic]:
         sender.join(30)
 
 
-def _send(bootstrap_servers: str, told: Traffic, stopping: Any) -> None:
+def _send(bootstrap_servers: str, told: Traffic, stopping: Any, event: Callable[[int], bytes]) -> None:
     seq = told.first
     with Brokers(bootstrap_servers) as brokers, brokers.producer() as producer:
         while not stopping.is_set():
             now = time.monotonic()
             while (due := told.due(seq)) <= now:
-                producer.send("events", events.one_live(seq), partition=seq % events.PARTITIONS)
+                producer.send("events", event(seq), partition=seq % events.PARTITIONS)
                 told.latest.value = max(told.latest.value, time.monotonic() - due)
                 seq += 1
             told.sent.value = seq - told.first

@@ -17,12 +17,12 @@ from view_algebra.aggregates import (
     registers_for,
 )
 from view_algebra.dialect import span
-from view_algebra.expressions import Aggregate, Call, Constant, Expr, Generator, Place, Windowed, walk
+from view_algebra.expressions import Aggregate, Call, Constant, Expr, Generator, Order, Place, Windowed, walk
 from view_algebra.functions import WINDOW_FUNCTIONS
 from view_algebra.operators import meet
 from view_algebra.refusals import Wrong
-from view_algebra.times import microseconds
-from view_algebra.types import BIGINT, BOOLEAN, INT, STRING, TIMESTAMP, WINDOW, Type
+from view_algebra.times import interval, microseconds
+from view_algebra.types import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, WINDOW, Type
 
 Read = Callable[[exp.Expr], Expr]
 """Resolves an argument where the call stands."""
@@ -210,13 +210,15 @@ def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tu
     return arguments, gives if isinstance(gives, Type) else arguments[0].type
 
 
-def frame(node: exp.Window) -> str:
-    """The frame as both engines write it, empty for the default."""
+def frame(node: exp.Window, order: Sequence[Order]) -> str:
+    """The frame as Postgres writes it, empty for the default."""
     spec = node.args.get("spec")
     if spec is None:
         return ""
     kind = str(spec.args.get("kind") or "ROWS").upper()
     bounds = []
+    if len({unit.name.lower().rstrip("s") for unit in spec.find_all(exp.Var)}) > 1:  # which Spark refuses
+        raise Wrong(span(spec) or span(node), "a RANGE whose bounds are of two units", "Write both in the smaller one.")
     for side in ("start", "end"):
         value, direction = spec.args.get(side), spec.args.get(f"{side}_side") or ""
         if value is None:
@@ -225,6 +227,20 @@ def frame(node: exp.Window) -> str:
             bounds.append(f"{value} {direction}".strip().upper())
         elif isinstance(value, exp.Literal) and value.name.isdigit() and kind == "ROWS":
             bounds.append(f"{value.name} {direction}".strip().upper())
+        elif isinstance(value, exp.Interval) and kind == "RANGE":
+            bounds.append(f"{_reach(interval(value), order, span(node))} {direction}".strip().upper())
         else:
-            raise Wrong(span(spec) or span(node), f"a {kind} frame over values", "Use a ROWS frame with whole numbers.")
+            way_out = "Use a ROWS frame with whole numbers, or RANGE with an INTERVAL."
+            raise Wrong(span(spec) or span(node), f"a {kind} frame over values", way_out)
     return f"{kind} BETWEEN {bounds[0]} AND {bounds[1]}"
+
+
+def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:
+    """How far a RANGE frame reaches, as Postgres writes it; a day has 24 hours, whatever a reader's time zone."""
+    kind, unit = order[0].expression.type if len(order) == 1 else None, str(length.value).split(" ")[-1]
+    if kind not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
+        way_out = "Write ORDER BY ts RANGE BETWEEN INTERVAL 1 HOUR PRECEDING AND CURRENT ROW."
+        raise Wrong(place, "a RANGE of time over another order than by one time", way_out)
+    if unit in ("month", "quarter", "year") or (kind == DATE and unit not in ("day", "week")):
+        raise Wrong(place, f"a RANGE in {unit}s over a {kind}", "Write it in days.")
+    return f"interval '{microseconds(length, place)} microseconds'"

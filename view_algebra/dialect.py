@@ -173,6 +173,23 @@ def qualifying(block: exp.Select) -> exp.Select:
     return inner
 
 
+def write_windows_out(block: exp.Select) -> None:
+    """Puts the windows that a block names with WINDOW into the OVER of the functions that name them."""
+    named = {window.name.lower(): window for window in block.args.pop("windows", None) or []}
+    for window in block.find_all(exp.Window) if named else ():
+        name, more = window.args.get("alias"), [window.args.get(clause) for clause in _OF_A_WINDOW]
+        if name is not None and not any(more) and name.name.lower() in named and window.parent_select is block:
+            window.set("alias", None)
+            for clause in _OF_A_WINDOW:
+                written_out = named[name.name.lower()].args.get(clause)
+                window.set(
+                    clause,
+                    [e.copy() for e in written_out] if clause == "partition_by" else written_out and written_out.copy(),
+                )
+
+
+_OF_A_WINDOW = ("partition_by", "order", "spec")
+
 QUALIFIED = "qualified"
 _AROUND_QUALIFY = ("distinct", "order", "limit", "offset")
 

@@ -211,12 +211,16 @@ class Joined:
 
 @dataclass(frozen=True)
 class Hopped:
-    """Panes, each once for every window that it lies in; `pane` is the column of their start, `size` in µs."""
+    """Panes, each once for every window that it lies in; `pane` is the column of their start.
+
+    words: the columns that say in which panes of a block a group was seen, where the cells are of blocks.
+    """
 
     panes: Cells
     windows: Cells
     pane: str
-    size: int
+    window: Call
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True)

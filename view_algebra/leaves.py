@@ -48,6 +48,7 @@ from view_algebra.windows import (
     SESSION_END,
     SESSION_START,
     Hops,
+    block_of,
     coarser,
     ends,
     hopped,
@@ -55,6 +56,7 @@ from view_algebra.windows import (
     is_session,
     pane,
     put_together,
+    seen,
     sessions,
 )
 
@@ -293,8 +295,8 @@ def _identity(block: Select) -> _Identity:
         keys = _kept_by(block)
         window = put_together(keys)
         if window is not None:  # panes are looked up by their window, sessions by their group
-            others = tuple(key for key in keys if key != window)
-            keys = (*others, pane(window)) if is_session(window) else (pane(window), *others)
+            others, kept = tuple(key for key in keys if key != window), _kept_of(window, block)
+            keys = (*others, kept) if is_session(window) else (kept, *others)
         return block.relation, "aggregate", where, keys
     return block.relation, "row", where, ()
 
@@ -302,6 +304,15 @@ def _identity(block: Select) -> _Identity:
 def _kept_by(block: Select) -> tuple[Expr, ...]:
     """The keys that cells are kept by: the block's groups, or finer ones."""
     return tuple(block.group or ()) if block.finest is None else block.finest
+
+
+def _only_groups(block: Select) -> bool:
+    """Does a block ask which groups there are, and nothing else of them?"""
+    return not any(isinstance(e, Aggregate) for x in above_group(block) for e in walk(x))
+
+
+def _kept_of(window: Call, block: Select) -> Expr:
+    return block_of(window) if hops(window) and _only_groups(block) else pane(window)
 
 
 def _hopping(block: Select) -> _Identity | None:
@@ -318,6 +329,8 @@ def _kept(block: Select) -> Iterator[Expr | Part]:
     window = put_together(_kept_by(block))
     if window is not None and is_session(window):
         yield from ends(window)
+    elif window is not None and _only_groups(block):
+        yield from seen(window)
     for expression in above_group(block):
         if _aggregated(block):
             for part in walk(expression):
@@ -419,6 +432,8 @@ def _part_name(part: Part) -> str:
     if part.counts:
         names = [_slug(e) for e in _conditions(part.input)]
         return _cut("_".join(["count", *names]))
+    if isinstance(part.input, Call) and part.input.function == "pane_bits":
+        return part.name
     return _cut(f"{part.name}_{_slug(part.about or part.input)}")
 
 
@@ -490,17 +505,18 @@ def _put_together(
         return cells, {}
     names = {e: name for name, e in leaf.keys}
     parts = [(k.name, k.part) for k in leaf.kept if k.part is not None]
-    keys = [names[pane(key)] for key in group]
+    held: dict[Expr, Expr] = {} if window is None else {window: _kept_of(window, block)}
+    keys = [names[held.get(key, key)] for key in group]
     if window is None:
         return Nested(coarser(cells, keys, parts), _CELL), {}
     if window not in group:
         raise Wrong(
             window.place, "a grouping without its window", "Put the window before GROUPING SETS, ROLLUP or CUBE."
         )
-    start, size = names[pane(window)], hops(window)
-    if windows is not None and size is not None:
+    start = names[held[window]]
+    if windows is not None:
         key: dict[Expr, Expr] = {window: Field(_CELL, (start,), TIMESTAMP)}
-        return Nested(hopped(cells, windows, keys, start, size.size, parts), _CELL), key
+        return Nested(hopped(cells, windows, keys, start, window, parts), _CELL), key
     return Nested(sessions(cells, keys, start, window, parts), _CELL), {
         Call(f"session_{end}", (window,), TIMESTAMP): Field(_CELL, (f"session_{end}",), TIMESTAMP)
         for end in ("start", "end")

@@ -53,7 +53,7 @@ from view_algebra.types import (
     TIMESTAMP_NTZ,
     postgres_name,
 )
-from view_algebra.windows import BEGINS, HOP, PANE, SESSION_START
+from view_algebra.windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, hops_of
 
 OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
 """How tightly Postgres binds, loosest first."""
@@ -196,8 +196,11 @@ def _wide_sum(call: Call, reading: Reading) -> tuple[str, int]:
 
 def _window_start(call: Call, reading: Reading) -> tuple[str, int]:
     size, offset = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
-    origin = "timestamptz '1970-01-01 00:00:00+00'" + (f" + {_length(offset)}" if offset else "")
-    return f"date_bin({_length(size)}, {expression(call.arguments[0], reading)}, {origin})", ATOM
+    return f"date_bin({_length(size)}, {expression(call.arguments[0], reading)}, {_origin(offset)})", ATOM
+
+
+def _origin(offset: int) -> str:
+    return "timestamptz '1970-01-01 00:00:00+00'" + (f" + {_length(offset)}" if offset else "")
 
 
 def _window_end(call: Call, reading: Reading) -> tuple[str, int]:
@@ -640,8 +643,15 @@ def _relation(relation: Relation, reading: Reading) -> str:
 def _hopped(relation: Hopped, reading: Reading) -> str:
     panes, windows = (f"cells.{postgres_name(reading.tables[c.table])}" for c in (relation.panes, relation.windows))
     start, pane_ = f"{HOP}.{postgres_name(relation.windows.keys[0])}", f"{PANE}.{postgres_name(relation.pane)}"
-    within = f"{pane_} >= {start} AND {pane_} < {start} + {_length(relation.size)}"
-    return f"{windows} AS {HOP}\nJOIN {panes} AS {PANE} ON {within}"
+    window = hops_of(relation.window)
+    if not relation.words:
+        within = f"{pane_} >= {start} AND {pane_} < {start} + {_length(window.size)}"
+        return f"{windows} AS {HOP}\nJOIN {panes} AS {PANE} ON {within}"
+    lengths = f"{_length(window.size)}, {_length(window.pane)}, {window.panes}, {_origin(window.offset)}"
+    blocks = f"spark.blocks({start}, {lengths}) AS {BLOCK} (start, seen)"
+    bits = [f"{PANE}.{name} & {BLOCK}.seen[{number}] <> 0" for number, name in enumerate(relation.words, 1)]
+    where = " OR ".join(bits) if len(bits) == 1 else f"({' OR '.join(bits)})"
+    return f"{windows} AS {HOP}\nCROSS JOIN {blocks}\nJOIN {panes} AS {PANE} ON {pane_} = {BLOCK}.start AND {where}"
 
 
 def _sessions(relation: Sessions, reading: Reading) -> str:

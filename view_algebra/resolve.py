@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import generator, in_a_window
-from view_algebra.dialect import SPELLED, qualifying, span, spell_columns, without_qualify
+from view_algebra.dialect import SPELLED, qualifying, span, spell_columns, without_qualify, write_windows_out
 from view_algebra.expressions import (
     Aggregate,
     Call,
@@ -130,6 +130,7 @@ class Resolver(Scalars):
 
     def _select(self, node: exp.Select, ctes: Mapping[str, Query]) -> Select:
         _refuse_clauses(node)
+        write_windows_out(node)
         scope = Scope(ctes=ctes)
         relation = self._relation(node, scope)
         where = node.args.get("where")
@@ -489,7 +490,6 @@ def _refuse_clauses(node: exp.Select) -> None:
         "distribute": "DISTRIBUTE BY",
         "sort": "SORT BY",
         "cluster": "CLUSTER BY",
-        "windows": "WINDOW",
         "pivots": "PIVOT",
         "sample": "TABLESAMPLE",
         "match": "MATCH_RECOGNIZE",
@@ -498,10 +498,8 @@ def _refuse_clauses(node: exp.Select) -> None:
     }.items():
         value = node.args.get(name)
         if value:
-            way_out = {
-                "windows": "Write OVER (PARTITION BY … ORDER BY …) out.",
-            }.get(name, "Leave it out.")
-            raise Wrong(span(value[0] if isinstance(value, list) else value), f"{word} is not served", way_out)
+            place = span(value[0] if isinstance(value, list) else value)
+            raise Wrong(place, f"{word} is not served", "Leave it out.")
 
 
 def _renamed(query: Query, names: list[str], place: Place) -> Query:

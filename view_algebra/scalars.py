@@ -424,7 +424,7 @@ class Scalars(ABC):
     def _windowed(self, node: exp.Window, scope: Scope) -> Expr:
         place = span(node.this)
         if isinstance(node.args.get("alias"), exp.Identifier) or node.args.get("over") is None:
-            raise Wrong(place, "a named window", "Write OVER (PARTITION BY … ORDER BY …) out.")
+            raise Wrong(place, "OVER with a window that is not named in this block", "Write it out: OVER (ORDER BY …).")
         inner: exp.Expr = node.this
         if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls)):
             if isinstance(inner, exp.IgnoreNulls):
@@ -451,7 +451,7 @@ class Scalars(ABC):
             and not order
         ):
             raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
-        return Windowed(name, arguments, partition, order, frame(node), kind, place)
+        return Windowed(name, arguments, partition, order, frame(node, order), kind, place)
 
     _readers: ClassVar[dict[type[exp.Expr], Callable[[Any, Any, Scope], Expr]]] = {
         exp.Paren: lambda self, node, scope: self.expression(node.this, scope),

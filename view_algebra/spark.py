@@ -148,6 +148,16 @@ def _window_start(call: Call) -> str:
     return f"timestamp_micros(unix_micros({spark(time)}) - pmod(unix_micros({spark(time)}){moved}, {spark(size)}))"
 
 
+def _pane_bits(call: Call) -> str:
+    """The bit of a record's pane among those of its block; NULL where it is in another 64 of them."""
+    time = spark(call.arguments[0])
+    pane, offset, panes, word = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
+    moved = f" - {offset}L" if offset else ""
+    number = f"pmod(unix_micros({time}){moved}, {pane * panes}L) div {pane}L"
+    bit = f"shiftleft(1L, CAST({number} AS INT))"  # of a number of 64 and more, Java takes what is over
+    return bit if panes <= 64 else f"CASE ({number}) div 64 WHEN {word} THEN {bit} END"
+
+
 def _only_grouped(call: Call, what: str) -> Wrong:
     return Wrong(
         call.place, f"{what} that is not grouped by", f"GROUP BY {what} itself, and compute with it in a query above."
@@ -185,6 +195,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "- interval": lambda c: f"{spark(c.arguments[0], 5)} - {spark(c.arguments[1])}",
     "window_start": _window_start,
     "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
+    "pane_bits": _pane_bits,
     "window": _window,
     **dict.fromkeys(("session", "session_start", "session_end"), _session),
     "session_until": lambda c: f"{spark(c.arguments[0], 5)} + CAST({spark(c.arguments[1])} AS INTERVAL)",

@@ -275,6 +275,33 @@ CREATE OR REPLACE AGGREGATE spark.comoment(bigint, double precision, double prec
   PARALLEL = SAFE
 );
 
+-- The blocks of panes that a window lies in, each with its bits of the panes that do, 64 to a number
+
+CREATE OR REPLACE FUNCTION spark.blocks(
+  window_start timestamptz, size interval, pane interval, panes integer, origin timestamptz
+) RETURNS TABLE (start timestamptz, seen bigint[]) LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 2 AS $$
+DECLARE
+  first integer;
+  after integer;
+BEGIN
+  start := date_bin(pane * panes, window_start, origin);
+  WHILE start < window_start + size LOOP
+    first := greatest(0, extract(epoch FROM window_start - start) / extract(epoch FROM pane));
+    after := least(panes, extract(epoch FROM window_start + size - start) / extract(epoch FROM pane));
+    seen := ARRAY(
+      SELECT CASE WHEN first < word + 64 AND after > word
+        THEN -1::bigint << greatest(0, first - word) & ~CASE WHEN after < word + 64 THEN -1::bigint << after - word ELSE 0 END
+        ELSE 0
+      END
+      FROM generate_series(0, panes - 1, 64) AS word
+      ORDER BY word
+    );
+    RETURN NEXT;
+    start := start + pane * panes;
+  END LOOP;
+END
+$$;
+
 -- HyperLogLog: the estimate of as many registers, of which those that are taken are given
 
 CREATE OR REPLACE FUNCTION spark.hyperloglog(places integer[], registers bigint) RETURNS bigint

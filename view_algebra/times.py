@@ -27,7 +27,7 @@ LONGEST_SHIFT = 9_999
 """Years by which a time may be moved; Spark raises where the result leaves its own calendar."""
 
 
-def interval(node: exp.Interval) -> Expr:
+def interval(node: exp.Interval) -> Constant:
     """INTERVAL and a whole number of one unit."""
     value, unit = node.this, (node.args.get("unit") or exp.Var(this="")).name.lower().rstrip("s")
     text = value.name if isinstance(value, exp.Literal) else ""

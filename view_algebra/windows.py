@@ -4,6 +4,9 @@ A hopping window is made of tumbling panes, gcd(size, slide) long: `window(ts, '
 5 seconds, not 720 for each record. Which windows there are is a table of cells of its own, so that a reader who wants
 one finds it, and its panes, by index.
 
+Of a value that is only to be there or not, as those of count(DISTINCT), a cell per pane would say little: it keeps one
+for a block of panes, as many as a window has, with a bit for each that it came in. A window is then read of two blocks.
+
 A session is made of panes as long as its gap: two records of one pane are never further apart than that, so a pane is
 never in two sessions. A pane keeps the times of its first and its last record; panes whose records are no further apart
 than the gap are one session, also where a late record comes between two. Where every record says how long the gap after
@@ -13,7 +16,7 @@ it is, a pane is an instant.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from view_algebra.aggregates import Part, merged
@@ -33,8 +36,8 @@ from view_algebra.expressions import (
 from view_algebra.refusals import Wrong
 from view_algebra.types import BIGINT, TIMESTAMP
 
-PANE, HOP = "pane", "hop"
-"""Aliases of the panes, and of the windows that hop over them."""
+PANE, HOP, BLOCK = "pane", "hop", "block"
+"""Aliases of the panes, of the windows that hop over them, and of the blocks of panes that a window lies in."""
 
 SESSION_START, SESSION_END, BEGINS = "session_start", "session_end", "begins"
 """Columns that panes get when they are put together to sessions."""
@@ -51,6 +54,28 @@ class Hops:
     size: int
     slide: int
     offset: int
+
+    @property
+    def pane(self) -> int:
+        """How long a pane is."""
+        return math.gcd(self.size, self.slide)
+
+    @property
+    def panes(self) -> int:
+        """How many panes a block has."""
+        return min(self.size // self.pane, MOST_PANES)
+
+    @property
+    def words(self) -> int:
+        """How many columns keep the bits of a block."""
+        return -(-self.panes // WORD)
+
+
+WORD = 64
+"""Bits of a BIGINT."""
+
+MOST_PANES = 16 * WORD
+"""Panes of a block, at most."""
 
 
 def hops(key: Expr) -> Hops | None:
@@ -71,11 +96,34 @@ def pane(key: Expr) -> Expr:
     window = hops(key)
     if window is not None:
         assert isinstance(key, Call)
-        return _tumbling(key, math.gcd(window.size, window.slide), window.offset)
+        return _tumbling(key, window.pane, window.offset)
     if isinstance(key, Call) and key.function == "session":
         time, gap = key.arguments
         return _tumbling(key, int(gap.value or 0), 0) if isinstance(gap, Constant) else time
     return key
+
+
+def block_of(key: Call) -> Expr:
+    """What is kept of a hopping window where the groups are all that matters: the start of a block of panes."""
+    window = hops_of(key)
+    return _tumbling(key, window.pane * window.panes, window.offset)
+
+
+def seen(key: Call) -> Iterator[Part]:
+    """Beside it, in which of the block's panes the group has a record: a bit each."""
+    window = hops_of(key)
+    numbers = (window.pane, window.offset % (window.pane * window.panes), window.panes)
+    for word in range(window.words):
+        literals = tuple(Constant(str(number), BIGINT) for number in (*numbers, word))
+        bits = Call("pane_bits", (key.arguments[0], *literals), BIGINT)
+        yield Part(f"seen_{word:02}", "bit_or", bits, BIGINT)
+
+
+def hops_of(key: Call) -> Hops:
+    """The hopping windows of a group key that is known to be the start of one."""
+    window = hops(key)
+    assert window is not None
+    return window
 
 
 def put_together(group: Sequence[Expr]) -> Call | None:
@@ -107,14 +155,16 @@ def coarser(cells: Cells, keys: Sequence[str], parts: Parts) -> Select:
     return _merged([Output(name, Field(cells.alias, (name,), types[name])) for name in keys], parts, cells, cells.alias)
 
 
-def hopped(panes: Cells, windows: Cells, keys: Sequence[str], start: str, size: int, parts: Parts) -> Select:
-    """The cells of hopping windows, of those of their panes; `start` is the panes' column of that."""
-    types = dict(panes.columns)
+def hopped(panes: Cells, windows: Cells, keys: Sequence[str], start: str, window: Call, parts: Parts) -> Select:
+    """The cells of hopping windows, of those of their panes; `start` is the column of when these, or a block, begin."""
+    types, bits = dict(panes.columns), tuple(seen(window))
     outputs = [
         Output(name, Field(HOP, windows.keys, TIMESTAMP) if name == start else Field(PANE, (name,), types[name]))
         for name in keys
     ]
-    return _merged(outputs, parts, Hopped(panes, windows, start, size), PANE)
+    words = tuple(name for bit in bits for name, part in parts if part == bit)
+    merging = [(name, part) for name, part in parts if part not in bits]
+    return _merged(outputs, merging, Hopped(panes, windows, start, window, words), PANE)
 
 
 def sessions(panes: Cells, keys: Sequence[str], start: str, session: Call, parts: Parts) -> Select:

@@ -205,6 +205,31 @@ VIEWS = [
         "SELECT collect_set(kind) AS k FROM events",
     ),
     view(
+        "a window of another block",
+        "SELECT country, sum(n) OVER w AS s FROM (SELECT * FROM hourly WINDOW w AS (PARTITION BY country))",
+        "SELECT country, sum(n) OVER w AS s FROM (SELECT * FROM hourly) WINDOW w AS (PARTITION BY country)",
+    ),
+    view(
+        "a range of numbers",
+        "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM hourly",
+        "SELECT country, n, sum(n) OVER (ORDER BY hour RANGE BETWEEN INTERVAL 3 HOURS PRECEDING AND CURRENT ROW) AS s FROM hourly",
+    ),
+    view(
+        "a range of time over a number",
+        "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN INTERVAL 3 HOURS PRECEDING AND CURRENT ROW) AS s FROM hourly",
+        "SELECT country, n, sum(n) OVER (ORDER BY hour RANGE BETWEEN INTERVAL 3 HOURS PRECEDING AND CURRENT ROW) AS s FROM hourly",
+    ),
+    view(
+        "a range of hours over days",
+        "SELECT day, sum(count(*)) OVER (ORDER BY day RANGE BETWEEN INTERVAL 24 HOURS PRECEDING AND CURRENT ROW) AS s FROM events GROUP BY day",
+        "SELECT day, sum(count(*)) OVER (ORDER BY day RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW) AS s FROM events GROUP BY day",
+    ),
+    view(
+        "a range of two units",
+        "SELECT n, sum(n) OVER (ORDER BY hour RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND INTERVAL 1 HOUR FOLLOWING) AS s FROM hourly",
+        "SELECT n, sum(n) OVER (ORDER BY hour RANGE BETWEEN INTERVAL 24 HOURS PRECEDING AND INTERVAL 1 HOUR FOLLOWING) AS s FROM hourly",
+    ),
+    view(
         "a list of decimals",
         "SELECT collect_set(amount) AS a FROM events",
         "SELECT collect_set(CAST(amount AS STRING)) AS a FROM events",

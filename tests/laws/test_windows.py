@@ -28,6 +28,7 @@ HOPPING = {
     "coprime": "window(ts, '7 seconds', '3 seconds')",
     "microseconds": "window(ts, '3 milliseconds', '1 millisecond')",
 }
+FINE = {"words": "window(ts, '10 minutes', '5 seconds', '2 seconds')", "blocks": "window(ts, '20 minutes', '1 second')"}
 SESSIONS = {
     "fixed": "session_window(ts, '10 seconds')",
     "long": "session_window(ts, '1 hour')",
@@ -39,15 +40,17 @@ SESSIONS = {
 OF_A_HOP = """
 CREATE VIEW {name}_all AS SELECT window.start AS s, window.end AS e, {aggregates} FROM visits GROUP BY {call};
 CREATE VIEW {name}_kinds AS SELECT kind, window.end AS e, {aggregates} FROM visits GROUP BY kind, {call};
-CREATE VIEW {name}_distinct AS
-  SELECT {call}.start AS s, kind, count(DISTINCT user_id) AS users, sum(DISTINCT amount) AS amounts, count(*) AS n
-  FROM visits GROUP BY kind, {call};
 CREATE VIEW {name}_top AS
   SELECT * FROM (
     SELECT *, row_number() OVER (PARTITION BY s ORDER BY n DESC, user_id) AS place FROM (
       SELECT {call}.start AS s, user_id, count(*) AS n FROM visits WHERE user_id > 0 GROUP BY {call}, user_id
       HAVING count(*) > 1))
   WHERE place = 1;
+"""
+VALUES_OF_A_HOP = """
+CREATE VIEW {name}_distinct AS
+  SELECT {call}.start AS s, kind, count(DISTINCT user_id) AS users, sum(DISTINCT amount) AS amounts, count(*) AS n
+  FROM visits GROUP BY kind, {call};
 """
 OF_A_SESSION = """
 CREATE VIEW s_{name}_all AS
@@ -71,6 +74,7 @@ CREATE VIEW shared AS
 
 def views() -> str:
     made = [OF_A_HOP.format(name=name, call=call, aggregates=AGGREGATES) for name, call in HOPPING.items()]
+    made += [VALUES_OF_A_HOP.format(name=name, call=call) for name, call in (HOPPING | FINE).items()]
     made += [OF_A_SESSION.format(name=name, call=call, aggregates=AGGREGATES) for name, call in SESSIONS.items()]
     return "".join([*made, SHARED])
 

@@ -185,3 +185,9 @@ CREATE VIEW qualified_alias AS SELECT kind, sum(w.n) AS s, rank() OVER (ORDER BY
 FROM rollup_places p JOIN with_cube w ON w.city = p.city WHERE p.n > 0 GROUP BY kind QUALIFY r < 3 AND s > 0;
 CREATE VIEW qualified_rows AS SELECT * EXCEPT (payload) FROM events
 QUALIFY row_number() OVER (PARTITION BY country ORDER BY ts DESC, kafka_partition, kafka_offset) = 1;
+CREATE VIEW sliding AS SELECT country, h, n, sum(n) OVER w AS lately, max(amount) OVER (w) AS most,
+  count(*) OVER (PARTITION BY country ORDER BY h DESC RANGE BETWEEN INTERVAL 10 DAYS PRECEDING AND INTERVAL '69' DAY FOLLOWING) AS near
+FROM (SELECT country, date_trunc('hour', ts) AS h, count(*) AS n, sum(amount) AS amount FROM events GROUP BY 1, 2)
+WINDOW w AS (PARTITION BY country ORDER BY h RANGE BETWEEN INTERVAL 100 DAYS PRECEDING AND CURRENT ROW);
+CREATE VIEW sliding_days AS SELECT to_date(ts) AS d, avg(count(*)) OVER (ORDER BY to_date(ts) RANGE BETWEEN INTERVAL 69 DAYS PRECEDING AND INTERVAL 0 DAYS FOLLOWING) AS season
+FROM events GROUP BY to_date(ts);

@@ -1,0 +1,87 @@
+"""The last hour every five seconds, at 2,000 events a second: how long the window that lasts until now takes to read.
+
+An hour of traffic is there already: 7.2 million events of 50,000 visitors, each of whom comes 144 times. The view
+counts all page views and the different visitors, exactly.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+
+import click
+
+from benchmarks import events
+from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment, percentile, speed_layer
+from benchmarks.traffic import traffic
+from lamina.render import Output
+
+RATE = 2_000
+LONGEST = 100.0
+"""Milliseconds."""
+
+LAST_HOUR = """
+SELECT window.end AS until, count(*) AS page_views, count(DISTINCT user_id) AS visitors
+FROM events GROUP BY window(ts, '1 hour', '5 seconds')"""
+
+NOW = """
+SELECT page_views, visitors FROM analytics.last_hour
+WHERE until = date_bin('5 seconds', now(), timestamptz 'epoch') + interval '5 seconds'"""
+"""The window whose last five seconds are not over: the first that holds an event of this instant."""
+
+SIZE = """
+SELECT sum(pg_total_relation_size(c.oid)) / 1048576.0
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = 'cells' AND c.relkind = 'r'"""
+
+
+@click.command()
+@click.option("--seconds", default=60, show_default=True, help="How long it is read, once a second.")
+@click.option("--records", default=3600 * RATE, show_default=True, help="Events of the hour before.")
+@benchmark
+def main(output: Output, seconds: int, records: int) -> list[Figure]:
+    """Reading the last hour, every five seconds, for now."""
+    with deployment(output) as opened:
+        opened.apply(events.catalog(last_hour=LAST_HOUR))
+        events.send_an_hour(opened, records, until=datetime.now(UTC))
+        output.tell(f"{records:,} records are in Kafka")
+        caught_up = catch_up(opened)
+        output.tell(f"caught up in {caught_up:.0f} s")
+        opened.spark.stop()
+        taken: list[float] = []
+        with speed_layer(opened), traffic(opened, rate=RATE, first=records, event=events.one_now):
+            connection = analyst(opened)
+            with connection.cursor() as cursor:
+                while not _read(cursor):  # the speed layer has started
+                    time.sleep(1)
+                for _ in range(seconds):
+                    time.sleep(1)
+                    began = time.monotonic()
+                    found = _read(cursor)
+                    taken.append(1000 * (time.monotonic() - began))
+                    assert found, "the window that lasts until now is not there"
+                views, visitors = found[0]
+            busy = os.getloadavg()[0]
+            connection.close()
+        with opened.database.snapshot() as reading:
+            megabytes = float(reading.exec_driver_sql(SIZE).scalar_one())
+    taken.sort()
+    return [
+        Figure("read for now, p50", percentile(taken, 0.5), "ms", at_most=LONGEST),
+        Figure("read for now, max", taken[-1], "ms", at_most=LONGEST),
+        Figure("page views in it", views, ""),
+        Figure("visitors in it", visitors, ""),
+        Figure("caught up with the hour", records / caught_up, "records/s"),
+        Figure("cells", megabytes, "MB"),
+        Figure("load average while measuring", busy, ""),
+    ]
+
+
+def _read(cursor: object) -> list[tuple[int, int]]:
+    cursor.execute(NOW)  # type: ignore[attr-defined]
+    return cursor.fetchall()  # type: ignore[attr-defined, no-any-return]
+
+
+if __name__ == "__main__":
+    main()
