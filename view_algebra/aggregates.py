@@ -504,15 +504,13 @@ SYNONYMS = {
 
 _LATER = words(
     "regr_count regr_avgx regr_avgy regr_sxx regr_sxy regr_syy any_value"
-    " percentile_approx approx_percentile histogram_numeric skewness kurtosis product"
+    " histogram_numeric skewness kurtosis product"
     " approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min"
 )
 """Spark's other aggregates: named, so that their refusal says what they are."""
 
 REWRITES = {
     "any_value": "Write min(x), or last(x) by the order of events.",
-    "percentile_approx": "Write percentile(x, 0.5), which is exact and keeps a cell per value.",
-    "approx_percentile": "Write percentile(x, 0.5), which is exact and keeps a cell per value.",
 }
 NO_PARTIAL = "docs/sql.md lists the aggregates that are served."
 
@@ -524,13 +522,19 @@ MOMENTS |= {other for other, name in SYNONYMS.items() if name in MOMENTS}
 BY_EVENT_ORDER = {"first": "min_by", "first_value": "min_by", "last": "max_by", "last_value": "max_by"}
 """Spark leaves their order open; here it is that of the events."""
 
+BY_BUCKETS = ("percentile_approx", "approx_percentile")
+"""The percentile of what stands for the values, of which there are fewer; see `estimates.bucketed`."""
+
+ACCURACY = 100
+"""By 1 / accuracy of itself a value may be off, at the most."""
+
 IN_EVENT_ORDER = ("min_by", "max_by", "collect_list", "listagg")
 """The aggregates that are given the order of events, beside their own arguments."""
 
 
 def known_aggregate(name: str) -> bool:
     """Is it an aggregate in Spark, served here or not?"""
-    return name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in _LATER
+    return name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in _LATER
 
 
 def merged(part: Part, columns: Mapping[Part, Expr]) -> Aggregate:

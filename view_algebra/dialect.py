@@ -139,7 +139,12 @@ SPELLED = "lamina_spelled"
 
 def spell(node: exp.Expr, text: str) -> None:
     """Notes what stands for a node where Spark runs the author's SQL."""
-    node.meta[SPELLED] = parse_one(text, dialect=_DIALECT)
+    node.meta[SPELLED] = parsed(text)
+
+
+def parsed(text: str) -> exp.Expr:
+    """An expression of Spark SQL."""
+    return parse_one(text, dialect=_DIALECT)
 
 
 def written(node: exp.Expr) -> str:

@@ -1,6 +1,10 @@
-"""HyperLogLog in Spark SQL, as Postgres computes it: the meaning of `approx_count_distinct` where Spark runs it."""
+"""What estimates mean, in Spark SQL: the registers of HyperLogLog, and the buckets of a sketch for percentiles."""
 
 from __future__ import annotations
+
+import math
+
+from view_algebra.types import Type
 
 
 def estimate(value: str, counts: str, registers: int) -> str:
@@ -28,3 +32,20 @@ def estimate(value: str, counts: str, registers: int) -> str:
 
 def _alpha(registers: int) -> float:
     return 0.7213 / (1 + 1.079 / registers)
+
+
+def bucketed(value: str, kind: Type, error: float) -> str:
+    """The value that stands for all in its bucket, none of which is further from it than `error`, relative to itself.
+
+    Buckets grow by a factor from 0 on (DDSketch; Masson, Rim, Lee, 2019). A greater value is never in a smaller bucket,
+    so the percentile of what stands for the values stands for their percentile.
+    """
+    growth = (1 + error) / (1 - error)
+    x = f"CAST({value} AS DOUBLE)"
+    bucket = f"pow({growth!r}D, ceil(ln(abs({x})) / {math.log(growth)!r}D))"
+    stands = f"sign({x}) * {2 / (1 + growth)!r}D * {bucket}"
+    if not (kind.integral or kind.name == "DECIMAL"):
+        own = f"isnan({x}) OR abs({x}) = CAST('Infinity' AS DOUBLE)"
+        return f"CASE WHEN {x} = 0 THEN 0D WHEN {own} THEN {x} ELSE {stands} END"
+    rounded = f"CAST(round({stands}, {kind.scale if kind.name == 'DECIMAL' else 0}) AS {kind.spark})"
+    return f"CASE WHEN {x} = 0 THEN {value} ELSE coalesce({rounded}, {value}) END"

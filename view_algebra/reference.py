@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from view_algebra.aggregates import AGGREGATES, BY_EVENT_ORDER, DEFAULT_REGISTERS, REWRITES, SYNONYMS
+from view_algebra.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, DEFAULT_REGISTERS, REWRITES, SYNONYMS
 from view_algebra.calls import MOST_PANES
 from view_algebra.cells import INDEXED_BYTES
 from view_algebra.declarations import SOURCE_PROPERTIES, VIEW_PROPERTIES
@@ -45,7 +45,8 @@ Spark would take it for a time of the day on which it is read.
 _VALUES = f"""DISTINCT, `mode`, `median`, `percentile(x, 0.9)`, `percentile_cont(0.9) WITHIN GROUP (ORDER BY x)`,
 `percentile_disc`, `collect_set`, `collect_list` and `listagg` keep a cell per value of a group, and are exact.
 `approx_count_distinct(x)` keeps up to {DEFAULT_REGISTERS:,} registers of HyperLogLog, for a relative standard error of
-less than 3.3 % at any size; a second argument says another.
+less than 3.3 % at any size; a second argument says another. `percentile_approx(x, 0.9)` keeps a cell per bucket of
+values and is at most 1 % of the exact percentile off; with a third argument, 1 / that.
 
 What Spark leaves to the order of rows goes here by the order of events: their time, partition and offset. `last(x)`,
 `first(x)` (and `… IGNORE NULLS`), `max_by(x, y)` and `min_by(x, y)` where several have the extreme `y`, `collect_list`
@@ -80,7 +81,7 @@ def reference() -> str:
             _table(("of a view", "says"), list(VIEW_PROPERTIES.items())),
             "## Aggregates\n",
             f"{', '.join(f'`{name}`' for name in AGGREGATES)}, each with FILTER.\n",
-            f"By another name: {', '.join(f'`{name}`' for name in (*SYNONYMS, *BY_EVENT_ORDER))}.\n",
+            f"By another name: {', '.join(f'`{name}`' for name in (*SYNONYMS, *BY_EVENT_ORDER, *BY_BUCKETS))}.\n",
             _VALUES,
             "Others are refused:\n",
             _table(("aggregate", "instead"), sorted(REWRITES.items())),

@@ -13,10 +13,10 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.aggregates import AGGREGATES, BY_EVENT_ORDER, SYNONYMS, known_aggregate
+from view_algebra.aggregates import ACCURACY, AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
 from view_algebra.calls import aggregate, aggregate_over, frame, time_window, window_arguments
-from view_algebra.dialect import SPELLED, span, spell, written
-from view_algebra.estimates import estimate
+from view_algebra.dialect import SPELLED, parsed, span, spell, written
+from view_algebra.estimates import bucketed, estimate
 from view_algebra.expressions import (
     Aggregate,
     Call,
@@ -44,6 +44,7 @@ from view_algebra.types import (
     DATE,
     DOUBLE,
     FLOAT,
+    INT,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -297,6 +298,8 @@ class Scalars(ABC):
             return Call(name, columns, TINYINT if name == "grouping" else BIGINT, place=place)
         if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():
             return self._by(name, node, scope, condition_)
+        if name in BY_BUCKETS:
+            return self._of_buckets(name, node, scope, condition_, filter_)
         if known_aggregate(name):
             return self._in_order(aggregate(name, node, read, condition_), node, scope, filter_)
         if name in ("struct", "named_struct", "map"):
@@ -333,6 +336,29 @@ class Scalars(ABC):
         if known:
             when = both(when, Call("is not null", (arguments[0],), BOOLEAN))
         return Aggregate(function, (*arguments, *events), when, False, arguments[0].type, place)
+
+    def _of_buckets(
+        self, name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None
+    ) -> Expr:
+        """percentile_approx(x, 0.9): of the values' type, as Spark's, and by so much off as the third argument says."""
+        place, given = span(node), node.expressions
+        if not 2 <= len(given) <= 3 or isinstance(given[0], exp.Distinct):
+            raise Wrong(place, f"{name}() of other arguments than a value and a share", f"Write {name}(x, 0.9).")
+        accuracy = self.expression(given[2], scope) if len(given) > 2 else Constant(str(ACCURACY), INT)
+        if not (isinstance(accuracy, Constant) and accuracy.type == INT and 10 <= int(accuracy.value or 0) <= 10_000):
+            raise Wrong(place, f"{name}() with another accuracy than 10 to 10000", f"Write {name}(x, 0.9, 100).")
+        value = self.expression(given[0], scope)
+        refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
+        kind = value.type
+        if not kind.numeric:
+            raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
+        bucket = bucketed(f"({written(given[0])})", kind, 1 / int(accuracy.value or ACCURACY))
+        disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), given[1]])
+        made = replace(aggregate("percentile_disc", disc, partial(self.expression, scope=scope), when), place=place)
+        where = "" if filter_ is None else f" FILTER (WHERE {written(filter_.expression.this)})"
+        exact = f"percentile_disc({written(given[1])}) WITHIN GROUP (ORDER BY {bucket}){where}"
+        spell(node if filter_ is None else filter_, f"CAST({exact} AS {kind.spark})")
+        return cast(made, kind)
 
     def _in_order(self, made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Aggregate:
         """An aggregate whose result Spark leaves to the order of rows, in the order of their events or their values."""

@@ -160,9 +160,19 @@ VIEWS = [
         "SELECT country, max(kind) AS kind, count(*) AS n FROM events GROUP BY country",
     ),
     view(
-        "an approximate percentile",
-        "SELECT country, percentile_approx(amount, 0.9) AS p FROM events GROUP BY country",
-        "SELECT country, percentile(amount, 0.9) AS p FROM events GROUP BY country",
+        "several percentiles at once",
+        "SELECT country, percentile_approx(amount, array(0.5, 0.9)) AS p FROM events GROUP BY country",
+        "SELECT country, percentile_approx(amount, 0.5) AS m, percentile_approx(amount, 0.9) AS p FROM events GROUP BY country",
+    ),
+    view(
+        "a percentile that is hardly approximate",
+        "SELECT country, percentile_approx(amount, 0.9, 1000000) AS p FROM events GROUP BY country",
+        "SELECT country, percentile_approx(amount, 0.9, 100) AS p FROM events GROUP BY country",
+    ),
+    view(
+        "a percentile of text",
+        "SELECT country, percentile_approx(kind, 0.9) AS p FROM events GROUP BY country",
+        "SELECT country, percentile_approx(CAST(kind AS DOUBLE), 0.9) AS p FROM events GROUP BY country",
     ),
     view(
         "a percentile of more than all",

@@ -191,3 +191,7 @@ FROM (SELECT country, date_trunc('hour', ts) AS h, count(*) AS n, sum(amount) AS
 WINDOW w AS (PARTITION BY country ORDER BY h RANGE BETWEEN INTERVAL 100 DAYS PRECEDING AND CURRENT ROW);
 CREATE VIEW sliding_days AS SELECT to_date(ts) AS d, avg(count(*)) OVER (ORDER BY to_date(ts) RANGE BETWEEN INTERVAL 69 DAYS PRECEDING AND INTERVAL 0 DAYS FOLLOWING) AS season
 FROM events GROUP BY to_date(ts);
+CREATE VIEW sketched AS SELECT kind, percentile_approx(price, 0.5) AS p, approx_percentile(amount, 0.9, 20) AS a, percentile_approx(user_id, 0.1) AS u,
+  percentile_approx(length(city) * 1000, 0.5) FILTER (WHERE country <> '') AS l, percentile_approx(-amount, 1) AS least, median(price) AS m
+FROM events GROUP BY kind;
+CREATE VIEW sketched_all AS SELECT percentile_approx(amount, 0.5) AS a, percentile_approx(price, 0.9) FILTER (WHERE kind = 'nobody') AS n FROM events;
