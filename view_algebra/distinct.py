@@ -35,7 +35,7 @@ from view_algebra.expressions import (
 )
 from view_algebra.refusals import Wrong
 from view_algebra.types import BIGINT
-from view_algebra.windows import is_session
+from view_algebra.windows import bounds, is_session
 
 _TIMES = Aggregate("count", (), None, False, BIGINT)
 """How often a value came."""
@@ -49,10 +49,6 @@ def over_values(block: Select) -> Select:
     found = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
     if block.group is None or not any(_of_values(a) for a in found):
         return block
-    if any(is_session(key) for key in block.group):  # the sessions of a value are not those of its group
-        first = next(a for a in found if _of_values(a))
-        what = "DISTINCT" if first.distinct else f"{first.function}()"
-        raise Wrong(first.place, f"{what} in a session", "Leave it out, or group by window(ts, …).")
     finer = _Finer.of(block.group, found)
     below = Nested(union_all(finer.branches(block)), _FINER, block.place)
     above = rewritten(replace(block, relation=below, where=None, group=None, finest=None), finer.read)
@@ -63,10 +59,12 @@ def over_values(block: Select) -> Select:
 class _Finer:
     """The columns of a block's groups and of its finer groups, by what they are.
 
+    keys: of a session, its start; until: its end, which the last of its records sets, whatever their values.
     values: the columns of each finer group. beside: what is kept beside its values, and the column of it.
     """
 
     keys: dict[Expr, str]
+    until: dict[Expr, str]
     plain: dict[Aggregate, str]
     values: dict[tuple[Expr, ...], list[str]]
     beside: dict[tuple[Expr, ...], tuple[Aggregate, str]]
@@ -76,8 +74,11 @@ class _Finer:
         plain = dict.fromkeys(a for a in found if not _of_values(a))
         finer = {_values(a): a for a in found if _of_values(a)}
         kept = {_values(a): kept for a in found if _of_values(a) and (kept := _beside(a)) is not None}
+        session = {key: bounds(key) for key in group if is_session(key)}
+        keys = [session[key][0] if key in session else key for key in dict.fromkeys(group)]
         return _Finer(
-            {key: f"key_{n}" for n, key in enumerate(dict.fromkeys(group))},
+            {key: f"key_{n}" for n, key in enumerate(keys)},
+            {end: "until" for _, end in session.values()},
             {a: f"plain_{n}" for n, a in enumerate(plain)},
             {values: [f"value_{n}_{i}" for i in range(len(values))] for n, values in enumerate(finer)},
             {values: (kept[values], f"times_{n}") for n, values in enumerate(finer) if values in kept},
@@ -85,31 +86,34 @@ class _Finer:
 
     def branches(self, block: Select) -> list[Select]:
         """The block's groups with the aggregates that need no values, and each finer group; all of the same columns."""
-        columns: list[tuple[Expr, str]] = [*self.keys.items(), *self.plain.items()]
+        columns: list[tuple[Expr, str]] = [*self.keys.items(), *self.until.items(), *self.plain.items()]
         columns += [pair for values, names in self.values.items() for pair in zip(values, names, strict=True)]
         columns += self.beside.values()
+        keys = tuple(block.group or ())
+        within = keys if any(map(is_session, keys)) else None  # the sessions of a value are those of its group
 
         def branch(given: dict[str, Expr], group: tuple[Expr, ...]) -> Select:
             outputs = tuple(Output(name, given.get(name, Constant(None, e.type))) for e, name in columns)
             finest = None if block.finest is None else tuple(dict.fromkeys((*block.finest, *group)))
-            return Select(outputs, block.relation, block.where, group, place=block.place, finest=finest)
+            return Select(outputs, block.relation, block.where, group, place=block.place, finest=finest, within=within)
 
-        coarse: dict[str, Expr] = {name: key for key, name in self.keys.items()}
-        found = [branch(coarse | {name: a for a, name in self.plain.items()}, tuple(self.keys))] if self.plain else []
+        coarse: dict[str, Expr] = {name: key for key, name in (self.keys | self.until).items()}
+        found = [branch(coarse | {name: a for a, name in self.plain.items()}, keys)] if self.plain else []
         for values, names in self.values.items():
             beside = [self.beside[values]] if values in self.beside else []
             given = coarse | dict(zip(names, values, strict=True)) | {name: kept for kept, name in beside}
-            found.append(branch(given, tuple(dict.fromkeys((*self.keys, *values)))))
+            found.append(branch(given, tuple(dict.fromkeys((*keys, *values)))))
         return found
 
     def read(self, expression: Expr) -> Expr | None:
         """What the block computes, over the columns of the branches."""
         if expression in self.keys:
             return _field(expression, self.keys[expression])
-        if isinstance(expression, Aggregate):
-            if _of_values(expression):
-                return self._over(expression)
-            return Aggregate("max", (_field(expression, self.plain[expression]),), None, False, expression.type)
+        if isinstance(expression, Aggregate) and _of_values(expression):
+            return self._over(expression)
+        if isinstance(expression, Aggregate) or expression in self.until:
+            name = self.plain[expression] if isinstance(expression, Aggregate) else self.until[expression]
+            return Aggregate("max", (_field(expression, name),), None, False, expression.type)
         if isinstance(expression, Field) and expression.relation == "":
             raise neither(expression)
         return None

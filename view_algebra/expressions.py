@@ -247,6 +247,7 @@ class Select:
     """One SELECT block. `group` is None where nothing is grouped, () for one group of everything.
 
     finest: the keys of the cells that are kept of a block over a stream, where they are finer than its groups.
+    within: of a block by sessions, what these are sessions of, where it groups by more.
     """
 
     outputs: tuple[Output, ...]
@@ -261,6 +262,7 @@ class Select:
     place: Place = field(default=None, compare=False)
     limit_place: Place = field(default=None, compare=False)
     finest: tuple[Expr, ...] | None = None
+    within: tuple[Expr, ...] | None = None
 
     @property
     def columns(self) -> tuple[tuple[str, Type], ...]:
@@ -371,6 +373,7 @@ def rewritten(query: Select, change: Callable[[Expr], Expr | None]) -> Select:
         where=maybe(query.where),
         group=None if query.group is None else tuple(rewrite(e, change) for e in query.group),
         finest=None if query.finest is None else tuple(rewrite(e, change) for e in query.finest),
+        within=None if query.within is None else tuple(rewrite(e, change) for e in query.within),
         having=maybe(query.having),
         order=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.order),
     )

@@ -49,6 +49,7 @@ from view_algebra.windows import (
     SESSION_START,
     Hops,
     block_of,
+    bounds,
     coarser,
     ends,
     hopped,
@@ -517,10 +518,10 @@ def _put_together(
     if windows is not None:
         key: dict[Expr, Expr] = {window: Field(_CELL, (start,), TIMESTAMP)}
         return Nested(hopped(cells, windows, keys, start, window, parts), _CELL), key
-    return Nested(sessions(cells, keys, start, window, parts), _CELL), {
-        Call(f"session_{end}", (window,), TIMESTAMP): Field(_CELL, (f"session_{end}",), TIMESTAMP)
-        for end in ("start", "end")
-    }
+    others = [name for name in keys if name != start]
+    within = others if block.within is None else [names[key] for key in block.within if key != window]
+    put = Nested(sessions(cells, others, within, window, parts), _CELL)
+    return put, {bound: Field(_CELL, (bound.function,), TIMESTAMP) for bound in bounds(window)}
 
 
 def _counted(field: Field, part: Part, one: bool) -> Expr:

@@ -51,6 +51,7 @@ from view_algebra.types import (
     TINYINT,
     VOID,
     WINDOW,
+    Type,
 )
 from view_algebra.types import read as read_type
 
@@ -363,6 +364,8 @@ class Scalars(ABC):
     def _in_order(self, made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Aggregate:
         """An aggregate whose result Spark leaves to the order of rows, in the order of their events or their values."""
         name = made.function
+        if made.distinct and isinstance(scope.window, Call) and scope.window.function == "session_window":
+            return self._in_a_session(made, node, filter_)
         if name not in ("mode", "collect_set", "collect_list", "listagg", "approx_count_distinct"):
             return made
         if made.distinct:
@@ -376,9 +379,7 @@ class Scalars(ABC):
             spell(whole, estimate(value, counts, int(getattr(made.arguments[1], "value", 0))))
             return made
         if name == "mode":
-            if made.type in (DOUBLE, FLOAT):  # the two zeros are one value
-                value = f"CASE WHEN {value} = 0 THEN CAST(0 AS {made.type.spark}) ELSE {value} END"
-            spell(node, f"mode({value}, true)")
+            spell(node, f"mode({_one_zero(value, made.type)}, true)")
             return made
         if name == "collect_set":
             spell(whole, f"array_sort(collect_set(CASE WHEN {counts} THEN {value} END))")
@@ -390,6 +391,19 @@ class Scalars(ABC):
             listed = _joined(found, listed, node.expressions[1:])
         spell(whole, listed)
         return replace(made, arguments=(made.arguments[0], *events, *made.arguments[1:]))
+
+    def _in_a_session(self, made: Aggregate, node: exp.Anonymous, filter_: exp.Filter | None) -> Aggregate:
+        """DISTINCT in a session, where Spark counts a value once for each piece that it merges to the session."""
+        if made.function != "count":
+            way_out = "Leave DISTINCT out, or group by window(ts, …)."
+            raise Wrong(made.place, f"{made.function}(DISTINCT …) in a session", way_out)
+        values = [written(e) for e in node.expressions[0].expressions]
+        counts = " AND ".join(f"{value} IS NOT NULL" for value in values)
+        counts += f" AND ({written(filter_.expression.this)})" if filter_ is not None else ""
+        alike = [_one_zero(value, e.type) for value, e in zip(values, made.arguments, strict=True)]
+        whole = node if filter_ is None else filter_
+        spell(whole, f"CAST(size(collect_set(CASE WHEN {counts} THEN struct({', '.join(alike)}) END)) AS BIGINT)")
+        return made
 
     def _within_group(
         self, node: exp.WithinGroup, scope: Scope, when: Expr | None = None, filter_: exp.Filter | None = None
@@ -517,6 +531,11 @@ class Scalars(ABC):
         exp.Anonymous: _call,
         exp.Interval: lambda _, node, __: interval(node),
     }
+
+
+def _one_zero(value: str, kind: Type) -> str:
+    """A value in Spark SQL; the two zeros of fractions are one value."""
+    return f"CASE WHEN {value} = 0 THEN CAST(0 AS {kind.spark}) ELSE {value} END" if kind in (DOUBLE, FLOAT) else value
 
 
 def _joined(found: str, texts: str, between: Sequence[exp.Expr]) -> str:

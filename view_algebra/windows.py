@@ -91,6 +91,12 @@ def is_session(key: Expr) -> bool:
     return isinstance(key, Call) and key.function == "session"
 
 
+def bounds(session: Expr) -> tuple[Call, Call]:
+    """The start and the end of a session that is a group key."""
+    start, end = (Call(name, (session,), TIMESTAMP) for name in (SESSION_START, SESSION_END))
+    return start, end
+
+
 def pane(key: Expr) -> Expr:
     """What is kept of a group key: for a window that is put together, the start of a pane; any other as it is."""
     window = hops(key)
@@ -167,15 +173,15 @@ def hopped(panes: Cells, windows: Cells, keys: Sequence[str], start: str, window
     return _merged(outputs, merging, Hopped(panes, windows, start, window, words), PANE)
 
 
-def sessions(panes: Cells, keys: Sequence[str], start: str, session: Call, parts: Parts) -> Select:
-    """The cells of sessions, of those of their panes; `start` is the panes' column of that."""
-    types, within = dict(panes.columns), tuple(name for name in keys if name != start)
+def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, parts: Parts) -> Select:
+    """The cells of sessions, of those of their panes; a group's sessions are those of `within`, which is some of it."""
+    types = dict(panes.columns)
     first, last = (next(name for name, part in parts if part == end) for end in ends(session))
     gap = session.arguments[1]
     length = int(gap.value or 0) if isinstance(gap, Constant) else 0
-    grouped = [Output(name, Field(PANE, (name,), types[name])) for name in within]
+    grouped = [Output(name, Field(PANE, (name,), types[name])) for name in keys]
     grouped.append(Output(SESSION_START, Field(PANE, (SESSION_START,), TIMESTAMP)))
-    merged_ = _merged(grouped, parts, Sessions(panes, within, first, last, length), PANE)
+    merged_ = _merged(grouped, parts, Sessions(panes, tuple(within), first, last, length), PANE)
     until = Aggregate("max", (Field(PANE, (last,), TIMESTAMP),), None, False, TIMESTAMP)
     end = Output(SESSION_END, Call("window_end", (until, Constant(str(length), BIGINT)), TIMESTAMP))
     return replace(merged_, outputs=(*merged_.outputs, end))

@@ -447,9 +447,9 @@ VIEWS = [
         "SELECT user_id, session_window.start AS s FROM events GROUP BY user_id, session_window(ts, '30 minutes')",
     ),
     view(
-        "DISTINCT in a session",
-        "SELECT user_id, count(DISTINCT kind) AS n FROM events GROUP BY user_id, session_window(ts, '30 minutes')",
-        "SELECT user_id, count(DISTINCT kind) AS n FROM events GROUP BY user_id, window(ts, '30 minutes')",
+        "a sum of DISTINCT values in a session",
+        "SELECT user_id, sum(DISTINCT amount) AS s FROM events GROUP BY user_id, session_window(ts, '30 minutes')",
+        "SELECT user_id, sum(amount) AS s FROM events GROUP BY user_id, session_window(ts, '30 minutes')",
     ),
     view(
         "a window of months",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -58,6 +59,15 @@ CREATE VIEW s_{name}_all AS
 CREATE VIEW s_{name}_users AS
   SELECT user_id, {call}.start AS s, {call}.end AS e, {aggregates} FROM visits WHERE kind IS NOT NULL
   GROUP BY {call}, user_id;
+CREATE VIEW s_{name}_values AS
+  SELECT user_id, session_window.start AS s, {call}.end AS e, count(DISTINCT page) AS pages, median(amount) AS middle,
+    collect_set(kind) AS kinds, count(*) AS n, count(DISTINCT took, kind) FILTER (WHERE flag) AS flagged,
+    mode(took) AS usual, collect_list(page) AS path
+  FROM visits GROUP BY user_id, {call} HAVING count(DISTINCT kind) > 0;
+CREATE VIEW s_{name}_only_values AS SELECT {call}.start AS s, count(DISTINCT page) AS pages FROM visits GROUP BY {call};
+CREATE VIEW s_{name}_rolled AS
+  SELECT user_id, session_window.end AS e, count(DISTINCT page) AS pages, grouping(user_id) AS g, count(*) AS n
+  FROM visits GROUP BY {call}, ROLLUP(user_id);
 CREATE VIEW s_{name}_visits AS
   SELECT user_id, count(*) AS visits, sum(clicks) AS clicks, avg(unix_timestamp(e) - unix_timestamp(s)) AS took FROM (
     SELECT user_id, session_window.start AS s, session_window.end AS e, count_if(kind = 'click') AS clicks
@@ -72,11 +82,14 @@ CREATE VIEW shared AS
 """
 
 
-def views() -> str:
+def hopping() -> str:
     made = [OF_A_HOP.format(name=name, call=call, aggregates=AGGREGATES) for name, call in HOPPING.items()]
     made += [VALUES_OF_A_HOP.format(name=name, call=call) for name, call in (HOPPING | FINE).items()]
-    made += [OF_A_SESSION.format(name=name, call=call, aggregates=AGGREGATES) for name, call in SESSIONS.items()]
     return "".join([*made, SHARED])
+
+
+def sessions() -> str:
+    return "".join(OF_A_SESSION.format(name=name, call=call, aggregates=AGGREGATES) for name, call in SESSIONS.items())
 
 
 def records(count: int, seed: int) -> list[bytes]:
@@ -100,7 +113,8 @@ def records(count: int, seed: int) -> list[bytes]:
     return made
 
 
-def test_windows_put_together_are_spark_s_windows(engines: Engines) -> None:
+@pytest.mark.parametrize("views", [hopping, sessions])
+def test_windows_put_together_are_spark_s_windows(engines: Engines, views: Callable[[], str]) -> None:
     catalog = compile_catalog({"windows.sql": SOURCE + views()})
     made = records(150, seed=4)
     batches = {"visits": [made[:1], made[1:30], made[30:31], made[31:]]}
