@@ -38,6 +38,7 @@ from view_algebra.expressions import (
     Stream,
     above_group,
     both,
+    rewritten,
     walk,
 )
 from view_algebra.groupings import Sets, keys_of, over_sets, sets_of
@@ -49,11 +50,13 @@ from view_algebra.types import (
     BOOLEAN,
     INTERVAL,
     STRING,
+    TIMESTAMP,
     VOID,
     WINDOW,
     Type,
     spark_name,
 )
+from view_algebra.windows import hops
 
 
 @dataclass
@@ -164,8 +167,10 @@ class Resolver(Scalars):
         in_windows = walk_all([*(group or ()), *(o.expression for o in outputs)], filtered)
         for known in dict.fromkeys(c for e in in_windows if isinstance(e, Call) and (c := in_a_window(e)) is not None):
             filtered = both(filtered, known)
-        block = Select(
-            tuple(outputs), relation, filtered, group, having, distinct, order, limit, offset, span(node), limited
+        block = _in_every_window(
+            Select(
+                tuple(outputs), relation, filtered, group, having, distinct, order, limit, offset, span(node), limited
+            )
         )
         if sets is not None:
             return over_sets(block, sets)
@@ -419,6 +424,29 @@ class Resolver(Scalars):
                 )
             result.append(_ordered(key, item))
         return result
+
+
+def _in_every_window(block: Select) -> Select:
+    """A record once for each hopping window that it is in, where a block gives records and not their groups."""
+    found = dict.fromkeys(e for x in above_group(block) for e in walk(x) if isinstance(e, Call) and hops(e))
+    if not found or block.group is not None or block.distinct or block.relation is None:
+        return block
+    window, *more = found
+    if more:
+        raise Wrong(more[0].place, "two hopping windows of one record", "Select one of them.")
+    starts = Call("hops", window.arguments, Type("ARRAY", element=TIMESTAMP), place=window.place)
+    made = Generator(starts, (("start", TIMESTAMP),), False, False, _EVERY_WINDOW, window.place)
+
+    def start(expression: Expr) -> Expr | None:
+        return Field(_EVERY_WINDOW, ("start",), TIMESTAMP, place=expression.place) if expression == window else None
+
+    return replace(
+        rewritten(replace(block, where=None), start), relation=_exploded(block.relation, made), where=block.where
+    )
+
+
+_EVERY_WINDOW = "every window"
+"""An alias that no author can give."""
 
 
 def _exploded(relation: Relation, made: Generator) -> Exploded:

@@ -148,6 +148,16 @@ def _window_start(call: Call) -> str:
     return f"timestamp_micros(unix_micros({spark(time)}) - pmod(unix_micros({spark(time)}){moved}, {spark(size)}))"
 
 
+def _hops(call: Call) -> str:
+    """The starts of all hopping windows that a record is in."""
+    time, size, offset, slide = map(spark, call.arguments)
+    at, before = f"unix_micros({time})", f"unix_micros({time}) - {size}"
+    first, last = (f"{t} - pmod({t} - {offset}, {slide})" for t in (before, at))
+    start = "timestamp_micros(m)"
+    shown = f"CASE WHEN {start} >= {CALENDAR['TIMESTAMP'][0]} THEN {start} END"
+    return f"transform(sequence({first} + {slide}, {last}, {slide}), m -> {shown})"
+
+
 def _pane_bits(call: Call) -> str:
     """The bit of a record's pane among those of its block; NULL where it is in another 64 of them."""
     time = spark(call.arguments[0])
@@ -195,6 +205,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "- interval": lambda c: f"{spark(c.arguments[0], 5)} - {spark(c.arguments[1])}",
     "window_start": _window_start,
     "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
+    "hops": _hops,
     "pane_bits": _pane_bits,
     "window": _window,
     **dict.fromkeys(("session", "session_start", "session_end"), _session),

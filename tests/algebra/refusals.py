@@ -412,9 +412,9 @@ VIEWS = [
         "SELECT window.start AS w, count(*) AS n FROM events GROUP BY window(ts, '1 hour', '10 seconds')",
     ),
     view(
-        "a hopping window that is not grouped by",
-        "SELECT user_id, window(ts, '1 hour', '5 minutes').start AS w FROM events",
-        "SELECT user_id, window(ts, '1 hour').start AS w FROM events",
+        "two hopping windows of one record",
+        "SELECT user_id, window(ts, '1 hour', '5 minutes').start AS v, window(ts, '2 hours', '5 minutes').start AS w FROM events",
+        "SELECT user_id, window(ts, '1 hour', '5 minutes').start AS v FROM events",
     ),
     view(
         "a hopping window inside of a key",

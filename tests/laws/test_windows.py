@@ -41,6 +41,9 @@ SESSIONS = {
 OF_A_HOP = """
 CREATE VIEW {name}_all AS SELECT window.start AS s, window.end AS e, {aggregates} FROM visits GROUP BY {call};
 CREATE VIEW {name}_kinds AS SELECT kind, window.end AS e, {aggregates} FROM visits GROUP BY kind, {call};
+CREATE VIEW {name}_rows AS SELECT user_id, {call}.start AS s, {call}.end AS e, page FROM visits WHERE user_id > 1;
+CREATE VIEW {name}_of_rows AS
+  SELECT s, count(*) AS n, count(DISTINCT kind) AS kinds FROM (SELECT kind, {call}.start AS s FROM visits) GROUP BY s;
 CREATE VIEW {name}_top AS
   SELECT * FROM (
     SELECT *, row_number() OVER (PARTITION BY s ORDER BY n DESC, user_id) AS place FROM (
@@ -51,7 +54,7 @@ CREATE VIEW {name}_top AS
 VALUES_OF_A_HOP = """
 CREATE VIEW {name}_distinct AS
   SELECT {call}.start AS s, kind, count(DISTINCT user_id) AS users, sum(DISTINCT amount) AS amounts, count(*) AS n
-  FROM visits GROUP BY kind, {call};
+  FROM visits WHERE {where} GROUP BY kind, {call};
 """
 OF_A_SESSION = """
 CREATE VIEW s_{name}_all AS
@@ -84,7 +87,8 @@ CREATE VIEW shared AS
 
 def hopping() -> str:
     made = [OF_A_HOP.format(name=name, call=call, aggregates=AGGREGATES) for name, call in HOPPING.items()]
-    made += [VALUES_OF_A_HOP.format(name=name, call=call) for name, call in (HOPPING | FINE).items()]
+    made += [VALUES_OF_A_HOP.format(name=name, call=call, where="true") for name, call in HOPPING.items()]
+    made += [VALUES_OF_A_HOP.format(name=name, call=call, where="page = '/B'") for name, call in FINE.items()]
     return "".join([*made, SHARED])
 
 
