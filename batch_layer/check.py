@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
 
+from batch_layer.compute import kept
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
-from serving_layer import progress, registry
+from serving_layer import generations, progress, registry
 from serving_layer.bookkeeping import view as view_table
 from serving_layer.database import Database
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
@@ -75,6 +76,7 @@ def check(
         sources = sorted({source for name in wanted for source in catalog.views[name].sources})
         below = {source: progress.read(connection, [source]) for source in sources}
         starts = {source: progress.starts(connection, [source]) for source in sources}
+        begins = {name: generations.get(connection, id).since for name, id in generations.published(connection).items()}
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
         shown = {
             name: [tuple(row) for row in connection.execute(text(f"SELECT * FROM analytics.{quoted(name)}"))]
@@ -86,8 +88,9 @@ def check(
         records.where("kafka_error IS NULL").createOrReplaceTempView(name)
     for name, view in catalog.views.items():
         if set(view.sources) <= set(sources):
-            selected = spark.sql(view.spelled)
-            selected.toDF(*[column.name for column in view.columns]).createOrReplaceTempView(name)
+            selected = spark.sql(view.spelled).toDF(*[column.name for column in view.columns])
+            since = begins.get(name)
+            (selected if since is None else selected.where(kept(view.retained, since))).createOrReplaceTempView(name)
     return [
         _compare(catalog.views[name], _rows(spark, name), shown[name], _over(below, catalog.views[name].sources))
         for name in wanted

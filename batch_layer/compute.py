@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from serving_layer import loading
 from serving_layer.copying import csv
 from serving_layer.quarantine import BadRecord, bad_records
 from view_algebra.compiled import CellTable, Source
+from view_algebra.types import spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,10 +29,16 @@ class Target:
     attempt: int
 
 
-def cells_of(records: DataFrame, source: Source, table: CellTable) -> DataFrame:
+def cells_of(records: DataFrame, source: Source, table: CellTable, since: datetime | None) -> DataFrame:
     """The cells of the good records among `records`: the same text that the speed layer runs on a micro-batch."""
     records.where("kafka_error IS NULL").createOrReplaceTempView(source.name)
-    return records.sparkSession.sql(table.partial)
+    found = records.sparkSession.sql(table.partial)
+    return found if since is None else found.where(kept(table.retained, since))
+
+
+def kept(column: str, since: datetime) -> str:
+    """The condition, in Spark SQL, on a group that is kept."""
+    return f"{spark_name(column)} >= TIMESTAMP '{since.astimezone(UTC):%Y-%m-%d %H:%M:%S}'"
 
 
 def quarantined(records: DataFrame, source: Source) -> Iterator[list[BadRecord]]:

@@ -143,7 +143,7 @@ class BatchLayer:
                 cut = generations.cut_of(connection, each.id, table.source)
             source = catalog.sources[table.source]
             records = self.log().records_below(source, cut)
-            computed = compute.cells_of(records, source, table)
+            computed = compute.cells_of(records, source, table, each.since)
             total += compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
             self.at(f"compute {name}")
             with self.database.begin() as connection:

@@ -93,6 +93,7 @@ view = Table(
     Column("reads", ARRAY(Text), nullable=False, comment="the views it reads"),
     Column("keep_generations", Integer, nullable=False, server_default="1"),
     Column("on_difference", Text, nullable=False, server_default="publish"),
+    Column("retain", Text, comment="how long ago a group may be that is kept; NULL for all"),
     _now("applied_at"),
     CheckConstraint("kind IN ('aggregate', 'row', 'derived')", name="kind"),
     CheckConstraint("on_difference IN ('publish', 'hold')", name="on_difference"),
@@ -111,6 +112,7 @@ cell_table = Table(
     Column("keys", ARRAY(Text), nullable=False),
     Column("partials", ARRAY(Text), nullable=False),
     Column("noise", ARRAY(Text), nullable=False, comment="per partial: the size of numbers whose rounding it may be"),
+    Column("retained", Text, comment="the key that says how long ago a group was, where `retain` goes by it"),
     comment="one row per table of cells of a view version: what feeds it and how cells merge into it",
 )
 
@@ -139,6 +141,7 @@ generation = Table(
     Column("version", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("rebuild", BigInteger, ForeignKey(rebuild.c.id)),
+    Column("since", DateTime(timezone=True), comment="groups of before are not kept; NULL for all"),
     _now("opened_at"),
     Column("live_at", DateTime(timezone=True)),
     Column("shown_until", DateTime(timezone=True), comment="when another was handed over in its place"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, CursorResult
@@ -60,10 +61,12 @@ def copy(connection: Connection, table: str, rows: bytes) -> None:
         cursor.close()
 
 
-def merge(connection: Connection, statement: str, *, into: str, newest: int, cells: str) -> None:
+def merge(
+    connection: Connection, statement: str, *, into: str, newest: int, cells: str, since: datetime | None
+) -> None:
     """Folds `cells` (a table, or a SELECT in parentheses) into the table `into`; `statement` is the compiled merge."""
     filled = statement.replace("{into}", into).replace("{generation}", str(newest)).replace("{cells}", cells)
-    run(connection, filled)
+    run(connection, filled.replace("{since}", str(since)))
 
 
 def drop(connection: Connection, name: str) -> None:

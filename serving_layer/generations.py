@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import Connection, delete, func, insert, select, text, update
+from sqlalchemy import Connection, cast, delete, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import DBAPIError
 
@@ -37,13 +39,17 @@ takes about 0.2 s, which is how long the query's micro-batches wait."""
 
 @dataclass(frozen=True)
 class Generation:
-    """A generation of a view: its tables of cells by the query that feeds them, and where the cells are now."""
+    """A generation of a view: its tables of cells by the query that feeds them, and where the cells are now.
+
+    since: when the groups begin that it keeps; None where it keeps all.
+    """
 
     id: int
     view: str
     version: str
     state: str
     rebuild: int | None
+    since: datetime | None
     tables: Mapping[str, str]
     places: Mapping[str, str]
 
@@ -81,7 +87,7 @@ def open_building(
     version = next(iter(tables.values())).version
     new = connection.execute(
         insert(generation)
-        .values(view=view_name, version=version, state="building", rebuild=rebuild)
+        .values(view=view_name, version=version, state="building", rebuild=rebuild, since=_since(connection, view_name))
         .returning(generation.c.id)
     ).scalar_one()
     for name in feeding:
@@ -93,6 +99,13 @@ def open_building(
         cells.create(connection, row.ddl, cells.realtime_of(name, new, 0))
         connection.execute(insert(generation_cells).values(generation=new, cell_table=name, place=place))
     return get(connection, new)
+
+
+def _since(connection: Connection, view_name: str) -> datetime | None:
+    """Since when a generation that is opened now keeps groups: from a day's beginning (UTC) on."""
+    begins = func.date_trunc("day", func.now() - cast(view.c.retain, INTERVAL), "UTC")
+    found: datetime | None = connection.execute(select(begins).where(view.c.name == view_name)).scalar_one()
+    return found
 
 
 def get(connection: Connection, id: int) -> Generation:
@@ -116,7 +129,7 @@ def find(connection: Connection, *where: object) -> list[Generation]:
     ):
         tables[id][name], places[id][name] = fed_by, place
     return [
-        Generation(row.id, row.view, row.version, row.state, row.rebuild, tables[row.id], places[row.id])
+        Generation(row.id, row.view, row.version, row.state, row.rebuild, row.since, tables[row.id], places[row.id])
         for row in rows
     ]
 
@@ -401,7 +414,8 @@ def _fold_sealed(connection: Connection, id: int) -> None:
 
 def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
     """Merges the realtime tables of a generation into its cells: the ones swapped out, or (under the lock) all."""
-    for name in get(connection, id).tables:
+    opened = get(connection, id)
+    for name in opened.tables:
         row = connection.execute(_cells_row(id, name).with_for_update()).one()
         if row.loaded_at is None:
             raise LaminaError(
@@ -413,7 +427,7 @@ def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
         end = row.realtime if sealed_only else row.realtime + 1
         for number in range(row.absorbed, end):
             realtime = cells.realtime_of(name, id, number)
-            cells.merge(connection, statement, into=row.place, newest=id, cells=realtime)
+            cells.merge(connection, statement, into=row.place, newest=id, cells=realtime, since=opened.since)
             cells.drop(connection, realtime)
         connection.execute(_of(id, name).values(absorbed=end))
 

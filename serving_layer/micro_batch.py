@@ -49,6 +49,7 @@ class Fed:
     """A table of cells of a generation that is not retired: what a query has to maintain.
 
     newest: the newest generation of the view, which the cells that realtime merges into remember.
+    since: when the groups begin that the generation keeps.
     """
 
     cell_table: str
@@ -58,6 +59,7 @@ class Fed:
     place: str
     realtime: int
     merge: str
+    since: datetime | None
 
     @property
     def target(self) -> str:
@@ -86,7 +88,8 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
         cells.stage(connection, staged)
         read |= staged.read
     for table in fed:
-        cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=read[table.cell_table])
+        fresh = read[table.cell_table]
+        cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=fresh, since=table.since)
     quarantine.write(connection, batch.bad)
     progress.write(connection, batch.query, batch.range.end, batch.newest)
     return Outcome.APPLIED
@@ -126,6 +129,7 @@ def maintained(connection: Connection, query: str) -> list[Fed]:
             generation_cells.c.place,
             generation_cells.c.realtime,
             cell_table.c.merge,
+            generation.c.since,
         )
         .join_from(generation_cells, generation, generation_cells.c.generation == generation.c.id)
         .join(cell_table, generation_cells.c.cell_table == cell_table.c.name)

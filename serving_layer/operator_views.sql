@@ -17,7 +17,7 @@ GROUP BY v.name, p.generation;
 -- Generations: those whose tables are still there, with the one that each view is read from.
 CREATE OR REPLACE VIEW lamina.generations AS
 SELECT g.view, g.id AS generation, g.version, g.state, p.generation IS NOT NULL AS published,
-       g.opened_at, g.live_at, g.retired_at, g.rebuild
+       g.opened_at, g.live_at, g.retired_at, g.rebuild, g.since
 FROM lamina.generation AS g
 LEFT JOIN lamina.publication AS p ON p.view = g.view AND p.generation = g.id
 WHERE g.dropped_at IS NULL;

@@ -57,6 +57,11 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     if connection.execute(text("SELECT to_regclass(:noted) IS NULL"), {"noted": noted}).scalar_one():
         note(connection, new, old)
     row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
+    since = max((each.since for each in (new, old) if each.since is not None), default=None)
+    if since is not None:  # only one of the two takes merges there, so that what was noted is not all
+        for place in (new.places[name], old.places[name]):
+            long_ago = f"{postgres_name(row.retained)} < '{since}'"
+            cells.run(connection, f"INSERT INTO {noted} SELECT {', '.join(_keys(row))} FROM {place} WHERE {long_ago}")
     columns = ", ".join(["touched", *(postgres_name(column) for column in (*row.keys, *row.partials))])
     places = {new.places[name]: "moved_new", old.places[name]: "moved_old"}
     for place, moved in places.items():
@@ -84,13 +89,14 @@ def forget(connection: Connection, id: int) -> None:
         cells.drop(connection, noted)
 
 
-def comparison(connection: Connection, row: Any, new: str, old: str, also: str = "") -> str:
+def comparison(connection: Connection, row: Any, new: str, old: str, also: str = "", where: str = "true") -> str:
     """Common table expressions over two tables of cells: `unequal` rows, and `groups` of them, with `"Differs"`.
 
     Columns of cells have no capital letters, so the names of ours are never theirs.
 
     A row that both hold alike comes twice and falls out of one GROUP BY over all columns, which takes NULLs as equal
-    (a join does not); only what is left is looked at closely. `also` is a further column of `groups`.
+    (a join does not); only what is left is looked at closely. `also` is a further column of `groups`, `where` a
+    condition on the cells that are compared.
     """
     # One processor is enough: readers and micro-batches want the others.
     cells.run(connection, "SET LOCAL max_parallel_workers_per_gather = 0")
@@ -98,7 +104,9 @@ def comparison(connection: Connection, row: Any, new: str, old: str, also: str =
     partials = {name: postgres_name(name) for name in row.partials}
     columns = ", ".join([*keys, *partials.values()])
     sides = {"new": new, "old": old}
-    both = " UNION ALL ".join(f"SELECT {columns}, '{side}' AS \"Side\" FROM {table}" for side, table in sides.items())
+    both = " UNION ALL ".join(
+        f"SELECT {columns}, '{side}' AS \"Side\" FROM {table} WHERE {where}" for side, table in sides.items()
+    )
     doubles = _doubles(connection, new)
     noise = dict(zip(row.partials, row.noise, strict=True))
     differs = [_differs(column, noise[name], tolerant=name in doubles) for name, column in partials.items()]

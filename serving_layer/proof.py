@@ -41,7 +41,9 @@ def prove(connection: Connection, new: Generation, old: Generation) -> Proof:
     examples: list[dict[str, Any]] = []
     for name in new.tables:
         row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
-        counted = cells.run(connection, _comparison(connection, row, new.places[name], old.places[name])).one()
+        since = max((each.since for each in (new, old) if each.since is not None), default=None)
+        where = "true" if since is None else f"{quoted(row.retained)} >= '{since}'"  # what both of them keep
+        counted = cells.run(connection, _comparison(connection, row, new.places[name], old.places[name], where)).one()
         compared += counted.cells
         differing += counted.differing
         examples += counted.examples or []
@@ -62,14 +64,14 @@ def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
     )
 
 
-def _comparison(connection: Connection, row, new: str, old: str) -> str:  # type: ignore[no-untyped-def]
+def _comparison(connection: Connection, row, new: str, old: str, where: str) -> str:  # type: ignore[no-untyped-def]
     """Counts and shows the groups that differ in the tables `new` and `old`."""
     shown = ", ".join(f"{_text(name)}, {quoted(name)}" for name in row.partials)
     found = ", ".join([*(f"{_text(name)}, {quoted(name)}" for name in row.keys), "'cells', \"Sides\""])
     sides = f'jsonb_object_agg("Side", jsonb_build_object({shown})) AS "Sides"'
     return f"""
-        WITH {comparison(connection, row, new, old, also=sides)}
-        SELECT ((SELECT count(*) FROM {new}) + (SELECT count(*) FROM {old})
+        WITH {comparison(connection, row, new, old, also=sides, where=where)}
+        SELECT ((SELECT count(*) FROM {new} WHERE {where}) + (SELECT count(*) FROM {old} WHERE {where})
                 - (SELECT count(*) FROM unequal)) / 2 + (SELECT count(*) FROM groups) AS cells,
             (SELECT count(*) FROM groups WHERE "Differs") AS differing,
             (SELECT jsonb_agg(jsonb_build_object({found}))

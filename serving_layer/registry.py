@@ -182,6 +182,7 @@ def _record(connection: Connection, compiled: View, position: int) -> None:
         "reads": list(compiled.reads),
         "keep_generations": int(compiled.properties.get("keep_generations", "1")),
         "on_difference": compiled.properties.get("on_difference", "publish"),
+        "retain": compiled.properties.get("retain"),
     }
     statement = upsert(view).values(name=compiled.name, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=[view.c.name], set_=values))
@@ -202,6 +203,7 @@ def _create_cells(connection: Connection, compiled: View) -> None:
                     keys=[column.name for column in table.keys],
                     partials=[partial.column.name for partial in table.partials],
                     noise=[partial.noise for partial in table.partials],
+                    retained=table.retained or None,
                 )
             )
 

@@ -14,7 +14,20 @@ from view_algebra.compiled import Catalog, CellTable, Column, Source, View
 from view_algebra.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.determinism import Keys, unique_keys
 from view_algebra.dialect import parse, spelled
-from view_algebra.expressions import Combined, Joined, Nested, Output, Query, Read, Relation, Select, Subquery, walk
+from view_algebra.expressions import (
+    Combined,
+    Exploded,
+    Joined,
+    Nested,
+    Output,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Stream,
+    Subquery,
+    walk,
+)
 from view_algebra.leaves import Leaf, split
 from view_algebra.lineage import lineage
 from view_algebra.names import Columns
@@ -23,7 +36,8 @@ from view_algebra.postgres import query as postgres_query
 from view_algebra.records import PSEUDO_COLUMNS, QUARANTINED, parse_text
 from view_algebra.refusals import File, Mistake, Span, Wrong, refuse_all
 from view_algebra.resolve import Resolver
-from view_algebra.types import Type
+from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type
+from view_algebra.windows import pane
 
 
 def compile_catalog(files: Mapping[str, str]) -> Catalog:
@@ -172,7 +186,8 @@ class _Work:
         named = _with_names(resolved, d)
         above, leaves = split(named)
         self.keys[d.name] = unique_keys(above, self.keys)
-        cell_tables, version = _cell_tables(d.name, leaves, sources)
+        retained, since = _retained(d, named) if "retain" in d.properties else ("", None)
+        cell_tables, version = _cell_tables(d.name, leaves, sources, since)
         final = postgres_query(above, Reading([t.name for t in cell_tables]))
         reads = tuple(sorted(views_read(above)))
         own = {leaf.source for leaf in leaves}
@@ -195,7 +210,20 @@ class _Work:
             final=final,
             reads=reads,
             sources=tuple(sorted(own | through)),
+            retained=retained,
         )
+
+
+def _retained(d: ViewDeclaration, query: Query) -> tuple[str, int]:
+    """The output, and the place among the group's keys, of the one time that a view over a source groups by."""
+    if isinstance(query, Select) and query.group and isinstance(query.relation, (Stream, Exploded)):
+        shown = {output.expression: output.name for output in query.outputs}
+        keys = list(dict.fromkeys(query.group))
+        times = [n for n, key in enumerate(keys) if key.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) and pane(key) == key]
+        if len(times) == 1 and keys[times[0]] in shown:
+            return shown[keys[times[0]]], times[0]
+    way_out = "Select and GROUP BY one, as date_trunc('day', ts) or window(ts, '1 hour').start, or leave retain out."
+    raise Wrong(d.place, "retain without one time that the view groups a source's records by, and shows", way_out)
 
 
 def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:
@@ -209,13 +237,13 @@ def _column(name: str, kind: Type, comment: str | None) -> Column:
 
 
 def _cell_tables(
-    view: str, leaves: tuple[Leaf, ...], sources: Mapping[str, Source]
+    view: str, leaves: tuple[Leaf, ...], sources: Mapping[str, Source], since: int | None
 ) -> tuple[tuple[CellTable, ...], str]:
     """The tables of cells of a view, their names ending in its version."""
     if not leaves:
         return (), ""
     longest = longest_text(leaves)
-    tables = tuple(cell_table(leaf, "", longest) for leaf in leaves)
+    tables = tuple(cell_table(leaf, "", longest, since) for leaf in leaves)
     parses = tuple(sources[s].parse for s in sorted({leaf.source for leaf in leaves}))
     version = version_of(tables, parses)
     names = [f"{view}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]

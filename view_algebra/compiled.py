@@ -84,7 +84,9 @@ class CellTable:
         generation there was when realtime last merged into it), the keys, the partials; unique on the keys, NULLS NOT
         DISTINCT.
     merge: Postgres upsert of the cells read from `{cells}` (a table or a parenthesised SELECT of keys and
-        partials, no two rows with equal keys) into `{into}`; `{generation}` is what `touched` becomes.
+        partials, no two rows with equal keys) into `{into}`; `{generation}` is what `touched` becomes; `{since}`, where
+        the view retains, is the time before which no group is kept.
+    retained: the key that this time is about; empty where all groups are kept.
     generators: LATERAL VIEW clauses of `partial`, which give a record several rows, or none.
     spread: Postgres SELECT of the keys that the keys of `{panes}` stand for, for a table of the windows that hop over
         panes; empty where a record's keys are a cell's.
@@ -105,6 +107,7 @@ class CellTable:
     partial_inputs: tuple[Input, ...]
     generators: str = ""
     spread: str = ""
+    retained: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ class View:
         order a value is the last.
     rounded: does it compute with deviations, as `stddev`? Where they are 0 both engines may leave some rounding.
     lineage: what each column is made of.
+    retained: the column that says when a group was, where those of long ago are not kept; empty elsewhere.
     final: Postgres `SELECT` that is the body of the analyst's view; it reads its tables of cells as `cells.<name>`
         and other views as `analytics.<view>`.
     reads: names of the views it reads. sources: names of the sources it reads, through other views too.
@@ -145,6 +149,7 @@ class View:
     final: str
     reads: tuple[str, ...]
     sources: tuple[str, ...]
+    retained: str = ""
 
 
 @dataclass(frozen=True)

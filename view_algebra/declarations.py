@@ -26,7 +26,7 @@ SOURCE_PROPERTIES = {
 VIEW_PROPERTIES = {
     "keep_generations": "how many older generations stay current, to roll back to (1, unless it is said)",
     "on_difference": "`publish` (unless it is said) or `hold`: what happens when a proof finds a difference",
-    "retain": "not served yet: refused",
+    "retain": "as `90 days`: groups of longer ago leave when a rebuild is handed over ([how](decisions/10-retain.md))",
 }
 """What TBLPROPERTIES of a view may say."""
 
@@ -292,10 +292,8 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
                 "Write a whole number, as '1'.",
             )
         )
-    if "retain" in properties:
-        report(
-            Wrong(properties["retain"][1], "retain is not served yet", "Leave it out, and filter by time when reading.")
-        )
+    if "retain" in properties and not re.fullmatch(r"[1-9]\d{0,4} (day|week|month|year)s?", properties["retain"][0]):
+        report(Wrong(properties["retain"][1], f"retain {properties['retain'][0]!r}", "Write 'retain' = '90 days'."))
     if statement.expression is None:
         raise Wrong(span(target), "a view without a SELECT", "Write CREATE VIEW name AS SELECT ….")
     return ViewDeclaration(

@@ -97,7 +97,7 @@ SOURCES = [
         "CREATE VIEW v (a) AS SELECT count(*) FROM events;",
     ),
     Refusal(
-        "retain",
+        "retain without a time",
         "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT count(*) AS n FROM events;",
         "CREATE VIEW v AS SELECT count(*) AS n FROM events;",
     ),

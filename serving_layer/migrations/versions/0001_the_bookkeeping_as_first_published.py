@@ -107,6 +107,7 @@ def upgrade() -> None:
         sa.Column("reads", sa.ARRAY(sa.Text()), nullable=False, comment="the views it reads"),
         sa.Column("keep_generations", sa.Integer(), server_default="1", nullable=False),
         sa.Column("on_difference", sa.Text(), server_default="publish", nullable=False),
+        sa.Column("retain", sa.Text(), nullable=True, comment="how long ago a group may be that is kept; NULL for all"),
         sa.Column("applied_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.CheckConstraint("kind IN ('aggregate', 'row', 'derived')", name=op.f("view_kind_check")),
         sa.CheckConstraint("on_difference IN ('publish', 'hold')", name=op.f("view_on_difference_check")),
@@ -142,6 +143,12 @@ def upgrade() -> None:
             nullable=False,
             comment="per partial: the size of numbers whose rounding it may be",
         ),
+        sa.Column(
+            "retained",
+            sa.Text(),
+            nullable=True,
+            comment="the key that says how long ago a group was, where `retain` goes by it",
+        ),
         sa.ForeignKeyConstraint(["query"], ["lamina.query.name"], name=op.f("cell_table_query_fkey")),
         sa.PrimaryKeyConstraint("name", name=op.f("cell_table_pkey")),
         schema="lamina",
@@ -154,6 +161,12 @@ def upgrade() -> None:
         sa.Column("version", sa.Text(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("rebuild", sa.BigInteger(), nullable=True),
+        sa.Column(
+            "since",
+            sa.DateTime(timezone=True),
+            nullable=True,
+            comment="groups of before are not kept; NULL for all",
+        ),
         sa.Column("opened_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("live_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column(
