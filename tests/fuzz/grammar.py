@@ -113,6 +113,7 @@ HOPPING = (
     "window(ts, '1 hour', '20 minutes')",
     "window(ts, '1 day', '7 hours')",
     "window(ts, '2 hours', '1 hour', '-5 minutes')",
+    "window(ts, '5 hours', '4 minutes')",
 )
 SESSIONS = (
     "session_window(ts, '30 minutes')",
@@ -286,11 +287,24 @@ class Grammar:
         """An aggregate of a row's values; `over` a window, where Spark has no FILTER and no DISTINCT."""
         names = [name for name, row in AGGREGATES.items() if not above or row.above is not None]
         if not above:
-            names += ["first", "last", "first_value", "last_value", "mean", "stddev", "count", "sum", "sum"]
+            names += [
+                "percentile_approx",
+                "first",
+                "last",
+                "first_value",
+                "last_value",
+                "mean",
+                "stddev",
+                "count",
+                "sum",
+                "sum",
+            ]
             names = [n for n in names if n not in MOMENTS or self.chance(0.5)]
             names = [n for n in names if self.ordered or n not in BY_EVENTS]
         name = self.dice.choice(names)
-        row = AGGREGATES.get({"mean": "avg", "stddev": "stddev_samp"}.get(name, name))
+        row = AGGREGATES.get(
+            {"mean": "avg", "stddev": "stddev_samp", "percentile_approx": "percentile"}.get(name, name)
+        )
         where = f" FILTER (WHERE {self.condition(columns)})" if not over and self.chance(0.2) else ""
         if name == "count" and self.chance(0.5):
             return f"count(*){where}", BIGINT
@@ -301,7 +315,7 @@ class Grammar:
         text = self.value(kind, columns, self.dice.choice([0, 0, 0, 1]))
         each = "DISTINCT " if not over and self.chance(0.15) else ""
         gives = row.gives([kind]) if row is not None and name not in ("min_by", "max_by") else kind
-        if name in ("percentile", "median", "percentile_disc", "mode"):
+        if name in ("percentile", "median", "percentile_disc", "mode", "percentile_approx"):
             share = self.dice.choice(["0", "0.1", "0.5", "0.75", "1.0"])
             ordered = f"WITHIN GROUP (ORDER BY {text})"
             return {
@@ -311,7 +325,8 @@ class Grammar:
                 "median": f"median({text})",
                 "mode": f"mode({text})",
                 "percentile_disc": f"percentile_disc({share}) {ordered}",
-            }[name] + where, gives
+                "percentile_approx": f"percentile_approx({text}, {share}{self.dice.choice(['', ', 10', ', 1000'])})",
+            }[name] + where, kind if name == "percentile_approx" else gives
         if name == "listagg":
             if each:
                 return f"listagg(DISTINCT {text}, '|') WITHIN GROUP (ORDER BY {text}){where}", STRING
@@ -523,6 +538,8 @@ class Grammar:
             for name in [*extra, *order]
         )
         outputs: list[tuple[str, Type]] = list(inner.columns)
+        times = [name for name, kind in flat if kind in (TIMESTAMP, DATE)]
+        windows = ""
         for _ in range(self.dice.choice([1, 2, 3])):
             name, kind = self.dice.choice(flat)
             call, gives = self.dice.choice(
@@ -558,9 +575,17 @@ class Grammar:
                     ]
                 )
             by = "" if aggregate and not frame and self.chance(0.4) else f"ORDER BY {ordered}{frame}"
+            if aggregate and times and self.chance(0.4):
+                reach = self.dice.choice(["CURRENT ROW", "INTERVAL 9 DAYS FOLLOWING"])
+                by = f"ORDER BY {self.dice.choice(times)}{self.dice.choice(['', ' DESC'])}"
+                by += f" RANGE BETWEEN INTERVAL 3 DAYS PRECEDING AND {reach}"
+            if not windows and self.chance(0.2):
+                windows = f" WINDOW w AS ({partition}{by})"
+                outputs.append((f"{call} OVER w", gives))
+                continue
             outputs.append((f"{call} OVER ({partition}{by})", gives))
         text, named = self._outputs(outputs, prefix="w")
-        sql = f"SELECT {text} FROM ({inner.sql}) AS o"
+        sql = f"SELECT {text} FROM ({inner.sql}) AS o{windows}"
         if self.chance(0.3) and named[-1][1] == INT:
             sql = f"SELECT * FROM ({sql}) AS t WHERE {named[-1][0]} <= 2"
         return Query(sql, named)
@@ -611,6 +636,9 @@ class Grammar:
         ]
         if self.chance(0.2):
             outputs.append(("tags", NESTED[0][1]))
+        if source == "s" and self.chance(0.2):
+            call = self.dice.choice(HOPPING[:3])
+            outputs += [(f"{call}.start", TIMESTAMP), (f"{call}.end", TIMESTAMP)]
         text, named = self._outputs(outputs, prefix="r")
         where = f" WHERE {self.condition(columns, 2)}" if self.chance(0.6) else ""
         return Query(f"SELECT {text} FROM {source}{where}", named)
