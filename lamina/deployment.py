@@ -33,6 +33,9 @@ log = logging.getLogger("lamina")
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic that `apply` has to create, unless the source's property `partitions` says otherwise."""
 
+SPEED_NICENESS = 5
+"""Postgres comes first, as readers wait for it: at 5, a process has a third of the share of one at 0."""
+
 BATCH_NICENESS = 19
 """A rebuild takes the processors that readers and the speed layer leave: at 19, a sixtieth of a process at 0."""
 
@@ -93,7 +96,7 @@ class Deployment:
         """The speed layer, to be run until `stopping` is set."""
         return SpeedLayer(
             Parts(
-                spark=self._session(nice=0),
+                spark=self._session(nice=SPEED_NICENESS),
                 database=self.database,
                 brokers=self.brokers,
                 checkpoints=self.settings.home / "checkpoints",

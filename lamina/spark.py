@@ -40,6 +40,9 @@ CATALOG = "lamina"
 ICEBERG_SCHEMA = "iceberg"
 """The Postgres schema of Iceberg's own two tables."""
 
+LEAVES_A_PROCESSOR = 10
+"""The niceness from which on a JVM runs on all processors but one."""
+
 JVM_ENDS_SECONDS = 15
 """After these a JVM that was told to end is killed."""
 
@@ -60,7 +63,7 @@ def session(
 
     `driver_memory` is the JVM's heap, `java_options` replace those that make its start quick, `extra` is Spark
     configuration over ours, `nice` how far the JVM stands back where others want the processors (0 to 19, on Linux);
-    one that stands back leaves a processor to the others altogether, where there are several.
+    from 10 on it leaves a processor to the others altogether, where there are several.
     Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
     """
     from py4j.protocol import Py4JError
@@ -236,10 +239,11 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
 
 
 def _stand_back(nice: int) -> None:
-    """Lets this thread run behind others, and leave a processor to them altogether, where there are several."""
+    """Lets this thread run behind others, and from 10 on leave a processor to them altogether."""
     if nice and sys.platform == "linux":
         os.nice(nice)
-        if len(allowed := sorted(os.sched_getaffinity(0))) > 1:
+        allowed = sorted(os.sched_getaffinity(0))
+        if nice >= LEAVES_A_PROCESSOR and len(allowed) > 1:
             os.sched_setaffinity(0, allowed[1:])
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lamina.deployment import BATCH_NICENESS
+from lamina.deployment import BATCH_NICENESS, SPEED_NICENESS
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 
@@ -61,8 +61,8 @@ def test_the_speed_layer_may_be_killed_twenty_times_during_a_replay(deployed: De
     deployed.check()
 
 
-@pytest.mark.parametrize(("command", "nice"), [("rebuild", BATCH_NICENESS), ("speed", 0)])
-def test_a_rebuild_leaves_the_processors_to_the_speed_layer(
+@pytest.mark.parametrize(("command", "nice"), [("rebuild", BATCH_NICENESS), ("speed", SPEED_NICENESS)])
+def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres(
     deployed: Deployed, lamina: CommandLine, command: str, nice: int
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
