@@ -648,8 +648,8 @@ def _hopped(relation: Hopped, reading: Reading) -> str:
         within = f"{pane_} >= {start} AND {pane_} < {start} + {_length(window.size)}"
         return f"{windows} AS {HOP}\nJOIN {panes} AS {PANE} ON {within}"
     lengths = f"{_length(window.size)}, {_length(window.pane)}, {window.panes}, {_origin(window.offset)}"
-    blocks = f"spark.blocks({start}, {lengths}) AS {BLOCK} (start, seen)"
-    bits = [f"{PANE}.{name} & {BLOCK}.seen[{number}] <> 0" for number, name in enumerate(relation.words, 1)]
+    blocks = f"spark.blocks({start}, {lengths}) AS {BLOCK}"
+    bits = [f"{PANE}.{word} & {BLOCK}.seen_{number:02} <> 0" for number, word in enumerate(relation.words)]
     where = " OR ".join(bits) if len(bits) == 1 else f"({' OR '.join(bits)})"
     return f"{windows} AS {HOP}\nCROSS JOIN {blocks}\nJOIN {panes} AS {PANE} ON {pane_} = {BLOCK}.start AND {where}"
 

@@ -277,27 +277,41 @@ CREATE OR REPLACE AGGREGATE spark.comoment(bigint, double precision, double prec
 
 -- The blocks of panes that a window lies in, each with its bits of the panes that do, 64 to a number
 
+CREATE OR REPLACE FUNCTION spark.panes_between(first integer, after integer, word integer) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN first < word + 64 AND after > word
+    THEN -1::bigint << greatest(0, first - word)
+      & ~CASE WHEN after < word + 64 THEN -1::bigint << after - word ELSE 0 END
+    ELSE 0
+  END
+$$;
+
 CREATE OR REPLACE FUNCTION spark.blocks(
   window_start timestamptz, size interval, pane interval, panes integer, origin timestamptz
-) RETURNS TABLE (start timestamptz, seen bigint[]) LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 2 AS $$
+) RETURNS TABLE (
+  start timestamptz,
+  seen_00 bigint, seen_01 bigint, seen_02 bigint, seen_03 bigint, seen_04 bigint, seen_05 bigint, seen_06 bigint,
+  seen_07 bigint, seen_08 bigint, seen_09 bigint, seen_10 bigint, seen_11 bigint, seen_12 bigint, seen_13 bigint,
+  seen_14 bigint, seen_15 bigint
+) LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 2 AS $$
 DECLARE
+  block timestamptz := date_bin(pane * panes, window_start, origin);
   first integer;
   after integer;
 BEGIN
-  start := date_bin(pane * panes, window_start, origin);
-  WHILE start < window_start + size LOOP
-    first := greatest(0, extract(epoch FROM window_start - start) / extract(epoch FROM pane));
-    after := least(panes, extract(epoch FROM window_start + size - start) / extract(epoch FROM pane));
-    seen := ARRAY(
-      SELECT CASE WHEN first < word + 64 AND after > word
-        THEN -1::bigint << greatest(0, first - word) & ~CASE WHEN after < word + 64 THEN -1::bigint << after - word ELSE 0 END
-        ELSE 0
-      END
-      FROM generate_series(0, panes - 1, 64) AS word
-      ORDER BY word
-    );
-    RETURN NEXT;
-    start := start + pane * panes;
+  WHILE block < window_start + size LOOP
+    first := greatest(0, extract(epoch FROM window_start - block) / extract(epoch FROM pane));
+    after := least(panes, extract(epoch FROM window_start + size - block) / extract(epoch FROM pane));
+    RETURN QUERY SELECT block,
+      spark.panes_between(first, after, 0), spark.panes_between(first, after, 64),
+      spark.panes_between(first, after, 128), spark.panes_between(first, after, 192),
+      spark.panes_between(first, after, 256), spark.panes_between(first, after, 320),
+      spark.panes_between(first, after, 384), spark.panes_between(first, after, 448),
+      spark.panes_between(first, after, 512), spark.panes_between(first, after, 576),
+      spark.panes_between(first, after, 640), spark.panes_between(first, after, 704),
+      spark.panes_between(first, after, 768), spark.panes_between(first, after, 832),
+      spark.panes_between(first, after, 896), spark.panes_between(first, after, 960);
+    block := block + pane * panes;
   END LOOP;
 END
 $$;

@@ -63,7 +63,7 @@ def _engines() -> Iterator[Engines]:
             embedded=True,
         )
         spark = lamina.spark.session(settings, "fuzz", java_options=quick_java(home, "spark"))
-        engines = Engines(session(spark), psycopg2.connect(url))
+        engines = Engines(session(spark), psycopg2.connect(url), compiling=False)
         engines.prepare()
         yield engines
         engines.connection.close()

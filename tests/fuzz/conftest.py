@@ -17,7 +17,7 @@ from tests.laws.engines import Engines
 def engines(spark_of_run: SparkSession, databases: Databases) -> Iterator[Engines]:
     """Spark and Postgres with the schemas that the texts name."""
     connection = psycopg2.connect(databases())
-    both = Engines(session(spark_of_run), connection)
+    both = Engines(session(spark_of_run), connection, compiling=False)
     both.prepare()
     yield both
     connection.close()

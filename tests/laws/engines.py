@@ -33,13 +33,25 @@ RAW = (
 )
 PARTITIONS = 2
 
+QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For little data: one partition, and no code is compiled for a plan that runs once."""
+
 
 @dataclass
 class Engines:
-    """A Spark session and a connection to an empty Postgres database."""
+    """A Spark session and a connection to an empty Postgres database.
+
+    compiling: does Spark make code of micro-batches, as for the speed layer? It never does for the oracle.
+    """
 
     spark: SparkSession
     connection: psycopg2.extensions.connection
+    compiling: bool = True
 
     def prepare(self) -> None:
         """Creates the schemas that the texts name."""
@@ -64,6 +76,8 @@ class Engines:
 
     def feed(self, catalog: Catalog, batches: Mapping[str, Batches], generation: int = 1, offset: int = 0) -> None:
         """Every micro-batch through Spark and into the cells, as the speed layer does it."""
+        for key in QUICK if self.compiling else ():
+            self.spark.conf.unset(key)
         for name, source in catalog.sources.items():
             at = offset
             for batch in batches.get(name, ()):
@@ -106,8 +120,12 @@ class Engines:
 
     def oracle(self, catalog: Catalog, batches: Mapping[str, Batches]) -> None:
         """Makes Spark views of all records, and of every view's whole SELECT over them."""
+        for key, value in QUICK.items():
+            self.spark.conf.set(key, value)
+        self.spark.catalog.clearCache()
         for name, source in catalog.sources.items():
             self.records(source, [value for batch in batches.get(name, ()) for value in batch])
+            self.spark.catalog.cacheTable(name)  # each view reads them, and parsing them is most of the work
         for view in in_order(catalog):
             names = [c.name for c in view.columns]
             self.spark.sql(view.spelled).toDF(*names).createOrReplaceTempView(view.name)
