@@ -189,7 +189,7 @@ def _spread(window: Hops, key: str) -> str:
     slide, size = (f"interval '{length} microseconds'" for length in (window.slide, window.size))
     origin = f"timestamptz '1970-01-01 00:00:00+00' + interval '{window.offset} microseconds'"
     return _LISTED.format(
-        window=key,
+        window=f"{key} + {size}" if window.by_end else key,
         series=f"generate_series(first, last, {slide})",
         slide=slide,
         first=f"date_bin({slide}, {key} - {size}, {origin}) + {slide}",
@@ -204,7 +204,7 @@ def _spread_in_spark(panes: str, window: Hops, key: str) -> str:
         return f"{time} - pmod({time} - {window.offset}L, {window.slide}L)"
 
     return _LISTED.format(
-        window=f"timestamp_micros({key})",
+        window=f"timestamp_micros({key} + {window.size}L)" if window.by_end else f"timestamp_micros({key})",
         series=f"explode(CASE WHEN first <= last THEN sequence(first, last, {window.slide}L) ELSE array() END)",
         slide=f"{window.slide}L",
         first=f"{start(f'unix_micros({key}) - {window.size}L')} + {window.slide}L",

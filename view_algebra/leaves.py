@@ -45,11 +45,13 @@ from view_algebra.spark import spark
 from view_algebra.types import BIGINT, INT, TIMESTAMP
 from view_algebra.windows import (
     BEGINS,
+    HOP_END,
     SESSION_END,
     SESSION_START,
     Hops,
     block_of,
     bounds,
+    by_end,
     coarser,
     ends,
     hopped,
@@ -157,7 +159,7 @@ def _flattened(query: Query) -> Query:
     elif generators:
         raise Wrong(generators[0].place, "explode() above the aggregation", "Explode the records, and aggregate then.")
     if isinstance(query.relation, Stream):
-        query = over_values(_own_columns(query, query.relation))
+        query = over_values(by_end(_own_columns(query, query.relation)))
         if query.distinct and query.group is None and not _windows(query):
             query = replace(query, distinct=False, group=tuple(dict.fromkeys(o.expression for o in query.outputs)))
     return query
@@ -413,8 +415,8 @@ def _slug(expression: Expr) -> str:
     >>> _slug(Call("date_trunc", (Constant("hour", STRING), Field("", ("ts",), STRING)), STRING))
     'date_trunc_hour_ts'
     """
-    if isinstance(expression, Call) and expression.function in ("window_start", "window_end"):
-        return expression.function
+    if isinstance(expression, Call) and expression.function in ("window_start", "window_end", HOP_END):
+        return "window_end" if expression.function == HOP_END else expression.function
     if isinstance(expression, Call) and expression.function == "cast":
         return _slug(expression.arguments[0])
     if isinstance(expression, Case) and len(expression.branches) == 1 and expression.otherwise is None:
@@ -516,7 +518,7 @@ def _put_together(
         )
     start = names[held[window]]
     if windows is not None:
-        key: dict[Expr, Expr] = {window: Field(_CELL, (start,), TIMESTAMP)}
+        key: dict[Expr, Expr] = {window: Field(_CELL, windows.keys, TIMESTAMP)}
         return Nested(hopped(cells, windows, keys, start, window, parts), _CELL), key
     others = [name for name in keys if name != start]
     within = others if block.within is None else [names[key] for key in block.within if key != window]

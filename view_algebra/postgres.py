@@ -642,12 +642,14 @@ def _relation(relation: Relation, reading: Reading) -> str:
 
 def _hopped(relation: Hopped, reading: Reading) -> str:
     panes, windows = (f"cells.{postgres_name(reading.tables[c.table])}" for c in (relation.panes, relation.windows))
-    start, pane_ = f"{HOP}.{postgres_name(relation.windows.keys[0])}", f"{PANE}.{postgres_name(relation.pane)}"
+    listed, pane_ = f"{HOP}.{postgres_name(relation.windows.keys[0])}", f"{PANE}.{postgres_name(relation.pane)}"
     window = hops_of(relation.window)
+    size = _length(window.size)
+    start, end = (f"{listed} - {size}", listed) if window.by_end else (listed, f"{listed} + {size}")
     if not relation.words:
-        within = f"{pane_} >= {start} AND {pane_} < {start} + {_length(window.size)}"
+        within = f"{pane_} >= {start} AND {pane_} < {end}"
         return f"{windows} AS {HOP}\nJOIN {panes} AS {PANE} ON {within}"
-    lengths = f"{_length(window.size)}, {_length(window.pane)}, {window.panes}, {_origin(window.offset)}"
+    lengths = f"{size}, {_length(window.pane)}, {window.panes}, {_origin(window.offset)}"
     blocks = f"spark.blocks({start}, {lengths}) AS {BLOCK}"
     bits = [f"{PANE}.{word} & {BLOCK}.seen_{number:02} <> 0" for number, word in enumerate(relation.words)]
     where = " OR ".join(bits) if len(bits) == 1 else f"({' OR '.join(bits)})"

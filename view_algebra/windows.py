@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 from view_algebra.aggregates import Part, merged
 from view_algebra.expressions import (
+    NULL,
     Aggregate,
     Call,
     Cells,
@@ -32,12 +33,19 @@ from view_algebra.expressions import (
     Relation,
     Select,
     Sessions,
+    above_group,
+    rewrite,
+    rewritten,
+    walk,
 )
 from view_algebra.refusals import Wrong
 from view_algebra.types import BIGINT, TIMESTAMP
 
 PANE, HOP, BLOCK = "pane", "hop", "block"
 """Aliases of the panes, of the windows that hop over them, and of the blocks of panes that a window lies in."""
+
+HOP_END = "hop_end"
+"""The group key of hopping windows that are listed by their ends."""
 
 SESSION_START, SESSION_END, BEGINS = "session_start", "session_end", "begins"
 """Columns that panes get when they are put together to sessions."""
@@ -49,11 +57,15 @@ Parts = Sequence[tuple[str, Part]]
 
 @dataclass(frozen=True)
 class Hops:
-    """Windows `size` long, one every `slide`, one of them `offset` after the epoch; all in microseconds."""
+    """Windows `size` long, one every `slide`, one of them `offset` after the epoch; all in microseconds.
+
+    by_end: are they listed by when they end?
+    """
 
     size: int
     slide: int
     offset: int
+    by_end: bool
 
     @property
     def pane(self) -> int:
@@ -79,11 +91,24 @@ MOST_PANES = 16 * WORD
 
 
 def hops(key: Expr) -> Hops | None:
-    """The hopping windows that a group key is the start of; None for any other key."""
-    if isinstance(key, Call) and key.function == "window_start" and len(key.arguments) > 3:
+    """The hopping windows that a group key is the start, or the end, of; None for any other key."""
+    if isinstance(key, Call) and key.function in ("window_start", HOP_END) and len(key.arguments) > 3:
         size, offset, slide = (int(getattr(a, "value", 0)) for a in key.arguments[1:])
-        return Hops(size, slide, offset)
+        return Hops(size, slide, offset, key.function == HOP_END)
     return None
+
+
+def by_end(block: Select) -> Select:
+    """A block whose hopping windows are shown by their ends alone groups by these: what is shown is found by index."""
+    window = put_together(block.group or ()) if block.finest is None else put_together(block.finest)
+    if window is None or hops(window) is None:
+        return block
+    end, shown = Call("window_end", (window, window.arguments[1]), TIMESTAMP), above_group(block)
+    without = [rewrite(e, lambda part: NULL if part == end else None) for e in shown]
+    if shown == without or any(window in walk(e) for e in without):
+        return block
+    key = replace(window, function=HOP_END)
+    return rewritten(block, lambda part: replace(key, place=part.place) if part in (end, window) else None)
 
 
 def is_session(key: Expr) -> bool:
@@ -126,7 +151,7 @@ def seen(key: Call) -> Iterator[Part]:
 
 
 def hops_of(key: Call) -> Hops:
-    """The hopping windows of a group key that is known to be the start of one."""
+    """The hopping windows of a group key that is known to be of some."""
     window = hops(key)
     assert window is not None
     return window
@@ -164,10 +189,8 @@ def coarser(cells: Cells, keys: Sequence[str], parts: Parts) -> Select:
 def hopped(panes: Cells, windows: Cells, keys: Sequence[str], start: str, window: Call, parts: Parts) -> Select:
     """The cells of hopping windows, of those of their panes; `start` is the column of when these, or a block, begin."""
     types, bits = dict(panes.columns), tuple(seen(window))
-    outputs = [
-        Output(name, Field(HOP, windows.keys, TIMESTAMP) if name == start else Field(PANE, (name,), types[name]))
-        for name in keys
-    ]
+    outputs = [Output(windows.keys[0], Field(HOP, windows.keys, TIMESTAMP))]
+    outputs += [Output(name, Field(PANE, (name,), types[name])) for name in keys if name != start]
     words = tuple(name for bit in bits for name, part in parts if part == bit)
     merging = [(name, part) for name, part in parts if part not in bits]
     return _merged(outputs, merging, Hopped(panes, windows, start, window, words), PANE)
