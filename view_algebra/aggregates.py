@@ -332,6 +332,33 @@ def _moments(
     )
 
 
+def _of_pairs(
+    name: str,
+    gives: Callable[[Sequence[Type]], Type],
+    parts: Callable[[Sequence[Expr], Expr | None], tuple[Part, ...]],
+    final: Callable[[Mapping[str, Expr], Type], Expr],
+) -> AggregateFunction:
+    """An aggregate over the pairs of which neither side is NULL."""
+    return AggregateFunction(
+        name,
+        (2, 2),
+        accepts=lambda kind: kind.numeric,
+        gives=gives,
+        parts=parts,
+        final=final,
+        above=None,
+    )
+
+
+def _average_of_pairs(name: str, of: int) -> AggregateFunction:
+    return _of_pairs(
+        name,
+        lambda types: _averaged(types[of]),
+        lambda pair, when: _avg((pair[of],), both(when, known(pair))),
+        _avg_final,
+    )
+
+
 def _over(part: str, less: int = 0) -> Callable[[Mapping[str, Expr]], Expr]:
     """A sum of products of deviations, by the number of records or one less."""
 
@@ -418,6 +445,9 @@ _OF_MOMENTS = (
     _moments("regr_slope", _slope, f"spark.divide({_products(_X, _Y)}, {_products(_Y, _Y)})", two=True),
     _moments("regr_intercept", _intercept, None, two=True),
     _moments("regr_r2", _determination, None, two=True),
+    _moments("regr_sxx", lambda parts: parts["c_xx"], None, two=True),
+    _moments("regr_sxy", lambda parts: parts["c_xy"], None, two=True),
+    _moments("regr_syy", lambda parts: parts["c_yy"], None, two=True),
 )
 
 _TABLE = (
@@ -467,6 +497,9 @@ _TABLE = (
     _by("min_by", "first"),
     _by("max_by", "last"),
     *_OF_MOMENTS,
+    _of_pairs("regr_count", lambda _: BIGINT, _count, lambda parts, _: parts["count"]),
+    _average_of_pairs("regr_avgy", 0),
+    _average_of_pairs("regr_avgx", 1),
     _of_values("mode", (1, 1), _is_ordered, lambda types: types[0], _MODE),
     replace(
         _of_values(
@@ -503,14 +536,16 @@ SYNONYMS = {
 }
 
 _LATER = words(
-    "regr_count regr_avgx regr_avgy regr_sxx regr_sxy regr_syy any_value"
-    " histogram_numeric skewness kurtosis product"
-    " approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min"
+    "histogram_numeric skewness kurtosis product approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min"
 )
 """Spark's other aggregates: named, so that their refusal says what they are."""
 
 REWRITES = {
-    "any_value": "Write min(x), or last(x) by the order of events.",
+    "try_sum": "Write sum(x): of whole numbers it wraps, of decimals it is NULL beyond their digits.",
+    "try_avg": "Write avg(x).",
+    "approx_top_k": "Rank the groups: row_number() OVER (ORDER BY count(*) DESC, k) <= 10.",
+    "hll_sketch_agg": "Write approx_count_distinct(x), which gives the estimate itself.",
+    "histogram_numeric": "Group by floor(x / 10), and count.",
 }
 NO_PARTIAL = "docs/sql.md lists the aggregates that are served."
 
@@ -519,7 +554,13 @@ MOMENTS = {row.name for row in _OF_MOMENTS}
 MOMENTS |= {other for other, name in SYNONYMS.items() if name in MOMENTS}
 """Aggregates of deviations, which may be nothing but the rounding of the numbers themselves."""
 
-BY_EVENT_ORDER = {"first": "min_by", "first_value": "min_by", "last": "max_by", "last_value": "max_by"}
+BY_EVENT_ORDER = {
+    "first": "min_by",
+    "first_value": "min_by",
+    "any_value": "min_by",
+    "last": "max_by",
+    "last_value": "max_by",
+}
 """Spark leaves their order open; here it is that of the events."""
 
 BY_BUCKETS = ("percentile_approx", "approx_percentile")

@@ -270,9 +270,9 @@ VIEWS = [
         "SELECT count(DISTINCT user_id) AS n FROM events",
     ),
     view(
-        "any value",
-        "SELECT country, any_value(kind) AS k FROM events GROUP BY country",
-        "SELECT country, min(kind) AS k FROM events GROUP BY country",
+        "a histogram",
+        "SELECT country, histogram_numeric(amount, 10) AS k FROM events GROUP BY country",
+        "SELECT country, floor(amount / 10) AS bucket, count(*) AS n FROM events GROUP BY country, floor(amount / 10)",
     ),
     view(
         "skewness",

@@ -195,3 +195,6 @@ CREATE VIEW sketched AS SELECT kind, percentile_approx(price, 0.5) AS p, approx_
   percentile_approx(length(city) * 1000, 0.5) FILTER (WHERE country <> '') AS l, percentile_approx(-amount, 1) AS least, median(price) AS m
 FROM events GROUP BY kind;
 CREATE VIEW sketched_all AS SELECT percentile_approx(amount, 0.5) AS a, percentile_approx(price, 0.9) FILTER (WHERE kind = 'nobody') AS n FROM events;
+CREATE VIEW any_values AS SELECT kind, any_value(city) AS a, any_value(country, true) AS c, regr_count(amount, user_id) AS n,
+  regr_avgx(amount, length(city)) AS x, regr_avgy(amount, price) FILTER (WHERE price < 10) AS y
+FROM events GROUP BY kind;
