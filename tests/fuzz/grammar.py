@@ -314,7 +314,7 @@ class Grammar:
         kind = self.dice.choice(kinds or [t for t in SCALARS if row is None or row.accepts(t)])
         text = self.value(kind, columns, self.dice.choice([0, 0, 0, 1]))
         each = "DISTINCT " if not over and self.chance(0.15) else ""
-        gives = row.gives([kind]) if row is not None and name not in ("min_by", "max_by") else kind
+        gives = row.gives([kind, kind]) if row is not None and name not in ("min_by", "max_by") else kind
         if name in ("percentile", "median", "percentile_disc", "mode", "percentile_approx"):
             share = self.dice.choice(["0", "0.1", "0.5", "0.75", "1.0"])
             ordered = f"WITHIN GROUP (ORDER BY {text})"
@@ -340,8 +340,9 @@ class Grammar:
             ignore = " IGNORE NULLS" if self.chance(0.3) else ""
             return f"{name}({text}){where}{ignore}", kind
         if row is not None and row.arguments[0] == 2:
-            other = self.value(self.dice.choice(NUMBERS), columns, 0)
-            return f"{name}({text}, {other}){where}", gives
+            second = self.dice.choice(NUMBERS)
+            other = self.value(second, columns, 0)
+            return f"{name}({text}, {other}){where}", row.gives([kind, second]) if name.startswith("regr") else gives
         return f"{name}({each}{text}){where}", gives
 
     def _moments(self, name: str, arguments: int, columns: Sequence[tuple[str, Type]], where: str) -> tuple[str, Type]:
