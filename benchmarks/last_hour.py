@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 import click
+import psycopg2.extensions
 
 from benchmarks import events
 from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment, percentile, speed_layer
@@ -78,9 +80,9 @@ def main(output: Output, seconds: int, records: int) -> list[Figure]:
     ]
 
 
-def _read(cursor: object) -> list[tuple[int, int]]:
-    cursor.execute(NOW)  # type: ignore[attr-defined]
-    return cursor.fetchall()  # type: ignore[attr-defined, no-any-return]
+def _read(cursor: psycopg2.extensions.cursor) -> list[tuple[Any, ...]]:
+    cursor.execute(NOW)
+    return cursor.fetchall()
 
 
 if __name__ == "__main__":

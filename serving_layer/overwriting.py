@@ -9,6 +9,7 @@ all of it or nothing, and nobody waits.
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, select, text
@@ -57,7 +58,7 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     if connection.execute(text("SELECT to_regclass(:noted) IS NULL"), {"noted": noted}).scalar_one():
         note(connection, new, old)
     row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
-    since = max((each.since for each in (new, old) if each.since is not None), default=None)
+    since = both_keep(new, old)
     if since is not None:  # only one of the two takes merges there, so that what was noted is not all
         for place in (new.places[name], old.places[name]):
             long_ago = f"{postgres_name(row.retained)} < '{since}'"
@@ -76,6 +77,11 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
         cells.run(connection, f"INSERT INTO {place} ({columns}) SELECT {columns} FROM {moved}")
         cells.drop(connection, moved)
     cells.drop(connection, noted)
+
+
+def both_keep(new: Generation, old: Generation) -> datetime | None:
+    """Since when both generations keep groups; None where they keep all."""
+    return max((each.since for each in (new, old) if each.since is not None), default=None)
 
 
 def forget(connection: Connection, id: int) -> None:

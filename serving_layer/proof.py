@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import insert
 from serving_layer import cells
 from serving_layer.bookkeeping import cell_table, proof
 from serving_layer.generations import Generation
-from serving_layer.overwriting import comparison
+from serving_layer.overwriting import both_keep, comparison
 from serving_layer.views import quoted
 
 EXAMPLES = 5
@@ -37,12 +37,11 @@ class Proof:
 
 def prove(connection: Connection, new: Generation, old: Generation) -> Proof:
     """Compares every cell of two live generations of one version, in the snapshot of this transaction."""
-    compared, differing = 0, 0
+    compared, differing, since = 0, 0, both_keep(new, old)
     examples: list[dict[str, Any]] = []
     for name in new.tables:
         row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
-        since = max((each.since for each in (new, old) if each.since is not None), default=None)
-        where = "true" if since is None else f"{quoted(row.retained)} >= '{since}'"  # what both of them keep
+        where = "true" if since is None else f"{quoted(row.retained)} >= '{since}'"
         counted = cells.run(connection, _comparison(connection, row, new.places[name], old.places[name], where)).one()
         compared += counted.cells
         differing += counted.differing

@@ -9,7 +9,7 @@ from view_algebra.aggregates import Part
 from view_algebra.compiled import CellTable, Column, Input, Partial
 from view_algebra.expressions import Constant, Expr
 from view_algebra.leaves import RECORD_KEYS, Kept, Leaf
-from view_algebra.spark import shortened, spark, storable
+from view_algebra.spark import hops_of_a_time, shortened, spark, storable
 from view_algebra.types import BIGINT, STRING, Type, postgres_name, spark_name
 from view_algebra.windows import Hops, pane
 
@@ -200,15 +200,13 @@ def _spread(window: Hops, key: str) -> str:
 
 
 def _spread_in_spark(panes: str, window: Hops, key: str) -> str:
-    def start(time: str) -> str:
-        return f"{time} - pmod({time} - {window.offset}L, {window.slide}L)"
-
+    first, last = hops_of_a_time(key, f"{window.size}L", f"{window.offset}L", f"{window.slide}L")
     return _LISTED.format(
         window=f"timestamp_micros({key} + {window.size}L)" if window.by_end else f"timestamp_micros({key})",
         series=f"explode(CASE WHEN first <= last THEN sequence(first, last, {window.slide}L) ELSE array() END)",
         slide=f"{window.slide}L",
-        first=f"{start(f'unix_micros({key}) - {window.size}L')} + {window.slide}L",
-        last=start(f"unix_micros({key})"),
+        first=first,
+        last=last,
         panes="\n".join(f"        {line}" for line in panes.split("\n")),
         key=key,
     )

@@ -184,13 +184,10 @@ def write_windows_out(block: exp.Select) -> None:
     for window in block.find_all(exp.Window) if named else ():
         name, more = window.args.get("alias"), [window.args.get(clause) for clause in _OF_A_WINDOW]
         if name is not None and not any(more) and name.name.lower() in named and window.parent_select is block:
+            meant = named[name.name.lower()].copy()
             window.set("alias", None)
             for clause in _OF_A_WINDOW:
-                written_out = named[name.name.lower()].args.get(clause)
-                window.set(
-                    clause,
-                    [e.copy() for e in written_out] if clause == "partition_by" else written_out and written_out.copy(),
-                )
+                window.set(clause, meant.args.get(clause))
 
 
 _OF_A_WINDOW = ("partition_by", "order", "spec")

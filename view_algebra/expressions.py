@@ -269,6 +269,11 @@ class Select:
         """Names and types of what it gives."""
         return tuple((o.name, o.expression.type) for o in self.outputs)
 
+    @property
+    def kept_by(self) -> tuple[Expr, ...]:
+        """The keys that cells are kept by: the block's groups, or finer ones."""
+        return (self.group or ()) if self.finest is None else self.finest
+
 
 @dataclass(frozen=True)
 class Combined:

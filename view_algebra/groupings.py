@@ -37,8 +37,8 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.refusals import Wrong
-from view_algebra.types import BIGINT, BOOLEAN, TIMESTAMP, TINYINT
-from view_algebra.windows import is_session
+from view_algebra.types import BIGINT, BOOLEAN, TINYINT
+from view_algebra.windows import bounds, is_session
 
 _GROUPED = "grouped"
 """Alias of the groupings together."""
@@ -117,7 +117,7 @@ def _columns(items: Sequence[exp.Expr], key: Key) -> list[Expr]:
 def over_sets(block: Select, sets: Sets) -> Select:
     """A block over each of its groupings, one after the other; `block` is grouped by all of their columns."""
     keys = tuple(block.group or ())
-    shown = {of_key: key for key in keys for of_key in (_ends(key) if is_session(key) else (key,))}
+    shown = {of_key: key for key in keys for of_key in (bounds(key) if is_session(key) else (key,))}
     names = {of_key: f"key_{n}" for n, of_key in enumerate(shown)}
     found = [e for x in above_group(block) for e in walk(x)]
     aggregates = {
@@ -153,11 +153,6 @@ def over_sets(block: Select, sets: Sets) -> Select:
     below = Nested(union_all([branch(grouping) for grouping in sets]), _GROUPED, block.place)
     above = rewritten(replace(block, relation=None, where=block.having, group=None, having=None), change)
     return replace(above, relation=below)
-
-
-def _ends(session: Expr) -> tuple[Expr, Expr]:
-    start, end = (Call(f"session_{end}", (session,), TIMESTAMP) for end in ("start", "end"))
-    return start, end
 
 
 def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:

@@ -295,18 +295,13 @@ def _identity(block: Select) -> _Identity:
         if isinstance(part, Subquery):
             spark(part)  # refuses, with the place
     if _aggregated(block):
-        keys = _kept_by(block)
+        keys = block.kept_by
         window = put_together(keys)
         if window is not None:  # panes are looked up by their window, sessions by their group
             others, kept = tuple(key for key in keys if key != window), _kept_of(window, block)
             keys = (*others, kept) if is_session(window) else (kept, *others)
         return block.relation, "aggregate", where, keys
     return block.relation, "row", where, ()
-
-
-def _kept_by(block: Select) -> tuple[Expr, ...]:
-    """The keys that cells are kept by: the block's groups, or finer ones."""
-    return tuple(block.group or ()) if block.finest is None else block.finest
 
 
 def _only_groups(block: Select) -> bool:
@@ -320,7 +315,7 @@ def _kept_of(window: Call, block: Select) -> Expr:
 
 def _hopping(block: Select) -> _Identity | None:
     """The table that lists the hopping windows of a block."""
-    window = put_together(_kept_by(block))
+    window = put_together(block.kept_by)
     if window is None or hops(window) is None:
         return None
     stream, kind, where, _ = _identity(block)
@@ -329,7 +324,7 @@ def _hopping(block: Select) -> _Identity | None:
 
 def _kept(block: Select) -> Iterator[Expr | Part]:
     """The partials of a block's aggregates, or the values that it takes of every record."""
-    window = put_together(_kept_by(block))
+    window = put_together(block.kept_by)
     if window is not None and is_session(window):
         yield from ends(window)
     elif window is not None and _only_groups(block):
@@ -502,9 +497,8 @@ def _put_together(
     block: Select, leaf: Leaf, cells: Cells, windows: Cells | None
 ) -> tuple[Cells | Nested, dict[Expr, Expr]]:
     """The cells of a block's groups, and what its window is among their columns."""
-    group, kept_by = tuple(block.group or ()), _kept_by(block)
-    window = put_together(kept_by)
-    if window is None and group == kept_by:
+    group, window = tuple(block.group or ()), put_together(block.kept_by)
+    if window is None and group == block.kept_by:
         return cells, {}
     names = {e: name for name, e in leaf.keys}
     parts = [(k.name, k.part) for k in leaf.kept if k.part is not None]

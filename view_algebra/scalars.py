@@ -356,7 +356,7 @@ class Scalars(ABC):
         bucket = bucketed(f"({written(given[0])})", kind, 1 / int(accuracy.value or ACCURACY))
         disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), given[1]])
         made = replace(aggregate("percentile_disc", disc, partial(self.expression, scope=scope), when), place=place)
-        where = "" if filter_ is None else f" FILTER (WHERE {written(filter_.expression.this)})"
+        where = _of_filter(filter_, " FILTER (WHERE ", ")")
         exact = f"percentile_disc({written(given[1])}) WITHIN GROUP (ORDER BY {bucket}){where}"
         spell(node if filter_ is None else filter_, f"CAST({exact} AS {kind.spark})")
         return cast(made, kind)
@@ -373,7 +373,7 @@ class Scalars(ABC):
             raise Wrong(made.place, f"{name}(DISTINCT …)", way_out)
         first = node.expressions[0]
         value = written(first.expressions[0] if isinstance(first, exp.Distinct) else first)
-        counts = f"{value} IS NOT NULL" + (f" AND ({written(filter_.expression.this)})" if filter_ is not None else "")
+        counts = f"{value} IS NOT NULL" + _of_filter(filter_)
         whole: exp.Expr = node if filter_ is None else filter_
         if name == "approx_count_distinct":
             spell(whole, estimate(value, counts, int(getattr(made.arguments[1], "value", 0))))
@@ -398,8 +398,7 @@ class Scalars(ABC):
             way_out = "Leave DISTINCT out, or group by window(ts, …)."
             raise Wrong(made.place, f"{made.function}(DISTINCT …) in a session", way_out)
         values = [written(e) for e in node.expressions[0].expressions]
-        counts = " AND ".join(f"{value} IS NOT NULL" for value in values)
-        counts += f" AND ({written(filter_.expression.this)})" if filter_ is not None else ""
+        counts = " AND ".join(f"{value} IS NOT NULL" for value in values) + _of_filter(filter_)
         alike = [_one_zero(value, e.type) for value, e in zip(values, made.arguments, strict=True)]
         whole = node if filter_ is None else filter_
         spell(whole, f"CAST(size(collect_set(CASE WHEN {counts} THEN struct({', '.join(alike)}) END)) AS BIGINT)")
@@ -423,8 +422,7 @@ class Scalars(ABC):
                 )
             made = aggregate(name, call_, read, when)
             text, whole = written(value), node if filter_ is None else filter_
-            counts = "" if filter_ is None else f" AND ({written(filter_.expression.this)})"
-            listed = f"CASE WHEN {text} IS NOT NULL{counts} THEN {text} END"
+            listed = f"CASE WHEN {text} IS NOT NULL{_of_filter(filter_)} THEN {text} END"
             found = f"array_sort({'collect_set' if made.distinct else 'collect_list'}({listed}))"
             spell(whole, _joined(found, found, texts[1:]))
         elif name in ("mode", "percentile", "percentile_disc"):
@@ -448,7 +446,7 @@ class Scalars(ABC):
             raise Wrong(span(node), "IGNORE NULLS", "It goes with first_value(x) and last_value(x).")
         when = None if filter_ is None else condition(self.expression(filter_.expression.this, scope), "FILTER")
         result = self._by(inner.name.lower(), inner, scope, when, known=True)
-        where = "" if filter_ is None else f" FILTER (WHERE {written(filter_.expression.this)})"
+        where = _of_filter(filter_, " FILTER (WHERE ", ")")
         spell(node, f"{written(inner.meta[SPELLED])}{where}")
         return result
 
@@ -531,6 +529,11 @@ class Scalars(ABC):
         exp.Anonymous: _call,
         exp.Interval: lambda _, node, __: interval(node),
     }
+
+
+def _of_filter(filter_: exp.Filter | None, before: str = " AND (", after: str = ")") -> str:
+    """The condition of a FILTER in Spark SQL, empty where there is none."""
+    return "" if filter_ is None else f"{before}{written(filter_.expression.this)}{after}"
 
 
 def _one_zero(value: str, kind: Type) -> str:

@@ -151,11 +151,17 @@ def _window_start(call: Call) -> str:
 def _hops(call: Call) -> str:
     """The starts of all hopping windows that a record is in."""
     time, size, offset, slide = map(spark, call.arguments)
-    at, before = f"unix_micros({time})", f"unix_micros({time}) - {size}"
-    first, last = (f"{t} - pmod({t} - {offset}, {slide})" for t in (before, at))
+    first, last = hops_of_a_time(time, size, offset, slide)
     start = "timestamp_micros(m)"
     shown = f"CASE WHEN {start} >= {CALENDAR['TIMESTAMP'][0]} THEN {start} END"
-    return f"transform(sequence({first} + {slide}, {last}, {slide}), m -> {shown})"
+    return f"transform(sequence({first}, {last}, {slide}), m -> {shown})"
+
+
+def hops_of_a_time(time: str, size: str, offset: str, slide: str) -> tuple[str, str]:
+    """When the first and the last hopping window begin that hold a time: microseconds, in Spark SQL as all of it."""
+    at, before = f"unix_micros({time})", f"unix_micros({time}) - {size}"
+    first, last = (f"{t} - pmod({t} - {offset}, {slide})" for t in (before, at))
+    return f"{first} + {slide}", last
 
 
 def _pane_bits(call: Call) -> str:

@@ -75,7 +75,7 @@ class Hops:
     @property
     def panes(self) -> int:
         """How many panes a block has."""
-        return min(self.size // self.pane, MOST_PANES)
+        return min(self.size // self.pane, BLOCK_PANES)
 
     @property
     def words(self) -> int:
@@ -86,7 +86,7 @@ class Hops:
 WORD = 64
 """Bits of a BIGINT."""
 
-MOST_PANES = 16 * WORD
+BLOCK_PANES = 16 * WORD
 """Panes of a block, at most."""
 
 
@@ -100,7 +100,7 @@ def hops(key: Expr) -> Hops | None:
 
 def by_end(block: Select) -> Select:
     """A block whose hopping windows are shown by their ends alone groups by these: what is shown is found by index."""
-    window = put_together(block.group or ()) if block.finest is None else put_together(block.finest)
+    window = put_together(block.kept_by)
     if window is None or hops(window) is None:
         return block
     end, shown = Call("window_end", (window, window.arguments[1]), TIMESTAMP), above_group(block)

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.fuzz.grammar import SOURCE
-from tests.laws.engines import QUICK, Engines, Row, in_order, ordered, place_of, same
+from tests.laws.engines import Engines, Row, in_order, ordered, place_of, quick, same
 from tests.laws.test_laws import merge, stored
 from view_algebra import Catalog, View, compile_catalog
 
@@ -69,10 +69,7 @@ def catalog_text(views: Mapping[str, str]) -> str:
 
 def session(spark: SparkSession) -> SparkSession:
     """A session for little data: one partition, and no code is compiled for a plan that runs once."""
-    quick = spark.newSession()
-    for key, value in QUICK.items():
-        quick.conf.set(key, value)
-    return quick
+    return quick(spark.newSession())
 
 
 def check(engines: Engines, round_: Round) -> list[Finding]:

@@ -42,6 +42,13 @@ QUICK = {
 """For little data: one partition, and no code is compiled for a plan that runs once."""
 
 
+def quick(spark: SparkSession) -> SparkSession:
+    """The session, made quick for little data."""
+    for key, value in QUICK.items():
+        spark.conf.set(key, value)
+    return spark
+
+
 @dataclass
 class Engines:
     """A Spark session and a connection to an empty Postgres database.
@@ -120,8 +127,7 @@ class Engines:
 
     def oracle(self, catalog: Catalog, batches: Mapping[str, Batches]) -> None:
         """Makes Spark views of all records, and of every view's whole SELECT over them."""
-        for key, value in QUICK.items():
-            self.spark.conf.set(key, value)
+        quick(self.spark)
         self.spark.catalog.clearCache()
         for name, source in catalog.sources.items():
             self.records(source, [value for batch in batches.get(name, ()) for value in batch])
