@@ -17,7 +17,18 @@ from batch_layer import compute
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
-from serving_layer import generations, loading, overwriting, progress, proof, quarantine, rebuilds, registry, views
+from serving_layer import (
+    courtesy,
+    generations,
+    loading,
+    overwriting,
+    progress,
+    proof,
+    quarantine,
+    rebuilds,
+    registry,
+    views,
+)
 from serving_layer.bookkeeping import generation, generation_cells
 from serving_layer.bookkeeping import proof as proof_table
 from serving_layer.bookkeeping import rebuild as rebuild_table
@@ -178,6 +189,7 @@ class BatchLayer:
         if not run.leap:
             for sealed in self.generations(id):
                 with self.database.snapshot() as connection:
+                    courtesy.stand_back(connection)
                     each = generations.get(connection, sealed.id)
                     now = generations.published(connection).get(each.view)
                     if now is None or now == each.id:
@@ -200,6 +212,7 @@ class BatchLayer:
         """
         for sealed in self.generations(id):
             with self.database.begin(isolation="REPEATABLE READ") as connection:
+                courtesy.stand_back(connection)
                 new = generations.get(connection, sealed.id)
                 old = generations.get(connection, generations.published(connection).get(new.view, new.id))
                 if new.state == "live" and old.id != new.id and old.version == new.version:

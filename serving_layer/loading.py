@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import psycopg2
 from sqlalchemy import Connection, delete, select
 
-from serving_layer import cells, generations
+from serving_layer import cells, courtesy, generations
 from serving_layer.bookkeeping import cell_table, generation_cells, load
 from serving_layer.views import quoted
 from view_algebra.errors import LaminaError
@@ -68,6 +68,7 @@ def load_part(
     driver died, and the view is computed again) loads nothing. `rows`: chunks of CSV.
     """
     connection = psycopg2.connect(dsn, application_name="lamina", options="-c timezone=UTC")
+    courtesy.backend_stands_back(connection)
     try:
         with connection, connection.cursor() as cursor:
             cursor.execute(

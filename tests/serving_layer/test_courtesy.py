@@ -1,0 +1,31 @@
+"""Long work stands back, and only its own backend does."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from sqlalchemy import Connection, text
+
+from serving_layer import courtesy
+from serving_layer.database import Database
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there is it known how nice a process is")
+def test_a_backend_that_stands_back_does_so_alone_and_is_not_used_again(serving: Database) -> None:
+    with serving.begin() as patient, serving.begin() as other:
+        courtesy.stand_back(patient)
+        stood_back = _backend(patient)
+        assert _niceness(stood_back) == courtesy.NICENESS
+        assert _niceness(_backend(other)) == 0
+    with serving.begin() as connection:
+        assert _backend(connection) != stood_back
+
+
+def _backend(connection: Connection) -> int:
+    return int(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
+
+
+def _niceness(pid: int) -> int:
+    return os.getpriority(os.PRIO_PROCESS, pid)
