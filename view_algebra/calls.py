@@ -229,10 +229,21 @@ def frame(node: exp.Window, order: Sequence[Order]) -> str:
             bounds.append(f"{value.name} {direction}".strip().upper())
         elif isinstance(value, exp.Interval) and kind == "RANGE":
             bounds.append(f"{_reach(interval(value), order, span(node))} {direction}".strip().upper())
+        elif isinstance(value, exp.Literal) and value.name.isdigit():
+            bounds.append(f"{_span_of_numbers(value.name, order, span(node))} {direction}".strip().upper())
         else:
-            way_out = "Use a ROWS frame with whole numbers, or RANGE with an INTERVAL."
+            way_out = "Use whole numbers, or RANGE with an INTERVAL."
             raise Wrong(span(spec) or span(node), f"a {kind} frame over values", way_out)
     return f"{kind} BETWEEN {bounds[0]} AND {bounds[1]}"
+
+
+def _span_of_numbers(length: str, order: Sequence[Order], place: Place) -> str:
+    """How far a RANGE frame over numbers or days reaches."""
+    kind = order[0].expression.type if len(order) == 1 else None
+    if kind is None or not (kind.numeric or kind == DATE):
+        way_out = "Write ORDER BY n RANGE BETWEEN 10 PRECEDING AND CURRENT ROW, over a number or a date."
+        raise Wrong(place, "a RANGE of numbers over another order than by one number", way_out)
+    return f"interval '{length} days'" if kind == DATE else length
 
 
 def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:

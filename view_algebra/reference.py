@@ -64,6 +64,12 @@ record corrects its windows at once, whatever its age.
 """
 
 
+_FRAMES = """An order that decides something must be total.
+Frames are of ROWS, or a RANGE: of an INTERVAL over a time, of whole numbers over a number or a date. Where a bound lies
+beyond the numbers that a BIGINT or an INT can be, the frame reaches to the last of them; Spark's wraps around.
+"""
+
+
 def reference() -> str:
     """The page docs/sql.md, in Markdown."""
     return "\n".join(
@@ -102,7 +108,7 @@ def reference() -> str:
 
 def _windows() -> str:
     names = ", ".join(f"`{name}`" for name in sorted(WINDOW_FUNCTIONS))
-    return f"{names}, and every aggregate. An order that decides something must be total.\n"
+    return f"{names}, and every aggregate. {_FRAMES}"
 
 
 def _row(function: Function) -> tuple[str, str]:

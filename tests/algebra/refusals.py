@@ -221,8 +221,13 @@ VIEWS = [
     ),
     view(
         "a range of numbers",
+        "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 0.5 PRECEDING AND CURRENT ROW) AS s FROM hourly",
         "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM hourly",
-        "SELECT country, n, sum(n) OVER (ORDER BY hour RANGE BETWEEN INTERVAL 3 HOURS PRECEDING AND CURRENT ROW) AS s FROM hourly",
+    ),
+    view(
+        "a range of numbers over times",
+        "SELECT n, sum(n) OVER (ORDER BY hour RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM hourly",
+        "SELECT n, sum(n) OVER (ORDER BY n RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM hourly",
     ),
     view(
         "a range of time over a number",

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from tests.fuzz.duck import Duck
 from tests.fuzz.grammar import SOURCE, Grammar, Query
 from tests.fuzz.records import records, split
 from tests.fuzz.rounds import UNANSWERED, Finding, Round, catalog_text, check
@@ -33,6 +34,7 @@ class Fuzzing:
     ran: int = 0
     differed: int = 0
     unanswered: int = 0
+    duck: Duck = field(default_factory=Duck)
     refused: Counter[str] = field(default_factory=Counter)
 
     def run(self, engines: Engines, views: int, small: bool = True) -> Iterator[tuple[Round, Finding]]:
@@ -45,10 +47,10 @@ class Fuzzing:
             chosen = self._views(dice, min(PER_ROUND, views - self.ran), found)
             self.ran += len(chosen) + len(found)
             round_ = Round(chosen, split(dice, records(dice, dice.choice([12, 40, 120]))))
-            findings = check(engines, round_)
+            findings = check(engines, self.duck, round_)
             wrong = [(round_.only(f.view), f) for f in findings if f.kind != UNANSWERED]
             self.unanswered += len(findings) - len(wrong)
-            found += [shrink(*each, partial(check, engines)) for each in wrong] if small else wrong
+            found += [shrink(*each, partial(check, engines, self.duck)) for each in wrong] if small else wrong
             print(f"{self.summary()}", file=sys.stderr, flush=True)
             self.differed += len(found)
             yield from found
@@ -78,7 +80,8 @@ class Fuzzing:
     def summary(self) -> str:
         """How many views there were, and why others were refused."""
         return (
-            f"{self.ran} views ran, {self.differed} differed, {self.unanswered} Spark failed at, "
+            f"{self.ran} views ran, {self.differed} differed, DuckDB answered {self.duck.answered}, "
+            f"Spark failed at {self.unanswered}, "
             f"{self.refused.total()} were refused"
         )
 

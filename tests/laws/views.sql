@@ -191,6 +191,10 @@ FROM (SELECT country, date_trunc('hour', ts) AS h, count(*) AS n, sum(amount) AS
 WINDOW w AS (PARTITION BY country ORDER BY h RANGE BETWEEN INTERVAL 100 DAYS PRECEDING AND CURRENT ROW);
 CREATE VIEW sliding_days AS SELECT to_date(ts) AS d, avg(count(*)) OVER (ORDER BY to_date(ts) RANGE BETWEEN INTERVAL 69 DAYS PRECEDING AND INTERVAL 0 DAYS FOLLOWING) AS season
 FROM events GROUP BY to_date(ts);
+CREATE VIEW near_numbers AS SELECT d, u, n, sum(n) OVER (PARTITION BY d ORDER BY u RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS u2,
+  count(*) OVER (ORDER BY n DESC RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS n1, sum(n) OVER (ORDER BY d RANGE BETWEEN 90 PRECEDING AND CURRENT ROW) AS season,
+  min(amount) OVER (ORDER BY amount RANGE BETWEEN 5 PRECEDING AND UNBOUNDED FOLLOWING) AS a5, count(*) OVER (ORDER BY p RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS p1
+FROM (SELECT to_date(ts) AS d, user_id div 4 AS u, count(*) AS n, sum(amount) AS amount, max(price) AS p FROM events GROUP BY 1, 2);
 CREATE VIEW sketched AS SELECT kind, percentile_approx(price, 0.5) AS p, approx_percentile(amount, 0.9, 20) AS a, percentile_approx(user_id, 0.1) AS u,
   percentile_approx(length(city) * 1000, 0.5) FILTER (WHERE country <> '') AS l, percentile_approx(-amount, 1) AS least, median(price) AS m
 FROM events GROUP BY kind;

@@ -1,0 +1,154 @@
+"""A second engine that knows nothing of ours: DuckDB, of the views for which both mean the same.
+
+A view is translated by sqlglot from plain Spark SQL, and asked only where everything in it is known to be alike; where
+numbers are extreme the two differ by design (DuckDB raises where Spark wraps around, and has decimals of its own).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from tests.laws.engines import Row
+from view_algebra import View
+from view_algebra.types import words
+
+EXTREMES = (b"NaN", b"Infinity", str(2**63 - 1).encode())
+"""Values of records at which sums and orders differ."""
+
+CLOSE = 1e-4
+"""Numbers that are no integers may differ by so much: an average of decimals is a decimal in Spark, here a double."""
+
+PLAIN: tuple[type[exp.Expr], ...] = tuple(
+    getattr(exp, name)
+    for name in words(
+        "Select From Where Group Having Order Ordered Limit Offset With CTE Subquery TableAlias Table Column "
+        "Identifier Alias Star Paren Literal Boolean Null Interval Var DataType DataTypeParam Join Union Except "
+        "Intersect GroupingSets Rollup Cube Tuple Window WindowSpec Filter Distinct WithinGroup Case If And Or Not "
+        "EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ Is In Between Like Exists Coalesce Nullif Add Sub Mul Neg "
+        "Length Count Sum Avg Min Max CountIf LogicalOr LogicalAnd BitwiseAndAgg BitwiseOrAgg BitwiseXorAgg "
+        "StddevSamp Stddev StddevPop Variance VariancePop CovarSamp CovarPop Median PercentileCont PercentileDisc "
+        "Grouping RowNumber Rank DenseRank PercentRank CumeDist Ntile Lag Lead FirstValue LastValue NthValue Year "
+        "Month Upper Lower DateBin Bracket RegrCount RegrAvgx RegrAvgy RegrSxx RegrSyy RegrSxy RegrSlope "
+        "RegrIntercept RegrR2 Corr Greatest Least Nvl2 DPipe Abs Mod Ceil Floor Div Sign Explode RegexpSplit"
+    )
+)
+"""What means the same in both, as long as numbers are small. A CAST does of a literal alone."""
+
+
+@dataclass
+class Duck:
+    """A DuckDB of the records of one round, and how many views were answered in all rounds."""
+
+    connection: duckdb.DuckDBPyConnection = field(default_factory=duckdb.connect)
+    answered: int = 0
+
+    def fill(self, spark: SparkSession, values: Sequence[bytes | None]) -> bool:
+        """Takes the good records of `s` from Spark; False where they have extremes and nothing is to be asked."""
+        if any(extreme in value for value in values if value is not None for extreme in EXTREMES):
+            return False
+        table = spark.table("s").toArrow()
+        for place, column in enumerate(table.schema):
+            if pa.types.is_timestamp(column.type):  # instants as UTC's wall clock
+                table = table.set_column(place, column.name, table.column(place).cast(pa.timestamp("us")))
+        self.connection = duckdb.connect()
+        self.connection.execute("SET ieee_floating_point_ops = false")  # x / 0 is NULL
+        self.connection.register("arrow", table)
+        self.connection.execute("CREATE TABLE s AS SELECT * FROM arrow")
+        self.connection.unregister("arrow")
+        return True
+
+    def answer(self, view: View) -> list[Row] | None:
+        """DuckDB's rows of a view, or None where it is not asked or fails; views may read those before them.
+
+        Its NaN is a statistic of too few rows, which is NULL in Spark.
+        """
+        translated = translate(view.select)
+        if translated is None or any(column.spark.startswith(("STRUCT", "ARRAY", "MAP")) for column in view.columns):
+            return None
+        names = ", ".join(f'"{column.name}"' for column in view.columns)
+        try:
+            self.connection.execute(f"CREATE VIEW {view.name} ({names}) AS {translated}")
+            rows = self.connection.execute(f"SELECT * FROM {view.name}").fetchall()
+        except duckdb.Error:
+            return None
+        self.answered += 1
+        return [tuple(None if value != value else value for value in row) for row in rows]
+
+
+def translate(select: str) -> str | None:
+    """A SELECT in DuckDB's SQL, or None where something in it is not known to be alike."""
+    try:
+        tree = parse_one(re.sub(r"\bwindow\(", "`window`(", select), dialect="spark")
+    except SqlglotError:
+        return None
+    for each in list(tree.find_all(exp.Select)):
+        _bucket(each)
+    if not all(_alike(node) for node in tree.walk()):
+        return None
+    return tree.sql(dialect="duckdb", identify=True)
+
+
+def _bucket(select: exp.Select) -> None:
+    """Writes a tumbling window as its start, which tells it from others, and its end as what follows from that."""
+    group = select.args.get("group")
+    calls = [call for call in (group.expressions if group else ()) if isinstance(call, exp.Anonymous)]
+    if [call.name for call in calls] != ["window"] or len(calls[0].expressions) != 2:
+        return
+    time, size = (each.sql("spark") for each in calls[0].expressions)
+    start = parse_one(f"time_bucket(INTERVAL {size}, {time})", dialect="duckdb")
+    end = parse_one(f"time_bucket(INTERVAL {size}, {time}) + INTERVAL {size}", dialect="duckdb")
+    calls[0].replace(start.copy())
+    for column in list(select.find_all(exp.Column)):
+        if column.table == "window" and column.parent_select is select:
+            column.replace({"start": start, "end": exp.paren(end)}[column.name].copy())
+
+
+def _alike(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name in ("mean", "time_bucket")
+    if isinstance(node, exp.Lateral):
+        return not node.args.get("outer")
+    if isinstance(node, exp.Cast):
+        return isinstance(node.this, (exp.Literal, exp.Neg))
+    return isinstance(node, PLAIN)
+
+
+def agree(expected: Sequence[Row], found: Sequence[Row]) -> bool:
+    """Equal rows, where numbers that are no integers are near each other."""
+    return len(expected) == len(found) and all(
+        _near(x, y) for a, b in zip(_ordered(expected), _ordered(found), strict=True) for x, y in zip(a, b, strict=True)
+    )
+
+
+def _ordered(rows: Sequence[Row]) -> list[list[Any]]:
+    told = [[_told(value) for value in row] for row in rows]
+    return sorted(told, key=lambda row: [(v is None, f"{v:.2f}" if isinstance(v, float) else str(v)) for v in row])
+
+
+def _told(value: Any) -> Any:
+    """A value as both give it: a time as text, any number that is no integer as a double."""
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "microseconds")
+    if isinstance(value, date):
+        return f"{value} 00:00:00.000000"
+    if isinstance(value, Decimal):
+        return float(value)
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53 else value
+
+
+def _near(x: Any, y: Any) -> bool:
+    if isinstance(x, float) and isinstance(y, float):
+        return (math.isnan(x) and math.isnan(y)) or math.isclose(x, y, rel_tol=1e-9, abs_tol=CLOSE)
+    return bool(x == y)
