@@ -95,8 +95,9 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
         raise Wrong(place, f"{name}(DISTINCT …) OVER (…)", "Take DISTINCT rows in a subquery first.")
     star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
     arguments = () if star else tuple(read(a) for a in node.expressions)
-    if name != "count" and len(arguments) != 1:
-        raise Wrong(place, f"{name}() with {len(arguments)} arguments", f"Write {name}(x).")
+    fewest, most = row.arguments
+    if not fewest <= len(arguments) <= most:
+        raise Wrong(place, f"{name}() with {len(arguments)} arguments", "docs/sql.md tells of each aggregate.")
     for argument in arguments:
         if not row.accepts(argument.type):
             raise Wrong(argument.place or place, f"{name}() of {argument.type}", f"Write {name}(CAST(… AS …)).")

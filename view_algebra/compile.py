@@ -182,7 +182,7 @@ class _Work:
         }
         tables = frozenset(n for n, s in self.sources.items() if s.kind == "table")
         times = {n: s.event_time for n, s in self.sources.items() if s.kind == "stream"}
-        resolved = Resolver(streams, self.types, tables, times).query(d.select)
+        resolved = Resolver(streams, self.types, self.keys, tables, times).query(d.select)
         named = _with_names(resolved, d)
         above, leaves = split(named)
         self.keys[d.name] = unique_keys(above, self.keys)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.expressions import (
     Aggregate,
     Call,
@@ -21,18 +22,20 @@ from view_algebra.expressions import (
     Read,
     Relation,
     Select,
+    Stream,
     Subquery,
     Windowed,
     conjuncts,
     walk,
 )
 from view_algebra.refusals import Span, Wrong
+from view_algebra.types import BIGINT, INT
 
 Keys = frozenset[frozenset[str]]
 """Unique keys as sets of output names; the empty set is the key of a relation of one row."""
 
-_ANY_ORDER = ("rank", "dense_rank", "percent_rank", "cume_dist", "count", "sum", "min", "max", "avg")
-"""Window functions that give equal rows equal results, whatever their order, unless the frame counts rows."""
+_ROW_BY_ROW = ("row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value")
+"""Window functions that give equal rows different results; others do where the frame counts rows."""
 
 _MOST_KEYS = 8
 """More keys than this are forgotten, so that joins of many relations stay quick."""
@@ -50,7 +53,7 @@ def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
             if ordered != set(names) and not any(key <= ordered for key in keys):
                 _refuse(query.limit_place or query.place, "LIMIT", [n for n in names if n not in ordered])
         return keys
-    inner = _relation_keys(query.relation, views)
+    inner = relation_keys(query.relation, views)
     for expression in _expressions(query):
         for part in walk(expression):
             if isinstance(part, Subquery):
@@ -67,11 +70,16 @@ def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
     return _outer_keys(query, inner)
 
 
-_Inner = frozenset[frozenset[Expr]]
+RowKeys = frozenset[frozenset[Expr]]
+"""Unique keys of what a block reads, as sets of expressions."""
 
 
-def _relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> _Inner:
+def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKeys:
+    """What tells the rows of a relation apart, as far as it is known."""
     match relation:
+        case Stream():
+            place = (("kafka_partition", INT), ("kafka_offset", BIGINT))
+            return frozenset({frozenset(Field(relation.alias, (name,), kind) for name, kind in place)})
         case Cells():
             types = dict(relation.columns)
             return frozenset({frozenset(Field(relation.alias, (k,), types[k]) for k in relation.keys)})
@@ -84,7 +92,7 @@ def _relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> _Inn
     return frozenset()
 
 
-def _named(keys: Keys, alias: str, types: Mapping[str, object]) -> _Inner:
+def _named(keys: Keys, alias: str, types: Mapping[str, object]) -> RowKeys:
     from view_algebra.types import Type
 
     return frozenset(
@@ -92,8 +100,8 @@ def _named(keys: Keys, alias: str, types: Mapping[str, object]) -> _Inner:
     )
 
 
-def _joined(join: Joined, views: Mapping[str, Keys]) -> _Inner:
-    left, right = _relation_keys(join.left, views), _relation_keys(join.right, views)
+def _joined(join: Joined, views: Mapping[str, Keys]) -> RowKeys:
+    left, right = relation_keys(join.left, views), relation_keys(join.right, views)
     keys = {a | b for a in left for b in right}
     equal = set(_equalities(join.condition))
     if join.kind in ("INNER", "LEFT") and any(key <= equal for key in right):
@@ -127,30 +135,45 @@ def _expressions(query: Select) -> list[Expr]:
     )
 
 
-def _check_window(call: Windowed, keys: _Inner) -> None:
-    by_rows = call.frame.startswith("ROWS") and call.frame != "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-    if call.function in _ANY_ORDER and not by_rows:
-        return
-    given = set(call.partition) | {o.expression for o in call.order}
-    if not any(key <= given for key in keys):
-        _refuse(call.place, f"{call.function}() OVER (…)", _missing(keys, given), of_window=True)
+def lacking_in_window(call: Windowed, keys: RowKeys) -> list[Expr]:
+    """The columns that the order of a window function lacks to be total, where that matters; none without a key."""
+    return _missing(keys, {*call.partition, *(o.expression for o in call.order)}) if _by_rows(call) else []
 
 
-def _check_limit(query: Select, inner: _Inner) -> None:
+def lacking_in_limit(query: Select, keys: RowKeys) -> list[Expr]:
+    """The columns that ORDER BY lacks for LIMIT to pick the same rows each time: those of a key, else all."""
     if query.limit is None and query.offset is None:
-        return
+        return []
     given = {o.expression for o in query.order}
-    outputs = {o.expression for o in query.outputs if not isinstance(o.expression, Constant)}
-    if outputs <= given or (not query.distinct and any(key <= given for key in inner)):
-        return
-    missing = [o.name for o in query.outputs if o.expression not in given] if query.distinct else _missing(inner, given)
-    _refuse(query.limit_place or query.place, "LIMIT", missing)
+    outputs = dict.fromkeys(o.expression for o in query.outputs)
+    missing: list[Expr] = [e for e in outputs if e not in given and not isinstance(e, Constant)]
+    return missing if not missing or query.distinct or not keys else _missing(keys, given)
 
 
-def _missing(keys: _Inner, given: set[Expr]) -> list[str]:
-    """The columns of the key that lacks fewest."""
-    lacking = sorted((sorted(_label(e) for e in key - given) for key in keys), key=len)
-    return lacking[0] if lacking else []
+def _by_rows(call: Windowed) -> bool:
+    whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+    return call.function in _ROW_BY_ROW or (call.frame.startswith("ROWS") and call.frame != whole)
+
+
+def _check_window(call: Windowed, keys: RowKeys) -> None:
+    missing = lacking_in_window(call, keys)
+    if missing or (_by_rows(call) and not keys):
+        _refuse(call.place, f"{call.function}() OVER (…)", [_label(e) for e in missing], of_window=True)
+
+
+def _check_limit(query: Select, inner: RowKeys) -> None:
+    missing = lacking_in_limit(query, inner)
+    if missing:
+        _refuse(query.limit_place or query.place, "LIMIT", [_label(e) for e in missing])
+
+
+def _missing(keys: RowKeys, given: set[Expr]) -> list[Expr]:
+    """What the key lacks that lacks fewest."""
+    return min((sorted(key - given, key=_in_event_order) for key in keys), key=len, default=[])
+
+
+def _in_event_order(expression: Expr) -> tuple[bool, str]:
+    return _label(expression) != EVENT_ORDER[1], _label(expression)
 
 
 def _label(expression: Expr) -> str:
@@ -169,7 +192,7 @@ def _refuse(place: Span | None, what: str, missing: Sequence[str], of_window: bo
     raise Wrong(place, f"{where} an order that leaves ties", way_out)
 
 
-def _outer_keys(query: Select, inner: _Inner) -> Keys:
+def _outer_keys(query: Select, inner: RowKeys) -> Keys:
     names: dict[Expr, str] = {}
     for output in query.outputs:
         names.setdefault(output.expression, output.name)

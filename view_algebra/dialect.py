@@ -142,6 +142,18 @@ def spell(node: exp.Expr, text: str) -> None:
     node.meta[SPELLED] = parsed(text)
 
 
+def append_order(node: exp.Expr, columns: Sequence[str]) -> None:
+    """Lets the ORDER BY of a node go on with columns, of which only Spark is told."""
+    order = node.args.get("order")
+    for column in columns:
+        item = parsed(f"SELECT 1 ORDER BY {column}").args["order"].expressions[0]
+        item.meta[SPELLED] = item.copy()
+        if order is None:
+            order = exp.Order(expressions=[])
+            node.set("order", order)
+        order.append("expressions", item)
+
+
 def parsed(text: str) -> exp.Expr:
     """An expression of Spark SQL."""
     return parse_one(text, dialect=_DIALECT)

@@ -8,7 +8,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.expressions import Call, Constant, Expr, Field, Generator, Place, Query
+from view_algebra.expressions import Call, Constant, Expr, Field, Generator, Place, Query, Windowed
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import STRING, TIMESTAMP, Type
 
@@ -24,6 +24,7 @@ class Scope:
     window: Expr | None = None
     ctes: Mapping[str, Query] = field(default_factory=dict)
     generators: list[Generator] = field(default_factory=list)
+    windowed: list[tuple[Windowed, exp.Window]] = field(default_factory=list)
     streams: dict[str, str] = field(default_factory=dict)
 
 

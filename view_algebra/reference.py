@@ -64,7 +64,8 @@ record corrects its windows at once, whatever its age.
 """
 
 
-_FRAMES = """An order that decides something must be total.
+_FRAMES = """Where an order that decides something leaves
+ties (`row_number`, `LIMIT`, frames of ROWS), the rest of a key breaks them ([how](decisions/9-the-order-of-events.md)).
 Frames are of ROWS, or a RANGE: of an INTERVAL over a time, of whole numbers over a number or a date. Where a bound lies
 beyond the numbers that a BIGINT or an INT can be, the frame reaches to the last of them; Spark's wraps around.
 """

@@ -12,7 +12,8 @@ from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import generator, in_a_window
-from view_algebra.dialect import SPELLED, qualifying, span, spell_columns, without_qualify, write_windows_out
+from view_algebra.determinism import Keys
+from view_algebra.dialect import SPELLED, qualifying, span, spell_columns, without_qualify, write_windows_out, written
 from view_algebra.expressions import (
     Aggregate,
     Call,
@@ -46,6 +47,7 @@ from view_algebra.names import Columns, Scope, find, window_key
 from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.scalars import Scalars, refuse_aggregates
+from view_algebra.ties import settled, settled_set
 from view_algebra.types import (
     BOOLEAN,
     INTERVAL,
@@ -56,7 +58,7 @@ from view_algebra.types import (
     Type,
     spark_name,
 )
-from view_algebra.windows import hops
+from view_algebra.windows import bounds, hops, is_session
 
 
 @dataclass
@@ -65,6 +67,7 @@ class Resolver(Scalars):
 
     streams: Mapping[str, Columns]
     views: Mapping[str, Columns]
+    keys: Mapping[str, Keys]
     tables: frozenset[str] = frozenset()
     times: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -119,7 +122,9 @@ class Resolver(Scalars):
         limit, offset = _limit(node)
         if query.order or query.limit is not None:
             raise Wrong(span(node), "ORDER BY or LIMIT twice", "Put the inner query into a subquery in FROM.")
-        return replace(query, order=order, limit=limit, offset=offset, limit_place=span(node.args.get("limit") or node))
+        place = span(node.args.get("limit") or node)
+        query = replace(query, order=order, limit=limit, offset=offset, limit_place=place)
+        return settled_set(query, node) if isinstance(query, Combined) else query
 
     def _qualified(self, node: exp.Select, ctes: Mapping[str, Query]) -> Query:
         """QUALIFY filters the rows of a block by its window functions, before DISTINCT, ORDER BY and LIMIT."""
@@ -172,6 +177,8 @@ class Resolver(Scalars):
                 tuple(outputs), relation, filtered, group, having, distinct, order, limit, offset, span(node), limited
             )
         )
+        grouped = {} if sets is not None or group_node is None else self._written_keys(node, scope, outputs)
+        block = settled(block, node, scope.windowed, grouped, self.keys)
         if sets is not None:
             return over_sets(block, sets)
         for part in walk_all(above_group(block), None):
@@ -389,6 +396,26 @@ class Resolver(Scalars):
         if key.type.name == "BINARY":
             raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…).")
         return None if isinstance(key, Constant) else key
+
+    def _written_keys(self, node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[Expr, str]:
+        """How Spark SQL has the columns of GROUP BY elsewhere in the block."""
+        items = [item.unalias() for item in node.expressions]
+        named = {item.alias.lower(): item.this for item in node.expressions if isinstance(item, exp.Alias)}
+        found: dict[Expr, str] = {}
+        for item in typed(exp.Group, node.args["group"]).expressions:
+            key = self._key(item, scope, outputs)
+            window = item.this if isinstance(item, exp.Dot) else item
+            if key is None:
+                continue
+            if isinstance(window, exp.Anonymous) and window.name.lower() in ("window", "session_window"):
+                found[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
+            elif isinstance(item, exp.Literal) and len(items) == len(outputs):
+                found[key] = written(items[int(item.name) - 1])
+            elif isinstance(item, exp.Column) and not item.table and item.name.lower() in named:
+                found[key] = written(named[item.name.lower()])
+            elif not isinstance(item, exp.Literal):
+                found[key] = written(item)
+        return found
 
     def _window_of(self, node: exp.Select, scope: Scope) -> Expr | None:
         """The window that GROUP BY names, which `window.start` means in the same block."""

@@ -489,7 +489,9 @@ class Scalars(ABC):
             and not order
         ):
             raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
-        return Windowed(name, arguments, partition, order, frame(node, order), kind, place)
+        call_ = Windowed(name, arguments, partition, order, frame(node, order), kind, place)
+        scope.windowed.append((call_, node))
+        return call_
 
     _readers: ClassVar[dict[type[exp.Expr], Callable[[Any, Any, Scope], Expr]]] = {
         exp.Paren: lambda self, node, scope: self.expression(node.this, scope),

@@ -392,19 +392,14 @@ VIEWS = [
         "SELECT (SELECT max(n) AS n FROM hourly) AS n, country FROM hourly",
     ),
     view(
-        "LIMIT without ORDER BY",
-        "SELECT country, count(*) AS n FROM events GROUP BY country LIMIT 3",
-        "SELECT country, count(*) AS n FROM events GROUP BY country ORDER BY country LIMIT 3",
+        "row_number where nothing tells two rows apart",
+        "SELECT country, row_number() OVER (ORDER BY country) AS r FROM (SELECT country FROM hourly UNION ALL SELECT country FROM hourly)",
+        "SELECT country, row_number() OVER (ORDER BY country) AS r FROM (SELECT country FROM hourly UNION SELECT country FROM hourly)",
     ),
     view(
-        "LIMIT with ties",
-        "SELECT country, count(*) AS n FROM events GROUP BY country ORDER BY n DESC LIMIT 3",
-        "SELECT country, count(*) AS n FROM events GROUP BY country ORDER BY n DESC, country LIMIT 3",
-    ),
-    view(
-        "row_number with ties",
-        "SELECT country, hour, row_number() OVER (PARTITION BY country ORDER BY n) AS r FROM hourly",
-        "SELECT country, hour, row_number() OVER (PARTITION BY country ORDER BY n, hour) AS r FROM hourly",
+        "first_value without ORDER BY",
+        "SELECT country, hour, first_value(n) OVER (PARTITION BY country) AS r FROM hourly",
+        "SELECT country, hour, first_value(n) OVER (PARTITION BY country ORDER BY hour) AS r FROM hourly",
     ),
     view(
         "a window that hops further than it is long",

@@ -584,6 +584,8 @@ class Grammar:
                 windows = f" WINDOW w AS ({partition}{by})"
                 outputs.append((f"{call} OVER w", gives))
                 continue
+            if self.chance(0.2):  # with ties, which the rest of a key breaks
+                by = by.replace(ordered, self.dice.choice(flat)[0])
             outputs.append((f"{call} OVER ({partition}{by})", gives))
         text, named = self._outputs(outputs, prefix="w")
         sql = f"SELECT {text} FROM ({inner.sql}) AS o{windows}"
@@ -595,7 +597,8 @@ class Grammar:
         """The first rows of a query by a total order."""
         flat = [name for name, kind in inner.columns if _exact(kind)]
         self.dice.shuffle(flat)
-        ordered = ", ".join(f"{name}{self.dice.choice(['', ' DESC', ' NULLS LAST'])}" for name in flat)
+        by = flat[:1] if self.chance(0.4) else flat
+        ordered = ", ".join(f"{name}{self.dice.choice(['', ' DESC', ' NULLS LAST'])}" for name in by)
         offset = " OFFSET 1" if self.chance(0.2) else ""
         names = ", ".join(flat)
         sql = f"SELECT {names} FROM ({inner.sql}) AS l ORDER BY {ordered} LIMIT {self.dice.choice([1, 3, 10])}{offset}"

@@ -202,3 +202,21 @@ CREATE VIEW sketched_all AS SELECT percentile_approx(amount, 0.5) AS a, percenti
 CREATE VIEW any_values AS SELECT kind, any_value(city) AS a, any_value(country, true) AS c, regr_count(amount, user_id) AS n,
   regr_avgx(amount, length(city)) AS x, regr_avgy(amount, price) FILTER (WHERE price < 10) AS y
 FROM events GROUP BY kind;
+CREATE VIEW by_country_and_kind AS SELECT country, kind, count(*) AS n FROM events GROUP BY country, kind;
+CREATE VIEW top_countries AS SELECT country, count(*) AS n FROM events GROUP BY country ORDER BY n DESC LIMIT 3;
+CREATE VIEW some_countries AS SELECT country, count(*) AS n FROM events GROUP BY country LIMIT 3;
+CREATE VIEW top_visits AS SELECT count(DISTINCT user_id) AS u FROM events GROUP BY date_trunc('hour', ts), city ORDER BY u DESC LIMIT 3;
+CREATE VIEW latest_by_kind AS SELECT kind, ts, row_number() OVER (PARTITION BY kind ORDER BY ts DESC) AS r FROM events;
+CREATE VIEW latest_rows AS SELECT * FROM (SELECT user_id, amount, row_number() OVER (PARTITION BY user_id ORDER BY ts DESC) AS r FROM events) WHERE r = 1;
+CREATE VIEW ranked_base AS SELECT country, n, row_number() OVER (PARTITION BY country ORDER BY n) AS r FROM by_country_and_kind;
+CREATE VIEW lagged AS SELECT q.country, lag(m) OVER (ORDER BY m) AS r FROM (SELECT country, sum(n) AS m FROM by_country_and_kind GROUP BY 1) q;
+CREATE VIEW lagged_alone AS SELECT lag(m) OVER (ORDER BY m) AS r FROM (SELECT country, sum(n) AS m FROM by_country_and_kind GROUP BY 1);
+CREATE VIEW last_ten AS SELECT user_id, kind FROM events ORDER BY ts DESC LIMIT 10;
+CREATE VIEW ranked_windows AS SELECT window.start AS s, kind, row_number() OVER (PARTITION BY window.start ORDER BY count(*) DESC) AS r FROM events GROUP BY window(ts, '1 hour'), kind;
+CREATE VIEW long_sessions AS SELECT session_window.start AS s, kind, count(*) AS n FROM events GROUP BY session_window(ts, '1 hour'), kind ORDER BY n DESC LIMIT 5;
+CREATE VIEW joined_tied AS SELECT a.country, b.n FROM by_country_and_kind a JOIN by_country_and_kind b ON a.country = b.country ORDER BY b.n LIMIT 4;
+CREATE VIEW some_of_both AS SELECT country, n FROM by_country_and_kind UNION ALL SELECT country, n FROM by_country_and_kind ORDER BY n LIMIT 3;
+CREATE VIEW two_countries AS SELECT DISTINCT country FROM by_country_and_kind LIMIT 2;
+CREATE VIEW top_groupings AS SELECT country, kind, count(*) AS n FROM events GROUP BY ROLLUP(country, kind) ORDER BY n DESC LIMIT 5;
+CREATE VIEW qualified_top AS SELECT country, count(*) AS n FROM events GROUP BY country QUALIFY row_number() OVER (ORDER BY count(*) DESC) <= 3;
+CREATE VIEW over_all AS SELECT country, n, stddev(n) OVER () AS s, corr(n, n) OVER (PARTITION BY country) AS c FROM by_country_and_kind;

@@ -1,0 +1,86 @@
+"""Where an order leaves ties, the rest of a key breaks them, so that one SELECT has one answer.
+
+`ORDER BY n DESC LIMIT 10` leaves open which of two equal rows is the tenth, and Spark shows either. Here an order that
+decides something goes on with what tells the rows of its block apart: the columns of GROUP BY, those of a key of what
+is read, of records their place in the log. Spark is told the same where it runs the author's SELECT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from view_algebra.determinism import Keys, RowKeys, lacking_in_limit, lacking_in_window, relation_keys
+from view_algebra.dialect import append_order
+from view_algebra.expressions import Combined, Expr, Field, Order, Select, Stream, Windowed, rewritten
+from view_algebra.types import spark_name
+from view_algebra.windows import bounds, is_session
+
+
+def settled(
+    block: Select,
+    node: exp.Select,
+    windows: Iterable[tuple[Windowed, exp.Window]],
+    grouped: Mapping[Expr, str],
+    views: Mapping[str, Keys],
+) -> Select:
+    """A block, and its syntax, whose orders go on until they are total, where they can.
+
+    windows: the window functions in it. grouped: how Spark SQL has the columns of GROUP BY. views: the keys of those
+    that may be read.
+    """
+    keys = _keys_of(block, views)
+    texts = {**grouped, **_columns(node, keys)}
+    changed: dict[Expr, Expr] = {}
+    for call, window in windows:
+        if call.order and (more := _more(lacking_in_window(call, keys), call.order, block, texts)):
+            append_order(window, [text for _, text in more])
+            changed[call] = replace(call, order=(*call.order, *(order for order, _ in more)))
+    block = rewritten(block, changed.get) if changed else block
+    shown = {output.expression: str(place) for place, output in reversed([*enumerate(block.outputs, 1)])}
+    more = _more(lacking_in_limit(block, keys), block.order, block, {**texts, **shown})
+    append_order(node, [text for _, text in more])
+    return replace(block, order=(*block.order, *(order for order, _ in more)))
+
+
+def settled_set(query: Combined, node: exp.Expr) -> Combined:
+    """A set operation, and its syntax, of whose rows LIMIT picks some: by all of their columns."""
+    if (query.limit is None and query.offset is None) or any(kind.nested for _, kind in query.columns):
+        return query
+    ordered = {order.expression for order in query.order}
+    missing = [f for name, kind in query.columns if (f := Field("", (name,), kind)) not in ordered]
+    append_order(node, [spark_name(field.path[0]) for field in missing])
+    return replace(query, order=(*query.order, *(Order(f, descending=False, nulls_first=True) for f in missing)))
+
+
+def _keys_of(block: Select, views: Mapping[str, Keys]) -> RowKeys:
+    if block.group is None:
+        return relation_keys(block.relation, views)
+    return frozenset({frozenset(bounds(key)[0] if is_session(key) else key for key in block.group)})
+
+
+def _columns(node: exp.Select, keys: RowKeys) -> dict[Expr, str]:
+    """How Spark SQL has the columns of what a block reads: with the name of their relation, where it has one."""
+    read = [node.args["from_"].this, *(join.this for join in node.args.get("joins") or [])]
+    named = {each.alias_or_name.lower() for each in read}
+    return {
+        column: f"{spark_name(column.relation)}.{name}" if column.relation in named else name
+        for key in keys
+        for column in key
+        if isinstance(column, Field) and len(column.path) == 1 and (name := spark_name(column.path[0]))
+    }
+
+
+def _more(
+    missing: Sequence[Expr], order: Sequence[Order], block: Select, texts: Mapping[Expr, str]
+) -> list[tuple[Order, str]]:
+    """What an order goes on with, as an expression and in Spark SQL; nothing where some of it cannot be written."""
+    if any(expression not in texts or expression.type.nested for expression in missing):
+        return []
+    # Of two records at one time, an order that begins with the last has the later one first.
+    records = isinstance(block.relation, Stream) and block.group is None and not block.distinct
+    descending = records and bool(order) and order[-1].descending
+    word = " DESC" if descending else ""
+    return [(Order(e, descending, nulls_first=not descending), texts[e] + word) for e in missing]
