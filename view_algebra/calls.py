@@ -217,6 +217,8 @@ def frame(node: exp.Window, order: Sequence[Order]) -> str:
     if spec is None:
         return ""
     kind = str(spec.args.get("kind") or "ROWS").upper()
+    if kind not in ("ROWS", "RANGE"):
+        raise Wrong(span(spec) or span(node), f"a frame of {kind}", "Use ROWS, or a RANGE.")
     bounds = []
     if len({unit.name.lower().rstrip("s") for unit in spec.find_all(exp.Var)}) > 1:  # which Spark refuses
         raise Wrong(span(spec) or span(node), "a RANGE whose bounds are of two units", "Write both in the smaller one.")

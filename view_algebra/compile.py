@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from view_algebra.aggregates import MOMENTS
 from view_algebra.cells import cell_table, longest_text, version_of
+from view_algebra.clauses import refuse_unread
 from view_algebra.compiled import Catalog, CellTable, Column, Source, View
 from view_algebra.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.determinism import Keys, unique_keys
@@ -182,6 +183,7 @@ class _Work:
         }
         tables = frozenset(n for n, s in self.sources.items() if s.kind == "table")
         times = {n: s.event_time for n, s in self.sources.items() if s.kind == "stream"}
+        refuse_unread(d.select)
         resolved = Resolver(streams, self.types, self.keys, tables, times).query(d.select)
         named = _with_names(resolved, d)
         above, leaves = split(named)

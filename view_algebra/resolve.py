@@ -137,7 +137,6 @@ class Resolver(Scalars):
         return self.query(block, ctes)
 
     def _select(self, node: exp.Select, ctes: Mapping[str, Query]) -> Select:
-        _refuse_clauses(node)
         write_windows_out(node)
         scope = Scope(ctes=ctes)
         relation = self._relation(node, scope)
@@ -232,6 +231,8 @@ class Resolver(Scalars):
         if node.args.get("sample") or node.args.get("pivots"):
             raise Wrong(span(node), "TABLESAMPLE and PIVOT are not served", "Use WHERE, or CASE in aggregates.")
         name, alias = node.name, (node.alias or node.name).lower()
+        if node.args.get("alias") and node.args["alias"].args.get("columns"):
+            raise Wrong(span(node.args["alias"]), f"new names for the columns of {name}", "Rename them in a subquery.")
         if node.args.get("db"):
             raise Wrong(span(node), f"a schema before {name}", f"Write the name alone: {name}.")
         if name.lower() in scope.ctes:
@@ -537,24 +538,6 @@ def _limit(node: exp.Expr) -> tuple[int | None, int | None]:
             raise Wrong(span(clause), f"{name.upper()} takes a number", f"Write {name.upper()} 10.")
         numbers.append(int(value.name) if value is not None else None)
     return numbers[0], numbers[1]
-
-
-def _refuse_clauses(node: exp.Select) -> None:
-    for name, word in {
-        "hint": "a hint",
-        "distribute": "DISTRIBUTE BY",
-        "sort": "SORT BY",
-        "cluster": "CLUSTER BY",
-        "pivots": "PIVOT",
-        "sample": "TABLESAMPLE",
-        "match": "MATCH_RECOGNIZE",
-        "into": "INTO",
-        "connect": "CONNECT BY",
-    }.items():
-        value = node.args.get(name)
-        if value:
-            place = span(value[0] if isinstance(value, list) else value)
-            raise Wrong(place, f"{word} is not served", "Leave it out.")
 
 
 def _renamed(query: Query, names: list[str], place: Place) -> Query:

@@ -123,11 +123,11 @@ class Scalars(ABC):
         return Call("and", sides, BOOLEAN, place=place)
 
     def _field(self, node: exp.Expr, scope: Scope) -> Expr:
-        if isinstance(node, exp.Dot):
-            inner = node.this
-            if not isinstance(inner, (exp.Dot, exp.Column)):
-                value = self.expression(inner, scope)
-                return member(value, node.expression.name, span(node.expression))
+        root = node
+        while isinstance(root, exp.Dot):
+            root = root.this
+        if isinstance(node, exp.Dot) and not isinstance(root, exp.Column):
+            return member(self.expression(node.this, scope), node.expression.name, span(node.expression))
         names = parts_of(node)
         place = span(node)
         if isinstance(scope.window, Call) and names[0].lower() == scope.window.function:
