@@ -36,6 +36,7 @@ _READ: dict[type, frozenset[str]] = {
     exp.Between: words("this low high"),
     exp.In: words("this expressions query"),
     exp.Like: words("this expression negate"),
+    exp.ILike: words("this expression negate"),
     exp.Cast: words("this to safe"),
     exp.Trim: words("this expression position"),
     exp.Substring: words("this start length"),

@@ -108,6 +108,8 @@ def _time_field(name: str, expression: str) -> list[Function]:
     ]
 
 
+_DAYS_APART = "({0} AT TIME ZONE 'UTC')::date - ({1} AT TIME ZONE 'UTC')::date"
+
 _CONDITIONAL = [
     _f("coalesce", "common common*", "common", "coalesce({all})"),
     _f("nvl", "common common", "common", "coalesce({all})"),
@@ -168,6 +170,7 @@ _MATH = [
     _f("radians", "double", DOUBLE),
     _f("degrees", "double", DOUBLE),
     _f("pi", "", DOUBLE, "pi()"),
+    _f("width_bucket", "double double double positive", BIGINT),
     _f("pmod", "bigint bigint", BIGINT, "spark.pmod({0}, {1})"),
 ]
 
@@ -269,7 +272,9 @@ _TIME = [
     _f("dateadd", "date int", DATE, "{0} + {1}"),
     _f("date_sub", "date int", DATE, "{0} - {1}"),
     _f("datediff", "date date", INT, "{0} - {1}"),
+    _f("datediff", "timestamp timestamp", INT, _DAYS_APART),
     _f("date_diff", "date date", INT, "{0} - {1}"),
+    _f("date_diff", "timestamp timestamp", INT, _DAYS_APART),
     _f("add_months", "date natural", DATE, "({0} + make_interval(months => {1}))::date"),
     _f("last_day", "date", DATE, "(date_trunc('month', {0}::timestamp) + interval '1 month')::date - 1"),
     _f("months_between", "timestamp timestamp", DOUBLE),
@@ -312,6 +317,13 @@ _NESTED_VALUES = [
     _f("array_max", "array", _element, why=_NESTED),
     _f("array_min", "array", _element, why=_NESTED),
     _f("array_contains", "array element", BOOLEAN, why=_NESTED),
+    _f("array_position", "array element", BIGINT, why=_NESTED),
+    _f("array_distinct", "array", "first", why=_NESTED),
+    _f("array_sort", "array", "first", why=_NESTED),
+    _f("sort_array", "array boolean?", "first", why=_NESTED),
+    _f("reverse", "array", "first", why=_NESTED),
+    _f("slice", "array positive natural", "first", why=_NESTED),
+    _f("element_at", "array positive", _element, why=_NESTED),
     _f("map_keys", "map", lambda t, _: _array_of(t[0].key or STRING), why=_NESTED),
     _f("map_values", "map", lambda t, _: _array_of(t[0].element or STRING), why=_NESTED),
     _f("element_at", "map key", _element, why=_NESTED),

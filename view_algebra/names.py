@@ -26,6 +26,7 @@ class Scope:
     generators: list[Generator] = field(default_factory=list)
     windowed: list[tuple[Windowed, exp.Window]] = field(default_factory=list)
     streams: dict[str, str] = field(default_factory=dict)
+    using: dict[str, Expr] = field(default_factory=dict)
 
 
 def parts_of(node: exp.Expr) -> list[str]:

@@ -8,6 +8,7 @@ from view_algebra.cells import INDEXED_BYTES
 from view_algebra.declarations import SOURCE_PROPERTIES, VIEW_PROPERTIES
 from view_algebra.functions import FUNCTIONS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
 from view_algebra.records import PSEUDO_COLUMNS
+from view_algebra.sugar import CASTS, MADE, TIMED
 from view_algebra.types import postgres_types
 
 _HEAD = """# The SQL of a catalog
@@ -101,6 +102,7 @@ def reference() -> str:
             _windows(),
             "## Functions\n",
             _table(("call", "above, in Postgres"), [_row(f) for name in sorted(FUNCTIONS) for f in FUNCTIONS[name]]),
+            _written_as(),
             "## Refused everywhere\n",
             _table(("function", "because it", "instead"), [(n, *why) for n, why in sorted(NON_DETERMINISTIC.items())]),
         ]
@@ -110,6 +112,15 @@ def reference() -> str:
 def _windows() -> str:
     names = ", ".join(f"`{name}`" for name in sorted(WINDOW_FUNCTIONS))
     return f"{names}, and every aggregate. {_FRAMES}"
+
+
+def _written_as() -> str:
+    casts, made = (", ".join(f"`{name}`" for name in names) for names in (CASTS, (*MADE, "nullifzero")))
+    units = ", ".join(f"`{name}(MINUTE, …)`" for name in sorted(TIMED))
+    return (
+        f"Written as something else, which is served where that is: {made}; `ILIKE`; casts by the name of their type "
+        f"({casts}); a unit of time in {units}.\n"
+    )
 
 
 def _row(function: Function) -> tuple[str, str]:

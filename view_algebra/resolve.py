@@ -284,8 +284,9 @@ class Resolver(Scalars):
         on: Expr | None = None
         if join.args.get("using"):
             for column in join.args["using"]:
-                a = find([column.name], before, span(column))
+                a = scope.using.get(column.name.lower()) or find([column.name], before, span(column))
                 b = find([right_alias(right), column.name], scope.relations, span(column))
+                scope.using[column.name.lower()] = _of_both(kind, a, b, span(column))
                 both_ = compare("=", a, b, span(column))
                 on = both_ if on is None else Call("and", (on, both_), BOOLEAN)
         elif join.args.get("on") is not None:
@@ -360,7 +361,11 @@ class Resolver(Scalars):
         ]
         if scope.streams:
             spell_columns(star, [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in found])
-        return [Output(field.path[0], field) for field in found]
+        if qualifier or not scope.using:
+            return [Output(field.path[0], field) for field in found]
+        shared = {name: e for name, e in scope.using.items() if name not in left_out}
+        others = [field for field in found if field.path[0].lower() not in scope.using]
+        return [*(Output(name, e) for name, e in shared.items()), *(Output(f.path[0], f) for f in others)]
 
     def _group(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
         if node.args.get("all"):
@@ -452,6 +457,16 @@ class Resolver(Scalars):
                 )
             result.append(_ordered(key, item))
         return result
+
+
+def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
+    """The column that a join USING it gives once."""
+    match kind:
+        case "RIGHT":
+            return right
+        case "FULL":
+            return call("coalesce", [left, right], place)
+    return left
 
 
 def _in_every_window(block: Select) -> Select:

@@ -13,6 +13,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
+from view_algebra import sugar
 from view_algebra.aggregates import ACCURACY, AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
 from view_algebra.calls import aggregate, aggregate_over, frame, time_window, window_arguments
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
@@ -132,6 +133,8 @@ class Scalars(ABC):
         place = span(node)
         if isinstance(scope.window, Call) and names[0].lower() == scope.window.function:
             return member(scope.window, names[1], place) if len(names) == 2 else scope.window
+        if names[0].lower() in scope.using and len(names) == 1:
+            return scope.using[names[0].lower()]
         try:
             return find(names, scope.relations, place)
         except Wrong:
@@ -181,18 +184,24 @@ class Scalars(ABC):
         items = meet([value, *(self.expression(e, scope) for e in node.expressions)], place, "IN")
         return Call("in", items, BOOLEAN, place=place)
 
-    def _like(self, node: exp.Like, scope: Scope) -> Expr:
+    def _like(self, node: exp.Like | exp.ILike, scope: Scope) -> Expr:
         value, wanted = self.expression(node.this, scope), self.expression(node.expression, scope)
         for side in (value, wanted):
             if side.type not in (STRING, VOID):
                 raise Wrong(span(node), f"LIKE takes text, this is {side.type}", "Write CAST(… AS STRING).")
+        if isinstance(node, exp.ILike):
+            value, wanted = (call("lower", [side], span(node)) for side in (value, wanted))
         return Call("like", (value, wanted), BOOLEAN, place=span(node))
 
     def _cast(self, node: exp.Cast, scope: Scope) -> Expr:
         kind = read_type(node.args["to"])
         if kind is None or kind.nested:
             raise Wrong(span(node), f"CAST to {node.args['to'].sql('spark')}", "Cast to a scalar type of docs/sql.md.")
-        value = self.expression(node.this, scope)
+        return self._as(kind, node, node.this, scope)
+
+    def _as(self, kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
+        """A value as another type, as the author says."""
+        value = self.expression(what, scope)
         if kind == DATE and (value.type.numeric or value.type == BOOLEAN):
             way_out = "Write date_add(DATE '1970-01-01', days)."
             raise Wrong(span(node), f"CAST of {value.type} to DATE, which Spark refuses", way_out)
@@ -305,12 +314,25 @@ class Scalars(ABC):
             return self._in_order(aggregate(name, node, read, condition_), node, scope, filter_)
         if name in ("struct", "named_struct", "map"):
             raise Wrong(place, f"{name}() makes a nested value", "Select its parts as columns.")
+        if name == "date_part" or name == "datepart":
+            raise Wrong(place, f"{name}()", "Write EXTRACT(… FROM …).")
+        return self._scalar(name, node, scope)
+
+    def _scalar(self, name: str, node: exp.Anonymous, scope: Scope) -> Expr:
+        """A call of a function of one row."""
+        place, given = span(node), node.expressions
+        if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Column):
+            return sugar.timed(name, given[0].name, [self.expression(a, scope) for a in given[1:]], place)
+        if name in sugar.CASTS and len(given) == 1:
+            return self._as(sugar.CASTS[name], node, given[0], scope)
         arguments = [self.expression(a, scope) for a in node.expressions]
+        if (other := sugar.made(name, arguments, place)) is not None:
+            return other
+        if name == "nullifzero" and len(arguments) == 1:
+            name, arguments = "nullif", [*arguments, number("0", place)]
         if name == "nullif" and len(arguments) == 2:  # of the type of the first, whatever it is compared with
             equal = compare("=", arguments[0], arguments[1], place)
             return Case(((equal, Constant(None, arguments[0].type)),), arguments[0], arguments[0].type, place)
-        if name == "date_part" or name == "datepart":
-            raise Wrong(place, f"{name}()", "Write EXTRACT(… FROM …).")
         return call(name, arguments, place)
 
     def _by(self, name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: bool = False) -> Aggregate:
@@ -509,6 +531,8 @@ class Scalars(ABC):
         exp.Between: _between,
         exp.In: _in,
         exp.Like: _like,
+        exp.ILike: _like,
+        exp.RawString: lambda _, node, __: Constant(node.name, STRING, span(node)),
         exp.RegexpLike: lambda self, n, scope: self._several("rlike", [n.this, n.expression], scope, span(n)),
         exp.DPipe: lambda self, n, scope: self._several("concat", [n.left, n.right], scope, span(n)),
         exp.Concat: lambda self, n, scope: self._several("concat", n.expressions, scope, span(n)),

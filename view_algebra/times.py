@@ -12,7 +12,7 @@ from view_algebra.operators import call, cast
 from view_algebra.refusals import Wrong
 from view_algebra.types import DATE, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ
 
-_INTERVALS = {
+MICROSECONDS = {
     "microsecond": 1,
     "millisecond": 1_000,
     "second": 1_000_000,
@@ -33,10 +33,10 @@ def interval(node: exp.Interval) -> Constant:
     text = value.name if isinstance(value, exp.Literal) else ""
     if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
         text = f"-{value.this.name}"
-    if not re.fullmatch(r"-?\d{1,9}", text) or unit not in (*_INTERVALS, "month", "quarter", "year"):
+    if not re.fullmatch(r"-?\d{1,9}", text) or unit not in (*MICROSECONDS, "month", "quarter", "year"):
         raise Wrong(span(node), "an interval that is no whole number of one unit", "Write INTERVAL 90 MINUTES.")
     longest = {"year": LONGEST_SHIFT, "quarter": LONGEST_SHIFT * 4, "month": LONGEST_SHIFT * 12}.get(
-        unit, LONGEST_SHIFT * 365 * _INTERVALS["day"] // _INTERVALS.get(unit, 1)
+        unit, LONGEST_SHIFT * 365 * MICROSECONDS["day"] // MICROSECONDS.get(unit, 1)
     )
     if abs(int(text)) > longest:
         raise Wrong(span(node), "an interval of more than 9,999 years", "Choose a shorter one.")
@@ -52,7 +52,7 @@ def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
         )
     total, pieces = 0, re.findall(r"(-?\d+)\s*([a-z]+)", text.lower().removeprefix("interval").strip())
     for count, unit in pieces:
-        factor = _INTERVALS.get(unit.rstrip("s") if unit.rstrip("s") in _INTERVALS else unit)
+        factor = MICROSECONDS.get(unit.rstrip("s") if unit.rstrip("s") in MICROSECONDS else unit)
         if factor is None:
             way_out = "Write date_trunc('month', ts)." if of == "window" else "Write the gap in days."
             raise Wrong(argument.place or place, f"{of}() of a {unit}, whose length varies", way_out)
