@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
+from sqlglot import exp
+
 from view_algebra.refusals import Span
 from view_algebra.types import BIGINT, BOOLEAN, VOID, Type
 
@@ -248,6 +250,7 @@ class Select:
 
     finest: the keys of the cells that are kept of a block over a stream, where they are finer than its groups.
     within: of a block by sessions, what these are sessions of, where it groups by more.
+    syntax: what it was read from.
     """
 
     outputs: tuple[Output, ...]
@@ -263,6 +266,7 @@ class Select:
     limit_place: Place = field(default=None, compare=False)
     finest: tuple[Expr, ...] | None = None
     within: tuple[Expr, ...] | None = None
+    syntax: exp.Select | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[tuple[str, Type], ...]:

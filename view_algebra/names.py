@@ -8,7 +8,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.expressions import Call, Constant, Expr, Field, Generator, Place, Query, Windowed
+from view_algebra.expressions import Call, Constant, Expr, Field, Generator, Place, Query, Select, Windowed
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import STRING, TIMESTAMP, Type
 
@@ -17,7 +17,11 @@ Columns = tuple[tuple[str, Type], ...]
 
 @dataclass
 class Scope:
-    """What names mean inside one SELECT block."""
+    """What names mean inside one SELECT block.
+
+    records: the subquery of records that it reads, where it reads that alone. passed: the same, as it passes the order
+    of events on.
+    """
 
     relations: dict[str, Columns] = field(default_factory=dict)
     aliases: dict[str, Expr] = field(default_factory=dict)
@@ -27,6 +31,8 @@ class Scope:
     windowed: list[tuple[Windowed, exp.Window]] = field(default_factory=list)
     streams: dict[str, str] = field(default_factory=dict)
     using: dict[str, Expr] = field(default_factory=dict)
+    records: Select | None = None
+    passed: Select | None = None
 
 
 def parts_of(node: exp.Expr) -> list[str]:

@@ -13,7 +13,16 @@ from sqlglot import exp
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import generator, in_a_window
 from view_algebra.determinism import Keys
-from view_algebra.dialect import SPELLED, qualifying, span, spell_columns, without_qualify, write_windows_out, written
+from view_algebra.dialect import (
+    SPELLED,
+    is_passed,
+    qualifying,
+    span,
+    spell_columns,
+    without_qualify,
+    write_windows_out,
+    written,
+)
 from view_algebra.expressions import (
     Aggregate,
     Call,
@@ -45,6 +54,7 @@ from view_algebra.expressions import (
 from view_algebra.groupings import Sets, keys_of, over_sets, sets_of
 from view_algebra.names import Columns, Scope, find, window_key
 from view_algebra.operators import call, cast, compare, condition, meet
+from view_algebra.passing import PASSED, is_projection, passing_on
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.scalars import Scalars, refuse_aggregates
 from view_algebra.ties import settled, settled_set
@@ -140,6 +150,8 @@ class Resolver(Scalars):
         write_windows_out(node)
         scope = Scope(ctes=ctes)
         relation = self._relation(node, scope)
+        if isinstance(relation, Nested) and isinstance(relation.query, Select) and is_projection(relation.query):
+            scope.records = relation.query
         where = node.args.get("where")
         filtered = condition(self.expression(where.this, scope), "WHERE") if where else None
         if filtered is not None:
@@ -173,17 +185,36 @@ class Resolver(Scalars):
             filtered = both(filtered, known)
         block = _in_every_window(
             Select(
-                tuple(outputs), relation, filtered, group, having, distinct, order, limit, offset, span(node), limited
+                tuple(outputs),
+                relation,
+                filtered,
+                group,
+                having,
+                distinct,
+                order,
+                limit,
+                offset,
+                span(node),
+                limited,
+                syntax=node,
             )
         )
         grouped = {} if sets is not None or group_node is None else self._written_keys(node, scope, outputs)
-        block = settled(block, node, scope.windowed, grouped, self.keys)
+        block = self._settled(block, node, scope, grouped)
         if sets is not None:
             return over_sets(block, sets)
         for part in walk_all(above_group(block), None):
             if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
                 raise Wrong(part.place, f"{part.function}() without groupings", "GROUP BY ROLLUP(…) or CUBE(…).")
         return block
+
+    def _settled(self, block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str]) -> Select:
+        """The block with its ties broken, reading what a subquery of records passes on for that."""
+        if block.group is None and (block.limit is not None or scope.windowed):
+            self._passed(scope)
+        if scope.passed is not None and isinstance(block.relation, Nested):
+            block = replace(block, relation=replace(block.relation, query=scope.passed))
+        return settled(block, node, scope.windowed, grouped, self.keys)
 
     # FROM
 
@@ -301,20 +332,40 @@ class Resolver(Scalars):
 
     def event_order(self, scope: Scope, place: Place) -> tuple[str, tuple[Expr, ...]]:
         """What puts the records that a block reads in one order, as Spark SQL and as expressions."""
+        if len(scope.relations) == 1 and (passed := self._passed(scope)) is not None:
+            (alias,) = scope.relations
+            kinds = dict(passed.columns)
+            return ", ".join(PASSED), tuple(Field(alias, (name,), kinds[name], place=place) for name in PASSED)
         if len(scope.relations) != 1 or not scope.streams:
             raise Wrong(place, "the order of events, where the block reads no source", "Name the source alone in FROM.")
         ((alias, source),) = scope.streams.items()
-        at = [c for c in (self.times.get(source), "kafka_timestamp") if c]
-        columns = [find([alias, name], scope.relations, place) for name in (*at, *EVENT_ORDER[1:])]
-        time: Expr = columns[0] if len(at) == 1 else call("coalesce", columns[:2], place)
+        texts, columns = self._of_events(Stream(source, alias, place))
+        return ", ".join(texts), columns
+
+    def _passed(self, scope: Scope) -> Select | None:
+        """The subquery that a block reads, passing the order of events on; None where it does not read records so."""
+        if scope.records is not None and scope.passed is None:
+            scope.passed = passing_on(scope.records, self._of_events)
+        return scope.passed
+
+    def _of_events(self, stream: Stream) -> tuple[tuple[str, ...], tuple[Expr, ...]]:
+        """The time, the partition and the offset of a stream's records, as Spark SQL and as expressions."""
+        alias, relations = stream.alias, {stream.alias: self.streams[stream.source]}
+        at = [c for c in (self.times.get(stream.source), "kafka_timestamp") if c]
+        columns = [find([alias, name], relations, stream.place) for name in (*at, *EVENT_ORDER[1:])]
+        time: Expr = columns[0] if len(at) == 1 else call("coalesce", columns[:2], stream.place)
         names = [f"{alias}.{spark_name(name)}" for name in at]
-        written = [", ".join(names) if len(at) == 1 else f"coalesce({', '.join(names)})"]
-        written += [f"{alias}.{name}" for name in EVENT_ORDER[1:]]
-        return ", ".join(written), (time, *columns[len(at) :])
+        texts = (
+            names[0] if len(at) == 1 else f"coalesce({', '.join(names)})",
+            *(f"{alias}.{n}" for n in EVENT_ORDER[1:]),
+        )
+        return texts, (time, *columns[len(at) :])
 
     def _outputs(self, node: exp.Select, scope: Scope) -> list[Output]:
         outputs: list[Output] = []
         for item in node.expressions:
+            if is_passed(item):
+                continue
             star = item if isinstance(item, exp.Star) else None
             qualifier = ""
             if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
@@ -361,6 +412,8 @@ class Resolver(Scalars):
         ]
         if scope.streams:
             spell_columns(star, [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in found])
+        elif scope.records is not None:
+            spell_columns(star, [spark_name(field.path[0]) for field in found])
         if qualifier or not scope.using:
             return [Output(field.path[0], field) for field in found]
         shared = {name: e for name, e in scope.using.items() if name not in left_out}
@@ -559,7 +612,8 @@ def _renamed(query: Query, names: list[str], place: Place) -> Query:
     if len(names) != len(query.columns):
         raise Wrong(place, f"{len(names)} names for {len(query.columns)} columns", "Name every column.")
     if isinstance(query, Select):
-        return replace(query, outputs=tuple(replace(o, name=n) for o, n in zip(query.outputs, names, strict=True)))
+        outputs = tuple(replace(o, name=n) for o, n in zip(query.outputs, names, strict=True))
+        return replace(query, outputs=outputs, syntax=None)  # which would give other names
     left = _renamed(query.left, names, place)
     return replace(query, left=left, columns=tuple((n, k) for n, (_, k) in zip(names, query.columns, strict=True)))
 

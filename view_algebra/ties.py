@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.determinism import Keys, RowKeys, lacking_in_limit, lacking_in_window, relation_keys
 from view_algebra.dialect import append_order
-from view_algebra.expressions import Combined, Expr, Field, Order, Select, Stream, Windowed, rewritten
+from view_algebra.expressions import Combined, Expr, Field, Order, Select, Windowed, rewritten
 from view_algebra.types import spark_name
 from view_algebra.windows import bounds, is_session
 
@@ -35,12 +36,12 @@ def settled(
     texts = {**grouped, **_columns(node, keys)}
     changed: dict[Expr, Expr] = {}
     for call, window in windows:
-        if call.order and (more := _more(lacking_in_window(call, keys), call.order, block, texts)):
+        if call.order and (more := _more(lacking_in_window(call, keys), call.order, texts)):
             append_order(window, [text for _, text in more])
             changed[call] = replace(call, order=(*call.order, *(order for order, _ in more)))
     block = rewritten(block, changed.get) if changed else block
     shown = {output.expression: str(place) for place, output in reversed([*enumerate(block.outputs, 1)])}
-    more = _more(lacking_in_limit(block, keys), block.order, block, {**texts, **shown})
+    more = _more(lacking_in_limit(block, keys), block.order, {**texts, **shown})
     append_order(node, [text for _, text in more])
     return replace(block, order=(*block.order, *(order for order, _ in more)))
 
@@ -73,14 +74,12 @@ def _columns(node: exp.Select, keys: RowKeys) -> dict[Expr, str]:
     }
 
 
-def _more(
-    missing: Sequence[Expr], order: Sequence[Order], block: Select, texts: Mapping[Expr, str]
-) -> list[tuple[Order, str]]:
+def _more(missing: Sequence[Expr], order: Sequence[Order], texts: Mapping[Expr, str]) -> list[tuple[Order, str]]:
     """What an order goes on with, as an expression and in Spark SQL; nothing where some of it cannot be written."""
     if any(expression not in texts or expression.type.nested for expression in missing):
         return []
     # Of two records at one time, an order that begins with the last has the later one first.
-    records = isinstance(block.relation, Stream) and block.group is None and not block.distinct
+    records = {e.path[-1] for e in missing if isinstance(e, Field)} <= {*EVENT_ORDER[1:]}
     descending = records and bool(order) and order[-1].descending
     word = " DESC" if descending else ""
     return [(Order(e, descending, nulls_first=not descending), texts[e] + word) for e in missing]

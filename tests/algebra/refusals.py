@@ -255,9 +255,9 @@ VIEWS = [
         "SELECT country, n FROM (SELECT country, n, row_number() OVER (PARTITION BY country ORDER BY hour DESC) AS r FROM hourly) WHERE r = 1",
     ),
     view(
-        "the last of a subquery",
-        "SELECT u, last(k) AS k FROM (SELECT upper(kind) AS k, user_id AS u FROM events) GROUP BY u",
-        "SELECT user_id AS u, last(upper(kind)) AS k FROM events GROUP BY user_id",
+        "the last word of a record",
+        "SELECT country, last(letter) AS l FROM events LATERAL VIEW explode(split(kind, '')) t AS letter GROUP BY country",
+        "SELECT country, last(right(kind, 1)) AS l FROM events GROUP BY country",
     ),
     view(
         "max_by of one argument",

@@ -1,0 +1,54 @@
+"""A subquery of records passes on when each was and where it is in the log, though its author did not select that.
+
+Only so is there an order of events above it, for `last(x)` and for ties. Spark is told the same where it runs the
+author's SELECT; `*` means what the author has selected all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from view_algebra.dialect import append_output
+from view_algebra.expressions import Expr, Field, Nested, Output, Query, Select, Stream, Windowed, above_group, walk
+
+PASSED = ("kafka_time", "kafka_partition", "kafka_offset")
+"""What is passed on. No name of a declared column begins like these, and `*` leaves them out."""
+
+EventOrder = Callable[[Stream], tuple[tuple[str, ...], tuple[Expr, ...]]]
+"""What puts the records of a stream in one order: its time, partition and offset, in Spark SQL and as expressions."""
+
+
+def is_projection(query: Query) -> bool:
+    """A SELECT … WHERE over records, or over such a SELECT, and nothing else: a row is a record."""
+    if not isinstance(query, Select) or query.group is not None or query.distinct:
+        return False
+    plain = query.limit is None and query.offset is None
+    windowed = any(isinstance(part, Windowed) for each in above_group(query) for part in walk(each))
+    below = query.relation
+    records = isinstance(below, Stream) or (isinstance(below, Nested) and is_projection(below.query))
+    return plain and not windowed and records
+
+
+def passing_on(query: Select, order: EventOrder) -> Select | None:
+    """A projection that gives PASSED as well, in its syntax, too; None where a column of its own has such a name."""
+    names = {output.name.lower() for output in query.outputs}
+    if names & set(PASSED) or query.syntax is None:
+        return None
+    relation = query.relation
+    if isinstance(relation, Nested):
+        assert isinstance(relation.query, Select)
+        below = passing_on(relation.query, order)
+        if below is None:
+            return None
+        relation = replace(relation, query=below)
+        alias = relation.alias
+        texts: tuple[str, ...] = PASSED
+        passed: tuple[Expr, ...] = tuple(Field(alias, (name,), dict(below.columns)[name]) for name in PASSED)
+    else:
+        assert isinstance(relation, Stream)
+        texts, passed = order(relation)
+    for name, text in zip(PASSED, texts, strict=True):
+        append_output(query.syntax, text, name)
+    outputs = (*query.outputs, *(Output(name, e) for name, e in zip(PASSED, passed, strict=True)))
+    return replace(query, relation=relation, outputs=outputs)
