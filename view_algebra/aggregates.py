@@ -66,6 +66,7 @@ class AggregateFunction:
     over: for an aggregate that needs every value of a group, Postgres' expression over its values: `{0}` is the value,
         `{n}` how often it came, `{1}` the next argument, `{o}` the order asked for; `parts` is empty then.
     sub_key: what is kept in the place of a value, and what the greatest of is kept in the place of how often it came.
+    rows: of an aggregate over values, Postgres' expression over plain rows.
     """
 
     name: str
@@ -78,6 +79,7 @@ class AggregateFunction:
     once: bool = False
     over: str | None = None
     sub_key: Callable[[Sequence[Expr]], tuple[Expr, Expr]] | None = None
+    rows: str | None = None
 
 
 def only(when: Expr | None, value: Expr) -> Expr:
@@ -228,6 +230,7 @@ def _of_values(
     gives: Callable[[Sequence[Type]], Type],
     over: str,
     once: bool = False,
+    rows: str | None = None,
 ) -> AggregateFunction:
     """An aggregate that nothing smaller than its values can merge to: a cell for each value of a group."""
     return AggregateFunction(
@@ -240,6 +243,7 @@ def _of_values(
         above=None,
         once=once,
         over=over,
+        rows=rows,
     )
 
 
@@ -247,13 +251,8 @@ def _percentile(name: str, function: str, arguments: tuple[int, int]) -> Aggrega
     share = "0.5" if arguments == (1, 1) else "{1}"
     known = "FILTER (WHERE {0} IS NOT NULL)"
     values = "array_agg({0}::double precision ORDER BY {0}) " + known
-    return _of_values(
-        name,
-        arguments,
-        lambda kind: kind.numeric,
-        lambda _: DOUBLE,
-        f"spark.{function}({values}, array_agg({{n}} ORDER BY {{0}}) {known}, {share})",
-    )
+    over = f"spark.{function}({values}, array_agg({{n}} ORDER BY {{0}}) {known}, {share})"
+    return _of_values(name, arguments, lambda kind: kind.numeric, lambda _: DOUBLE, over, rows=over)
 
 
 def _register(arguments: Sequence[Expr]) -> tuple[Expr, Expr]:
@@ -500,7 +499,7 @@ _TABLE = (
     _of_pairs("regr_count", lambda _: BIGINT, _count, lambda parts, _: parts["count"]),
     _average_of_pairs("regr_avgy", 0),
     _average_of_pairs("regr_avgx", 1),
-    _of_values("mode", (1, 1), _is_ordered, lambda types: types[0], _MODE),
+    _of_values("mode", (1, 1), _is_ordered, lambda types: types[0], _MODE, rows="mode() WITHIN GROUP (ORDER BY {0})"),
     replace(
         _of_values(
             "approx_count_distinct",
@@ -514,9 +513,17 @@ _TABLE = (
     _percentile("median", "percentile", (1, 1)),
     _percentile("percentile", "percentile", (2, 2)),
     _percentile("percentile_disc", "percentile_disc", (2, 2)),
-    _of_values("collect_set", (1, 1), _in_json, lambda types: Type("ARRAY", element=types[0]), _SET, once=True),
+    _of_values(
+        "collect_set",
+        (1, 1),
+        _in_json,
+        lambda types: Type("ARRAY", element=types[0]),
+        _SET,
+        once=True,
+        rows=_SET.replace("({0}", "(DISTINCT {0}"),
+    ),
     _of_values("collect_list", (1, 1), _in_json, lambda types: Type("ARRAY", element=types[0]), _LIST),
-    _of_values("listagg", (1, 2), lambda kind: kind == STRING, lambda _: STRING, _TEXTS),
+    _of_values("listagg", (1, 2), lambda kind: kind == STRING, lambda _: STRING, _TEXTS, rows=_TEXTS),
 )
 
 AGGREGATES: dict[str, AggregateFunction] = {row.name: row for row in _TABLE}

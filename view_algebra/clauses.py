@@ -63,7 +63,9 @@ _SYNTAX = {
 }
 """What a part is called where its name in the syntax tree is not the author's word."""
 
-_INSTEAD: dict[type, str] = {
+_INSTEAD: dict[type | str, str] = {
+    "pivots": "Write sum(CASE WHEN k = 'a' THEN x END) for each column.",
+    exp.WindowSpec: "End the frame at another row.",
     exp.Fetch: "Write LIMIT 10.",
     exp.Between: "Write the lower one first.",
     exp.Star: "Name the columns.",
@@ -80,4 +82,5 @@ def refuse_unread(query: exp.Expr) -> None:
                 parts = value if isinstance(value, list) else [value]
                 place = next((found for part in parts if isinstance(part, exp.Expr) and (found := span(part))), None)
                 said = "FETCH" if isinstance(node, exp.Fetch) else _SYNTAX.get(name, name.strip("_").upper())
-                raise Wrong(place or span(node), f"{said} is not served", _INSTEAD.get(type(node), "Leave it out."))
+                way_out = _INSTEAD.get(name) or _INSTEAD.get(type(node), "Leave it out.")
+                raise Wrong(place or span(node), f"{said} is not served", way_out)

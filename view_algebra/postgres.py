@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from view_algebra.aggregates import AGGREGATES
+from view_algebra.aggregates import AGGREGATES, known, only
 from view_algebra.casts import cast_in_postgres
 from view_algebra.expressions import (
     Aggregate,
@@ -36,6 +36,7 @@ from view_algebra.expressions import (
     Stream,
     Subquery,
     Windowed,
+    both,
     conjuncts,
     rewritten,
 )
@@ -58,7 +59,7 @@ from view_algebra.windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, hops_o
 OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
 """How tightly Postgres binds, loosest first."""
 
-GROUP_BELOW = "Compute it below the aggregation: group by it, and read the group's column here."
+GROUP_BELOW = "Compute it of a record, below the aggregation, and group by it; or leave it to who reads the view."
 
 EXACT = 2**63
 """Whole numbers below this fit a bigint."""
@@ -420,6 +421,28 @@ def _over_values(call: OverValues, reading: Reading) -> str:
     return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over)
 
 
+def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
+    """An aggregate over values, of plain rows."""
+    if call.distinct:
+        raise Wrong(
+            call.place, f"{call.function}(DISTINCT …) above the aggregation", "Take DISTINCT rows in a subquery."
+        )
+    value = expression(only(call.condition, call.arguments[0]), reading, CAST)
+    value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else value
+    texts = {"0": value, "o": value, "n": "1::bigint"}
+    texts |= {str(n): constant(a) for n, a in enumerate(call.arguments[1:], 1) if isinstance(a, Constant)}
+    return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], rows)
+
+
+def _by_value(call: Aggregate, reading: Reading) -> str:
+    """max_by and min_by of plain rows: of those with the same order, the greatest or the least value's."""
+    value, by, _ = call.arguments
+    last = call.function == "max_by"
+    keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), reading) for e in (by, value))
+    counts = both(call.condition, known((by,)))
+    return f"(array_agg({expression(value, reading)} ORDER BY {keys}){_filter(counts, reading)})[1]"
+
+
 def _by_order(call: Aggregate, reading: Reading) -> str:
     """The value of the first or last, among parts of which each has an order or is that of no records."""
     value, *order = (expression(a, reading) for a in call.arguments)
@@ -433,7 +456,11 @@ def _aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tup
     if isinstance(call, Aggregate) and call.function in ("mean", "comoment"):
         part, *beside = (expression(a, reading) for a in call.arguments)
         return f"spark.{call.function}({', '.join([*beside, part])})", ATOM
-    above = AGGREGATES[call.function].above
+    if isinstance(call, Aggregate) and call.function in ("min_by", "max_by"):
+        return _by_value(call, reading), ATOM
+    above, rows = AGGREGATES[call.function].above, AGGREGATES[call.function].rows
+    if rows is not None and isinstance(call, Aggregate):
+        return _over_rows(call, rows, reading), ATOM
     if above is None:
         way_out = "Take the row by row_number() OVER (PARTITION BY … ORDER BY …) = 1 in a subquery."
         if AGGREGATES[call.function].over is not None:

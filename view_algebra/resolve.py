@@ -152,6 +152,7 @@ class Resolver(Scalars):
         relation = self._relation(node, scope)
         if isinstance(relation, Nested) and isinstance(relation.query, Select) and is_projection(relation.query):
             scope.records = relation.query
+        scope.above = not _reads_records(relation)
         where = node.args.get("where")
         filtered = condition(self.expression(where.this, scope), "WHERE") if where else None
         if filtered is not None:
@@ -307,7 +308,7 @@ class Resolver(Scalars):
             kind, kind
         )
         if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS"):
-            raise Wrong(span(join), f"{kind} JOIN", "Write it as JOIN, or as EXISTS (SELECT …) over views.")
+            raise Wrong(span(join), f"{kind} JOIN", "Write WHERE k IN (SELECT k …), or NOT IN.")
         if isinstance(join.this, exp.Lateral):
             raise Wrong(span(join), "LATERAL in a join", "Write LATERAL VIEW explode(tags) t AS tag.")
         before = dict(scope.relations)
@@ -337,7 +338,8 @@ class Resolver(Scalars):
             kinds = dict(passed.columns)
             return ", ".join(PASSED), tuple(Field(alias, (name,), kinds[name], place=place) for name in PASSED)
         if len(scope.relations) != 1 or not scope.streams:
-            raise Wrong(place, "the order of events, where the block reads no source", "Name the source alone in FROM.")
+            way_out = "Write max_by(x, t)." if scope.above else "Name the source alone in FROM."
+            raise Wrong(place, "the order of events, where the block reads no source", way_out)
         ((alias, source),) = scope.streams.items()
         texts, columns = self._of_events(Stream(source, alias, place))
         return ", ".join(texts), columns
@@ -510,6 +512,20 @@ class Resolver(Scalars):
                 )
             result.append(_ordered(key, item))
         return result
+
+
+def _reads_records(relation: Relation | None) -> bool:
+    """Are rows of a relation records, or made of some without an aggregation between?"""
+    match relation:
+        case Stream():
+            return True
+        case Exploded():
+            return _reads_records(relation.relation)
+        case Joined():
+            return _reads_records(relation.left) or _reads_records(relation.right)
+        case Nested(query=Select() as query):
+            return query.group is None and not query.distinct and _reads_records(query.relation)
+    return False
 
 
 def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:

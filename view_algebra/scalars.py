@@ -284,7 +284,9 @@ class Scalars(ABC):
                 except Wrong:
                     raise wrong from None
                 raise Wrong(
-                    wrong.span, "a subquery that names columns of the outer query", "Write it as a join."
+                    wrong.span,
+                    "a subquery that names columns of the outer query",
+                    "Write it as k IN (SELECT k …), or as a LEFT JOIN of aggregates.",
                 ) from None
             raise
 
@@ -350,8 +352,12 @@ class Scalars(ABC):
             if not AGGREGATES[function].accepts(argument.type):
                 way_out = f"Write {name}() of a scalar value."
                 raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
-        order, events = self.event_order(scope, place)
         texts = [written(a) for a in given]
+        if scope.above and name == "any_value":
+            spell(node, f"min({texts[0]})")
+            return Aggregate("min", (arguments[0],), when, False, arguments[0].type, place)
+        by_value: tuple[str, tuple[Expr, ...]] = (texts[0], (arguments[0],))
+        order, events = by_value if scope.above and function == name else self.event_order(scope, place)
         struct = f"struct({', '.join([*texts[1:], order])})"
         for text in [*texts[1:], *texts[: int(known)]]:
             struct = f"CASE WHEN {text} IS NOT NULL THEN {struct} END"

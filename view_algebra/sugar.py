@@ -87,8 +87,8 @@ def timed(name: str, unit: str, given: Arguments, place: Place) -> Expr:
         return moved
     length = MICROSECONDS.get(word)
     if length is None:
-        way_out = "Write months_between(b, a), or the difference of year(…) and month(…)."
-        raise Wrong(place, f"{name}() in {unit}s, whose length varies", way_out)
+        way_out = f"Write {name}(DAY, a, b)."
+        raise Wrong(place, f"{name}() in {word}s, whose length varies", way_out)
     begin, end = (call("unix_micros", [each], place) for each in given)
     apart = calculate("-", end, begin, place)
     return apart if length == 1 else Call("div", (apart, Constant(str(length), BIGINT)), BIGINT, place=place)

@@ -185,9 +185,29 @@ VIEWS = [
         "SELECT country, percentile(amount, 0.5) AS p FROM events GROUP BY country",
     ),
     view(
-        "a median above the aggregation",
-        "SELECT median(n) AS m FROM hourly",
-        "SELECT avg(n) AS m FROM hourly",
+        "an estimate above the aggregation",
+        "SELECT approx_count_distinct(n) AS m FROM hourly",
+        "SELECT count(DISTINCT n) AS m FROM hourly",
+    ),
+    view(
+        "clauses that nothing reads",
+        "SELECT country, n FROM hourly FETCH FIRST 3 ROWS ONLY",
+        "SELECT country, n FROM hourly LIMIT 3",
+    ),
+    view(
+        "PIVOT of a subquery",
+        "SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL', 'FR'))",
+        "SELECT sum(CASE WHEN country = 'NL' THEN n END) AS nl, sum(CASE WHEN country = 'FR' THEN n END) AS fr FROM hourly",
+    ),
+    view(
+        "EXCLUDE in a frame",
+        "SELECT n, sum(n) OVER (ORDER BY hour, country ROWS BETWEEN 2 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) AS s FROM hourly",
+        "SELECT n, sum(n) OVER (ORDER BY hour, country ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS s FROM hourly",
+    ),
+    view(
+        "months between two times",
+        "SELECT country, timestampdiff(MONTH, min(hour), max(hour)) AS m FROM hourly GROUP BY country",
+        "SELECT country, timestampdiff(DAY, min(hour), max(hour)) AS m FROM hourly GROUP BY country",
     ),
     view(
         "percentile_disc in descending order",
@@ -251,8 +271,8 @@ VIEWS = [
     ),
     view(
         "the last above the aggregation",
+        "SELECT country, last(n) AS n FROM hourly GROUP BY country",
         "SELECT country, max_by(n, hour) AS n FROM hourly GROUP BY country",
-        "SELECT country, n FROM (SELECT country, n, row_number() OVER (PARTITION BY country ORDER BY hour DESC) AS r FROM hourly) WHERE r = 1",
     ),
     view(
         "the last word of a record",

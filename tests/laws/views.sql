@@ -235,3 +235,8 @@ CREATE VIEW last_in_alias AS SELECT q.kind, max_by(q.city, q.amount) AS m, lista
 CREATE VIEW last_five AS SELECT kind, ts FROM (SELECT kind, ts FROM events) ORDER BY ts DESC LIMIT 5;
 CREATE VIEW joined_last AS WITH s AS (SELECT user_id, kind FROM events) SELECT a.user_id, n, k FROM (SELECT user_id, count(*) AS n FROM s GROUP BY user_id) a JOIN (SELECT user_id, last(kind) AS k FROM s GROUP BY user_id) b USING (user_id);
 CREATE VIEW lagged_in_cte AS WITH s AS (SELECT user_id, kind FROM events) SELECT *, lag(kind) OVER (PARTITION BY user_id ORDER BY kind) AS p FROM s;
+CREATE VIEW medians_above AS SELECT country, median(n) AS m, percentile(n, 0.9) AS p, percentile_cont(0.1) WITHIN GROUP (ORDER BY n DESC) AS pc, percentile_disc(0.5) WITHIN GROUP (ORDER BY n) AS pd, median(n) FILTER (WHERE kind = 'show') AS ms FROM by_country_and_kind GROUP BY country;
+CREATE VIEW extremes_above AS SELECT max_by(kind, n) AS m, min_by(kind, n) AS l, max_by(country, kind) AS c, min_by(country, kind) FILTER (WHERE n > 2) AS d, any_value(kind) AS a, max_by(n, country) AS x FROM by_country_and_kind;
+CREATE VIEW values_above AS SELECT country, mode(kind) AS m, mode(n) FILTER (WHERE n > 1) AS mn, collect_set(kind) AS s, collect_set(n) AS sn, listagg(kind, ',') WITHIN GROUP (ORDER BY kind) AS l, string_agg(kind, '-') WITHIN GROUP (ORDER BY kind) AS l2 FROM by_country_and_kind GROUP BY country;
+CREATE VIEW medians_of_doubles AS SELECT median(s) AS m, mode(s) AS o, percentile(a, 0.25) AS q FROM (SELECT country, sum(price) AS s, avg(amount) AS a FROM events GROUP BY country, kind);
+CREATE VIEW median_of_medians AS SELECT kind, percentile(m, 0.5) AS p FROM (SELECT kind, median(amount) AS m FROM events GROUP BY kind, country) GROUP BY kind;
