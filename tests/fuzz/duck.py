@@ -74,7 +74,7 @@ class Duck:
 
         Its NaN is a statistic of too few rows, which is NULL in Spark.
         """
-        translated = translate(view.select)
+        translated = translate(view.spelled)
         if translated is None or any(column.spark.startswith(("STRUCT", "ARRAY", "MAP")) for column in view.columns):
             return None
         names = ", ".join(f'"{column.name}"' for column in view.columns)
@@ -143,8 +143,8 @@ def _told(value: Any) -> Any:
         return value.isoformat(" ", "microseconds")
     if isinstance(value, date):
         return f"{value} 00:00:00.000000"
-    if isinstance(value, Decimal):
-        return float(value)
+    if isinstance(value, (Decimal, float)):
+        return float(value) + 0.0  # -0.0 is 0.0
     return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53 else value
 
 

@@ -29,7 +29,7 @@ from view_algebra.types import (
 )
 
 MONEY, WIDE, SMALL = decimal(10, 2), decimal(30, 6), Type("SMALLINT")
-BY_EVENTS = words("first last first_value last_value min_by max_by collect_list listagg")
+BY_EVENTS = words("first last first_value last_value any_value min_by max_by collect_list listagg")
 """Aggregates that go by the order of the events, so that they need the stream itself in FROM."""
 
 ABOUT = Type("ABOUT")
@@ -285,10 +285,13 @@ class Grammar:
         self, columns: Sequence[tuple[str, Type]], above: bool = False, over: bool = False
     ) -> tuple[str, Type]:
         """An aggregate of a row's values; `over` a window, where Spark has no FILTER and no DISTINCT."""
-        names = [name for name, row in AGGREGATES.items() if not above or row.above is not None]
+        names = [n for n, row in AGGREGATES.items() if not above or row.above or (not over and row.rows)]
+        if above and not over:
+            names += ["min_by", "max_by", "any_value"]
         if not above:
             names += [
                 "percentile_approx",
+                "any_value",
                 "first",
                 "last",
                 "first_value",
