@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, func, insert, select, text, update
+from sqlalchemy.exc import DBAPIError
 
 from serving_layer.bookkeeping import rebuild
 from serving_layer.database import Database
@@ -55,7 +56,8 @@ def in_one_process(database: Database) -> Iterator[None]:
         ).scalar_one()
         if not got:
             with database.begin() as other:
-                raise _running(get(other).id)
+                running = select(rebuild.c.id).where(rebuild.c.state == "running").order_by(rebuild.c.id.desc()).limit(1)
+                raise _running(other.execute(running).scalar_one_or_none())
         try:
             yield
         finally:
@@ -119,11 +121,13 @@ def _held_by_a_process(connection: Connection) -> bool:
     )
 
 
-def _running(id: int) -> LaminaError:
+def _running(id: int | None) -> LaminaError:
+    """`id` is None where it holds the lock and has not begun yet."""
+    give_up = "" if id is None else f" To give it up: `lamina step abandon --rebuild {id}`."
     return LaminaError(
-        f"Rebuild {id} is running",
+        "Another rebuild is beginning" if id is None else f"Rebuild {id} is running",
         evidence="only one rebuild runs at a time: two would seal, prove and hand over across each other",
-        way_out=f"Wait for it; `lamina status` shows its step. To give it up: `lamina step abandon --rebuild {id}`.",
+        way_out=f"Wait for it; `lamina status` shows its step.{give_up}",
     )
 
 
@@ -139,7 +143,9 @@ def archiving(database: Database) -> Iterator[None]:
 
 
 def _let_go(connection: Connection) -> None:
-    """Ends the session, and its locks with it: in the pool it would go on holding them."""
+    """Gives the session's locks back, and ends it: it may be broken, and in the pool would go on holding them."""
+    with contextlib.suppress(DBAPIError):
+        connection.execute(text("SELECT pg_advisory_unlock_all()"))
     connection.invalidate()
 
 
