@@ -56,8 +56,8 @@ def in_one_process(database: Database) -> Iterator[None]:
         ).scalar_one()
         if not got:
             with database.begin() as other:
-                running = select(rebuild.c.id).where(rebuild.c.state == "running").order_by(rebuild.c.id.desc()).limit(1)
-                raise _running(other.execute(running).scalar_one_or_none())
+                newest = select(func.max(rebuild.c.id)).where(rebuild.c.state == "running")
+                raise _running(other.execute(newest).scalar_one())
         try:
             yield
         finally:

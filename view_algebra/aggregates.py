@@ -336,6 +336,7 @@ def _of_pairs(
     gives: Callable[[Sequence[Type]], Type],
     parts: Callable[[Sequence[Expr], Expr | None], tuple[Part, ...]],
     final: Callable[[Mapping[str, Expr], Type], Expr],
+    above: Callable[[Sequence[Type]], str],
 ) -> AggregateFunction:
     """An aggregate over the pairs of which neither side is NULL."""
     return AggregateFunction(
@@ -345,7 +346,7 @@ def _of_pairs(
         gives=gives,
         parts=parts,
         final=final,
-        above=None,
+        above=above,
     )
 
 
@@ -355,6 +356,7 @@ def _average_of_pairs(name: str, of: int) -> AggregateFunction:
         lambda types: _averaged(types[of]),
         lambda pair, when: _avg((pair[of],), both(when, known(pair))),
         _avg_final,
+        lambda types: _avg_above((types[of],)).replace("{0}", f"CASE WHEN {_PAIRED} THEN {{{of}}} END"),
     )
 
 
@@ -410,7 +412,18 @@ def _per(total: str, count: str) -> str:
     return f"spark.divide({total}, ({count})::double precision)"
 
 
+def _mean_of_pairs(of: str) -> str:
+    return _per(f"sum(CASE WHEN {_PAIRED} THEN {of} END)@", _PAIRS)
+
+
+_SLOPE = f"spark.divide({_products(_X, _Y)}, {_products(_Y, _Y)})"
+_INTERCEPT = f"spark.minus({_mean_of_pairs(_X)}, spark.times({_SLOPE}, {_mean_of_pairs(_Y)}))"
 _CORRELATION = f"spark.divide({_products(_X, _Y)}, spark.sqrt(spark.times({_products(_X, _X)}, {_products(_Y, _Y)})))"
+
+_DETERMINATION = (
+    f"CASE WHEN {_products(_Y, _Y)} <> 0 THEN CASE WHEN {_products(_X, _X)} = 0 THEN 1::double precision"
+    f" ELSE spark.times({_CORRELATION}, {_CORRELATION}) END END"
+)
 
 EVENT_ORDER = ("time", "kafka_partition", "kafka_offset")
 """What puts the records of a topic in one order: the event's time, and where it is written."""
@@ -441,12 +454,12 @@ _OF_MOMENTS = (
     _moments("covar_pop", _over("c_xy"), _per(_products(_X, _Y), _PAIRS), two=True),
     _moments("covar_samp", _over("c_xy", 1), _per(_products(_X, _Y), f"{_PAIRS} - 1"), two=True),
     _moments("corr", _correlation, _CORRELATION, two=True),
-    _moments("regr_slope", _slope, f"spark.divide({_products(_X, _Y)}, {_products(_Y, _Y)})", two=True),
-    _moments("regr_intercept", _intercept, None, two=True),
-    _moments("regr_r2", _determination, None, two=True),
-    _moments("regr_sxx", lambda parts: parts["c_xx"], None, two=True),
-    _moments("regr_sxy", lambda parts: parts["c_xy"], None, two=True),
-    _moments("regr_syy", lambda parts: parts["c_yy"], None, two=True),
+    _moments("regr_slope", _slope, _SLOPE, two=True),
+    _moments("regr_intercept", _intercept, _INTERCEPT, two=True),
+    _moments("regr_r2", _determination, _DETERMINATION, two=True),
+    _moments("regr_sxx", lambda parts: parts["c_xx"], _products(_Y, _Y), two=True),
+    _moments("regr_sxy", lambda parts: parts["c_xy"], _products(_X, _Y), two=True),
+    _moments("regr_syy", lambda parts: parts["c_yy"], _products(_X, _X), two=True),
 )
 
 _TABLE = (
@@ -496,7 +509,9 @@ _TABLE = (
     _by("min_by", "first"),
     _by("max_by", "last"),
     *_OF_MOMENTS,
-    _of_pairs("regr_count", lambda _: BIGINT, _count, lambda parts, _: parts["count"]),
+    _of_pairs(
+        "regr_count", lambda _: BIGINT, _count, lambda parts, _: parts["count"], lambda _: f"coalesce({_PAIRS}, 0)"
+    ),
     _average_of_pairs("regr_avgy", 0),
     _average_of_pairs("regr_avgx", 1),
     _of_values("mode", (1, 1), _is_ordered, lambda types: types[0], _MODE, rows="mode() WITHIN GROUP (ORDER BY {0})"),

@@ -231,6 +231,8 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
             taken = _taken(row, arguments, exactly, place)
             if taken is not None:
                 literals = [a.value if isinstance(a, Constant) else None for a in taken]
+                if name == "regexp_replace":
+                    _refuse_groups(literals, taken[2].place)
                 return Call(name, taken, _given(row, taken, literals), place=place)
     _refuse_literals(name, overloads, arguments)
     given = ", ".join(str(a.type) for a in arguments)
@@ -238,6 +240,14 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     raise Wrong(
         place, f"{name}({given}) does not exist", f"There is {wanted}. Write the cast that you mean, as CAST(… AS …)."
     )
+
+
+def _refuse_groups(literals: Sequence[str | None], place: Place) -> None:
+    """A `$2` where the pattern has one group would stop a stream."""
+    groups = re.compile(_as_python(literals[1] or "")).groups
+    for number in re.findall(r"\$(\d)", literals[2] or ""):
+        if int(number) > groups:
+            raise Wrong(place, f"${number} where the pattern has {groups} groups", "Put a group into parentheses.")
 
 
 def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequence[Expr]) -> None:
@@ -356,10 +366,15 @@ def _as_literal(argument: Constant, kind: str) -> Expr | None:
 def _is_regex(text: str) -> bool:
     """Is it a regular expression in Java's and Python's syntax alike? Java's own names of groups are let through."""
     try:
-        re.compile(text.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!"))
+        re.compile(_as_python(text))
     except (re.error, RecursionError):
         return False
     return True
+
+
+def _as_python(regex: str) -> str:
+    """A regular expression with Python's way to name a group."""
+    return regex.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
 
 
 def _is_zone(text: str) -> bool:
@@ -380,7 +395,7 @@ def _is_format(text: str) -> bool:
 _CHECKED: dict[str, Callable[[str], bool]] = {
     "pattern": lambda text: pattern(text) is not None,
     "regex": _is_regex,
-    "replacement": lambda text: "$" not in text and "\\" not in text,
+    "replacement": lambda text: re.fullmatch(r"([^$\\]|\$\d)*", text, re.DOTALL) is not None,
     "format": _is_format,
     "zone": _is_zone,
 }

@@ -237,6 +237,7 @@ class Resolver(Scalars):
         elif isinstance(node, exp.Subquery):
             inner = self.query(node, scope.ctes)
             alias = (node.alias or f"q{len(scope.relations) + 1}").lower()
+            scope.subqueries[alias] = bool(node.alias)
             names = [c.name for c in (node.args["alias"].args.get("columns") or [])] if node.args.get("alias") else []
             relation = Nested(_renamed(inner, names, span(node)) if names else inner, alias, span(node))
         elif isinstance(node, exp.Values):
@@ -268,6 +269,7 @@ class Resolver(Scalars):
         if node.args.get("db"):
             raise Wrong(span(node), f"a schema before {name}", f"Write the name alone: {name}.")
         if name.lower() in scope.ctes:
+            scope.subqueries[alias] = True
             return Nested(scope.ctes[name.lower()], alias, span(node))
         if name.lower() in self.tables:
             raise Wrong(
@@ -412,15 +414,19 @@ class Resolver(Scalars):
             for name, kind in columns
             if not name.startswith("kafka_") and name.lower() not in left_out
         ]
-        if scope.streams:
-            spell_columns(star, [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in found])
-        elif scope.records is not None:
-            spell_columns(star, [spark_name(field.path[0]) for field in found])
-        if qualifier or not scope.using:
-            return [Output(field.path[0], field) for field in found]
-        shared = {name: e for name, e in scope.using.items() if name not in left_out}
-        others = [field for field in found if field.path[0].lower() not in scope.using]
-        return [*(Output(name, e) for name, e in shared.items()), *(Output(f.path[0], f) for f in others)]
+        shared = {} if qualifier else {name: e for name, e in scope.using.items() if name not in left_out}
+        found = [field for field in found if field.path[0].lower() not in shared]
+        if scope.streams or scope.subqueries:
+            spell_columns(star, [*map(spark_name, shared), *(self._qualified_name(field, scope) for field in found)])
+        once = [Output(next(f.path[0] for f in walk(e) if isinstance(f, Field)), e) for e in shared.values()]
+        return [*once, *(Output(field.path[0], field) for field in found)]
+
+    @staticmethod
+    def _qualified_name(column: Field, scope: Scope) -> str:
+        """A column of FROM in Spark SQL: with the name of its relation, where the author has given it one."""
+        name = spark_name(column.path[0])
+        named = scope.subqueries.get(column.relation, True)
+        return f"{spark_name(column.relation)}.{name}" if named else name
 
     def _group(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
         if node.args.get("all"):
@@ -610,7 +616,17 @@ def _natural_name(item: exp.Expr) -> str:
         return str(item.name)
     if isinstance(item, exp.Dot):
         return str(item.expression.name)
+    if isinstance(item, exp.Anonymous) and item.name.lower() in _NAMED_BY_SPARK and len(item.expressions) == 1:
+        distinct = isinstance(item.expressions[0], exp.Distinct)
+        arguments = item.expressions[0].expressions if distinct else item.expressions
+        texts = ["1" if isinstance(a, exp.Star) else a.name for a in arguments]
+        if all(isinstance(a, (exp.Column, exp.Star)) for a in arguments):
+            return f"{item.name.lower()}({'DISTINCT ' if distinct else ''}{', '.join(texts)})"
     return ""
+
+
+_NAMED_BY_SPARK = ("count", "sum", "min", "max", "avg")
+"""Calls that have a name of their own, of a column alone: Spark names others, too, by all that is in them."""
 
 
 def _limit(node: exp.Expr) -> tuple[int | None, int | None]:

@@ -79,7 +79,7 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
         raise Wrong(
             place,
             "the difference of two times is an interval",
-            "Write unix_timestamp(a) - unix_timestamp(b), or datediff(a, b).",
+            "Write timestampdiff(SECOND, b, a), or compare: a > b + INTERVAL 7 DAYS.",
         )
     if left.type == DATE and right.type.integral:
         return call("date_add" if operator == "+" else "date_sub", [left, right], place)

@@ -135,8 +135,8 @@ VIEWS = [
     view("a wrong argument", "SELECT year(kind) AS x FROM events", "SELECT year(CAST(kind AS DATE)) AS x FROM events"),
     view(
         "an unnamed column",
-        "SELECT country, count(*) FROM events GROUP BY country",
-        "SELECT country, count(*) AS n FROM events GROUP BY country",
+        "SELECT country, count(*) * 2 FROM events GROUP BY country",
+        "SELECT country, count(*) * 2 AS n FROM events GROUP BY country",
     ),
     Refusal(
         "duplicates of a while",

@@ -61,6 +61,13 @@ def test_a_view_is_the_select_over_all_records_however_they_come(engines: Engine
         assert same(expected, actual, 1e-13 if view.rounded else 0), told(view, expected, actual)
 
 
+def test_a_column_without_a_name_is_called_what_spark_calls_it(engines: Engines) -> None:
+    catalog = compile_catalog({"views.sql": SOURCE + VIEWS})
+    engines.oracle(catalog, {})
+    unnamed = catalog.views["unnamed"]
+    assert engines.spark.sql(unnamed.select).columns == [column.name for column in unnamed.columns]
+
+
 def test_views_over_no_records_are_what_spark_says(engines: Engines) -> None:
     catalog = compile_catalog({"views.sql": SOURCE + VIEWS})
     engines.deploy(catalog)
