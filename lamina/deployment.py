@@ -33,8 +33,8 @@ log = logging.getLogger("lamina")
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic that `apply` has to create, unless the source's property `partitions` says otherwise."""
 
-SPEED_NICENESS = 2
-"""Postgres comes first, as readers wait for it: at 2, a process has two thirds of the share of one at 0."""
+SPEED_NICENESS = 3
+"""Postgres comes first, as readers wait for it: at 3, a process has half the share of one at 0."""
 
 BATCH_NICENESS = 19
 """A rebuild takes the processors that readers and the speed layer leave: at 19, a sixtieth of a process at 0."""

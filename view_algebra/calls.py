@@ -45,17 +45,23 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
         raise Wrong(
-            place, f"{name}() with {len(arguments)} arguments", f"Write {name}(x)." if fewest else "Write count(*)."
+            place, f"{name}() with {len(arguments)} arguments", _USUAL.get(fewest, f"Write {name}(x, y).").format(name)
         )
     for argument in arguments:
         _check_argument(row, argument, place)
     always = len(arguments) == 1 and isinstance(arguments[0], Constant) and arguments[0].value is not None
     if name == "count" and not distinct and always:
         arguments = ()
+    if distinct and row.arguments[0] > 1:
+        raise Wrong(place, f"{name}(DISTINCT …) of pairs", "Take DISTINCT rows in a subquery first.")
     distinct = distinct and not row.once
     if row.over is not None:
         arguments = (arguments[0], *_parameters(name, arguments[1:], place))
     return Aggregate(name, arguments, when, distinct, row.gives([a.type for a in arguments]), place)
+
+
+_USUAL = {0: "Write count(*).", 1: "Write {}(x)."}
+"""A call with the fewest arguments."""
 
 
 def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> None:
@@ -96,7 +102,7 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
     star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
     arguments = () if star else tuple(read(a) for a in node.expressions)
     fewest, most = row.arguments
-    if not fewest <= len(arguments) <= most:
+    if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
         raise Wrong(place, f"{name}() with {len(arguments)} arguments", "docs/sql.md tells of each aggregate.")
     for argument in arguments:
         if not row.accepts(argument.type):
@@ -243,10 +249,16 @@ def frame(node: exp.Window, order: Sequence[Order]) -> str:
 def _span_of_numbers(length: str, order: Sequence[Order], place: Place) -> str:
     """How far a RANGE frame over numbers or days reaches."""
     kind = order[0].expression.type if len(order) == 1 else None
+    if kind is not None and int(length) >= _BEYOND.get(kind.name, 10 ** (kind.precision - kind.scale or 18)):
+        raise Wrong(place, f"a RANGE of {length} over {kind}, which has no such number", "Write a smaller one.")
     if kind is None or not (kind.numeric or kind == DATE):
         way_out = "Write ORDER BY n RANGE BETWEEN 10 PRECEDING AND CURRENT ROW, over a number or a date."
         raise Wrong(place, "a RANGE of numbers over another order than by one number", way_out)
     return f"interval '{length} days'" if kind == DATE else length
+
+
+_BEYOND = {"TINYINT": 2**7, "SMALLINT": 2**15, "INT": 2**31, "BIGINT": 2**63, "DATE": 10**7}
+"""The least that a number, or of days, is not."""
 
 
 def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:

@@ -13,7 +13,7 @@ from view_algebra.cells import cell_table, longest_text, version_of
 from view_algebra.clauses import refuse_unread
 from view_algebra.compiled import Catalog, CellTable, Column, Source, View
 from view_algebra.declarations import SourceDeclaration, ViewDeclaration, declaration
-from view_algebra.determinism import Keys, unique_keys
+from view_algebra.determinism import Keys, refuse_ties, unique_keys
 from view_algebra.dialect import parse, spelled
 from view_algebra.expressions import (
     Combined,
@@ -187,6 +187,7 @@ class _Work:
         resolved = Resolver(streams, self.types, self.keys, tables, times).query(d.select)
         named = _with_names(resolved, d)
         above, leaves = split(named)
+        refuse_ties(above, self.keys)
         self.keys[d.name] = unique_keys(above, self.keys)
         retained, since = _retained(d, named) if "retain" in d.properties else ("", None)
         cell_tables, version = _cell_tables(d.name, leaves, sources, since)

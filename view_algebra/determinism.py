@@ -14,6 +14,7 @@ from view_algebra.expressions import (
     Cells,
     Combined,
     Constant,
+    Exploded,
     Expr,
     Field,
     Joined,
@@ -29,7 +30,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.refusals import Span, Wrong
-from view_algebra.types import BIGINT, INT
+from view_algebra.types import BIGINT, INT, Type
 
 Keys = frozenset[frozenset[str]]
 """Unique keys as sets of output names; the empty set is the key of a relation of one row."""
@@ -42,32 +43,47 @@ _MOST_KEYS = 8
 
 
 def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
-    """The unique keys of what a query gives; refuses what is not the same each time."""
+    """The unique keys of what a query gives, as far as they are known."""
     if isinstance(query, Combined):
-        unique_keys(query.left, views)
-        unique_keys(query.right, views)
-        names = [name for name, _ in query.columns]
-        keys = frozenset() if query.operator.endswith("ALL") else frozenset({frozenset(names)})
-        if query.limit is not None or query.offset is not None:
-            ordered = {e.path[0] for o in query.order if isinstance(e := o.expression, Field)}
-            if ordered != set(names) and not any(key <= ordered for key in keys):
-                _refuse(query.limit_place or query.place, "LIMIT", [n for n in names if n not in ordered])
-        return keys
-    inner = relation_keys(query.relation, views)
-    for expression in _expressions(query):
-        for part in walk(expression):
-            if isinstance(part, Subquery):
-                unique_keys(part.query, views)
-    if query.group is not None:
-        inner = frozenset({frozenset(query.group)})
+        return frozenset() if query.operator.endswith("ALL") else frozenset({frozenset(n for n, _ in query.columns)})
+    return _outer_keys(query, _block_keys(query, views))
+
+
+def _block_keys(query: Select, views: Mapping[str, Keys]) -> RowKeys:
+    """The unique keys of the rows, or the groups, that a block's outputs are computed of."""
+    keys = relation_keys(query.relation, views) if query.group is None else frozenset({frozenset(query.group)})
     for fixed in _fixed(query.where):
-        inner = frozenset(key - {fixed} for key in inner)
-    for expression in _expressions(query):
-        for part in walk(expression):
-            if isinstance(part, Windowed):
-                _check_window(part, inner)
-    _check_limit(query, inner)
-    return _outer_keys(query, inner)
+        keys = frozenset(key - {fixed} for key in keys)
+    return keys
+
+
+def refuse_ties(query: Query, views: Mapping[str, Keys]) -> None:
+    """Raises for the first order that decides something and leaves ties."""
+    if isinstance(query, Combined):
+        refuse_ties(query.left, views)
+        refuse_ties(query.right, views)
+        names, ordered = dict(query.columns), {e.path[0] for o in query.order if isinstance(e := o.expression, Field)}
+        if (query.limit is not None or query.offset is not None) and ordered != set(names):
+            _refuse(query.limit_place or query.place, "LIMIT", [n for n in names if n not in ordered])
+        return
+    _refuse_in_relation(query.relation, views)
+    parts = [part for expression in _expressions(query) for part in walk(expression)]
+    keys = _block_keys(query, views)
+    for part in parts:
+        if isinstance(part, Subquery):
+            refuse_ties(part.query, views)
+        if isinstance(part, Windowed):
+            _check_window(part, keys)
+    _check_limit(query, keys)
+
+
+def _refuse_in_relation(relation: Relation | None, views: Mapping[str, Keys]) -> None:
+    match relation:
+        case Nested():
+            refuse_ties(relation.query, views)
+        case Joined():
+            _refuse_in_relation(relation.left, views)
+            _refuse_in_relation(relation.right, views)
 
 
 RowKeys = frozenset[frozenset[Expr]]
@@ -80,6 +96,10 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
         case Stream():
             place = (("kafka_partition", INT), ("kafka_offset", BIGINT))
             return frozenset({frozenset(Field(relation.alias, (name,), kind) for name, kind in place)})
+        case Exploded():
+            places = [Field(g.alias, (g.columns[0][0],), INT) for g in relation.generators if g.positions]
+            known = relation_keys(relation.relation, views) if len(places) == len(relation.generators) else ()
+            return frozenset(key | set(places) for key in known)
         case Cells():
             types = dict(relation.columns)
             return frozenset({frozenset(Field(relation.alias, (k,), types[k]) for k in relation.keys)})
@@ -93,8 +113,6 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
 
 
 def _named(keys: Keys, alias: str, types: Mapping[str, object]) -> RowKeys:
-    from view_algebra.types import Type
-
     return frozenset(
         frozenset(Field(alias, (name,), kind) for name in key if isinstance(kind := types[name], Type)) for key in keys
     )
@@ -108,7 +126,7 @@ def _joined(join: Joined, views: Mapping[str, Keys]) -> RowKeys:
         keys |= left  # each row on the left meets one row on the right
     if join.kind in ("INNER", "RIGHT") and any(key <= equal for key in left):
         keys |= right
-    return frozenset(sorted(keys, key=len)[:_MOST_KEYS])
+    return frozenset(sorted(keys, key=lambda key: (len(key), sorted(map(_in_order, key))))[:_MOST_KEYS])
 
 
 def _equalities(condition: Expr | None) -> Iterable[Expr]:
@@ -137,7 +155,7 @@ def _expressions(query: Select) -> list[Expr]:
 
 def lacking_in_window(call: Windowed, keys: RowKeys) -> list[Expr]:
     """The columns that the order of a window function lacks to be total, where that matters; none without a key."""
-    return _missing(keys, {*call.partition, *(o.expression for o in call.order)}) if _by_rows(call) else []
+    return _missing(keys, {*call.partition, *(o.expression for o in call.order)}) if by_rows(call) else []
 
 
 def lacking_in_limit(query: Select, keys: RowKeys) -> list[Expr]:
@@ -150,14 +168,17 @@ def lacking_in_limit(query: Select, keys: RowKeys) -> list[Expr]:
     return missing if not missing or query.distinct or not keys else _missing(keys, given)
 
 
-def _by_rows(call: Windowed) -> bool:
-    whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-    return call.function in _ROW_BY_ROW or (call.frame.startswith("ROWS") and call.frame != whole)
+_WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+
+
+def by_rows(call: Windowed) -> bool:
+    """May a window function give equal rows different results?"""
+    return call.function in _ROW_BY_ROW or (call.frame.startswith("ROWS") and call.frame != _WHOLE)
 
 
 def _check_window(call: Windowed, keys: RowKeys) -> None:
     missing = lacking_in_window(call, keys)
-    if missing or (_by_rows(call) and not keys):
+    if missing or (by_rows(call) and not keys):
         _refuse(call.place, f"{call.function}() OVER (…)", [_label(e) for e in missing], of_window=True)
 
 
@@ -168,12 +189,15 @@ def _check_limit(query: Select, inner: RowKeys) -> None:
 
 
 def _missing(keys: RowKeys, given: set[Expr]) -> list[Expr]:
-    """What the key lacks that lacks fewest."""
-    return min((sorted(key - given, key=_in_event_order) for key in keys), key=len, default=[])
+    """What the key lacks that lacks fewest, the same each time: the order of a set is not."""
+    lacking = [sorted(key - given, key=_in_order) for key in keys]
+    return min(lacking, key=lambda columns: (len(columns), [_in_order(c) for c in columns]), default=[])
 
 
-def _in_event_order(expression: Expr) -> tuple[bool, str]:
-    return _label(expression) != EVENT_ORDER[1], _label(expression)
+def _in_order(column: Expr) -> tuple[bool, str, str]:
+    """Records by partition and offset, other columns by their names."""
+    relation = column.relation if isinstance(column, Field) else repr(column)
+    return _label(column) != EVENT_ORDER[1], relation, _label(column)
 
 
 def _label(expression: Expr) -> str:

@@ -145,6 +145,8 @@ def spell(node: exp.Expr, text: str) -> None:
 def append_order(node: exp.Expr, columns: Sequence[str]) -> None:
     """Lets the ORDER BY of a node go on with columns, of which only Spark is told."""
     order = node.args.get("order")
+    if order is not None:
+        order.set("expressions", [item for item in order.expressions if not is_appended(item)])
     for column in columns:
         item = parsed(f"SELECT 1 ORDER BY {column}").args["order"].expressions[0]
         item.meta[SPELLED] = item.copy()
@@ -152,6 +154,11 @@ def append_order(node: exp.Expr, columns: Sequence[str]) -> None:
             order = exp.Order(expressions=[])
             node.set("order", order)
         order.append("expressions", item)
+
+
+def is_appended(item: exp.Expr) -> bool:
+    """Was a key of ORDER BY appended to what its author wrote?"""
+    return SPELLED in item.meta
 
 
 def append_output(node: exp.Select, text: str, name: str) -> None:
@@ -173,8 +180,9 @@ def parsed(text: str) -> exp.Expr:
 
 
 def written(node: exp.Expr) -> str:
-    """A node as Spark SQL."""
-    return str(node.sql(dialect=_DIALECT))
+    """A node as Spark SQL, all that Spark leaves open spelled out."""
+    inside = _spelled(node) if any(SPELLED in n.meta or COLUMNS in n.meta for n in node.walk()) else node
+    return str(inside.sql(dialect=_DIALECT))
 
 
 def without_qualify(block: exp.Select, names: Sequence[str]) -> exp.Select:
@@ -230,7 +238,7 @@ def spelled(select: exp.Expr) -> str | None:
     """A SELECT with all that Spark leaves open spelled out; None where it leaves nothing open."""
     if not any(SPELLED in node.meta or COLUMNS in node.meta for node in select.walk()):
         return None
-    return written(_spelled(select))
+    return written(select)
 
 
 def _spelled(select: exp.Expr) -> exp.Expr:

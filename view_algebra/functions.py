@@ -33,7 +33,8 @@ class Function:
 
     takes: a kind per argument: a type's name in small letters, `integral`, `numeric`, `any`, `common` (all arguments
         of that kind meet in one type), `text` (anything that prints the same in both engines), `literal` (text known
-        when the view is declared), `positive` (a whole number from 1, known when declared), `natural` (from 0),
+        when the view is declared), `positive` (a whole number from 1, known when declared), `natural` (from 0), `flag`
+        (true or false, known when declared),
         `regex`, `replacement`, `format`, `zone` (literals that are checked, since Spark raises at a bad one), `scalar`
         (no nested value), `element` and `key` (of the first argument).
         A last kind ending in `*` repeats, from zero times; ending in `?` may be missing.
@@ -320,7 +321,7 @@ _NESTED_VALUES = [
     _f("array_position", "array element", BIGINT, why=_NESTED),
     _f("array_distinct", "array", "first", why=_NESTED),
     _f("array_sort", "array", "first", why=_NESTED),
-    _f("sort_array", "array boolean?", "first", why=_NESTED),
+    _f("sort_array", "array flag?", "first", why=_NESTED),
     _f("reverse", "array", "first", why=_NESTED),
     _f("slice", "array positive natural", "first", why=_NESTED),
     _f("element_at", "array positive", _element, why=_NESTED),

@@ -19,9 +19,8 @@ Columns = tuple[tuple[str, Type], ...]
 class Scope:
     """What names mean inside one SELECT block.
 
-    subqueries: those in FROM, and whether the author has named them. using: the columns that a join USING gives once.
-    above: does it read groups, and no records? records: the subquery of records that it reads, where it reads that
-    alone; passed: the same, as it passes the order of events on.
+    using: the columns that a join USING gives once. above: does it read groups, and no records? records: the subquery
+    of records that it reads, where it reads that alone; passed: the same, as it passes the order of events on.
     """
 
     relations: dict[str, Columns] = field(default_factory=dict)
@@ -32,7 +31,6 @@ class Scope:
     windowed: list[tuple[Windowed, exp.Window]] = field(default_factory=list)
     streams: dict[str, str] = field(default_factory=dict)
     using: dict[str, Expr] = field(default_factory=dict)
-    subqueries: dict[str, bool] = field(default_factory=dict)
     above: bool = False
     records: Select | None = None
     passed: Select | None = None

@@ -352,6 +352,8 @@ def _as_literal(argument: Constant, kind: str) -> Expr | None:
         return None
     if kind in ("natural", "positive"):
         return argument if argument.type == INT and int(value) >= (1 if kind == "positive" else 0) else None
+    if kind == "flag":
+        return argument if argument.type == BOOLEAN else None
     if argument.type != STRING:
         return None
     if kind in _CHECKED:
@@ -399,7 +401,7 @@ _CHECKED: dict[str, Callable[[str], bool]] = {
     "format": _is_format,
     "zone": _is_zone,
 }
-LITERALS = ("literal", "natural", "positive", "unit", "dateunit", *_CHECKED)
+LITERALS = ("literal", "flag", "natural", "positive", "unit", "dateunit", *_CHECKED)
 """Kinds of arguments that must be known when the view is declared."""
 
 

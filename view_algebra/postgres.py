@@ -178,6 +178,7 @@ def _in(call: Call, reading: Reading) -> tuple[str, int]:
 def _like(call: Call, reading: Reading) -> tuple[str, int]:
     value, wanted = call.arguments
     if not isinstance(wanted, Constant):
+        expression(value, reading)  # whose own reason comes first
         raise Wrong(call.place, "LIKE with a pattern that is no literal", GROUP_BELOW)
     return f"{expression(value, reading, OTHER)} LIKE {constant(wanted)}", IN
 
@@ -451,38 +452,48 @@ def _by_order(call: Aggregate, reading: Reading) -> str:
 
 
 def _aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tuple[str, int]:
-    if isinstance(call, Aggregate) and call.function in ("first", "last"):
-        return _by_order(call, reading), ATOM
-    if isinstance(call, Aggregate) and call.function in ("mean", "comoment"):
-        part, *beside = (expression(a, reading) for a in call.arguments)
-        return f"spark.{call.function}({', '.join([*beside, part])})", ATOM
-    if isinstance(call, Aggregate) and call.function in ("min_by", "max_by"):
-        return _by_value(call, reading), ATOM
-    above, rows = AGGREGATES[call.function].above, AGGREGATES[call.function].rows
-    if rows is not None and isinstance(call, Aggregate):
-        return _over_rows(call, rows, reading), ATOM
-    if above is None:
+    if isinstance(call, Aggregate) and (text := _without_suffix(call, reading)) is not None:
+        return text, ATOM
+    row = AGGREGATES[call.function]
+    if row.above is None:
         way_out = "Take the row by row_number() OVER (PARTITION BY … ORDER BY …) = 1 in a subquery."
-        if AGGREGATES[call.function].over is not None:
+        if row.rows is not None:
+            way_out = "Compute it with GROUP BY in a subquery, and join that."
+        elif row.over is not None:
             way_out = "Compute it over the records of a source."
         raise Wrong(call.place, f"{call.function}() above the aggregation", way_out)
-    if len(call.arguments) > 1 and AGGREGATES[call.function].arguments[0] < 2:
-        raise Wrong(
-            call.place,
-            f"{call.function}() of several columns above the aggregation",
-            "Count the rows WHERE none is NULL.",
-        )
-    template = above([a.type for a in call.arguments])
+    if len(call.arguments) > 1 and row.arguments[0] < 2:
+        reason = f"{call.function}() of several columns above the aggregation"
+        raise Wrong(call.place, reason, "Count the rows WHERE none is NULL.")
+    template = row.above([a.type for a in call.arguments])
     if isinstance(call, Aggregate) and call.distinct:
-        template = template.replace("({0}", "(DISTINCT {0}")
-    argument = ""
-    if call.arguments:
-        least = 0 if "({0})" in template or "DISTINCT {0})" in template else CAST
-        argument = expression(call.arguments[0], reading, least)
-    text = template.replace("{0}", argument).replace("@", suffix)
-    if len(call.arguments) > 1:
-        text = text.replace("{1}", expression(call.arguments[1], reading, CAST))
+        template = _distinct(template, call)
+    alone = "({0})" in template or "DISTINCT {0})" in template
+    texts = {str(n): expression(a, reading, 0 if alone and n == 0 else CAST) for n, a in enumerate(call.arguments)}
+    text = re.sub(r"\{(\d)\}|@", lambda slot: suffix if slot[0] == "@" else texts[slot[1]], template)
     return text, ATOM if "/" not in template else MULTIPLY
+
+
+def _distinct(template: str, call: Aggregate) -> str:
+    """The expression of an aggregate over different values, where it takes its argument as it is."""
+    if "({0} IS" in template or template.count("({0}") < template.count("{0}"):
+        reason = f"{call.function}(DISTINCT …) above the aggregation"
+        raise Wrong(call.place, reason, "Take DISTINCT rows in a subquery.")
+    return template.replace("({0}", "(DISTINCT {0}")
+
+
+def _without_suffix(call: Aggregate, reading: Reading) -> str | None:
+    """An aggregate that has its FILTER in its arguments, and is no window function; None for others."""
+    match call.function:
+        case "first" | "last":
+            return _by_order(call, reading)
+        case "mean" | "comoment":
+            part, *beside = (expression(a, reading) for a in call.arguments)
+            return f"spark.{call.function}({', '.join([*beside, part])})"
+        case "min_by" | "max_by":
+            return _by_value(call, reading)
+    rows = AGGREGATES[call.function].rows
+    return None if rows is None else _over_rows(call, rows, reading)
 
 
 def _windowed(call: Windowed, reading: Reading) -> tuple[str, int]:
@@ -558,10 +569,18 @@ def query(value: Query, reading: Reading) -> str:
     if value.having is not None:
         lines.append(f"HAVING {expression(value.having, reading)}")
     named = {o.expression: o.name for o in reversed(value.outputs) if not isinstance(o.expression, Constant)}
-    keys = [
-        ordering(o, reading, postgres_name(named[o.expression]) if o.expression in named else None) for o in value.order
+    shown = {o.name for o in value.outputs}
+    names = [
+        postgres_name(named[e]) if (e := o.expression) in named else _hidden(e, reading, shown) for o in value.order
     ]
+    keys = [ordering(o, reading, name) for o, name in zip(value.order, names, strict=True)]
     return "\n".join(lines + _ending(keys, value.limit, value.offset))
+
+
+def _hidden(column: Expr, reading: Reading, shown: set[str]) -> str | None:
+    """A column that an output hides by its name, which a bare name in ORDER BY would mean; None for any other."""
+    hides = isinstance(column, Field) and not column.relation and column.path[0] in shown
+    return f"coalesce({expression(column, reading)})" if hides else None
 
 
 def _bare(value: Select, alias: str) -> tuple[Select, Expr | None]:

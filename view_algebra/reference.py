@@ -115,7 +115,7 @@ def _windows() -> str:
 
 
 def _written_as() -> str:
-    casts, made = (", ".join(f"`{name}`" for name in names) for names in (CASTS, (*MADE, "nullifzero")))
+    casts, made = (", ".join(f"`{name}`" for name in names) for names in (CASTS, MADE))
     units = ", ".join(f"`{name}(MINUTE, …)`" for name in sorted(TIMED))
     return (
         f"Written as something else, which is served where that is: {made}; `ILIKE`; casts by the name of their type "

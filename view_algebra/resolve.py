@@ -12,9 +12,10 @@ from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import generator, in_a_window
-from view_algebra.determinism import Keys
+from view_algebra.determinism import Keys, by_rows
 from view_algebra.dialect import (
     SPELLED,
+    is_appended,
     is_passed,
     qualifying,
     span,
@@ -211,7 +212,7 @@ class Resolver(Scalars):
 
     def _settled(self, block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str]) -> Select:
         """The block with its ties broken, reading what a subquery of records passes on for that."""
-        if block.group is None and (block.limit is not None or scope.windowed):
+        if block.group is None and (block.limit is not None or any(by_rows(call_) for call_, _ in scope.windowed)):
             self._passed(scope)
         if scope.passed is not None and isinstance(block.relation, Nested):
             block = replace(block, relation=replace(block.relation, query=scope.passed))
@@ -237,7 +238,8 @@ class Resolver(Scalars):
         elif isinstance(node, exp.Subquery):
             inner = self.query(node, scope.ctes)
             alias = (node.alias or f"q{len(scope.relations) + 1}").lower()
-            scope.subqueries[alias] = bool(node.alias)
+            if not node.alias:  # so that its columns can be named where Spark is told more than the author has written
+                node.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
             names = [c.name for c in (node.args["alias"].args.get("columns") or [])] if node.args.get("alias") else []
             relation = Nested(_renamed(inner, names, span(node)) if names else inner, alias, span(node))
         elif isinstance(node, exp.Values):
@@ -269,7 +271,6 @@ class Resolver(Scalars):
         if node.args.get("db"):
             raise Wrong(span(node), f"a schema before {name}", f"Write the name alone: {name}.")
         if name.lower() in scope.ctes:
-            scope.subqueries[alias] = True
             return Nested(scope.ctes[name.lower()], alias, span(node))
         if name.lower() in self.tables:
             raise Wrong(
@@ -317,12 +318,14 @@ class Resolver(Scalars):
         right = self._from(join.this, scope)
         on: Expr | None = None
         if join.args.get("using"):
+            given, scope.using = scope.using, {}
             for column in join.args["using"]:
-                a = scope.using.get(column.name.lower()) or find([column.name], before, span(column))
+                a = given.get(column.name.lower()) or find([column.name], before, span(column))
                 b = find([right_alias(right), column.name], scope.relations, span(column))
                 scope.using[column.name.lower()] = _of_both(kind, a, b, span(column))
                 both_ = compare("=", a, b, span(column))
                 on = both_ if on is None else Call("and", (on, both_), BOOLEAN)
+            scope.using = {**scope.using, **{name: e for name, e in given.items() if name not in scope.using}}
         elif join.args.get("on") is not None:
             on = condition(self.expression(join.args["on"], scope), "ON")
             if kind == "CROSS" or (isinstance(on, Constant) and on.value == "true" and kind == "INNER"):
@@ -340,7 +343,11 @@ class Resolver(Scalars):
             kinds = dict(passed.columns)
             return ", ".join(PASSED), tuple(Field(alias, (name,), kinds[name], place=place) for name in PASSED)
         if len(scope.relations) != 1 or not scope.streams:
-            way_out = "Write max_by(x, t)." if scope.above else "Name the source alone in FROM."
+            way_out = "Name the source alone in FROM."
+            if scope.above:
+                way_out = "Write max_by(x, t), listagg(x, ',') WITHIN GROUP (ORDER BY x) or collect_set(x)."
+            elif scope.records is not None:
+                way_out = "Give kafka_offset and its like another name in the subquery: it has to pass them on."
             raise Wrong(place, "the order of events, where the block reads no source", way_out)
         ((alias, source),) = scope.streams.items()
         texts, columns = self._of_events(Stream(source, alias, place))
@@ -358,6 +365,7 @@ class Resolver(Scalars):
         at = [c for c in (self.times.get(stream.source), "kafka_timestamp") if c]
         columns = [find([alias, name], relations, stream.place) for name in (*at, *EVENT_ORDER[1:])]
         time: Expr = columns[0] if len(at) == 1 else call("coalesce", columns[:2], stream.place)
+        alias = spark_name(alias)
         names = [f"{alias}.{spark_name(name)}" for name in at]
         texts = (
             names[0] if len(at) == 1 else f"coalesce({', '.join(names)})",
@@ -412,21 +420,14 @@ class Resolver(Scalars):
             for alias, columns in scope.relations.items()
             if not qualifier or alias == qualifier
             for name, kind in columns
-            if not name.startswith("kafka_") and name.lower() not in left_out
+            if not (alias in scope.streams and name.startswith("kafka_")) and name.lower() not in left_out
         ]
         shared = {} if qualifier else {name: e for name, e in scope.using.items() if name not in left_out}
         found = [field for field in found if field.path[0].lower() not in shared]
-        if scope.streams or scope.subqueries:
-            spell_columns(star, [*map(spark_name, shared), *(self._qualified_name(field, scope) for field in found)])
+        own = [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in found]
+        spell_columns(star, [*map(spark_name, shared), *own])
         once = [Output(next(f.path[0] for f in walk(e) if isinstance(f, Field)), e) for e in shared.values()]
         return [*once, *(Output(field.path[0], field) for field in found)]
-
-    @staticmethod
-    def _qualified_name(column: Field, scope: Scope) -> str:
-        """A column of FROM in Spark SQL: with the name of its relation, where the author has given it one."""
-        name = spark_name(column.path[0])
-        named = scope.subqueries.get(column.relation, True)
-        return f"{spark_name(column.relation)}.{name}" if named else name
 
     def _group(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
         if node.args.get("all"):
@@ -498,6 +499,8 @@ class Resolver(Scalars):
         order = node.args.get("order")
         result: list[Order] = []
         for item in order.expressions if order is not None else []:
+            if is_appended(item):
+                continue
             expression = item.this
             if isinstance(expression, exp.Literal) and not expression.is_string:
                 position = int(expression.name)
@@ -620,7 +623,7 @@ def _natural_name(item: exp.Expr) -> str:
         distinct = isinstance(item.expressions[0], exp.Distinct)
         arguments = item.expressions[0].expressions if distinct else item.expressions
         texts = ["1" if isinstance(a, exp.Star) else a.name for a in arguments]
-        if all(isinstance(a, (exp.Column, exp.Star)) for a in arguments):
+        if all(isinstance(a, exp.Star) or (isinstance(a, exp.Column) and len(a.parts) == 1) for a in arguments):
             return f"{item.name.lower()}({'DISTINCT ' if distinct else ''}{', '.join(texts)})"
     return ""
 

@@ -21,7 +21,6 @@ from view_algebra.estimates import bucketed, estimate
 from view_algebra.expressions import (
     Aggregate,
     Call,
-    Case,
     Constant,
     Expr,
     Order,
@@ -330,11 +329,6 @@ class Scalars(ABC):
         arguments = [self.expression(a, scope) for a in node.expressions]
         if (other := sugar.made(name, arguments, place)) is not None:
             return other
-        if name == "nullifzero" and len(arguments) == 1:
-            name, arguments = "nullif", [*arguments, number("0", place)]
-        if name == "nullif" and len(arguments) == 2:  # of the type of the first, whatever it is compared with
-            equal = compare("=", arguments[0], arguments[1], place)
-            return Case(((equal, Constant(None, arguments[0].type)),), arguments[0], arguments[0].type, place)
         return call(name, arguments, place)
 
     def _by(self, name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: bool = False) -> Aggregate:
@@ -371,6 +365,8 @@ class Scalars(ABC):
     ) -> Expr:
         """percentile_approx(x, 0.9): of the values' type, as Spark's, and by so much off as the third argument says."""
         place, given = span(node), node.expressions
+        if scope.above:
+            raise Wrong(place, f"{name}() above the aggregation", "Write percentile(x, 0.9), which is exact.")
         if not 2 <= len(given) <= 3 or isinstance(given[0], exp.Distinct):
             raise Wrong(place, f"{name}() of other arguments than a value and a share", f"Write {name}(x, 0.9).")
         accuracy = self.expression(given[2], scope) if len(given) > 2 else Constant(str(ACCURACY), INT)
@@ -410,7 +406,7 @@ class Scalars(ABC):
             spell(node, f"mode({_one_zero(value, made.type)}, true)")
             return made
         if name == "collect_set":
-            spell(whole, f"array_sort(collect_set(CASE WHEN {counts} THEN {value} END))")
+            spell(whole, f"sort_array(collect_set(CASE WHEN {counts} THEN {value} END))")
             return made
         order, events = self.event_order(scope, made.place)
         found = f"array_sort(collect_list(CASE WHEN {counts} THEN struct({order}, {value} AS v) END))"
@@ -451,7 +447,7 @@ class Scalars(ABC):
             made = aggregate(name, call_, read, when)
             text, whole = written(value), node if filter_ is None else filter_
             listed = f"CASE WHEN {text} IS NOT NULL{_of_filter(filter_)} THEN {text} END"
-            found = f"array_sort({'collect_set' if made.distinct else 'collect_list'}({listed}))"
+            found = f"sort_array({'collect_set' if made.distinct else 'collect_list'}({listed}))"
             spell(whole, _joined(found, found, texts[1:]))
         elif name in ("mode", "percentile", "percentile_disc"):
             made = aggregate(name, exp.Anonymous(this=name, expressions=[value, *given]), read, when)

@@ -131,18 +131,18 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 CREATE OR REPLACE FUNCTION spark.power(x double precision, y double precision) RETURNS double precision
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  WITH given AS (SELECT y = floor(y) AND y / 2 <> floor(y / 2) AND x::text LIKE '-%' AS below, y * ln(nullif(abs(x), 0)) AS e)
   SELECT CASE
     WHEN y = 0 THEN 1::double precision
     WHEN x = 'NaN' OR y = 'NaN' OR (abs(x) = 1 AND abs(y) = 'Infinity') THEN 'NaN'
-    WHEN x = 0 THEN CASE WHEN y < 0 THEN 'Infinity'::double precision ELSE 0 END
     WHEN abs(x) = 'Infinity' OR abs(y) = 'Infinity' THEN power(x, y)
     WHEN x < 0 AND y <> floor(y) THEN 'NaN'
-    WHEN y * ln(abs(x)) > 709.782712893384 THEN
-      CASE WHEN x < 0 AND y / 2 <> floor(y / 2) THEN '-Infinity'::double precision ELSE 'Infinity' END
-    WHEN y * ln(abs(x)) < -745.13 THEN 0
+    WHEN (x = 0 AND y < 0) OR e > 709.78271289338 THEN CASE WHEN below THEN '-Infinity'::double precision ELSE 'Infinity' END
+    WHEN x = 0 OR e < -745.13 THEN 0
     ELSE power(x, y)
   END
+  FROM given
 $$;
 
 CREATE OR REPLACE FUNCTION spark.log10(x double precision) RETURNS double precision

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from view_algebra.expressions import Call, Constant, Expr, Place
+from sqlglot import exp
+
+from view_algebra.expressions import Call, Case, Constant, Expr, Place
 from view_algebra.operators import calculate, call, case, cast, compare, number
 from view_algebra.refusals import Wrong
-from view_algebra.times import MICROSECONDS, shifted
+from view_algebra.times import MICROSECONDS, interval, shifted
 from view_algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -15,7 +17,6 @@ from view_algebra.types import (
     DOUBLE,
     FLOAT,
     INT,
-    INTERVAL,
     STRING,
     TIMESTAMP,
     TINYINT,
@@ -52,7 +53,15 @@ def _decode(given: Arguments, place: Place) -> Expr:
     return case(branches, rest[-1] if len(rest) % 2 else None, place)
 
 
+def _nullif(given: Arguments, place: Place) -> Expr:
+    """Of the type of the first, whatever it is compared with."""
+    value, other = given
+    return Case(((compare("=", value, other, place), Constant(None, value.type)),), value, value.type, place)
+
+
 MADE: dict[str, tuple[int, Callable[[Arguments, Place], Expr]]] = {
+    "nullif": (2, _nullif),
+    "nullifzero": (1, lambda given, place: _nullif([*given, number("0", place)], place)),
     "zeroifnull": (1, lambda given, place: call("coalesce", [given[0], number("0", place)], place)),
     "try_divide": (2, lambda given, place: calculate("/", given[0], given[1], place)),
     "mod": (2, lambda given, place: calculate("%", given[0], given[1], place)),
@@ -67,28 +76,34 @@ def made(name: str, given: Arguments, place: Place) -> Expr | None:
     if make is None:
         return None
     if len(given) < fewest or (len(given) > fewest and name != "decode"):
-        raise Wrong(place, f"{name}() with {len(given)} arguments", f"It takes {fewest}.")
+        more = " or more" if name == "decode" else ""
+        raise Wrong(place, f"{name}() with {len(given)} arguments", f"It takes {fewest}{more}.")
     return make(given, place)
 
 
 def timed(name: str, unit: str, given: Arguments, place: Place) -> Expr:
     """A function of a unit, and a number and a time or two times."""
-    word = unit.lower().rstrip("s")
     if len(given) != 2:
         raise Wrong(place, f"{name}({unit}, …) with {len(given)} arguments", f"Write {name}({unit}, a, b).")
-    if name in ("timestampadd", "dateadd", "date_add"):
-        count, time = given
-        if not (isinstance(count, Constant) and count.type == INT):
-            raise Wrong(count.place or place, f"{name}() of a number that is no literal", "Write it out.")
-        if time.type == DATE:
-            time = cast(time, TIMESTAMP, implicit=True)
-        moved = shifted("+", time, Constant(f"{count.value} {word}", INTERVAL), place)
-        assert moved is not None
-        return moved
-    length = MICROSECONDS.get(word)
+    return _moved(name, unit, given, place) if name.endswith("add") else _apart(name, unit, given, place)
+
+
+def _moved(name: str, unit: str, given: Arguments, place: Place) -> Expr:
+    count, time = given
+    if not (isinstance(count, Constant) and count.type == INT):
+        raise Wrong(count.place or place, f"{name}() of a number that is no literal", "Write it out.")
+    length = interval(exp.Interval(this=exp.Literal.string(count.value), unit=exp.Var(this=unit)))
+    moved = shifted("+", cast(time, TIMESTAMP, implicit=True) if time.type == DATE else time, length, place)
+    if moved is None:
+        raise Wrong(place, f"{name}() of {time.type}", f"Write {name}({unit}, 1, ts).")
+    return moved
+
+
+def _apart(name: str, unit: str, given: Arguments, place: Place) -> Expr:
+    """Whole units between two times, towards 0."""
+    length = MICROSECONDS.get(unit.lower())
     if length is None:
-        way_out = f"Write {name}(DAY, a, b)."
-        raise Wrong(place, f"{name}() in {word}s, whose length varies", way_out)
+        raise Wrong(place, f"{name}() in units of {unit}", f"Write {name}(DAY, a, b): its length is always the same.")
     begin, end = (call("unix_micros", [each], place) for each in given)
     apart = calculate("-", end, begin, place)
     return apart if length == 1 else Call("div", (apart, Constant(str(length), BIGINT)), BIGINT, place=place)

@@ -7,6 +7,7 @@ is read, of records their place in the log. Spark is told the same where it runs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,8 @@ from view_algebra.expressions import Combined, Expr, Field, Order, Select, Windo
 from view_algebra.types import spark_name
 from view_algebra.windows import bounds, is_session
 
+_VALUE_BOUND = re.compile(r"^RANGE .*(\d|interval)")
+
 
 def settled(
     block: Select,
@@ -27,16 +30,18 @@ def settled(
     grouped: Mapping[Expr, str],
     views: Mapping[str, Keys],
 ) -> Select:
-    """A block, and its syntax, whose orders go on until they are total, where they can.
+    """A block whose orders go on until they are total, where they can; its syntax is changed alike.
 
     windows: the window functions in it. grouped: how Spark SQL has the columns of GROUP BY. views: the keys of those
     that may be read.
     """
     keys = _keys_of(block, views)
-    texts = {**grouped, **_columns(node, keys)}
+    texts = {**grouped, **_columns(keys)}
     changed: dict[Expr, Expr] = {}
     for call, window in windows:
-        if call.order and (more := _more(lacking_in_window(call, keys), call.order, texts)):
+        if not call.order or _VALUE_BOUND.search(call.frame):  # where Spark takes one column alone
+            continue
+        if more := _more(lacking_in_window(call, keys), call.order, texts):
             append_order(window, [text for _, text in more])
             changed[call] = replace(call, order=(*call.order, *(order for order, _ in more)))
     block = rewritten(block, changed.get) if changed else block
@@ -62,15 +67,13 @@ def _keys_of(block: Select, views: Mapping[str, Keys]) -> RowKeys:
     return frozenset({frozenset(bounds(key)[0] if is_session(key) else key for key in block.group)})
 
 
-def _columns(node: exp.Select, keys: RowKeys) -> dict[Expr, str]:
-    """How Spark SQL has the columns of what a block reads: with the name of their relation, where it has one."""
-    read = [node.args["from_"].this, *(join.this for join in node.args.get("joins") or [])]
-    named = {each.alias_or_name.lower() for each in read}
+def _columns(keys: RowKeys) -> dict[Expr, str]:
+    """How Spark SQL has the columns of what a block reads: with the name of their relation."""
     return {
-        column: f"{spark_name(column.relation)}.{name}" if column.relation in named else name
+        column: f"{spark_name(column.relation)}.{spark_name(column.path[0])}"
         for key in keys
         for column in key
-        if isinstance(column, Field) and len(column.path) == 1 and (name := spark_name(column.path[0]))
+        if isinstance(column, Field) and len(column.path) == 1
     }
 
 

@@ -218,7 +218,7 @@ CREATE VIEW joined_tied AS SELECT a.country, b.n FROM by_country_and_kind a JOIN
 CREATE VIEW some_of_both AS SELECT country, n FROM by_country_and_kind UNION ALL SELECT country, n FROM by_country_and_kind ORDER BY n LIMIT 3;
 CREATE VIEW two_countries AS SELECT DISTINCT country FROM by_country_and_kind LIMIT 2;
 CREATE VIEW top_groupings AS SELECT country, kind, count(*) AS n FROM events GROUP BY ROLLUP(country, kind) ORDER BY n DESC LIMIT 5;
-CREATE VIEW qualified_top AS SELECT country, count(*) AS n FROM events GROUP BY country QUALIFY row_number() OVER (ORDER BY count(*) DESC) <= 3;
+CREATE VIEW qualified_tied AS SELECT country, count(*) AS n FROM events GROUP BY country QUALIFY row_number() OVER (ORDER BY count(*) DESC) <= 3;
 CREATE VIEW over_all AS SELECT country, n, stddev(n) OVER () AS s, corr(n, n) OVER (PARTITION BY country) AS c FROM by_country_and_kind;
 CREATE VIEW full_joined AS SELECT country, n, m FROM (SELECT country, count(*) AS n FROM events GROUP BY 1) a FULL JOIN (SELECT country, sum(amount) AS m FROM events WHERE kind = 'click' GROUP BY 1) b USING (country);
 CREATE VIEW joined_using AS SELECT * FROM (SELECT country, kind, count(*) AS n FROM events GROUP BY 1, 2) a JOIN (SELECT kind, country, sum(amount) AS m FROM events GROUP BY 1, 2) b USING (country, kind);
@@ -240,7 +240,7 @@ CREATE VIEW extremes_above AS SELECT max_by(kind, n) AS m, min_by(kind, n) AS l,
 CREATE VIEW values_above AS SELECT country, mode(kind) AS m, mode(n) FILTER (WHERE n > 1) AS mn, collect_set(kind) AS s, collect_set(n) AS sn, listagg(kind, ',') WITHIN GROUP (ORDER BY kind) AS l, string_agg(kind, '-') WITHIN GROUP (ORDER BY kind) AS l2 FROM by_country_and_kind GROUP BY country;
 CREATE VIEW medians_of_doubles AS SELECT median(s) AS m, mode(s) AS o, percentile(a, 0.25) AS q FROM (SELECT country, sum(price) AS s, avg(amount) AS a FROM events GROUP BY country, kind);
 CREATE VIEW median_of_medians AS SELECT kind, percentile(m, 0.5) AS p FROM (SELECT kind, median(amount) AS m FROM events GROUP BY kind, country) GROUP BY kind;
-CREATE VIEW unnamed AS SELECT country, COUNT(*), sum(amount), min(e.ts), count(DISTINCT kind), count(DISTINCT kind, city), Avg(PRICE) FROM events e GROUP BY country;
+CREATE VIEW unnamed AS SELECT country, COUNT(*), sum(amount), min(ts), count(DISTINCT kind), count(DISTINCT kind, city), Avg(PRICE) FROM events e GROUP BY country;
 CREATE VIEW unnamed_below AS SELECT country, sum(amount) FROM (SELECT country, sum(amount) AS amount FROM events GROUP BY country, kind) GROUP BY country;
 CREATE VIEW groups_replaced AS SELECT regexp_replace(city, '([aB])', '<$1>') AS k, regexp_replace(kind, '(s)(h)', '$2$1$0') AS l FROM events;
 CREATE VIEW regressed_above AS SELECT country, regr_intercept(n, m) AS i, regr_r2(n, m) AS r, regr_sxx(n, m) AS sxx, regr_sxy(n, m) AS sxy, regr_syy(m, n) AS syy, regr_count(m, n) AS c, regr_avgx(m, n) AS ax, regr_avgy(m, n) AS ay, regr_slope(m, n) FILTER (WHERE n > 1) AS s, regr_avgy(m, n) FILTER (WHERE n > 3) AS fy, regr_count(n, m) FILTER (WHERE n > 1000) AS fc FROM (SELECT country, kind, count(*) AS n, sum(amount) AS m FROM events WHERE amount < 100 GROUP BY country, kind, city) GROUP BY country;
@@ -248,3 +248,16 @@ CREATE VIEW powers_above AS SELECT pow(corr(n, m), 2) AS r2, pow(avg(n), 0.5) AS
 CREATE VIEW star_exploded AS WITH a AS (SELECT kind, city, user_id FROM events) SELECT * FROM a LATERAL VIEW explode(split(city, '')) t AS part;
 CREATE VIEW star_using AS WITH a AS (SELECT kind, city FROM events) SELECT * FROM (SELECT kind, last(city) AS l FROM a GROUP BY kind) x JOIN (SELECT kind, count(*) AS n FROM a GROUP BY kind) y USING (kind);
 CREATE VIEW star_union AS WITH a AS (SELECT kind, city FROM events) SELECT * FROM (SELECT kind, last(city) AS l FROM a GROUP BY kind) UNION ALL SELECT * FROM a;
+CREATE VIEW joined_tied_more AS SELECT a.country, b.n FROM by_country_and_kind a JOIN by_country_and_kind b ON a.country = b.country ORDER BY b.n LIMIT 4;
+CREATE VIEW tie_hidden AS SELECT user_id % 10 AS user_id, count(*) AS n FROM events GROUP BY user_id ORDER BY n LIMIT 3;
+CREATE VIEW tie_hidden_too AS SELECT n % 2 AS kind, n AS m FROM by_country_and_kind ORDER BY n % 3 LIMIT 2;
+CREATE VIEW full_joined_tied AS SELECT kind, n, m FROM (SELECT kind, count(*) n FROM events GROUP BY kind) FULL JOIN (SELECT kind, sum(amount) m FROM events WHERE amount > 1 GROUP BY kind) USING (kind) ORDER BY n LIMIT 3;
+CREATE VIEW kafka_columns AS SELECT * FROM (SELECT kafka_partition, count(*) AS n FROM events GROUP BY kafka_partition);
+CREATE VIEW using_twice AS SELECT * FROM (SELECT country, kind, sum(n) AS a FROM by_country_and_kind GROUP BY 1, 2) JOIN (SELECT country, max(n) AS b FROM by_country_and_kind GROUP BY 1) USING (country) JOIN (SELECT kind, min(n) AS c FROM by_country_and_kind GROUP BY 1) USING (kind);
+CREATE VIEW crossed_stars AS SELECT n FROM (SELECT * FROM (SELECT kind, count(*) n FROM events GROUP BY 1) CROSS JOIN (SELECT kind, sum(amount) m FROM events GROUP BY 1));
+CREATE VIEW subquery_twice AS SELECT kind = (SELECT kind FROM (SELECT kind, ts FROM events) ORDER BY ts LIMIT 1) AS k, count(*) AS n FROM by_country_and_kind GROUP BY kind = (SELECT kind FROM (SELECT kind, ts FROM events) ORDER BY ts LIMIT 1);
+CREATE VIEW filter_of_subquery AS SELECT country, collect_set(kind) FILTER (WHERE n > (SELECT any_value(n) FROM by_country_and_kind)) AS c FROM by_country_and_kind GROUP BY country;
+CREATE VIEW quoted_alias AS SELECT kind, last(amount) AS l FROM (SELECT kind, amount FROM events AS `my e`) GROUP BY kind;
+CREATE VIEW null_ifs AS SELECT nullif(kind, 'a') AS a, nullifzero(user_id) AS b, count(*) OVER (PARTITION BY kind) AS c FROM events;
+CREATE VIEW powers AS SELECT pow(NULL, 0) AS a, pow(max(price), 0) AS y, pow(2, 1000 + count(*)) AS z FROM events;
+CREATE VIEW at_signs AS SELECT max(concat(country, '@', kind)) AS m, count_if(contains(concat(kind, '@{1}'), '@{1}')) FILTER (WHERE kind <> '@') AS c, sum(n) FILTER (WHERE concat('@', country) <> '@NL') AS s FROM by_country_and_kind;
