@@ -368,6 +368,9 @@ def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
             f"a view can group by at most {MOST_KEYS} columns, which is what Postgres can index",
             "Leave out the columns that others decide, and take them with max(…).",
         )
+    for key in group:
+        if key.type.nested:
+            raise Wrong(key.place, f"different values of type {key.type}", "Take to_json(…) of them.")
     keys = tuple((names.give(_slug(e)), e) for e in group)
     parts = sorted((p for p in kept if isinstance(p, Part)), key=_place)
     return Leaf(

@@ -121,6 +121,8 @@ class Resolver(Scalars):
         operator = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}[type(node)]
         if not node.args.get("distinct", True):
             operator += " ALL"
+        if not operator.endswith("ALL") and any(kind.nested for kind in kinds):
+            raise Wrong(place, f"{operator} of nested values", f"Take to_json(…) of them, or {operator} ALL.")
         combined = Combined(operator, left, right, left.columns, place=span(node))
         return self._modified(combined, node, ctes)
 
@@ -163,12 +165,7 @@ class Resolver(Scalars):
         outputs = self._outputs(node, scope)
         for made in scope.generators:
             relation = _exploded(relation, made)
-        group: tuple[Expr, ...] | None = None
-        sets: Sets | None = None
-        if group_node is not None:
-            key = partial(self._key, scope=scope, outputs=outputs)
-            sets = sets_of(group_node, key)
-            group = self._group(group_node, scope, outputs) if sets is None else keys_of(group_node, key)
+        group, sets = (None, None) if group_node is None else self._groups(group_node, scope, outputs)
         having_node = node.args.get("having")
         having = condition(self.expression(having_node.this, scope), "HAVING") if having_node else None
         order = tuple(self.order(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
@@ -178,10 +175,6 @@ class Resolver(Scalars):
         if scope.generators and group is not None:
             raise Wrong(scope.generators[0].place, "explode() beside aggregates", "Explode in a subquery.")
         limit, offset = _limit(node)
-        distinct = node.args.get("distinct") is not None
-        if distinct and node.args["distinct"].args.get("on"):
-            raise Wrong(span(node), "DISTINCT ON", "Use row_number() OVER (PARTITION BY … ORDER BY …) = 1.")
-        limited = span(node.args["limit"]) if node.args.get("limit") else None
         in_windows = walk_all([*(group or ()), *(o.expression for o in outputs)], filtered)
         for known in dict.fromkeys(c for e in in_windows if isinstance(e, Call) and (c := in_a_window(e)) is not None):
             filtered = both(filtered, known)
@@ -189,15 +182,15 @@ class Resolver(Scalars):
             Select(
                 tuple(outputs),
                 relation,
-                filtered,
-                group,
-                having,
-                distinct,
-                order,
-                limit,
-                offset,
-                span(node),
-                limited,
+                where=filtered,
+                group=group,
+                having=having,
+                distinct=_is_distinct(node, outputs),
+                order=order,
+                limit=limit,
+                offset=offset,
+                place=span(node),
+                limit_place=span(node.args["limit"]) if node.args.get("limit") else None,
                 syntax=node,
             )
         )
@@ -429,6 +422,12 @@ class Resolver(Scalars):
         once = [Output(next(f.path[0] for f in walk(e) if isinstance(f, Field)), e) for e in shared.values()]
         return [*once, *(Output(field.path[0], field) for field in found)]
 
+    def _groups(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tuple[Expr, ...], Sets | None]:
+        """The columns of GROUP BY, and its groupings where it has several."""
+        key = partial(self._key, scope=scope, outputs=outputs)
+        sets = sets_of(node, key)
+        return (self._group(node, scope, outputs) if sets is None else keys_of(node, key)), sets
+
     def _group(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
         if node.args.get("all"):
             every = [o.expression for o in outputs if not any(isinstance(e, Aggregate) for e in walk(o.expression))]
@@ -535,6 +534,17 @@ def _reads_records(relation: Relation | None) -> bool:
         case Nested(query=Select() as query):
             return query.group is None and not query.distinct and _reads_records(query.relation)
     return False
+
+
+def _is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
+    distinct = node.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        raise Wrong(span(node), "DISTINCT ON", "Use row_number() OVER (PARTITION BY … ORDER BY …) = 1.")
+    nested = next((o.expression for o in outputs if o.expression.type.nested), None)
+    if distinct is not None and nested is not None:
+        way_out = "Leave it out, or take to_json(…) of it."
+        raise Wrong(nested.place or span(node), f"SELECT DISTINCT of a column of type {nested.type}", way_out)
+    return distinct is not None
 
 
 def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:

@@ -190,6 +190,16 @@ VIEWS = [
         "SELECT count(DISTINCT n) AS m FROM hourly",
     ),
     view(
+        "different arrays",
+        "SELECT count(DISTINCT split(kind, ' ')) AS n FROM events",
+        "SELECT count(DISTINCT to_json(split(kind, ' '))) AS n FROM events",
+    ),
+    view(
+        "SELECT DISTINCT of an array",
+        "SELECT DISTINCT country, split(kind, ' ') AS words FROM events",
+        "SELECT DISTINCT country, to_json(split(kind, ' ')) AS words FROM events",
+    ),
+    view(
         "clauses that nothing reads",
         "SELECT country, n FROM hourly FETCH FIRST 3 ROWS ONLY",
         "SELECT country, n FROM hourly LIMIT 3",

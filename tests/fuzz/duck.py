@@ -107,6 +107,7 @@ def _bucket(select: exp.Select) -> None:
     if [call.name for call in calls] != ["window"] or len(calls[0].expressions) != 2:
         return
     time, size = (each.sql("spark") for each in calls[0].expressions)
+    select.where(f"{time} IS NOT NULL", copy=False, dialect="duckdb")  # which is in no window
     start = parse_one(f"time_bucket(INTERVAL {size}, {time})", dialect="duckdb")
     end = parse_one(f"time_bucket(INTERVAL {size}, {time}) + INTERVAL {size}", dialect="duckdb")
     calls[0].replace(start.copy())
