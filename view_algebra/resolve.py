@@ -442,8 +442,7 @@ class Resolver(Scalars):
 
     def _key(self, item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
         """A column of GROUP BY; None for one that is the same for every row."""
-        if isinstance(item, exp.Literal) and not item.is_string:
-            position = int(item.name)
+        if (position := _position(item)) is not None:
             if not 1 <= position <= len(outputs):
                 raise Wrong(span(item), f"GROUP BY {position}: there are {len(outputs)} columns", "Count from 1.")
             key = outputs[position - 1].expression
@@ -501,8 +500,7 @@ class Resolver(Scalars):
             if is_appended(item):
                 continue
             expression = item.this
-            if isinstance(expression, exp.Literal) and not expression.is_string:
-                position = int(expression.name)
+            if (position := _position(expression)) is not None:
                 if not 1 <= position <= len(columns):
                     raise Wrong(span(item), f"ORDER BY {position}: there are {len(columns)} columns", "Count from 1.")
                 key: Expr = (
@@ -534,6 +532,14 @@ def _reads_records(relation: Relation | None) -> bool:
         case Nested(query=Select() as query):
             return query.group is None and not query.distinct and _reads_records(query.relation)
     return False
+
+
+def _position(item: exp.Expr) -> int | None:
+    """The number of a column, where GROUP BY or ORDER BY names it so."""
+    literal = item.this if isinstance(item, exp.Neg) else item
+    if not isinstance(literal, exp.Literal) or literal.is_string or not literal.name.isdigit():
+        return None
+    return -int(literal.name) if literal is not item else int(literal.name)
 
 
 def _is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:

@@ -35,7 +35,7 @@ PLAIN: tuple[type[exp.Expr], ...] = tuple(
     for name in words(
         "Select From Where Group Having Order Ordered Limit Offset With CTE Subquery TableAlias Table Column "
         "Identifier Alias Star Paren Literal Boolean Null Interval Var DataType DataTypeParam Join Union Except "
-        "Intersect GroupingSets Rollup Cube Tuple Window WindowSpec Filter Distinct WithinGroup Case If And Or Not "
+        "Intersect Tuple Window WindowSpec Filter Distinct WithinGroup Case If And Or Not "
         "EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ Is In Between Like Exists Coalesce Nullif Add Sub Mul Neg "
         "Length Count Sum Avg Min Max CountIf LogicalOr LogicalAnd BitwiseAndAgg BitwiseOrAgg BitwiseXorAgg "
         "StddevSamp Stddev StddevPop Variance VariancePop CovarSamp CovarPop Median PercentileCont PercentileDisc "
