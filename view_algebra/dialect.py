@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -40,11 +41,18 @@ class _Parser(SparkParser):
         raise AssertionError("raise_error raises")
 
 
+class _Generator(SparkGenerator):
+    """Spark's generator, which leaves a WITH where it stands: two of one name may stand in two subqueries."""
+
+    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expression]]] = set()
+
+
 class _Dialect(Spark):
     """Spark SQL, calls untouched; a type that there is not is read all the same, to be refused as a type."""
 
     SUPPORTS_USER_DEFINED_TYPES = True
     Parser = _Parser
+    Generator = _Generator
 
 
 _DIALECT = _Dialect()

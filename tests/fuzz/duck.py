@@ -38,9 +38,9 @@ PLAIN: tuple[type[exp.Expr], ...] = tuple(
         "Intersect Tuple Window WindowSpec Filter Distinct WithinGroup Case If And Or Not "
         "EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ Is In Between Like Exists Coalesce Nullif Add Sub Mul Neg "
         "Length Count Sum Avg Min Max CountIf LogicalOr LogicalAnd BitwiseAndAgg BitwiseOrAgg BitwiseXorAgg "
-        "StddevSamp Stddev StddevPop Variance VariancePop CovarSamp CovarPop Median PercentileCont PercentileDisc "
+        "StddevSamp Stddev StddevPop Variance VariancePop CovarSamp CovarPop "
         "Grouping RowNumber Rank DenseRank PercentRank CumeDist Ntile Lag Lead FirstValue LastValue NthValue Year "
-        "Month Upper Lower DateBin Bracket RegrCount RegrAvgx RegrAvgy RegrSxx RegrSyy RegrSxy RegrSlope "
+        "Month Upper Lower DateBin Bracket RegrAvgx RegrAvgy RegrSxx RegrSyy RegrSxy RegrSlope "
         "RegrIntercept RegrR2 Corr Greatest Least Nvl2 DPipe Abs Mod Ceil Floor Div Sign Explode RegexpSplit"
     )
 )

@@ -261,3 +261,5 @@ CREATE VIEW quoted_alias AS SELECT kind, last(amount) AS l FROM (SELECT kind, am
 CREATE VIEW null_ifs AS SELECT nullif(kind, 'a') AS a, nullifzero(user_id) AS b, count(*) OVER (PARTITION BY kind) AS c FROM events;
 CREATE VIEW powers AS SELECT pow(NULL, 0) AS a, pow(max(price), 0) AS y, pow(2, 1000 + count(*)) AS z FROM events;
 CREATE VIEW at_signs AS SELECT max(concat(country, '@', kind)) AS m, count_if(contains(concat(kind, '@{1}'), '@{1}')) FILTER (WHERE kind <> '@') AS c, sum(n) FILTER (WHERE concat('@', country) <> '@NL') AS s FROM by_country_and_kind;
+CREATE VIEW nested_ctes AS SELECT x.kind, x.n, y.n AS m FROM (WITH w AS (SELECT kind, count(*) AS n FROM events GROUP BY kind) SELECT * FROM w) AS x
+  JOIN (WITH w AS (SELECT kind, count(*) AS n FROM events WHERE amount > 1 GROUP BY kind) SELECT * FROM w) AS y ON x.kind = y.kind;
