@@ -44,7 +44,7 @@ class _Parser(SparkParser):
 class _Generator(SparkGenerator):
     """Spark's generator, which leaves a WITH where it stands: two of one name may stand in two subqueries."""
 
-    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expression]]] = set()
+    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
 
 class _Dialect(Spark):
