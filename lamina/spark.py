@@ -189,6 +189,8 @@ def _configuration(
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # A micro-batch without records is a job for nothing; what is stateful is driven by the next records.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        # What follows from a condition over thirty parsed columns takes the optimizer minutes to find.
+        "spark.sql.constraintPropagation.enabled": "false",
         "spark.sql.streaming.stopTimeout": "60000",
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "10",

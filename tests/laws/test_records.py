@@ -104,3 +104,16 @@ def test_quarantine_keeps_the_bytes(engines: Engines, source: Source, errors: li
     for row in rows:
         value = CASES[row.kafka_offset][1]
         assert row.kafka_value == (None if value is None else value.hex().upper())
+
+
+def test_records_of_many_columns_are_filtered_at_once(engines: Engines) -> None:
+    kinds = ("BIGINT", "STRING", "TIMESTAMP", "DATE", "INT")
+    columns = ", ".join(f"c{number} {kinds[number % len(kinds)]}" for number in range(40))
+    catalog = compile_catalog(
+        {
+            "wide.sql": f"CREATE TABLE wide ({columns}) USING kafka OPTIONS (topic 'wide', format 'json');"
+            "CREATE VIEW v AS SELECT * FROM wide WHERE c1 LIKE '%a%' ORDER BY c2 LIMIT 10;"
+        }
+    )
+    engines.records(catalog.sources["wide"], [b'{"c0": 1, "c1": "ab"}', b'{"c0": 2, "c1": "b"}'])
+    assert [row.c0 for row in engines.spark.sql(catalog.views["v"].spelled).collect()] == [1]
