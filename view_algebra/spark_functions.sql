@@ -132,13 +132,16 @@ $$;
 
 CREATE OR REPLACE FUNCTION spark.power(x double precision, y double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-  WITH given AS (SELECT y = floor(y) AND y / 2 <> floor(y / 2) AND x::text LIKE '-%' AS below, y * ln(nullif(abs(x), 0)) AS e)
+  WITH given AS (
+    SELECT y = floor(y) AND y / 2 <> floor(y / 2) AND x::text LIKE '-%' AS below,
+      greatest(-1e300, least(y, 1e300)) * ln(nullif(abs(x), 0)) AS e
+  )
   SELECT CASE
     WHEN y = 0 THEN 1::double precision
     WHEN x = 'NaN' OR y = 'NaN' OR (abs(x) = 1 AND abs(y) = 'Infinity') THEN 'NaN'
-    WHEN abs(x) = 'Infinity' OR abs(y) = 'Infinity' THEN power(x, y)
-    WHEN x < 0 AND y <> floor(y) THEN 'NaN'
-    WHEN (x = 0 AND y < 0) OR e > 709.78271289338 THEN CASE WHEN below THEN '-Infinity'::double precision ELSE 'Infinity' END
+    WHEN x < 0 AND x > '-Infinity' AND y <> floor(y) THEN 'NaN'
+    WHEN (x = 0 AND y < 0) OR e > 709.78271289338 THEN
+      CASE WHEN below AND abs(y) < 'Infinity' THEN '-Infinity'::double precision ELSE 'Infinity' END
     WHEN x = 0 OR e < -745.13 THEN 0
     ELSE power(x, y)
   END

@@ -44,6 +44,7 @@ VALUES: dict[str, tuple[str, list[object]]] = {
 }
 ARGUMENTS = {
     "boolean": "b",
+    "flag": "false",
     "scalar": "l",
     "element": "t",
     "key": "t",
