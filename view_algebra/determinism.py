@@ -29,8 +29,9 @@ from view_algebra.expressions import (
     conjuncts,
     walk,
 )
+from view_algebra.leaves import RECORD_KEYS
 from view_algebra.refusals import Span, Wrong
-from view_algebra.types import BIGINT, INT, Type
+from view_algebra.types import INT, Type
 
 Keys = frozenset[frozenset[str]]
 """Unique keys as sets of output names; the empty set is the key of a relation of one row."""
@@ -94,8 +95,7 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
     """What tells the rows of a relation apart, as far as it is known."""
     match relation:
         case Stream():
-            place = (("kafka_partition", INT), ("kafka_offset", BIGINT))
-            return frozenset({frozenset(Field(relation.alias, (name,), kind) for name, kind in place)})
+            return frozenset({frozenset(Field(relation.alias, (name,), kind) for name, kind in RECORD_KEYS)})
         case Exploded():
             places = [Field(g.alias, (g.columns[0][0],), INT) for g in relation.generators if g.positions]
             known = relation_keys(relation.relation, views) if len(places) == len(relation.generators) else ()

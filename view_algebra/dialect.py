@@ -165,21 +165,16 @@ def append_order(node: exp.Expr, columns: Sequence[str]) -> None:
 
 
 def is_appended(item: exp.Expr) -> bool:
-    """Was a key of ORDER BY appended to what its author wrote?"""
-    return SPELLED in item.meta
+    """Was a key of ORDER BY, or a column with its name, appended to what its author wrote?"""
+    return isinstance(item, (exp.Ordered, exp.Alias)) and SPELLED in item.meta
 
 
 def append_output(node: exp.Select, text: str, name: str) -> None:
     """Lets a SELECT give one more column, of which only Spark is told."""
-    if not any(is_passed(item) and item.alias == name for item in node.expressions):
+    if not any(is_appended(item) and item.alias == name for item in node.expressions):
         item = exp.alias_(parsed(text), name)
         item.meta[SPELLED] = item.copy()
         node.append("expressions", item)
-
-
-def is_passed(item: exp.Expr) -> bool:
-    """Was a column of a SELECT appended to what its author wrote?"""
-    return isinstance(item, exp.Alias) and SPELLED in item.meta
 
 
 def parsed(text: str) -> exp.Expr:

@@ -40,6 +40,7 @@ from view_algebra.expressions import (
     rewritten,
     walk,
 )
+from view_algebra.passing import has_windows, is_projection
 from view_algebra.refusals import Wrong
 from view_algebra.spark import spark
 from view_algebra.types import BIGINT, INT, TIMESTAMP
@@ -152,7 +153,7 @@ def _flattened(query: Query) -> Query:
     generators: tuple[Generator, ...] = ()
     if isinstance(below, Exploded):
         generators, below = below.generators, below.relation
-    if isinstance(below, Nested) and isinstance(below.query, Select) and _is_projection(below.query):
+    if isinstance(below, Nested) and isinstance(below.query, Select) and is_projection(below.query):
         query = _inlined(query, below.alias, below.query, generators)
     elif generators and isinstance(below, Stream):
         query = replace(query, relation=replace(below, generators=(*below.generators, *generators)))
@@ -160,7 +161,7 @@ def _flattened(query: Query) -> Query:
         raise Wrong(generators[0].place, "explode() above the aggregation", "Explode the records, and aggregate then.")
     if isinstance(query.relation, Stream):
         query = over_values(by_end(_own_columns(query, query.relation)))
-        if query.distinct and query.group is None and not _windows(query):
+        if query.distinct and query.group is None and not has_windows(query):
             query = replace(query, distinct=False, group=tuple(dict.fromkeys(o.expression for o in query.outputs)))
     return query
 
@@ -179,7 +180,7 @@ def _flattened_relation(relation: Relation | None) -> Relation | None:
             assert right is not None
             for side in (left, right):
                 if isinstance(side, Stream) or (
-                    isinstance(side, Nested) and isinstance(side.query, Select) and _is_projection(side.query)
+                    isinstance(side, Nested) and isinstance(side.query, Select) and is_projection(side.query)
                 ):
                     raise Wrong(
                         side.place or relation.place,
@@ -188,12 +189,6 @@ def _flattened_relation(relation: Relation | None) -> Relation | None:
                     )
             return replace(relation, left=left, right=right)
     return relation
-
-
-def _is_projection(query: Select) -> bool:
-    """A SELECT … WHERE over one stream and nothing else, which can be folded into what reads it."""
-    plain = query.group is None and not query.distinct and query.limit is None and query.offset is None
-    return plain and isinstance(query.relation, Stream) and not _windows(query)
 
 
 def _inlined(query: Select, alias: str, below: Select, generators: tuple[Generator, ...]) -> Select:
@@ -530,7 +525,3 @@ def _counted(field: Field, part: Part, one: bool) -> Expr:
     if part.counts and one:
         return Call("coalesce", (field, Constant("0", field.type)), field.type)
     return field
-
-
-def _windows(query: Select) -> bool:
-    return any(isinstance(e, Windowed) for x in above_group(query) for e in walk(x))

@@ -24,10 +24,14 @@ def is_projection(query: Query) -> bool:
     if not isinstance(query, Select) or query.group is not None or query.distinct:
         return False
     plain = query.limit is None and query.offset is None
-    windowed = any(isinstance(part, Windowed) for each in above_group(query) for part in walk(each))
     below = query.relation
     records = isinstance(below, Stream) or (isinstance(below, Nested) and is_projection(below.query))
-    return plain and not windowed and records
+    return plain and records and not has_windows(query)
+
+
+def has_windows(query: Select) -> bool:
+    """Does a block compute window functions?"""
+    return any(isinstance(part, Windowed) for each in above_group(query) for part in walk(each))
 
 
 def passing_on(query: Select, order: EventOrder) -> Select | None:

@@ -16,7 +16,6 @@ from view_algebra.determinism import Keys, by_rows
 from view_algebra.dialect import (
     SPELLED,
     is_appended,
-    is_passed,
     qualifying,
     span,
     spell_columns,
@@ -369,7 +368,7 @@ class Resolver(Scalars):
     def _outputs(self, node: exp.Select, scope: Scope) -> list[Output]:
         outputs: list[Output] = []
         for item in node.expressions:
-            if is_passed(item):
+            if is_appended(item):
                 continue
             star = item if isinstance(item, exp.Star) else None
             qualifier = ""
