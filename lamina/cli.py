@@ -22,7 +22,7 @@ from lamina.render import Output, log_to_stderr
 from lamina.settings import Settings
 from view_algebra import compile_catalog, explain
 from view_algebra.errors import LaminaError
-from view_algebra.explain import kept
+from view_algebra.explain import cost, kept
 
 if TYPE_CHECKING:
     from lamina.deployment import Deployment
@@ -184,7 +184,7 @@ def apply(output: Output, catalog: Path) -> None:
 @click.argument("view")
 @with_catalog
 def explain_(output: Output, view: str, catalog: Path) -> None:
-    """Print the four texts of a view: partial, cells, merge, final.
+    """Print the four texts of a view (partial, cells, merge, final), its cost, and what its columns are made of.
 
     Of the catalog in --catalog; where there is none, of the one that is deployed.
     """
@@ -216,6 +216,9 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
             {
                 "name": table.name,
                 "kept": kept(table),
+                "cost": cost(table),
+                "sub_keys": table.cost.sub_keys,
+                "panes": table.cost.panes,
                 "partial": table.partial,
                 "cells": table.cells,
                 "merge": table.merge,

@@ -61,6 +61,7 @@ def cell_table(leaf: Leaf, name: str, longest: int, retained: int | None) -> Cel
         partial_inputs=tuple(_input(kept) for kept in leaf.kept),
         generators="\n".join(_lateral_views(leaf)),
         retained=since,
+        cost=leaf.cost,
         spread="" if leaf.hops is None else _spread(leaf.hops, postgres_name(leaf.keys[0][0])),
     )
 

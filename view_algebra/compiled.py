@@ -75,6 +75,24 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What a group of a view takes in a table of cells, and what reading it takes.
+
+    sub_keys: the keys beside the group's: a group has a cell for each of their values that came.
+    at_most: of how many values, each, where that is known: of an estimate, of a BOOLEAN.
+    panes: how many panes a window of the view is put together of.
+    """
+
+    sub_keys: tuple[str, ...] = ()
+    at_most: int | None = None
+    panes: int = 1
+
+
+PLAIN = Cost()
+"""A cell per group."""
+
+
+@dataclass(frozen=True)
 class CellTable:
     """One table of cells of one view version, fed by one stream.
 
@@ -87,6 +105,7 @@ class CellTable:
         partials, no two rows with equal keys) into `{into}`; `{generation}` is what `touched` becomes; `{since}`, where
         the view retains, is the time before which no group is kept.
     retained: the key that this time is about; empty where all groups are kept.
+    cost: what a group takes in it.
     generators: LATERAL VIEW clauses of `partial`, which give a record several rows, or none.
     spread: Postgres SELECT of the keys that the keys of `{panes}` stand for, for a table of the windows that hop over
         panes; empty where a record's keys are a cell's.
@@ -108,6 +127,7 @@ class CellTable:
     generators: str = ""
     spread: str = ""
     retained: str = ""
+    cost: Cost = PLAIN
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ from view_algebra.aggregates import AGGREGATES, known, only
 from view_algebra.expressions import (
     ONE,
     Aggregate,
+    Call,
+    Case,
     Constant,
     Expr,
     Field,
@@ -34,7 +36,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.refusals import Wrong
-from view_algebra.types import BIGINT
+from view_algebra.types import BIGINT, BOOLEAN
 from view_algebra.windows import bounds, is_session
 
 _TIMES = Aggregate("count", (), None, False, BIGINT)
@@ -92,17 +94,20 @@ class _Finer:
         keys = tuple(block.group or ())
         within = keys if any(map(is_session, keys)) else None  # the sessions of a value are those of its group
 
-        def branch(given: dict[str, Expr], group: tuple[Expr, ...]) -> Select:
+        def branch(given: dict[str, Expr], values: tuple[Expr, ...]) -> Select:
+            sub_keys = tuple(dict.fromkeys(v for v in values if v not in keys))
+            group = (*dict.fromkeys(keys), *sub_keys)
             outputs = tuple(Output(name, given.get(name, Constant(None, e.type))) for e, name in columns)
             finest = None if block.finest is None else tuple(dict.fromkeys((*block.finest, *group)))
-            return Select(outputs, block.relation, block.where, group, place=block.place, finest=finest, within=within)
+            finer = Select(outputs, block.relation, block.where, group, place=block.place)
+            return replace(finer, finest=finest, within=within, sub_keys=sub_keys)
 
         coarse: dict[str, Expr] = {name: key for key, name in (self.keys | self.until).items()}
-        found = [branch(coarse | {name: a for a, name in self.plain.items()}, keys)] if self.plain else []
+        found = [branch(coarse | {name: a for a, name in self.plain.items()}, ())] if self.plain else []
         for values, names in self.values.items():
             beside = [self.beside[values]] if values in self.beside else []
             given = coarse | dict(zip(names, values, strict=True)) | {name: kept for kept, name in beside}
-            found.append(branch(given, tuple(dict.fromkeys((*keys, *values)))))
+            found.append(branch(given, values))
         return found
 
     def read(self, expression: Expr) -> Expr | None:
@@ -141,6 +146,15 @@ def neither(column: Field) -> Wrong:
         f"{'.'.join(column.path)} is neither grouped nor aggregated",
         f"Add it to GROUP BY, or aggregate it, as max({column.path[-1]}).",
     )
+
+
+def most_values(sub_key: Expr) -> int | None:
+    """How many values a sub-key has at most, NULL with them; None where there is no end to them."""
+    if isinstance(sub_key, Case) and sub_key.otherwise is None and len(sub_key.branches) == 1:
+        return most_values(sub_key.branches[0][1])
+    if isinstance(sub_key, Call) and sub_key.function == "pmod" and isinstance(sub_key.arguments[1], Constant):
+        return int(sub_key.arguments[1].value or 0) + 1
+    return 3 if sub_key.type == BOOLEAN else None
 
 
 def _of_values(aggregate: Aggregate) -> bool:

@@ -13,6 +13,8 @@ def explain(view: View) -> str:
         parts.append(f"-- cells: Postgres, {kept(table)}\n{table.cells.replace('{table}', f'cells.{table.name}')}")
         parts.append(f"-- merge: Postgres\n{table.merge}")
     parts.append(f"-- final: Postgres, what analytics.{view.name} reads\n{view.final}")
+    if view.cell_tables:
+        parts.append("-- cost\n" + "\n".join(f"-- cells.{t.name}: {cost(t)}" for t in view.cell_tables))
     parts.append("-- columns\n" + "\n".join(f"-- {line}" for line in origins(view)))
     return "\n\n".join(parts)
 
@@ -24,6 +26,21 @@ def kept(table: CellTable) -> str:
     if table.spread:
         return "one for each window that holds a record"
     return f"one for each ({', '.join(key.name for key in table.keys)})" if table.keys else "one in all"
+
+
+def cost(table: CellTable) -> str:
+    """How many cells a group has in a table, and how many of them a window is put together of."""
+    if table.kind == "row":
+        return "a cell per row"
+    if table.spread:
+        return "a cell per window that holds a record"
+    given = table.cost
+    per = "per group" if given.panes == 1 else "per group and pane"
+    text = f"a cell {per}"
+    if given.sub_keys:
+        most = "" if given.at_most is None else f", at most {given.at_most:,}"
+        text = f"{text} and value of {', '.join(given.sub_keys)}{most}"
+    return text if given.panes == 1 else f"{text}; a window is read of {given.panes:,} panes"
 
 
 def origins(view: View) -> list[str]:

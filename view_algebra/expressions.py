@@ -250,6 +250,7 @@ class Select:
 
     finest: the keys of the cells that are kept of a block over a stream, where they are finer than its groups.
     within: of a block by sessions, what these are sessions of, where it groups by more.
+    sub_keys: of finer groups, the keys that tell those of one group apart.
     syntax: what it was read from.
     """
 
@@ -266,6 +267,7 @@ class Select:
     limit_place: Place = field(default=None, compare=False)
     finest: tuple[Expr, ...] | None = None
     within: tuple[Expr, ...] | None = None
+    sub_keys: tuple[Expr, ...] = ()
     syntax: exp.Select | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -5,13 +5,15 @@ A block is one SELECT over one stream. With aggregates it keeps a cell per group
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal as Choice
 
 from view_algebra.aggregates import Part, final_of, parts_of
-from view_algebra.distinct import neither, over_values
+from view_algebra.compiled import PLAIN, Cost
+from view_algebra.distinct import most_values, neither, over_values
 from view_algebra.expressions import (
     Aggregate,
     Call,
@@ -53,6 +55,7 @@ from view_algebra.windows import (
     block_of,
     bounds,
     by_end,
+    cells_per_window,
     coarser,
     ends,
     hopped,
@@ -96,6 +99,7 @@ class Leaf:
     where: Expr | None
     keys: tuple[tuple[str, Expr], ...]
     kept: tuple[Kept, ...]
+    cost: Cost = PLAIN
 
     @property
     def hops(self) -> Hops | None:
@@ -113,12 +117,15 @@ def split(query: Query) -> tuple[Query, tuple[Leaf, ...]]:
     """The query with tables of cells in place of its innermost blocks, and what those tables keep."""
     query = _flattened(query)
     wanted: dict[_Identity, list[Expr | Part]] = {}
+    readers: dict[_Identity, list[Select]] = {}
     for block in _blocks(query):
+        readers.setdefault(_identity(block), []).append(block)
         kept = wanted.setdefault(_identity(block), [])
         kept += dict.fromkeys(k for k in _kept(block) if k not in kept)
         if (hopping := _hopping(block)) is not None:
             wanted.setdefault(hopping, [])
     leaves = {identity: _leaf(identity, kept) for identity, kept in wanted.items()}
+    leaves |= {identity: _priced(leaves[identity], blocks) for identity, blocks in readers.items()}
     order = {identity: number for number, identity in enumerate(leaves)}
 
     def above(block: Select) -> Select:
@@ -371,6 +378,16 @@ def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
     return Leaf(
         source, generators, "aggregate", where, keys, tuple(Kept(names.give(_part_name(p)), p.input, p) for p in parts)
     )
+
+
+def _priced(leaf: Leaf, readers: Sequence[Select]) -> Leaf:
+    """A leaf with its cost: a sub-key is none for a block that groups by it."""
+    sub_keys = [(n, e) for n, e in leaf.keys if all(e in block.sub_keys for block in readers)]
+    known = [n for _, e in sub_keys if (n := most_values(e)) is not None]
+    windows = [window for block in readers if (window := put_together(block.kept_by)) is not None]
+    panes = max((cells_per_window(w, leaf.keys[0][1]) for w in windows), default=1)
+    at_most = math.prod(known) if known and len(known) == len(sub_keys) else None
+    return replace(leaf, cost=Cost(tuple(n for n, _ in sub_keys), at_most, panes))
 
 
 def _place(part: Part) -> tuple[str, ...]:

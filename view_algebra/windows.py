@@ -140,6 +140,14 @@ def block_of(key: Call) -> Expr:
     return _tumbling(key, window.pane * window.panes, window.offset)
 
 
+def cells_per_window(key: Call, kept: Expr) -> int:
+    """How many of the cells that are kept by panes, or by blocks of them, a window may be read of; 1 for a session."""
+    window = hops(key)
+    if window is None:
+        return 1
+    return window.size // window.pane if kept == pane(key) else -(-window.size // (window.pane * window.panes)) + 1
+
+
 def seen(key: Call) -> Iterator[Part]:
     """Beside it, in which of the block's panes the group has a record: a bit each."""
     window = hops_of(key)
