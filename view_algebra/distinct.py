@@ -53,7 +53,7 @@ def over_values(block: Select) -> Select:
         return block
     finer = _Finer.of(block.group, found)
     below = Nested(union_all(finer.branches(block)), _FINER, block.place)
-    above = rewritten(replace(block, relation=below, where=None, group=None, finest=None), finer.read)
+    above = rewritten(replace(block, relation=below, where=None, late=None, group=None, finest=None), finer.read)
     return replace(above, group=tuple(_field(key, name) for key, name in finer.keys.items()))
 
 
@@ -99,7 +99,7 @@ class _Finer:
             group = (*dict.fromkeys(keys), *sub_keys)
             outputs = tuple(Output(name, given.get(name, Constant(None, e.type))) for e, name in columns)
             finest = None if block.finest is None else tuple(dict.fromkeys((*block.finest, *group)))
-            finer = Select(outputs, block.relation, block.where, group, place=block.place)
+            finer = Select(outputs, block.relation, block.where, group, place=block.place, late=block.late)
             return replace(finer, finest=finest, within=within, sub_keys=sub_keys)
 
         coarse: dict[str, Expr] = {name: key for key, name in (self.keys | self.until).items()}

@@ -31,6 +31,7 @@ class Field:
     """A column of a relation in FROM, or a field inside a nested column of it.
 
     bound: the greatest absolute value it can take, where known; a count of records stays far below 2^63.
+    outer: is it a column of the block around the subquery that it stands in?
     """
 
     relation: str
@@ -38,6 +39,7 @@ class Field:
     type: Type
     bound: int | None = field(default=None, compare=False)
     place: Place = field(default=None, compare=False)
+    outer: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,13 +102,17 @@ class Windowed:
 
 @dataclass(frozen=True)
 class Subquery:
-    """A query used as a value, or in EXISTS or IN."""
+    """A query used as a value, or in EXISTS or IN.
+
+    correlated: does it name columns of the block around it? To that block they are parts of the expression.
+    """
 
     kind: Choice["scalar", "exists", "in"]
     query: Query
     operand: Expr | None
     type: Type
     place: Place = field(default=None, compare=False)
+    correlated: bool = False
 
 
 @dataclass(frozen=True)
@@ -251,6 +257,7 @@ class Select:
     finest: the keys of the cells that are kept of a block over a stream, where they are finer than its groups.
     within: of a block by sessions, what these are sessions of, where it groups by more.
     sub_keys: of finer groups, the keys that tell those of one group apart.
+    late: of a block over a stream, the conditions of its WHERE that a record alone does not decide.
     syntax: what it was read from.
     """
 
@@ -268,6 +275,7 @@ class Select:
     finest: tuple[Expr, ...] | None = None
     within: tuple[Expr, ...] | None = None
     sub_keys: tuple[Expr, ...] = ()
+    late: Expr | None = None
     syntax: exp.Select | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -277,8 +285,9 @@ class Select:
 
     @property
     def kept_by(self) -> tuple[Expr, ...]:
-        """The keys that cells are kept by: the block's groups, or finer ones."""
-        return (self.group or ()) if self.finest is None else self.finest
+        """The keys that cells are kept by: the block's groups, or finer ones, and what its late conditions ask for."""
+        keys = (self.group or ()) if self.finest is None else self.finest
+        return keys if self.late is None else tuple(dict.fromkeys((*keys, *decided(self.late))))
 
 
 @dataclass(frozen=True)
@@ -304,7 +313,7 @@ ONE = Constant("1", BIGINT)
 
 
 def children(expression: Expr) -> tuple[Expr, ...]:
-    """The expressions directly inside one (those of a subquery's own scope are not)."""
+    """The expressions directly inside one; of a subquery, what is of the scope around it."""
     match expression:
         case Constant() | Field():
             return ()
@@ -319,7 +328,8 @@ def children(expression: Expr) -> tuple[Expr, ...]:
             order = tuple(o.expression for o in expression.order)
             return expression.arguments + expression.partition + order
         case Subquery():
-            return () if expression.operand is None else (expression.operand,)
+            operand = () if expression.operand is None else (expression.operand,)
+            return operand + (tuple(outer_fields(expression.query)) if expression.correlated else ())
         case OverValues():
             return (expression.value, expression.times, *expression.order)
 
@@ -329,6 +339,17 @@ def walk(expression: Expr) -> Iterator[Expr]:
     yield expression
     for child in children(expression):
         yield from walk(child)
+
+
+def decided(expression: Expr) -> Iterator[Expr]:
+    """The largest parts of an expression that one row decides, constants left out."""
+    if isinstance(expression, Constant):
+        return
+    if any(isinstance(e, (Windowed, Subquery)) or (isinstance(e, Field) and e.outer) for e in walk(expression)):
+        for child in children(expression):
+            yield from decided(child)
+    else:
+        yield expression
 
 
 def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
@@ -365,7 +386,8 @@ def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
                 order=tuple(replace(o, expression=inner(o.expression)) for o in expression.order),
             )
         case Subquery():
-            return replace(expression, operand=maybe(expression.operand))
+            query = _with_outer(expression.query, change) if expression.correlated else expression.query
+            return replace(expression, query=query, operand=maybe(expression.operand))
         case OverValues():
             order = tuple(map(inner, expression.order))
             return replace(expression, value=inner(expression.value), times=inner(expression.times), order=order)
@@ -385,9 +407,47 @@ def rewritten(query: Select, change: Callable[[Expr], Expr | None]) -> Select:
         group=None if query.group is None else tuple(rewrite(e, change) for e in query.group),
         finest=None if query.finest is None else tuple(rewrite(e, change) for e in query.finest),
         within=None if query.within is None else tuple(rewrite(e, change) for e in query.within),
+        sub_keys=tuple(rewrite(e, change) for e in query.sub_keys),
+        late=maybe(query.late),
         having=maybe(query.having),
         order=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.order),
     )
+
+
+def outer_fields(query: Query) -> Iterator[Field]:
+    """The columns that a subquery names of the block around it, as that block has them."""
+    if isinstance(query, Combined):
+        yield from outer_fields(query.left)
+        yield from outer_fields(query.right)
+        return
+    for expression in (*above_group(query), *(e for e in (query.where, query.late) if e is not None)):
+        for part in walk(expression):
+            if isinstance(part, Field) and part.outer:
+                yield replace(part, outer=False)
+    if isinstance(query.relation, Nested):
+        yield from outer_fields(query.relation.query)
+
+
+def _with_outer(query: Query, change: Callable[[Expr], Expr | None]) -> Query:
+    """A subquery with the columns of the block around it rewritten."""
+
+    def inner(part: Expr) -> Expr | None:
+        if isinstance(part, Field) and part.outer:
+            return as_outer(rewrite(replace(part, outer=False), change))
+        return None
+
+    if isinstance(query, Combined):
+        return replace(query, left=_with_outer(query.left, change), right=_with_outer(query.right, change))
+    query = rewritten(query, inner)
+    if isinstance(query.relation, Nested):
+        below = replace(query.relation, query=_with_outer(query.relation.query, change))
+        query = replace(query, relation=below)
+    return query
+
+
+def as_outer(expression: Expr) -> Expr:
+    """An expression as a subquery of its block has it."""
+    return rewrite(expression, lambda part: replace(part, outer=True) if isinstance(part, Field) else None)
 
 
 def _rewritten_joins(relation: Relation | None, change: Callable[[Expr], Expr | None]) -> Relation | None:

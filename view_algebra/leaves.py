@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Literal as Choice
 
 from view_algebra.aggregates import Part, final_of, parts_of
@@ -34,10 +35,10 @@ from view_algebra.expressions import (
     Select,
     Stream,
     Subquery,
-    Windowed,
     above_group,
     both,
-    children,
+    conjuncts,
+    decided,
     rewrite,
     rewritten,
     walk,
@@ -49,6 +50,7 @@ from view_algebra.types import BIGINT, INT, TIMESTAMP
 from view_algebra.windows import (
     BEGINS,
     HOP_END,
+    PANE,
     SESSION_END,
     SESSION_START,
     Hops,
@@ -143,14 +145,15 @@ def split(query: Query) -> tuple[Query, tuple[Leaf, ...]]:
 def _flattened(query: Query) -> Query:
     if isinstance(query, Combined):
         sides = [query.left, query.right]
-        if not query.operator.endswith("ALL"):  # a set needs each side's rows once: groups, not records
-            sides = [replace(s, distinct=True) if isinstance(s, Select) and s.limit is None else s for s in sides]
+        if not query.operator.endswith("ALL"):
+            sides = [_once(side) for side in sides]
         return replace(query, left=_flattened(sides[0]), right=_flattened(sides[1]))
 
     def inner(expression: Expr) -> Expr | None:
         if isinstance(expression, Subquery):
             operand = None if expression.operand is None else rewrite(expression.operand, inner)
-            return replace(expression, query=_flattened(expression.query), operand=operand)
+            wanted = expression.query if expression.kind == "scalar" else _once(expression.query)
+            return replace(expression, query=_flattened(wanted), operand=operand)
         return None
 
     query = rewritten(query, inner)
@@ -167,10 +170,27 @@ def _flattened(query: Query) -> Query:
     elif generators:
         raise Wrong(generators[0].place, "explode() above the aggregation", "Explode the records, and aggregate then.")
     if isinstance(query.relation, Stream):
-        query = over_values(by_end(_own_columns(query, query.relation)))
+        query = over_values(by_end(_own_columns(_with_late(query), query.relation)))
         if query.distinct and query.group is None and not has_windows(query):
             query = replace(query, distinct=False, group=tuple(dict.fromkeys(o.expression for o in query.outputs)))
     return query
+
+
+def _with_late(block: Select) -> Select:
+    """A block that asks of its cells what no record alone can answer, as whether a user is one of those of a query."""
+    known: list[Expr] = []
+    asked: list[Expr] = []
+    for part in conjuncts(block.where):
+        undecided = any(isinstance(e, Subquery) or (isinstance(e, Field) and e.outer) for e in walk(part))
+        (asked if undecided else known).append(part)
+    return replace(block, where=reduce(both, known, None), late=reduce(both, asked, None))
+
+
+def _once(query: Query) -> Query:
+    """A query for which it does not matter how often a row comes: of records it keeps the groups."""
+    if not isinstance(query, Select) or query.group is not None or query.limit is not None:
+        return query
+    return replace(query, distinct=True)
 
 
 def _flattened_relation(relation: Relation | None) -> Relation | None:
@@ -256,11 +276,10 @@ def _mapped(query: Query, block: _Block) -> Query:
             return replace(expression, query=_mapped(expression.query, block), operand=operand)
         return None
 
+    query = rewritten(query, inner)
     if isinstance(query.relation, Stream):
-        query = block(query)
-    else:
-        query = replace(query, relation=_mapped_relation(query.relation, block))
-    return rewritten(query, inner)
+        return block(query)
+    return replace(query, relation=_mapped_relation(query.relation, block))
 
 
 def _mapped_relation(relation: Relation | None, block: _Block) -> Relation | None:
@@ -293,9 +312,6 @@ def _aggregated(block: Select) -> bool:
 def _identity(block: Select) -> _Identity:
     assert isinstance(block.relation, Stream)
     where = block.where
-    for part in walk(where) if where is not None else ():
-        if isinstance(part, Subquery):
-            spark(part)  # refuses, with the place
     if _aggregated(block):
         keys = block.kept_by
         window = put_together(keys)
@@ -337,18 +353,9 @@ def _kept(block: Select) -> Iterator[Expr | Part]:
                 if isinstance(part, Aggregate):
                     yield from parts_of(part)
         else:
-            yield from _row_values(expression)
-
-
-def _row_values(expression: Expr) -> Iterator[Expr]:
-    """The largest parts of an expression that one record decides."""
-    if isinstance(expression, Constant):
-        return
-    if any(isinstance(e, (Windowed, Subquery)) for e in walk(expression)):
-        for child in children(expression):
-            yield from _row_values(child)
-    else:
-        yield expression
+            yield from decided(expression)
+    if not _aggregated(block) and block.late is not None:
+        yield from decided(block.late)
 
 
 def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
@@ -382,12 +389,17 @@ def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
 
 def _priced(leaf: Leaf, readers: Sequence[Select]) -> Leaf:
     """A leaf with its cost: a sub-key is none for a block that groups by it."""
-    sub_keys = [(n, e) for n, e in leaf.keys if all(e in block.sub_keys for block in readers)]
+    sub_keys = [(n, e) for n, e in leaf.keys if all(e in _sub_keys(block) for block in readers)]
     known = [n for _, e in sub_keys if (n := most_values(e)) is not None]
     windows = [window for block in readers if (window := put_together(block.kept_by)) is not None]
     panes = max((cells_per_window(w, leaf.keys[0][1]) for w in windows), default=1)
     at_most = math.prod(known) if known and len(known) == len(sub_keys) else None
     return replace(leaf, cost=Cost(tuple(n for n, _ in sub_keys), at_most, panes))
+
+
+def _sub_keys(block: Select) -> set[Expr]:
+    late = () if block.late is None else decided(block.late)
+    return {*block.sub_keys, *late} - set(block.group or ()).difference(block.sub_keys)
 
 
 def _place(part: Part) -> tuple[str, ...]:
@@ -474,6 +486,7 @@ def _cells(leaf: Leaf, table: int) -> Cells:
 
 def _above(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Select:
     relation, window = _put_together(block, leaf, cells, windows)
+    one = cells.one or (block.late is not None and block.group == ())
     keys: dict[Expr, Expr] = {e: Field(_CELL, (name,), e.type) for name, e in leaf.keys} | window
     merged: dict[Part | Expr, Field] = {
         (k.part or k.expression): Field(_CELL, (k.name,), k.part.type if k.part else k.expression.type)
@@ -486,7 +499,7 @@ def _above(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Se
         if leaf.kind == "row":
             return replace(merged[expression], place=expression.place) if expression in merged else None
         if isinstance(expression, Aggregate):
-            fields = {part.name: _counted(merged[part], part, cells.one) for part in parts_of(expression)}
+            fields = {part.name: _counted(merged[part], part, one) for part in parts_of(expression)}
             return final_of(expression, fields)
         if isinstance(expression, Field) and expression.relation == "":
             raise neither(expression)
@@ -495,10 +508,11 @@ def _above(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Se
     def order(item: Order) -> Order:
         return replace(item, expression=rewrite(item.expression, change))
 
+    asked = block.having if _aggregated(block) else block.late
     return Select(
         outputs=tuple(Output(o.name, rewrite(o.expression, change)) for o in block.outputs),
         relation=relation,
-        where=None if block.having is None else rewrite(block.having, change),
+        where=None if asked is None else rewrite(asked, change),
         distinct=block.distinct,
         order=tuple(order(o) for o in block.order),
         limit=block.limit,
@@ -513,14 +527,14 @@ def _put_together(
 ) -> tuple[Cells | Nested, dict[Expr, Expr]]:
     """The cells of a block's groups, and what its window is among their columns."""
     group, window = tuple(block.group or ()), put_together(block.kept_by)
-    if window is None and group == block.kept_by:
+    if not _aggregated(block) or (window is None and block.late is None and group == block.kept_by):
         return cells, {}
     names = {e: name for name, e in leaf.keys}
     parts = [(k.name, k.part) for k in leaf.kept if k.part is not None]
     held: dict[Expr, Expr] = {} if window is None else {window: _kept_of(window, block)}
     keys = [names[held.get(key, key)] for key in group]
     if window is None:
-        return Nested(coarser(cells, keys, parts), _CELL), {}
+        return Nested(coarser(cells, keys, parts, _late_over(block, names, _CELL)), _CELL), {}
     if window not in group:
         raise Wrong(
             window.place, "a grouping without its window", "Put the window before GROUPING SETS, ROLLUP or CUBE."
@@ -528,11 +542,28 @@ def _put_together(
     start = names[held[window]]
     if windows is not None:
         key: dict[Expr, Expr] = {window: Field(_CELL, windows.keys, TIMESTAMP)}
-        return Nested(hopped(cells, windows, keys, start, window, parts), _CELL), key
+        if block.late is not None and any(isinstance(e, Subquery) and e.correlated for e in walk(block.late)):
+            way_out = "Write it as k IN (SELECT k …)."
+            raise Wrong(block.place, "a subquery about the rows of hopping windows", way_out)
+        hopping = hopped(cells, windows, keys, start, window, parts, _late_over(block, names, PANE))
+        return Nested(hopping, _CELL), key
+    if block.late is not None:
+        way_out = "Put conditions on the records alone there, or filter the sessions in a view over this one."
+        raise Wrong(block.place, "a subquery in WHERE of sessions", way_out)
     others = [name for name in keys if name != start]
     within = others if block.within is None else [names[key] for key in block.within if key != window]
     put = Nested(sessions(cells, others, within, window, parts), _CELL)
     return put, {bound: Field(_CELL, (bound.function,), TIMESTAMP) for bound in bounds(window)}
+
+
+def _late_over(block: Select, names: Mapping[Expr, str], alias: str) -> Expr | None:
+    """The late conditions of a block, over the columns of its cells."""
+
+    def change(expression: Expr) -> Expr | None:
+        name = names.get(expression)
+        return None if name is None else Field(alias, (name,), expression.type, place=expression.place)
+
+    return None if block.late is None else rewrite(block.late, change)
 
 
 def _counted(field: Field, part: Part, one: bool) -> Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast as typed
 
 from sqlglot import exp
@@ -21,6 +21,7 @@ class Scope:
 
     using: the columns that a join USING gives once. above: does it read groups, and no records? records: the subquery
     of records that it reads, where it reads that alone; passed: the same, as it passes the order of events on.
+    outer: the block around a subquery, where its columns may be named. semi: the conditions of SEMI and ANTI joins.
     """
 
     relations: dict[str, Columns] = field(default_factory=dict)
@@ -34,6 +35,8 @@ class Scope:
     above: bool = False
     records: Select | None = None
     passed: Select | None = None
+    outer: Scope | None = None
+    semi: list[Expr] = field(default_factory=list)
 
 
 def parts_of(node: exp.Expr) -> list[str]:
@@ -61,6 +64,20 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Fi
         known = [name for columns in relations.values() for name, _ in columns]
         raise Wrong(place, f"no column {'.'.join(names)}", suggestion(names[0], known))
     return hits[0]
+
+
+def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
+    """A column of the block around a subquery."""
+    assert scope.outer is not None
+    found = find(names, scope.outer.relations, place)
+    if found.relation in (*scope.relations, *OWN_ALIASES):
+        way_out = f"Give one of them another alias than {found.relation}."
+        raise Wrong(place, f"{'.'.join(names)} is a column of the query around this one", way_out)
+    return replace(found, outer=True)
+
+
+OWN_ALIASES = ("pane", "hop", "block", "cell", "finer", "grouped")
+"""Aliases in compiled queries."""
 
 
 def _column(alias: str, names: list[str], columns: Columns, place: Place) -> Field | None:

@@ -6,8 +6,8 @@ What is plain in both engines stays plain; the rest goes through the functions o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from view_algebra.aggregates import AGGREGATES, known, only
 from view_algebra.casts import cast_in_postgres
@@ -36,9 +36,12 @@ from view_algebra.expressions import (
     Stream,
     Subquery,
     Windowed,
+    above_group,
     both,
     conjuncts,
+    rewrite,
     rewritten,
+    walk,
 )
 from view_algebra.operators import overload, pattern
 from view_algebra.refusals import Wrong
@@ -551,6 +554,8 @@ def query(value: Query, reading: Reading) -> str:
     relation = value.relation
     if isinstance(relation, Cells):
         table = f"cells.{postgres_name(reading.tables[relation.table])}"
+        if any(isinstance(part, Subquery) and part.correlated for part in _parts(value)):
+            table += f" AS {postgres_name(relation.alias)}"
         from_ = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON true" if relation.one else table
         value, where = _bare(value, relation.alias)
     elif relation is not None:
@@ -577,6 +582,11 @@ def query(value: Query, reading: Reading) -> str:
     return "\n".join(lines + _ending(keys, value.limit, value.offset))
 
 
+def _parts(block: Select) -> Iterator[Expr]:
+    for expression_ in (*above_group(block), *(() if block.where is None else (block.where,))):
+        yield from walk(expression_)
+
+
 def _hidden(column: Expr, reading: Reading, shown: set[str]) -> str | None:
     """A column that an output hides by its name, which a bare name in ORDER BY would mean; None for any other."""
     hides = isinstance(column, Field) and not column.relation and column.path[0] in shown
@@ -587,8 +597,10 @@ def _bare(value: Select, alias: str) -> tuple[Select, Expr | None]:
     """A block over one relation names its columns without an alias."""
 
     def strip(part: Expr) -> Expr | None:
-        if isinstance(part, Field) and part.relation == alias:
+        if isinstance(part, Field) and part.relation == alias and not part.outer:
             return Field("", part.path, part.type, part.bound, part.place)
+        if isinstance(part, Subquery) and part.correlated:  # in which the alias tells what is of this block
+            return replace(part, operand=None if part.operand is None else rewrite(part.operand, strip))
         return None
 
     value = rewritten(value, strip)

@@ -65,6 +65,12 @@ record corrects its windows at once, whatever its age.
 """
 
 
+_SUBQUERIES = """In FROM, as CTEs, as a value (which aggregates, or ends with LIMIT 1), in IN and EXISTS; LEFT SEMI
+and LEFT ANTI JOIN. In WHERE and among columns they may name columns of the block around them (as a value, by = alone).
+In WHERE of records, too: the cells are then kept by the columns that the condition names
+([how](decisions/11-questions-about-each-record.md)).
+"""
+
 _FRAMES = """Where an order that decides something leaves
 ties (`row_number`, `LIMIT`, frames of ROWS), the rest of a key breaks them ([how](decisions/9-the-order-of-events.md)).
 Frames are of ROWS, or a RANGE: of an INTERVAL over a time, of whole numbers over a number or a date. Where a bound lies
@@ -96,6 +102,8 @@ def reference() -> str:
             "GROUPING SETS, ROLLUP and CUBE, `grouping` and `grouping_id` add up the cells of the finest groups.\n",
             "QUALIFY filters by window functions; to Spark it is WHERE around a subquery.\n",
             "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`; maps, too) is served below.\n",
+            "## Subqueries\n",
+            _SUBQUERIES,
             "## Windows of time\n",
             _TIME,
             "## Window functions, above\n",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Literal as Choice
 from typing import cast as typed
 
@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import generator, in_a_window
+from view_algebra.correlated import JOINS, refuse_elsewhere, semi_join
 from view_algebra.determinism import Keys, by_rows
 from view_algebra.dialect import (
     SPELLED,
@@ -52,7 +53,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.groupings import Sets, keys_of, over_sets, sets_of
-from view_algebra.names import Columns, Scope, find, window_key
+from view_algebra.names import OWN_ALIASES, Columns, Scope, find, window_key
 from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.passing import PASSED, is_projection, passing_on
 from view_algebra.refusals import Wrong, suggestion
@@ -83,7 +84,8 @@ class Resolver(Scalars):
 
     def query(self, node: exp.Expr, ctes: Mapping[str, Query] | None = None) -> Query:
         """A query, its CTEs inlined where they are named."""
-        known = dict(ctes or {})
+        known, around = dict(ctes or {}), self.around
+        self.around = None
         with_ = node.args.get("with_")
         if with_ is not None:
             if with_.args.get("recursive"):
@@ -93,12 +95,12 @@ class Resolver(Scalars):
                 names = [c.name for c in (cte.args["alias"].args.get("columns") or [])]
                 known[cte.alias.lower()] = _renamed(inner, names, span(cte)) if names else inner
         if isinstance(node, exp.Subquery):
-            inner = self.query(node.this, known)
-            return self._modified(inner, node, known)
+            self.around = around
+            return self._modified(self.query(node.this, known), node, known)
         if isinstance(node, exp.SetOperation):
             return self._combined(node, known)
         if isinstance(node, exp.Select):
-            return self._qualified(node, known) if node.args.get("qualify") else self._select(node, known)
+            return self._qualified(node, known) if node.args.get("qualify") else self._select(node, known, around)
         raise Wrong(span(node), f"{node.key.upper()} is not a query", "Write a SELECT.")
 
     def _combined(self, node: exp.SetOperation, ctes: Mapping[str, Query]) -> Query:
@@ -148,7 +150,7 @@ class Resolver(Scalars):
         node.meta[SPELLED] = block
         return self.query(block, ctes)
 
-    def _select(self, node: exp.Select, ctes: Mapping[str, Query]) -> Select:
+    def _select(self, node: exp.Select, ctes: Mapping[str, Query], around: Scope | None = None) -> Select:
         write_windows_out(node)
         scope = Scope(ctes=ctes)
         relation = self._relation(node, scope)
@@ -156,7 +158,10 @@ class Resolver(Scalars):
             scope.records = relation.query
         scope.above = not _reads_records(relation)
         where = node.args.get("where")
+        scope.outer = around
         filtered = condition(self.expression(where.this, scope), "WHERE") if where else None
+        scope.outer = None
+        filtered = reduce(both, scope.semi, filtered)
         if filtered is not None:
             refuse_aggregates(filtered, "WHERE", "Put the condition into HAVING, or FILTER (WHERE …) of the aggregate.")
         group_node = node.args.get("group")
@@ -194,6 +199,7 @@ class Resolver(Scalars):
             )
         )
         grouped = {} if sets is not None or group_node is None else self._written_keys(node, scope, outputs)
+        refuse_elsewhere(block)
         block = self._settled(block, node, scope, grouped)
         if sets is not None:
             return over_sets(block, sets)
@@ -295,14 +301,16 @@ class Resolver(Scalars):
         scope.relations[name] = made.columns
         return _exploded(relation, made)
 
-    def _join(self, left: Relation, join: exp.Join, scope: Scope) -> Joined:
+    def _join(self, left: Relation, join: exp.Join, scope: Scope) -> Relation:
         if join.args.get("method"):
             raise Wrong(span(join), f"{join.args['method']} JOIN", "Write the condition: JOIN … ON ….")
         kind = " ".join(str(join.args[k]).upper() for k in ("side", "kind") if join.args.get(k))
         kind = {"": "INNER", "INNER": "INNER", "LEFT OUTER": "LEFT", "RIGHT OUTER": "RIGHT", "FULL OUTER": "FULL"}.get(
             kind, kind
         )
-        if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS"):
+        if kind in JOINS:
+            return self._semi_join(left, kind, join, scope)
+        if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS") or (scope.semi and kind in ("RIGHT", "FULL")):
             raise Wrong(span(join), f"{kind} JOIN", "Write WHERE k IN (SELECT k …), or NOT IN.")
         if isinstance(join.this, exp.Lateral):
             raise Wrong(span(join), "LATERAL in a join", "Write LATERAL VIEW explode(tags) t AS tag.")
@@ -325,6 +333,19 @@ class Resolver(Scalars):
         elif kind == "INNER":
             kind = "CROSS"
         return Joined(left, right, typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind), on, span(join))
+
+    def _semi_join(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
+        """The left side, and in `scope` the condition that there is, or is not, a row on the right."""
+        place, inner = span(join), Scope(ctes=scope.ctes)
+        right = self._from(join.this, inner)
+        if inner.relations.keys() & (scope.relations.keys() | set(OWN_ALIASES)):
+            raise Wrong(place, f"two relations are named {right_alias(right)}", "Give one of them another alias.")
+        if join.args.get("on") is None:
+            raise Wrong(place, f"{kind} JOIN without ON", "Write the condition: ON a.k = b.k.")
+        within = replace(scope, relations={**scope.relations, **inner.relations})
+        on = condition(self.expression(join.args["on"], within), "ON")
+        scope.semi.append(semi_join(kind, right, inner.relations, on, place))
+        return left
 
     # SELECT, GROUP BY, ORDER BY
 

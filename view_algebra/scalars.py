@@ -16,6 +16,7 @@ from sqlglot import exp
 from view_algebra import sugar
 from view_algebra.aggregates import ACCURACY, AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
 from view_algebra.calls import aggregate, aggregate_over, frame, time_window, window_arguments
+from view_algebra.correlated import asked
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
 from view_algebra.estimates import bucketed, estimate
 from view_algebra.expressions import (
@@ -28,13 +29,12 @@ from view_algebra.expressions import (
     Place,
     Query,
     Select,
-    Subquery,
     Windowed,
     both,
     walk,
 )
 from view_algebra.functions import NON_DETERMINISTIC, WINDOW_FUNCTIONS
-from view_algebra.names import Columns, Scope, find, member, parts_of, window_key
+from view_algebra.names import Columns, Scope, find, find_outside, member, parts_of, window_key
 from view_algebra.operators import calculate, call, case, cast, compare, condition, meet, negative, number
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.times import interval, shifted
@@ -73,7 +73,12 @@ _BINARY: dict[type[exp.Expr], str] = {
 
 
 class Scalars(ABC):
-    """Resolves scalar expressions; queries inside them, and their ORDER BY, are for the subclass."""
+    """Resolves scalar expressions; queries inside them, and their ORDER BY, are for the subclass.
+
+    around: the block around the subquery that is resolved next.
+    """
+
+    around: Scope | None = None
 
     @abstractmethod
     def query(self, node: exp.Expr, ctes: Mapping[str, Query] | None = None) -> Query:
@@ -140,6 +145,8 @@ class Scalars(ABC):
             alias = scope.aliases.get(names[0].lower())
             if alias is None and names[0].lower() in NON_DETERMINISTIC:
                 return call(names[0], [], place)
+            if alias is None and scope.outer is not None:
+                return find_outside(names, scope, place)
             if alias is None:
                 raise
             value = alias
@@ -179,7 +186,7 @@ class Scalars(ABC):
                 raise Wrong(place, f"IN over {len(inner.columns)} columns", "Select one column.")
             if meet((value, Constant("", inner.columns[0][1])), place, "IN")[0].type != value.type:
                 raise Wrong(place, f"IN meets {value.type} with {inner.columns[0][1]}", "Cast one of them.")
-            return Subquery("in", inner, value, BOOLEAN, place)
+            return asked("in", inner, value, place)
         items = meet([value, *(self.expression(e, scope) for e in node.expressions)], place, "IN")
         return Call("in", items, BOOLEAN, place=place)
 
@@ -262,7 +269,7 @@ class Scalars(ABC):
         place = span(node)
         inner = self._inner(node.this, scope)
         if isinstance(node, exp.Exists):
-            return Subquery("exists", inner, None, BOOLEAN, place)
+            return asked("exists", inner, None, place)
         if len(inner.columns) != 1:
             raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
         one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1)
@@ -270,24 +277,15 @@ class Scalars(ABC):
             raise Wrong(
                 place, "a subquery as a value must give one row", "Aggregate it, or end it with ORDER BY … LIMIT 1."
             )
-        return Subquery("scalar", inner, None, inner.columns[0][1], place)
+        return asked("scalar", inner, None, place)
 
     def _inner(self, node: exp.Expr, scope: Scope) -> Query:
+        """A query inside an expression, which may name columns of the block around it."""
+        around, self.around = self.around, scope
         try:
             return self.query(node, scope.ctes)
-        except Wrong as wrong:
-            if wrong.reason.startswith("no column") or wrong.reason.startswith("no relation"):
-                name = wrong.reason.removeprefix("no column ").split(" ")[0].split(".")
-                try:
-                    find(name, scope.relations, wrong.span)
-                except Wrong:
-                    raise wrong from None
-                raise Wrong(
-                    wrong.span,
-                    "a subquery that names columns of the outer query",
-                    "Write it as k IN (SELECT k …), or as a LEFT JOIN of aggregates.",
-                ) from None
-            raise
+        finally:
+            self.around = around
 
     def _call(
         self, node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, filter_: exp.Filter | None = None

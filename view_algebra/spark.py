@@ -54,7 +54,7 @@ def _written(expression: Expr) -> tuple[str, int]:
             raise Wrong(
                 expression.place,
                 "a subquery below the aggregation",
-                "Only columns of the records can be used there; join the views above the aggregation.",
+                "Put the condition into WHERE of all records, or use columns of the records alone.",
             )
 
 

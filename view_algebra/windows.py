@@ -188,20 +188,29 @@ def ends(session: Call) -> tuple[Part, Part]:
     )
 
 
-def coarser(cells: Cells, keys: Sequence[str], parts: Parts) -> Select:
+def coarser(cells: Cells, keys: Sequence[str], parts: Parts, where: Expr | None = None) -> Select:
     """The cells of groups of fewer keys, of those of finer ones."""
     types = dict(cells.columns)
-    return _merged([Output(name, Field(cells.alias, (name,), types[name])) for name in keys], parts, cells, cells.alias)
+    grouped = [Output(name, Field(cells.alias, (name,), types[name])) for name in keys]
+    return replace(_merged(grouped, parts, cells, cells.alias), where=where)
 
 
-def hopped(panes: Cells, windows: Cells, keys: Sequence[str], start: str, window: Call, parts: Parts) -> Select:
+def hopped(
+    panes: Cells,
+    windows: Cells,
+    keys: Sequence[str],
+    start: str,
+    window: Call,
+    parts: Parts,
+    where: Expr | None = None,
+) -> Select:
     """The cells of hopping windows, of those of their panes; `start` is the column of when these, or a block, begin."""
     types, bits = dict(panes.columns), tuple(seen(window))
     outputs = [Output(windows.keys[0], Field(HOP, windows.keys, TIMESTAMP))]
     outputs += [Output(name, Field(PANE, (name,), types[name])) for name in keys if name != start]
     words = tuple(name for bit in bits for name, part in parts if part == bit)
     merging = [(name, part) for name, part in parts if part not in bits]
-    return _merged(outputs, merging, Hopped(panes, windows, start, window, words), PANE)
+    return replace(_merged(outputs, merging, Hopped(panes, windows, start, window, words), PANE), where=where)
 
 
 def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, parts: Parts) -> Select:

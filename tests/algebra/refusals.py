@@ -408,13 +408,43 @@ VIEWS = [
     ),
     view(
         "a subquery below",
+        "SELECT count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events",
         "SELECT count(*) AS n FROM events WHERE country IN (SELECT country FROM hourly)",
-        "SELECT sum(n) AS n FROM hourly WHERE country IN (SELECT country FROM hourly WHERE n > 5)",
     ),
     view(
         "a correlated subquery",
-        "SELECT country FROM hourly WHERE EXISTS (SELECT 1 AS one FROM hourly h WHERE h.n > hourly.n)",
-        "SELECT DISTINCT a.country FROM hourly a JOIN hourly b ON b.n > a.n",
+        "SELECT country, (SELECT max(n) FROM hourly h WHERE h.n < hourly.n) AS m FROM hourly",
+        "SELECT country, (SELECT max(n) FROM hourly h WHERE h.country = hourly.country) AS m FROM hourly",
+    ),
+    view(
+        "a correlated subquery beside GROUP BY",
+        "SELECT country, max(n) AS n, (SELECT max(h.n) FROM hourly h WHERE h.country = hourly.country) AS m FROM hourly GROUP BY country",
+        "SELECT country, n, (SELECT max(h.n) FROM hourly h WHERE h.country = g.country) AS m FROM (SELECT country, max(n) AS n FROM hourly GROUP BY country) g",
+    ),
+    view(
+        "a correlated subquery with GROUP BY",
+        "SELECT country FROM hourly WHERE n IN (SELECT max(h.n) FROM hourly h WHERE h.country <> hourly.country GROUP BY h.country)",
+        "SELECT country FROM hourly WHERE n IN (SELECT max(n) AS n FROM hourly GROUP BY country)",
+    ),
+    view(
+        "a correlated subquery in a correlated subquery",
+        "SELECT country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b WHERE b.country = a.country AND EXISTS (SELECT 1 FROM hourly c WHERE c.n > b.n))",
+        "SELECT country FROM hourly a WHERE n IN (SELECT n FROM hourly WHERE country = 'NL')",
+    ),
+    view(
+        "a correlated subquery over another of the same name",
+        "SELECT country FROM (SELECT country, n AS m FROM hourly) h WHERE EXISTS (SELECT 1 FROM hourly h WHERE n > m)",
+        "SELECT country FROM (SELECT country, n AS m FROM hourly) g WHERE EXISTS (SELECT 1 FROM hourly h WHERE n > m)",
+    ),
+    view(
+        "a SEMI JOIN without a condition",
+        "SELECT country FROM hourly LEFT SEMI JOIN (SELECT country AS c FROM hourly) b",
+        "SELECT country FROM hourly LEFT SEMI JOIN (SELECT country AS c FROM hourly) b ON c = country",
+    ),
+    view(
+        "a subquery in WHERE of sessions",
+        "SELECT session_window(ts, '30 minutes').start AS s, count(*) AS n FROM events WHERE country IN (SELECT country FROM hourly) GROUP BY session_window(ts, '30 minutes')",
+        "SELECT session_window(ts, '30 minutes').start AS s, count(*) AS n FROM events WHERE country IN ('NL', 'BE') GROUP BY session_window(ts, '30 minutes')",
     ),
     view(
         "a subquery of many rows",

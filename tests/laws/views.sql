@@ -263,3 +263,26 @@ CREATE VIEW powers AS SELECT pow(NULL, 0) AS a, pow(max(price), 0) AS y, pow(2, 
 CREATE VIEW at_signs AS SELECT max(concat(country, '@', kind)) AS m, count_if(contains(concat(kind, '@{1}'), '@{1}')) FILTER (WHERE kind <> '@') AS c, sum(n) FILTER (WHERE concat('@', country) <> '@NL') AS s FROM by_country_and_kind;
 CREATE VIEW nested_ctes AS SELECT x.kind, x.n, y.n AS m FROM (WITH w AS (SELECT kind, count(*) AS n FROM events GROUP BY kind) SELECT * FROM w) AS x
   JOIN (WITH w AS (SELECT kind, count(*) AS n FROM events WHERE amount > 1 GROUP BY kind) SELECT * FROM w) AS y ON x.kind = y.kind;
+CREATE VIEW late_in AS SELECT country, count(*) AS n, count(DISTINCT kind) AS k, sum(amount) AS s, last(city) AS l FROM events WHERE amount > 1 AND user_id IN (SELECT user_id FROM events GROUP BY user_id HAVING count(*) > 20) GROUP BY country;
+CREATE VIEW late_average AS SELECT count(*) AS n, max(price) AS m, sum(user_id) AS s FROM events WHERE amount > (SELECT avg(amount) FROM events WHERE kind = 'show');
+CREATE VIEW late_none AS SELECT count(*) AS n, max(price) AS m FROM events WHERE amount > (SELECT max(amount) FROM events);
+CREATE VIEW late_rows AS SELECT event_id, price FROM events WHERE amount = (SELECT max(amount) FROM events WHERE country = 'NL');
+CREATE VIEW late_not_in AS SELECT window(ts, '12 hours', '3 hours').start AS w, count(*) AS n, count(DISTINCT city) AS c FROM events WHERE country NOT IN (SELECT country FROM events WHERE kind = 'show' AND amount > 200 AND country IS NOT NULL) GROUP BY window(ts, '12 hours', '3 hours');
+CREATE VIEW late_not_in_null AS SELECT kind, count(*) AS n FROM events WHERE country NOT IN (SELECT country FROM events) OR user_id > 5 GROUP BY kind;
+CREATE VIEW late_distinct AS SELECT DISTINCT kind, city FROM events WHERE country IN (SELECT max(country) FROM events);
+CREATE VIEW late_rolled_up AS SELECT country, kind, count(*) AS n FROM events WHERE user_id IN (SELECT user_id FROM events WHERE kind = 'click') GROUP BY ROLLUP (country, kind);
+CREATE VIEW late_ranked AS SELECT event_id, row_number() OVER (PARTITION BY country ORDER BY amount) AS r FROM events WHERE EXISTS (SELECT 1 FROM events WHERE amount > 10) AND city IN (SELECT min(city) FROM events GROUP BY kind);
+CREATE VIEW late_exploded AS SELECT tag, count(*) AS n FROM events LATERAL VIEW explode(payload.tags) t AS tag WHERE tag IN (SELECT max(kind) FROM events GROUP BY country) OR tag = (SELECT min(tag) FROM events LATERAL VIEW explode(payload.tags) t AS tag) GROUP BY tag;
+CREATE VIEW late_median AS SELECT country, median(price) AS m, collect_list(kind) AS k FROM events WHERE city IN (SELECT city FROM events WHERE amount > 20) GROUP BY country;
+CREATE VIEW above_each AS SELECT o.country, o.kind, o.n FROM by_country_and_kind o WHERE o.n > (SELECT avg(i.n) FROM by_country_and_kind i WHERE i.country = o.country);
+CREATE VIEW above_count AS SELECT o.country, o.n, (SELECT count(*) FROM by_country_and_kind i WHERE i.kind = o.country) AS none, (SELECT count(*) FROM by_country_and_kind i WHERE i.kind = o.kind) AS some, (SELECT max(amount) FROM events i WHERE i.country = o.country) AS m FROM by_country_and_kind o;
+CREATE VIEW of_each AS SELECT country, count(*) AS n, sum(amount) AS s FROM events o WHERE amount > (SELECT avg(amount) FROM events i WHERE i.country = o.country) GROUP BY country;
+CREATE VIEW rows_of_each AS SELECT event_id, amount, (SELECT avg(amount) FROM events i WHERE i.country <=> o.country) AS a, (SELECT count(*) FROM events i WHERE i.user_id = o.user_id AND i.kind = 'show') AS c FROM events o WHERE kind = 'show';
+CREATE VIEW exists_each AS SELECT kind, count(*) AS n FROM events o WHERE EXISTS (SELECT 1 FROM events i WHERE i.country = o.country AND i.amount > o.amount + 200) AND city IS NOT NULL GROUP BY kind;
+CREATE VIEW not_exists AS SELECT * FROM by_country_and_kind o WHERE NOT EXISTS (SELECT * FROM events i WHERE i.country = o.country AND i.amount > 240);
+CREATE VIEW in_each AS SELECT * FROM by_country_and_kind o WHERE n IN (SELECT i.n FROM by_country_and_kind i WHERE i.kind = o.kind AND i.country <> o.country);
+CREATE VIEW semi AS SELECT o.* FROM by_country_and_kind o LEFT SEMI JOIN (SELECT country, max(amount) AS m FROM events GROUP BY country) i ON o.country = i.country AND o.n > 3;
+CREATE VIEW anti AS SELECT o.country, sum(o.n) AS n FROM by_country_and_kind o LEFT ANTI JOIN events ON o.country = events.country AND events.amount > 200 GROUP BY o.country;
+CREATE VIEW semi_records AS SELECT kind, count(*) AS n FROM events o LEFT SEMI JOIN by_country_and_kind i ON o.country = i.country AND i.n > 9 WHERE amount > 3 GROUP BY kind;
+CREATE VIEW of_a_subquery AS SELECT t.c, t.n FROM (SELECT country AS c, count(*) AS n FROM events GROUP BY country) t WHERE EXISTS (SELECT 1 FROM (SELECT country, kind, amount FROM events WHERE kind = 'show') s WHERE s.country = t.c AND s.amount > 100);
+CREATE VIEW coalesced AS SELECT o.country, coalesce((SELECT sum(amount) FROM events i WHERE i.city = o.country), 0) AS s FROM by_country_and_kind o;
