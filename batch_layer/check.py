@@ -26,7 +26,7 @@ from serving_layer.bookkeeping import view as view_table
 from serving_layer.database import Database
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from serving_layer.views import quoted
-from view_algebra.compiled import View
+from view_algebra.compiled import JSON_TIMES, View
 from view_algebra.errors import LaminaError
 from view_algebra.spark import SHORTENED
 
@@ -108,7 +108,9 @@ def _rows(spark: SparkSession, name: str) -> list[Row]:
     found = spark.table(name)
     nested = [field.dataType.typeName() in ("struct", "array", "map") for field in found.schema]
     names = [f"`{column}`" for column in found.columns]
-    table = found.select([to_json(n) if json_ else col(n) for n, json_ in zip(names, nested, strict=True)]).toArrow()
+    table = found.select(
+        [to_json(n, JSON_TIMES) if json_ else col(n) for n, json_ in zip(names, nested, strict=True)]
+    ).toArrow()
     columns = [
         [None if value is None else json.loads(value) for value in column.to_pylist()] if json_ else column.to_pylist()
         for column, json_ in zip(table.columns, nested, strict=True)
@@ -150,7 +152,9 @@ def _as_selected(value: Any) -> Any:
     """What two values that differ only within the rules have in common: doubles anything, long texts their digest."""
     if isinstance(value, str):
         return hashlib.sha256(value.encode()).hexdigest()
-    return float if isinstance(value, float) else value
+    if isinstance(value, list):
+        return tuple(_as_selected(float(item) if isinstance(item, int) else item) for item in value)
+    return float if isinstance(value, float) else _hashable(value)
 
 
 def _as_shown(value: Any) -> Any:
@@ -160,8 +164,13 @@ def _as_shown(value: Any) -> Any:
 
 
 def _near(row: Row, other: Row, rounding: float) -> bool:
-    return all(
-        math.isclose(a, b, rel_tol=DOUBLE_TOLERANCE, abs_tol=rounding)
-        for a, b in zip(row, other, strict=True)
-        if isinstance(a, float) and isinstance(b, float)
-    )
+    return all(_close(a, b, rounding) for a, b in zip(row, other, strict=True))
+
+
+def _close(a: Any, b: Any, rounding: float) -> bool:
+    """Of two values that have the same in common."""
+    if isinstance(a, list):
+        return len(a) == len(b) and all(_close(x, y, rounding) for x, y in zip(a, b, strict=True))
+    if isinstance(a, float) or isinstance(b, float):
+        return math.isclose(a, b, rel_tol=DOUBLE_TOLERANCE, abs_tol=rounding)
+    return bool(a == b) if isinstance(a, int) else True  # what else they have is in common

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from view_algebra.aggregates import Part
-from view_algebra.compiled import CellTable, Column, Input, Partial
+from view_algebra.compiled import JSON_TIMES, CellTable, Column, Input, Partial
 from view_algebra.expressions import Constant, Expr
 from view_algebra.leaves import RECORD_KEYS, Kept, Leaf
-from view_algebra.spark import hops_of_a_time, shortened, spark, storable
+from view_algebra.spark import constant, hops_of_a_time, shortened, spark, storable
 from view_algebra.types import BIGINT, STRING, Type, postgres_name, spark_name
 from view_algebra.windows import Hops, pane
 
@@ -139,7 +139,10 @@ def _order(part: Part) -> str:
 
 def _value(expression: Expr) -> str:
     """A column of a row view; nested values become the text of their JSON."""
-    return f"to_json({spark(expression)})" if expression.type.nested else storable(expression)
+    return f"to_json({spark(expression)}{_JSON_TIMES})" if expression.type.nested else storable(expression)
+
+
+_JSON_TIMES = f", map({', '.join(constant(Constant(text, STRING)) for pair in JSON_TIMES.items() for text in pair)})"
 
 
 def _partial_text(leaf: Leaf, longest: int) -> str:

@@ -12,6 +12,13 @@ products of deviations from two means) by a count and means, which are kept besi
 meet an equal key."""
 
 
+JSON_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""How times inside nested values are written, for Spark's to_json(): by default it drops microseconds."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column with its type in both engines, as `DECIMAL(12,2)` and `numeric(12,2)`."""

@@ -345,7 +345,8 @@ def decided(expression: Expr) -> Iterator[Expr]:
     """The largest parts of an expression that one row decides, constants left out."""
     if isinstance(expression, Constant):
         return
-    if any(isinstance(e, (Windowed, Subquery)) or (isinstance(e, Field) and e.outer) for e in walk(expression)):
+    row = isinstance(expression, Call) and expression.function == "row"
+    if row or any(isinstance(e, (Windowed, Subquery)) or (isinstance(e, Field) and e.outer) for e in walk(expression)):
         for child in children(expression):
             yield from decided(child)
     else:

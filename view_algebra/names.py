@@ -22,6 +22,7 @@ class Scope:
     using: the columns that a join USING gives once. above: does it read groups, and no records? records: the subquery
     of records that it reads, where it reads that alone; passed: the same, as it passes the order of events on.
     outer: the block around a subquery, where its columns may be named. semi: the conditions of SEMI and ANTI joins.
+    variables: of the lambdas around an expression.
     """
 
     relations: dict[str, Columns] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Scope:
     passed: Select | None = None
     outer: Scope | None = None
     semi: list[Expr] = field(default_factory=list)
+    variables: Mapping[str, Field] = field(default_factory=dict)
 
 
 def parts_of(node: exp.Expr) -> list[str]:

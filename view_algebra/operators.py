@@ -29,6 +29,7 @@ from view_algebra.types import (
     decimal,
 )
 
+BITWISE = ("&", "|", "^")
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
@@ -163,6 +164,16 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
             raise Wrong(place, f"div takes whole numbers, this is {left.type}", "Write floor(a / b).")
         left, right = cast(left, BIGINT, implicit=True), cast(right, BIGINT, implicit=True)
     return Call(operator, (left, right), left.type, place=place)
+
+
+def bitwise(operator: str, sides: Sequence[Expr], place: Place = None) -> Expr:
+    """`left & right`, `left | right`, `left ^ right` or `~ operand`, of whole numbers."""
+    for side in sides:
+        if not side.type.integral and side.type != VOID:
+            what = f"{operator} takes whole numbers, this is {side.type}"
+            raise Wrong(side.place or place, what, "Cast it to BIGINT.")
+    met = meet(sides, place, operator)
+    return Call(operator, met, met[0].type, place=place)
 
 
 def _exact(side: Expr) -> Expr:

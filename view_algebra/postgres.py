@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from view_algebra.aggregates import AGGREGATES, known, only
 from view_algebra.casts import cast_in_postgres
@@ -43,7 +44,7 @@ from view_algebra.expressions import (
     rewritten,
     walk,
 )
-from view_algebra.operators import overload, pattern
+from view_algebra.operators import BITWISE, overload, pattern
 from view_algebra.refusals import Wrong
 from view_algebra.types import (
     BIGINT,
@@ -55,6 +56,7 @@ from view_algebra.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    Type,
     postgres_name,
 )
 from view_algebra.windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, hops_of
@@ -211,6 +213,17 @@ def _origin(offset: int) -> str:
 def _window_end(call: Call, reading: Reading) -> tuple[str, int]:
     size = int(str(getattr(call.arguments[1], "value", 0)))
     return f"{expression(call.arguments[0], reading, ADD)} + {_length(size)}", ADD
+
+
+def _bitwise(operator: str, call: Call, reading: Reading) -> tuple[str, int]:
+    left, right = (expression(a, reading, ATOM) for a in call.arguments)
+    return f"({left} {operator} {right})", ATOM
+
+
+def _shares(call: Call, reading: Reading) -> tuple[str, int]:
+    """Several percentiles as a list; of no values, NULL."""
+    each = [expression(a, reading) for a in call.arguments]
+    return f"CASE WHEN {each[0]} IS NOT NULL THEN jsonb_build_array({', '.join(each)}) END", ATOM
 
 
 def _nested(call: Call, _: Reading) -> tuple[str, int]:
@@ -418,11 +431,16 @@ def _filter(condition: Expr | None, reading: Reading) -> str:
 def _over_values(call: OverValues, reading: Reading) -> str:
     over = AGGREGATES[call.function].over
     assert over is not None
-    value = expression(call.value, reading, CAST)
+    value = _in_json(expression(call.value, reading, CAST), call.type)
     texts = {"0": value, "n": expression(call.times, reading, CAST)}
     texts["o"] = ", ".join(expression(e, reading) for e in call.order) or value
     texts |= {str(n): constant(literal) for n, literal in enumerate(call.literals, 1)}
     return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over)
+
+
+def _in_json(value: str, listed: Type) -> str:
+    """An element of a list; a time as Spark is told to write it, whatever a reader's time zone."""
+    return f"spark.json({value})" if listed.element in (TIMESTAMP, TIMESTAMP_NTZ) else value
 
 
 def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
@@ -432,7 +450,7 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
             call.place, f"{call.function}(DISTINCT …) above the aggregation", "Take DISTINCT rows in a subquery."
         )
     value = expression(only(call.condition, call.arguments[0]), reading, CAST)
-    value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else value
+    value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else _in_json(value, call.type)
     texts = {"0": value, "o": value, "n": "1::bigint"}
     texts |= {str(n): constant(a) for n, a in enumerate(call.arguments[1:], 1) if isinstance(a, Constant)}
     return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], rows)
@@ -540,6 +558,10 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     "window_start": _window_start,
     "window_end": _window_end,
     **dict.fromkeys(("window", ".", "[]", "to_json"), _nested),
+    "shares": _shares,
+    "row": lambda call, reading: (f"({', '.join(expression(a, reading) for a in call.arguments)})", ATOM),
+    **{each: partial(_bitwise, "#" if each == "^" else each) for each in BITWISE},
+    "~": lambda call, reading: (f"(~{expression(call.arguments[0], reading, ATOM)})", ATOM),
 }
 """What is not a function of the table."""
 

@@ -7,6 +7,7 @@ from view_algebra.calls import MOST_PANES
 from view_algebra.cells import INDEXED_BYTES
 from view_algebra.declarations import SOURCE_PROPERTIES, VIEW_PROPERTIES
 from view_algebra.functions import FUNCTIONS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
+from view_algebra.nested import LAMBDAS
 from view_algebra.records import PSEUDO_COLUMNS
 from view_algebra.sugar import CASTS, MADE, TIMED
 from view_algebra.types import postgres_types
@@ -45,6 +46,7 @@ Spark would take it for a time of the day on which it is read.
 
 _VALUES = f"""DISTINCT, `mode`, `median`, `percentile(x, 0.9)`, `percentile_cont(0.9) WITHIN GROUP (ORDER BY x)`,
 `percentile_disc`, `collect_set`, `collect_list` and `listagg` keep a cell per value of a group, and are exact.
+`percentile(x, array(0.5, 0.9))` is a list.
 `approx_count_distinct(x)` keeps up to {DEFAULT_REGISTERS:,} registers of HyperLogLog, for a relative standard error of
 less than 3.3 % at any size; a second argument says another. `percentile_approx(x, 0.9)` keeps a cell per bucket of
 values and is at most 1 % of the exact percentile off; with a third argument, 1 / that.
@@ -110,6 +112,7 @@ def reference() -> str:
             _windows(),
             "## Functions\n",
             _table(("call", "above, in Postgres"), [_row(f) for name in sorted(FUNCTIONS) for f in FUNCTIONS[name]]),
+            f"Below only: `struct`, `named_struct`, `map`, and with a lambda {', '.join(f'`{n}`' for n in LAMBDAS)}.\n",
             _written_as(),
             "## Refused everywhere\n",
             _table(("function", "because it", "instead"), [(n, *why) for n, why in sorted(NON_DETERMINISTIC.items())]),

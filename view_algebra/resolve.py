@@ -302,7 +302,8 @@ class Resolver(Scalars):
         return _exploded(relation, made)
 
     def _join(self, left: Relation, join: exp.Join, scope: Scope) -> Relation:
-        if join.args.get("method"):
+        natural = str(join.args.get("method") or "").upper() == "NATURAL"
+        if join.args.get("method") and not natural:
             raise Wrong(span(join), f"{join.args['method']} JOIN", "Write the condition: JOIN … ON ….")
         kind = " ".join(str(join.args[k]).upper() for k in ("side", "kind") if join.args.get(k))
         kind = {"": "INNER", "INNER": "INNER", "LEFT OUTER": "LEFT", "RIGHT OUTER": "RIGHT", "FULL OUTER": "FULL"}.get(
@@ -317,9 +318,10 @@ class Resolver(Scalars):
         before = dict(scope.relations)
         right = self._from(join.this, scope)
         on: Expr | None = None
-        if join.args.get("using"):
+        using = _shared(before, scope.relations[right_alias(right)]) if natural else join.args.get("using")
+        if using:
             given, scope.using = scope.using, {}
-            for column in join.args["using"]:
+            for column in using:
                 a = given.get(column.name.lower()) or find([column.name], before, span(column))
                 b = find([right_alias(right), column.name], scope.relations, span(column))
                 scope.using[column.name.lower()] = _of_both(kind, a, b, span(column))
@@ -571,6 +573,12 @@ def _is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
         way_out = "Leave it out, or take to_json(…) of it."
         raise Wrong(nested.place or span(node), f"SELECT DISTINCT of a column of type {nested.type}", way_out)
     return distinct is not None
+
+
+def _shared(left: Mapping[str, Columns], right: Columns) -> list[exp.Identifier]:
+    """The columns of a NATURAL JOIN."""
+    names = {name.lower() for name, _ in right}
+    return [exp.to_identifier(n) for n in dict.fromkeys(n for c in left.values() for n, _ in c) if n.lower() in names]
 
 
 def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
+from functools import partial, reduce
 from typing import Any, ClassVar
 from typing import cast as typed
 
@@ -35,7 +35,20 @@ from view_algebra.expressions import (
 )
 from view_algebra.functions import NON_DETERMINISTIC, WINDOW_FUNCTIONS
 from view_algebra.names import Columns, Scope, find, find_outside, member, parts_of, window_key
-from view_algebra.operators import calculate, call, case, cast, compare, condition, meet, negative, number
+from view_algebra.nested import LAMBDAS, over_elements, structured
+from view_algebra.operators import (
+    BITWISE,
+    bitwise,
+    calculate,
+    call,
+    case,
+    cast,
+    compare,
+    condition,
+    meet,
+    negative,
+    number,
+)
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.times import interval, shifted
 from view_algebra.types import (
@@ -69,6 +82,9 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
     exp.NullSafeEQ: "<=>",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
 }
 
 
@@ -135,6 +151,11 @@ class Scalars(ABC):
             return member(self.expression(node.this, scope), node.expression.name, span(node.expression))
         names = parts_of(node)
         place = span(node)
+        if names[0].lower() in scope.variables:
+            found: Expr = scope.variables[names[0].lower()]
+            for name in names[1:]:
+                found = member(found, name, place)
+            return found
         if isinstance(scope.window, Call) and names[0].lower() == scope.window.function:
             return member(scope.window, names[1], place) if len(names) == 2 else scope.window
         if names[0].lower() in scope.using and len(names) == 1:
@@ -164,6 +185,11 @@ class Scalars(ABC):
             return calculate(operator, left, right, place)
         if operator in ("*", "/", "%", "div"):
             return calculate(operator, left, right, place)
+        if operator in BITWISE:
+            for side in (node.left, node.right):
+                if _BINARY.get(type(side), operator) != operator and _BINARY[type(side)] in BITWISE:
+                    raise Wrong(place, f"{operator} beside {_BINARY[type(side)]}", "Put one of them into parentheses.")
+            return bitwise(operator, (left, right), place)
         return compare(operator, left, right, place)
 
     def _is(self, node: exp.Is, scope: Scope) -> Expr:
@@ -178,8 +204,10 @@ class Scalars(ABC):
         return Call("not", (result,), BOOLEAN, place=place) if negated else result
 
     def _in(self, node: exp.In, scope: Scope) -> Expr:
-        value, place = self.expression(node.this, scope), span(node)
         query = node.args.get("query")
+        if isinstance(node.this, exp.Tuple):
+            return self._row_in(node, scope)
+        value, place = self.expression(node.this, scope), span(node)
         if query is not None:
             inner = self._inner(query, scope)
             if len(inner.columns) != 1:
@@ -190,14 +218,49 @@ class Scalars(ABC):
         items = meet([value, *(self.expression(e, scope) for e in node.expressions)], place, "IN")
         return Call("in", items, BOOLEAN, place=place)
 
+    def _row_in(self, node: exp.In, scope: Scope) -> Expr:
+        """(a, b) IN (SELECT x, y …)."""
+        values, place = [self.expression(e, scope) for e in node.this.expressions], span(node)
+        query = node.args.get("query")
+        if query is None:  # which Spark compares as structs: a NULL in both is equal
+            raise Wrong(place, "several values IN a list", "Write (a = 1 AND b = 2) OR (a = 3 AND b = 4).")
+        inner = self._inner(query, scope)
+        if len(inner.columns) != len(values):
+            raise Wrong(place, f"{len(values)} values IN over {len(inner.columns)} columns", "Select as many.")
+        for value, (_, kind) in zip(values, inner.columns, strict=True):
+            if meet((value, Constant("", kind)), place, "IN")[0].type != value.type:
+                raise Wrong(place, f"IN meets {value.type} with {kind}", "Cast one of them.")
+        return asked("in", inner, Call("row", tuple(values), Type("STRUCT", fields=inner.columns)), place)
+
     def _like(self, node: exp.Like | exp.ILike, scope: Scope) -> Expr:
+        several = node.expression
+        if isinstance(several, (exp.Any, exp.All)):
+            inner = several.this.this if isinstance(several.this, exp.Paren) else several.this
+            patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+            # NOT of it is put around it: of NOT LIKE ANY, one that is not like it is enough
+            word = "or" if isinstance(several, exp.Any) != bool(node.args.get("negate")) else "and"
+            each = [self._like(type(node)(this=node.this, expression=p), scope) for p in patterns]
+            return _all(word, each, span(node))
         value, wanted = self.expression(node.this, scope), self.expression(node.expression, scope)
         for side in (value, wanted):
             if side.type not in (STRING, VOID):
                 raise Wrong(span(node), f"LIKE takes text, this is {side.type}", "Write CAST(… AS STRING).")
         if isinstance(node, exp.ILike):
-            value, wanted = (call("lower", [side], span(node)) for side in (value, wanted))
+            value, wanted = (_lowered(side, span(node)) for side in (value, wanted))
         return Call("like", (value, wanted), BOOLEAN, place=span(node))
+
+    def _escaped(self, node: exp.Escape, scope: Scope) -> Expr:
+        """LIKE … ESCAPE '!' is LIKE with the same pattern escaped as always, by a backslash."""
+        like, sign = node.this, node.expression.name
+        wanted = like.expression.name if isinstance(like.expression, exp.Literal) else None
+        if not isinstance(like, (exp.Like, exp.ILike)) or wanted is None or len(sign) != 1:
+            raise Wrong(span(node), "ESCAPE with a pattern that is no literal", "Write it out.")
+        quoted, plain = re.escape(sign), wanted if sign == "\\" else wanted.replace("\\", "\\\\")
+        if re.sub(rf"{quoted}[%_{quoted}]", "", wanted).count(sign):
+            raise Wrong(span(node), f"{sign} before what needs no escape", f"Put it before %, _ or {sign}.")
+        pattern = re.sub(rf"{quoted}([%_{quoted}])", lambda m: m[1] if m[1] == sign != "\\" else f"\\{m[1]}", plain)
+        unescaped = type(like)(this=like.this, expression=exp.Literal.string(pattern), **_negated(like))
+        return self.expression(unescaped, scope)
 
     def _cast(self, node: exp.Cast, scope: Scope) -> Expr:
         kind = read_type(node.args["to"])
@@ -244,18 +307,17 @@ class Scalars(ABC):
         return case(branches, self.expression(default, scope) if default is not None else None, span(node))
 
     def _trim(self, node: exp.Trim, scope: Scope) -> Expr:
-        if node.expression is not None:
-            raise Wrong(span(node), "TRIM of other characters than spaces", "Use regexp_replace below the aggregation.")
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
-        return call(name, [self.expression(node.this, scope)], span(node))
+        given = [node.this] if node.expression is None else [node.expression, node.this]
+        return call(name, [self.expression(each, scope) for each in given], span(node))
 
-    def _extract(self, node: exp.Extract, scope: Scope) -> Expr:
+    def _extract(self, node: exp.Extract, scope: Scope, place: Place = None) -> Expr:
         names = {"DOW": "dayofweek", "DOY": "dayofyear", "WEEK": "weekofyear", "DAYOFWEEK": "dayofweek"}
         unit = node.this.name.upper()
         name = names.get(unit, unit.lower())
         if name not in ("year", "quarter", "month", "day", "hour", "minute", "dayofweek", "dayofyear", "weekofyear"):
-            raise Wrong(span(node), f"EXTRACT({unit} …)", "Use a function of docs/sql.md, as second(ts).")
-        return call(name, [self.expression(node.expression, scope)], span(node))
+            raise Wrong(place or span(node), f"EXTRACT({unit} …)", "Use a function of docs/sql.md, as second(ts).")
+        return call(name, [self.expression(node.expression, scope)], place or span(node))
 
     def _bracket(self, node: exp.Bracket, scope: Scope) -> Expr:
         value, key = self.expression(node.this, scope), self.expression(node.expressions[0], scope)
@@ -305,21 +367,25 @@ class Scalars(ABC):
             read_ = [read(a) for a in node.expressions]
             columns = tuple(window_key(c) if isinstance(c, Call) and c.type == WINDOW else c for c in read_)
             return Call(name, columns, TINYINT if name == "grouping" else BIGINT, place=place)
+        if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
+            return self._shares(node, scope, condition_)
         if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():
             return self._by(name, node, scope, condition_)
         if name in BY_BUCKETS:
             return self._of_buckets(name, node, scope, condition_, filter_)
         if known_aggregate(name):
             return self._in_order(aggregate(name, node, read, condition_), node, scope, filter_)
-        if name in ("struct", "named_struct", "map"):
-            raise Wrong(place, f"{name}() makes a nested value", "Select its parts as columns.")
-        if name == "date_part" or name == "datepart":
-            raise Wrong(place, f"{name}()", "Write EXTRACT(… FROM …).")
         return self._scalar(name, node, scope)
 
     def _scalar(self, name: str, node: exp.Anonymous, scope: Scope) -> Expr:
         """A call of a function of one row."""
         place, given = span(node), node.expressions
+        if name in ("struct", "named_struct", "map"):
+            return structured(node, scope, self.expression)
+        if name in LAMBDAS:
+            return over_elements(node, scope, self.expression)
+        if name in ("date_part", "datepart") and len(given) == 2 and isinstance(given[0], exp.Literal):
+            return self._extract(exp.Extract(this=exp.Var(this=given[0].name), expression=given[1]), scope, place)
         if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Column):
             return sugar.timed(name, given[0].name, [self.expression(a, scope) for a in given[1:]], place)
         if name in sugar.CASTS and len(given) == 1:
@@ -328,6 +394,15 @@ class Scalars(ABC):
         if (other := sugar.made(name, arguments, place)) is not None:
             return other
         return call(name, arguments, place)
+
+    def _shares(self, node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
+        """percentile(x, array(0.5, 0.9)): several percentiles of the same values."""
+        value, shares = node.expressions
+        read = partial(self.expression, scope=scope)
+        each = [
+            aggregate("percentile", _call_of("percentile", value, share), read, when) for share in shares.expressions
+        ]
+        return Call("shares", tuple(each), Type("ARRAY", element=DOUBLE), place=span(node))
 
     def _by(self, name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: bool = False) -> Aggregate:
         """The value with the least or greatest order, ties and all decided by the order of the events."""
@@ -370,6 +445,9 @@ class Scalars(ABC):
         accuracy = self.expression(given[2], scope) if len(given) > 2 else Constant(str(ACCURACY), INT)
         if not (isinstance(accuracy, Constant) and accuracy.type == INT and 10 <= int(accuracy.value or 0) <= 10_000):
             raise Wrong(place, f"{name}() with another accuracy than 10 to 10000", f"Write {name}(x, 0.9, 100).")
+        if _is_array(given[1]):
+            way_out = f"Write {name}(x, 0.5) for each, or percentile(x, array(0.5, 0.9)), which is exact."
+            raise Wrong(span(given[1]) or place, f"{name}() of several shares at once", way_out)
         value = self.expression(given[0], scope)
         refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
         kind = value.type
@@ -518,6 +596,7 @@ class Scalars(ABC):
     _readers: ClassVar[dict[type[exp.Expr], Callable[[Any, Any, Scope], Expr]]] = {
         exp.Paren: lambda self, node, scope: self.expression(node.this, scope),
         exp.Column: _field,
+        exp.Identifier: lambda _, node, scope: scope.variables[node.name.lower()],  # of a lambda, says sqlglot
         exp.Dot: _field,
         exp.Literal: lambda _, node, __: _literal(node),
         exp.Boolean: lambda _, node, __: _literal(node),
@@ -531,6 +610,8 @@ class Scalars(ABC):
         exp.Between: _between,
         exp.In: _in,
         exp.Like: _like,
+        exp.Escape: _escaped,
+        exp.BitwiseNot: lambda self, node, scope: bitwise("~", [self.expression(node.this, scope)], span(node)),
         exp.ILike: _like,
         exp.RawString: lambda _, node, __: Constant(node.name, STRING, span(node)),
         exp.RegexpLike: lambda self, n, scope: self._several("rlike", [n.this, n.expression], scope, span(n)),
@@ -555,6 +636,29 @@ class Scalars(ABC):
         exp.Anonymous: _call,
         exp.Interval: lambda _, node, __: interval(node),
     }
+
+
+def _all(word: str, conditions: Sequence[Expr], place: Place) -> Expr:
+    """Conditions joined by `and` or `or`."""
+    return reduce(lambda a, b: Call(word, (a, b), BOOLEAN, place=place), conditions)
+
+
+def _is_array(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "array" and bool(node.expressions)
+
+
+def _call_of(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
+
+
+def _lowered(text: Expr, place: Place) -> Expr:
+    if isinstance(text, Constant) and (text.value or "").isascii():
+        return replace(text, value=None if text.value is None else text.value.lower())
+    return call("lower", [text], place)
+
+
+def _negated(node: exp.Expr) -> dict[str, bool]:
+    return {"negate": True} if node.args.get("negate") else {}
 
 
 def _of_filter(filter_: exp.Filter | None, before: str = " AND (", after: str = ")") -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from view_algebra.expressions import Aggregate, Call, Case, Constant, Expr, Field, OverValues, Subquery, Windowed, walk
-from view_algebra.operators import overload
+from view_algebra.operators import BITWISE, overload
 from view_algebra.refusals import Wrong
 from view_algebra.types import BOOLEAN, CALENDAR, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, spark_name, words
 
@@ -164,6 +165,17 @@ def hops_of_a_time(time: str, size: str, offset: str, slide: str) -> tuple[str, 
     return f"{first} + {slide}", last
 
 
+def _lambda(call: Call) -> str:
+    *variables, body = map(spark, call.arguments)
+    names = variables[0] if len(variables) == 1 else f"({', '.join(variables)})"
+    return f"{names} -> {body}"
+
+
+def _bitwise(operator: str, call: Call) -> str:
+    left, right = (spark(a, _ATOM) for a in call.arguments)
+    return f"({left} {operator} {right})"
+
+
 def _pane_bits(call: Call) -> str:
     """The bit of a record's pane among those of its block; NULL where it is in another 64 of them."""
     time = spark(call.arguments[0])
@@ -212,6 +224,9 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "window_start": _window_start,
     "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
     "hops": _hops,
+    "lambda": _lambda,
+    **{each: partial(_bitwise, each) for each in BITWISE},
+    "~": lambda c: f"(~{spark(c.arguments[0], _ATOM)})",
     "pane_bits": _pane_bits,
     "window": _window,
     **dict.fromkeys(("session", "session_start", "session_end"), _session),

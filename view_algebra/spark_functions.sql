@@ -205,11 +205,35 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN abs(a + b) < power(10::numeric, whole) THEN a + b ELSE (a + b) * 'NaN'::numeric END
 $$;
 
+-- case, by Unicode's tables in the version that Spark's ICU has, whatever the database's own collation
+
+CREATE OR REPLACE FUNCTION spark.lower(x text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  SELECT lower(x COLLATE pg_unicode_fast) COLLATE "C"
+$$;
+
+CREATE OR REPLACE FUNCTION spark.upper(x text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  SELECT upper(x COLLATE pg_unicode_fast) COLLATE "C"
+$$;
+
 -- times as text
 
 CREATE OR REPLACE FUNCTION spark.to_text(x timestamp) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT rtrim(rtrim(to_char(x, 'YYYY-MM-DD HH24:MI:SS.US'), '0'), '.')
+$$;
+
+-- as `compiled.JSON_TIMES` tells Spark to write them
+
+CREATE OR REPLACE FUNCTION spark.json(x timestamp) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT to_char(x, 'YYYY-MM-DD"T"HH24:MI:SS.US')
+$$;
+
+CREATE OR REPLACE FUNCTION spark.json(x timestamptz) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT spark.json(x AT TIME ZONE 'UTC') || 'Z'
 $$;
 
 -- shares of a group's values, of which each is there with how often it came, in order

@@ -275,9 +275,9 @@ VIEWS = [
         "SELECT n, sum(n) OVER (ORDER BY hour RANGE BETWEEN INTERVAL 24 HOURS PRECEDING AND INTERVAL 1 HOUR FOLLOWING) AS s FROM hourly",
     ),
     view(
-        "a list of decimals",
-        "SELECT collect_set(amount) AS a FROM events",
-        "SELECT collect_set(CAST(amount AS STRING)) AS a FROM events",
+        "a set of doubles",
+        "SELECT collect_set(CAST(amount AS DOUBLE)) AS a FROM events",
+        "SELECT collect_set(CAST(amount AS DECIMAL(12,4))) AS a FROM events",
     ),
     view(
         "the last above the aggregation",
@@ -523,8 +523,43 @@ VIEWS = [
     ),
     view(
         "case folded above",
-        "SELECT upper(country) AS c, n FROM hourly",
-        "SELECT upper(country) AS c, count(*) AS n FROM events GROUP BY upper(country)",
+        "SELECT initcap(country) AS c, n FROM hourly",
+        "SELECT initcap(country) AS c, count(*) AS n FROM events GROUP BY initcap(country)",
+    ),
+    view(
+        "bits without parentheses",
+        "SELECT country, n | n & 3 AS b FROM hourly",
+        "SELECT country, n | (n & 3) AS b FROM hourly",
+    ),
+    view(
+        "bits of a decimal",
+        "SELECT country, CAST(n AS DECIMAL(9,1)) & 3 AS b FROM hourly",
+        "SELECT country, CAST(n AS BIGINT) & 3 AS b FROM hourly",
+    ),
+    view(
+        "several values in a list",
+        "SELECT country FROM hourly WHERE (country, n) IN (('NL', 1), ('BE', 2))",
+        "SELECT country FROM hourly WHERE (country = 'NL' AND n = 1) OR (country = 'BE' AND n = 2)",
+    ),
+    view(
+        "an escape of nothing",
+        "SELECT country FROM hourly WHERE country LIKE '!NL' ESCAPE '!'",
+        "SELECT country FROM hourly WHERE country LIKE '!!NL' ESCAPE '!'",
+    ),
+    view(
+        "a map whose keys are columns",
+        "SELECT map(kind, country) AS m FROM events",
+        "SELECT map('kind', country) AS m FROM events",
+    ),
+    view(
+        "a lambda that changes its type",
+        "SELECT aggregate(array(1, 2), 0, (a, x) -> a + 0.5) AS s FROM events",
+        "SELECT aggregate(array(1, 2), 0D, (a, x) -> a + 0.5D) AS s FROM events",
+    ),
+    view(
+        "an aggregate in a lambda",
+        "SELECT transform(array(1, 2), x -> x + count(*)) AS s FROM events",
+        "SELECT transform(array(1, 2), x -> x + 1) AS s FROM events",
     ),
     view(
         "a pattern above",

@@ -19,6 +19,7 @@ from pyarrow import csv
 from pyspark.sql import SparkSession
 
 from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
+from view_algebra.compiled import JSON_TIMES
 
 Row = tuple[Any, ...]
 GENERATIONS = 9
@@ -175,7 +176,10 @@ def _readable(name: str, kind: str) -> str:
     """Times as text: Python's datetime has neither all of Spark's years nor its time zone."""
     if kind in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
         return f"date_format(`{name}`, 'yyyy-MM-dd HH:mm:ss.SSSSSS') AS `{name}`"
-    return f"`{name}`" if not kind.startswith(("STRUCT", "ARRAY", "MAP")) else f"to_json(`{name}`) AS `{name}`"
+    if not kind.startswith(("STRUCT", "ARRAY", "MAP")):
+        return f"`{name}`"
+    options = ", ".join(f'"{text}"' for pair in JSON_TIMES.items() for text in pair)
+    return f"to_json(`{name}`, map({options})) AS `{name}`"
 
 
 def _text_of_time(name: str, kind: str) -> str:
@@ -224,5 +228,9 @@ def _same(a: Any, b: Any, rounding: float = 0) -> bool:
     if isinstance(a, (date, datetime)) or isinstance(b, (date, datetime)):
         return str(a) == str(b)
     if isinstance(a, str) and isinstance(b, (dict, list)):
-        return bool(json.loads(a) == b)  # a nested value: JSON on both sides
+        return _same(json.loads(a), b, rounding)  # a nested value: JSON on both sides
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(_same(x, y, rounding) for x, y in zip(a, b, strict=True))
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)) and type(a) is not type(b):
+        return not isinstance(a, bool) and _same(float(a), float(b), rounding)  # JSON has one kind of number
     return type(a) is type(b) and bool(a == b)

@@ -285,3 +285,43 @@ def test_an_expression_above_the_aggregation_has_the_type_and_value_that_spark_g
         columns = [f"{call} AS c{n}" for n, call in enumerate(above[start : start + 40])]
         views[f"w{start}"] = f"SELECT id, {', '.join(columns)} FROM rows_of_s"
     assert compare(engines, views) == []
+
+
+def test_every_character_has_the_same_case_in_both_engines(engines: Engines) -> None:
+    """Each by itself, and the one that looks at those around it: a sigma at the end of a word."""
+    points = [point for point in range(1, 0x110000) if not 0xD800 <= point < 0xE000]
+    texts = [" ".join(map(chr, points[start : start + 500])) for start in range(0, len(points), 500)]
+    texts += [
+        "ΑΣ",
+        "ΑΣΑ",
+        "Σ",
+        "ΣΑ",
+        "Α.Σ",
+        "ΑΣ.",
+        "ΑΣ1",
+        "1Σ",
+        "ΑΣ\u0301",
+        "Α\u0301Σ",
+        "ΑΣ ΑΣ",
+        "aΣ",
+        "ΑΣ'Α",
+        "ΑΣ-",
+        "I\u0307",
+    ]
+    engines.spark.createDataFrame(list(enumerate(texts)), "n INT, t STRING").createOrReplaceTempView("texts")
+    rows = engines.spark.sql("SELECT lower(t) AS l, upper(t) AS u FROM texts ORDER BY n").collect()
+    with engines.connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT spark.lower(t), spark.upper(t) FROM unnest(%s) WITH ORDINALITY AS u (t, n) ORDER BY n", (texts,)
+        )
+        found = cursor.fetchall()
+    differs = [
+        (f"U+{ord(x):04X}", a, b)
+        for text, row, pair in zip(texts, rows, found, strict=True)
+        for side, other in zip(row, pair, strict=True)
+        if side != other
+        for x, a, b in zip(text.split(" "), side.split(" "), other.split(" "), strict=False)
+        if a != b and len(x) == 1
+    ]
+    assert differs == []
+    assert [tuple(row) for row in rows] == found

@@ -1,0 +1,106 @@
+"""Values made of values, below the aggregation: structs, maps, and functions that take a lambda over the elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from view_algebra.dialect import span
+from view_algebra.expressions import Aggregate, Call, Constant, Expr, Field, Place, Subquery, Windowed, walk
+from view_algebra.names import Scope
+from view_algebra.operators import condition, meet
+from view_algebra.refusals import Wrong
+from view_algebra.types import BOOLEAN, INT, STRING, Type
+
+Read = Callable[[exp.Expr, Scope], Expr]
+"""Resolves an expression in a scope."""
+
+LAMBDAS = ("transform", "filter", "exists", "forall", "aggregate", "reduce")
+"""Functions that take a lambda."""
+
+VARIABLE = "->"
+"""What stands for a relation in the variable of a lambda."""
+
+
+def structured(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
+    """struct(a, b AS c), named_struct('a', x) and map('a', x): a value with names."""
+    name, given, place = node.name.lower(), node.expressions, span(node)
+    if name == "struct":
+        names = [_name(item, number) for number, item in enumerate(given, 1)]
+        values = [read(item.this if isinstance(item, (exp.Alias, exp.PropertyEQ)) else item, scope) for item in given]
+    else:
+        names, values = _pairs([read(item, scope) for item in given], name, place)
+    for value in values:
+        if value.type.name in ("VOID", "INTERVAL"):
+            raise Wrong(value.place or place, f"{name}() of {value.type}", "Cast it: CAST(NULL AS STRING).")
+    if not values or len({each.lower() for each in names}) < len(names):
+        raise Wrong(place, f"{name}() of {'two values of one name' if values else 'nothing'}", "Name each value once.")
+    if name == "map":
+        values = list(meet(values, place, "map()"))
+        kind = Type("MAP", key=STRING, element=values[0].type)
+    else:
+        kind = Type("STRUCT", fields=tuple((n, value.type) for n, value in zip(names, values, strict=True)))
+    pairs = [part for n, value in zip(names, values, strict=True) for part in (Constant(n, STRING), value)]
+    return Call("map" if name == "map" else "named_struct", tuple(pairs), kind, place=place)
+
+
+def _name(item: exp.Expr, number: int) -> str:
+    """What Spark calls a value of struct()."""
+    if isinstance(item, exp.PropertyEQ):
+        return str(item.this.name)
+    return item.alias_or_name if isinstance(item, (exp.Alias, exp.Column, exp.Dot)) else f"col{number}"
+
+
+def _pairs(given: Sequence[Expr], name: str, place: Place) -> tuple[list[str], list[Expr]]:
+    keys = [key.value for key in given[::2] if isinstance(key, Constant) and key.type == STRING]
+    if len(given) % 2 or len(keys) * 2 != len(given) or None in keys:
+        raise Wrong(place, f"{name}() with keys that are no literal texts", f"Write {name}('a', x, 'b', y).")
+    return [key for key in keys if key is not None], list(given[1::2])
+
+
+def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
+    """A function that takes a lambda, over an array."""
+    name, given, place = node.name.lower(), node.expressions, span(node)
+    folds = name in ("aggregate", "reduce")
+    if not (3 <= len(given) <= 4 if folds else len(given) == 2):
+        way_out = "Write aggregate(x, 0, (a, e) -> a + e)." if folds else f"Write {name}(x, e -> …)."
+        raise Wrong(place, f"{name}() with {len(given)} arguments", way_out)
+    array = read(given[0], scope)
+    if array.type.element is None or array.type.name != "ARRAY":
+        raise Wrong(array.place or place, f"{name}() of {array.type}", "It takes an array: split(line, ' ').")
+    if folds:
+        return _folded(array, given[1:], scope, read, place)
+    made = _lambda(given[1], [array.type.element, INT], scope, read)
+    if name == "transform":
+        return Call(name, (array, made), Type("ARRAY", element=made.type), place=place)
+    condition(made.arguments[-1], f"{name}()")
+    return Call(name, (array, made), array.type if name == "filter" else BOOLEAN, place=place)
+
+
+def _folded(array: Expr, given: Sequence[exp.Expr], scope: Scope, read: Read, place: Place) -> Expr:
+    start = read(given[0], scope)
+    assert array.type.element is not None
+    merge = _lambda(given[1], [start.type, array.type.element], scope, read, fewest=2)
+    if merge.type != start.type:
+        way_out = f"Write the start as CAST(… AS {merge.type}), or cast the lambda's result."
+        raise Wrong(place, f"aggregate() that starts with {start.type} and goes on with {merge.type}", way_out)
+    finish = [_lambda(node, [start.type], scope, read) for node in given[2:]]
+    return Call("aggregate", (array, start, merge, *finish), finish[0].type if finish else start.type, place=place)
+
+
+def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, read: Read, fewest: int = 1) -> Call:
+    place = span(node)
+    if not isinstance(node, exp.Lambda) or not fewest <= len(node.expressions) <= len(types):
+        raise Wrong(place, "a lambda is wanted here", "Write x -> …." if fewest == 1 else "Write (a, x) -> ….")
+    depth = len(scope.variables) + 1  # a name of its own, that hides no column
+    variables = {
+        each.name.lower(): Field(VARIABLE, (f"{each.name} {depth}",), kind)
+        for each, kind in zip(node.expressions, types, strict=False)
+    }
+    body = read(node.this, replace(scope, variables={**scope.variables, **variables}))
+    for part in walk(body):
+        if isinstance(part, (Aggregate, Windowed, Subquery)):
+            raise Wrong(part.place or place, "more than columns and functions in a lambda", "Compute it outside.")
+    return Call("lambda", (*variables.values(), body), body.type, place=place)
