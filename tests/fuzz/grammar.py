@@ -123,6 +123,10 @@ SESSIONS = (
 )
 
 
+ASKED = 0.12
+"""How many conditions on records ask other records."""
+
+
 @dataclass(frozen=True)
 class Query:
     """A SELECT, and the names and types of its columns. `unique`: names that together no two rows share."""
@@ -178,6 +182,8 @@ class Grammar:
             return self.dice.choice(fitting)
         if depth <= 0:
             return self.dice.choice(LITERALS[kind.name]) if kind.name in LITERALS else "NULL"
+        if self.below and NESTED[0] in columns and kind in (STRING, INT, BOOLEAN) and self.chance(0.15):
+            return self._over_elements(kind, columns, depth - 1)
         made = self.dice.choice([self._call, self._call, self._operation, self._conditional, self._cast])
         return made(kind, columns, depth - 1)
 
@@ -212,6 +218,7 @@ class Grammar:
         if kind.numeric:
             b = self.value(self.dice.choice(NUMBERS) if self.chance(0.2) else kind, columns, depth)
             signs = ["+", "-", "*", "%"] + (["/"] if kind.name in ("DOUBLE", "DECIMAL") else ["div"])
+            signs += ["&", "|", "^"] if kind.integral else []
             return f"({a} {self.dice.choice(signs)} {b})" if self.chance(0.9) else f"(- {a})"
         if kind == STRING:
             return f"({a} || {self.value(self.dice.choice([STRING, INT, DATE]), columns, depth)})"
@@ -221,6 +228,45 @@ class Grammar:
             shift = self.dice.choice(["1 hour", "2 days", "1 month", "90 seconds"])
             return f"({a} {self.dice.choice('+-')} INTERVAL '{shift}')"
         return f"({self.condition(columns, depth)})" if kind == BOOLEAN else a
+
+    def _over_elements(self, kind: Type, columns: Sequence[tuple[str, Type]], depth: int) -> str:
+        array, element = self.dice.choice([("tags", STRING), ("numbers", INT)])
+        name = self.dice.choice(["x", "word", "x1"])
+        inside = [(name, element), *(column for column in columns if column[0] != name)]
+        if kind == STRING:
+            made = self.value(STRING, [(name, STRING), *inside[1:]], depth)
+            return f"array_join(transform(tags, {name} -> {made}), '-')"
+        if kind == INT and self.chance(0.5):
+            return f"aggregate(numbers, 0, (a, {name}) -> a + coalesce({name}, {self.value(INT, (), 0)}))"
+        condition = f"{name} -> {self.condition(inside, depth)}"
+        if kind == INT:
+            return f"size(filter({array}, {condition}))"
+        return f"{self.dice.choice(['exists', 'forall'])}({array}, {condition})"
+
+    def asked(self, columns: Sequence[tuple[str, Type]]) -> str:
+        """A condition on a record of `s` that other records answer."""
+        name, kind = self.dice.choice([c for c in columns if c[0] in FEW])
+        alike = self.dice.choice([n for n, t in COLUMNS if t == kind])
+        number = self.dice.choice(["k", "big", "money", "tiny"])
+        sign, other = self.dice.choice(["=", "<=>"]), self.condition(COLUMNS)
+        greater, some = self.dice.choice([">", "<="]), self.dice.choice(["EXISTS", "NOT EXISTS"])
+        return self.dice.choice(
+            [
+                f"{name} {self.dice.choice(['', 'NOT '])}IN (SELECT {alike} FROM s WHERE {other})",
+                f"{name} IN (SELECT {name} FROM s GROUP BY {name} HAVING count(*) > {self.dice.choice([2, 5, 9])})",
+                f"({name}, {number}) IN (SELECT {name}, max({number}) FROM s GROUP BY {name})",
+                f"{number} {greater} (SELECT avg({number}) FROM s WHERE {other})",
+                f"{number} >= (SELECT avg(i.{number}) FROM s AS i WHERE i.{name} {sign} s.{name})",
+                f"{some} (SELECT 1 FROM s AS i WHERE i.{name} = s.{name} AND i.{number} > s.{number})",
+                f"{self.dice.choice([1, 2])} < (SELECT count(*) FROM s AS i WHERE i.{name} {sign} s.{alike})",
+            ]
+        )
+
+    def where(self, columns: Sequence[tuple[str, Type]], share: float, asks: bool, depth: int = 1) -> str:
+        """A WHERE, so often; where it `asks`, of other records too."""
+        conditions = [self.condition(columns, depth)] if self.chance(share) else []
+        conditions += [self.asked(columns)] if asks and self.chance(ASKED) else []
+        return f" WHERE {' AND '.join(f'({one})' for one in conditions)}" if conditions else ""
 
     def _conditional(self, kind: Type, columns: Sequence[tuple[str, Type]], depth: int) -> str:
         a, b = self.value(kind, columns, depth), self.value(kind, columns, depth)
@@ -393,7 +439,7 @@ class Grammar:
             outputs.append(("count(*)", BIGINT))
         if self.chance(0.3):
             outputs.append(self._of_aggregates(columns, keys if not sets else ()))
-        where = f" WHERE {self.condition(columns)}" if self.chance(0.35) else ""
+        where = self.where(columns, 0.35, source == "s" and not any("session" in key for key in group))
         having = f" HAVING {self._having(columns)}" if self.chance(0.15) else ""
         text, named = self._outputs(outputs)
         by = f" GROUP BY {', '.join(group)}" if group else ""
@@ -624,9 +670,19 @@ class Grammar:
                 f"{name} NOT IN (SELECT {which} FROM ({other.sql}) AS i)",
                 f"{name} >= (SELECT max({which}) FROM ({other.sql}) AS i)",
                 f"EXISTS (SELECT 1 FROM ({other.sql}) AS i WHERE {which} IS NULL)",
+                f"EXISTS (SELECT 1 FROM ({other.sql}) AS i WHERE i.{which} = e.{name})",
+                f"NOT EXISTS (SELECT 1 FROM ({other.sql}) AS i WHERE i.{which} >= e.{name} AND e.{name} IS NOT NULL)",
+                f"{name} >= (SELECT max({which}) FROM ({other.sql}) AS i WHERE i.{which} = e.{name})",
+                f"0 = (SELECT count({which}) FROM ({other.sql}) AS i WHERE i.{which} <=> e.{name})",
             ]
         )
         listed = ", ".join(n for n, _ in inner.columns)
+        if self.chance(0.25):
+            word = self.dice.choice(["SEMI", "ANTI"])
+            named = ", ".join(f"e.{n}" for n, _ in inner.columns)
+            on = f"i.{which} {self.dice.choice(['=', '<=>', '<'])} e.{name}"
+            sql = f"SELECT {named} FROM ({inner.sql}) AS e LEFT {word} JOIN ({other.sql}) AS i ON {on}"
+            return Query(sql, inner.columns, inner.unique)
         return Query(f"SELECT {listed} FROM ({inner.sql}) AS e WHERE {where}", inner.columns, inner.unique)
 
     # rows of the stream itself
@@ -647,7 +703,7 @@ class Grammar:
             call = self.dice.choice(HOPPING[:3])
             outputs += [(f"{call}.start", TIMESTAMP), (f"{call}.end", TIMESTAMP)]
         text, named = self._outputs(outputs, prefix="r")
-        where = f" WHERE {self.condition(columns, 2)}" if self.chance(0.6) else ""
+        where = self.where(columns, 0.6, source == "s", 2)
         return Query(f"SELECT {text} FROM {source}{where}", named)
 
     def latest(self) -> Query:
@@ -658,7 +714,7 @@ class Grammar:
         names = ["k", "big", "price", "kind", "ts", "money"]
         outputs = [(name, dict(COLUMNS)[name]) for name in self.dice.sample(names, 3)] + [(key, dict(COLUMNS)[key])]
         text, named = self._outputs(outputs, prefix="n")
-        where = f" WHERE {self.condition(COLUMNS)}" if self.chance(0.4) else ""
+        where = self.where(COLUMNS, 0.4, True)
         inner = (
             f"SELECT {text}, row_number() OVER (PARTITION BY {key} ORDER BY {order}{direction}, kafka_partition,"
             f" kafka_offset DESC) AS place FROM s{where}"
