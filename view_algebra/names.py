@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast as typed
 
@@ -22,7 +23,7 @@ class Scope:
     using: the columns that a join USING gives once. above: does it read groups, and no records? records: the subquery
     of records that it reads, where it reads that alone; passed: the same, as it passes the order of events on.
     outer: the block around a subquery, where its columns may be named. semi: the conditions of SEMI and ANTI joins.
-    variables: of the lambdas around an expression.
+    variables: of the lambdas around an expression. preferred: what names mean before they mean columns of FROM.
     """
 
     relations: dict[str, Columns] = field(default_factory=dict)
@@ -39,6 +40,16 @@ class Scope:
     outer: Scope | None = None
     semi: list[Expr] = field(default_factory=list)
     variables: Mapping[str, Field] = field(default_factory=dict)
+    preferred: Mapping[str, Expr] = field(default_factory=dict)
+
+    @contextmanager
+    def preferring(self, names: Mapping[str, Expr]) -> Iterator[None]:
+        """Outputs by their names go before columns, as in ORDER BY; not in the arguments of an aggregate."""
+        before, self.preferred = self.preferred, names
+        try:
+            yield
+        finally:
+            self.preferred = before
 
 
 def parts_of(node: exp.Expr) -> list[str]:

@@ -49,6 +49,7 @@ from view_algebra.expressions import (
     Stream,
     above_group,
     both,
+    rewrite,
     rewritten,
     walk,
 )
@@ -171,7 +172,7 @@ class Resolver(Scalars):
             relation = _exploded(relation, made)
         group, sets = (None, None) if group_node is None else self._groups(group_node, scope, outputs)
         having_node = node.args.get("having")
-        having = condition(self.expression(having_node.this, scope), "HAVING") if having_node else None
+        having = None if having_node is None else self._having(having_node.this, scope, group or (), outputs)
         order = tuple(self.order(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
         above = [o.expression for o in outputs] + [o.expression for o in order] + [e for e in (having,) if e]
         if group is None and (having is not None or any(isinstance(e, Aggregate) for x in above for e in walk(x))):
@@ -207,6 +208,26 @@ class Resolver(Scalars):
             if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
                 raise Wrong(part.place, f"{part.function}() without groupings", "GROUP BY ROLLUP(…) or CUBE(…).")
         return block
+
+    def _having(self, node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequence[Output]) -> Expr:
+        """The condition on groups: names mean columns that it groups by, and else its outputs."""
+        named = {o.name.lower(): o.expression for o in outputs}
+        meant: dict[str, Expr] = {}
+
+        def grouped(part: Expr) -> Expr | None:
+            if part in group or isinstance(part, Aggregate):
+                return part
+            if isinstance(part, Field) and (output := named.get(part.path[-1].lower())) is not None:
+                if output.type != part.type:  # Spark compares it as it would the column
+                    what = f"{part.path[-1]}, a column of {part.type} and an output of {output.type}"
+                    raise Wrong(part.place, what, "Give the output another name.")
+                meant[part.path[-1].lower()] = output
+            return None
+
+        having = condition(self.expression(node, scope), "HAVING")
+        rewrite(having, grouped)
+        with scope.preferring(meant):
+            return condition(self.expression(node, scope), "HAVING") if meant else having
 
     def _settled(self, block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str]) -> Select:
         """The block with its ties broken, reading what a subquery of records passes on for that."""
@@ -532,12 +553,8 @@ class Resolver(Scalars):
                 )
             else:
                 named = {o.name.lower(): o.expression for o in outputs}
-                simple = isinstance(expression, exp.Column) and not expression.table
-                key = (
-                    named[expression.name.lower()]
-                    if simple and expression.name.lower() in named
-                    else self.expression(expression, scope)
-                )
+                with scope.preferring(named):
+                    key = self.expression(expression, scope)
             result.append(_ordered(key, item))
         return result
 

@@ -110,6 +110,9 @@ class Scalars(ABC):
 
     def expression(self, node: exp.Expr, scope: Scope) -> Expr:
         """One scalar expression."""
+        if scope.preferred and _aggregates(node):
+            with scope.preferring({}):
+                return self.expression(node, scope)
         reader = self._readers.get(type(node))
         if reader is not None:
             made = reader(self, node, scope)  # sqlglot notes the NOT of `x NOT LIKE y` beside the rest
@@ -151,8 +154,9 @@ class Scalars(ABC):
             return member(self.expression(node.this, scope), node.expression.name, span(node.expression))
         names = parts_of(node)
         place = span(node)
-        if names[0].lower() in scope.variables:
-            found: Expr = scope.variables[names[0].lower()]
+        given = scope.variables if names[0].lower() in scope.variables else scope.preferred
+        if names[0].lower() in given and (names[0].lower() not in scope.relations or len(names) == 1):
+            found: Expr = given[names[0].lower()]
             for name in names[1:]:
                 found = member(found, name, place)
             return found
@@ -641,6 +645,14 @@ class Scalars(ABC):
 def _all(word: str, conditions: Sequence[Expr], place: Place) -> Expr:
     """Conditions joined by `and` or `or`."""
     return reduce(lambda a, b: Call(word, (a, b), BOOLEAN, place=place), conditions)
+
+
+def _aggregates(node: exp.Expr) -> bool:
+    """Is it an aggregate, without OVER?"""
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        return known_aggregate(name) or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in SYNONYMS
+    return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
 
 
 def _is_array(node: exp.Expr) -> bool:

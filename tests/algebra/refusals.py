@@ -527,6 +527,11 @@ VIEWS = [
         "SELECT initcap(country) AS c, count(*) AS n FROM events GROUP BY initcap(country)",
     ),
     view(
+        "an output in HAVING that hides a column of another type",
+        "SELECT country, count(*) AS amount FROM events GROUP BY country HAVING amount > 3",
+        "SELECT country, count(*) AS n FROM events GROUP BY country HAVING n > 3",
+    ),
+    view(
         "bits without parentheses",
         "SELECT country, n | n & 3 AS b FROM hourly",
         "SELECT country, n | (n & 3) AS b FROM hourly",

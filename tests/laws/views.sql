@@ -308,3 +308,12 @@ CREATE VIEW lists AS SELECT kind, collect_list(ts) AS t, collect_list(price) AS 
 CREATE VIEW sets AS SELECT country, collect_set(amount) AS a, collect_set(ts) AS t, collect_set(user_id) AS u FROM events GROUP BY country;
 CREATE VIEW sets_above AS SELECT collect_set(t) AS t, collect_set(a) AS a FROM (SELECT kind, max(ts) AS t, sum(amount) AS a FROM events GROUP BY kind, country);
 CREATE VIEW date_parts AS SELECT date_part('YEAR', ts) AS y, date_part('dow', ts) AS d, count(*) AS n FROM events GROUP BY 1, 2;
+CREATE VIEW ordered_by_output AS SELECT -n AS n, kind, country FROM by_country_and_kind ORDER BY 0 - n, kind, country LIMIT 3;
+CREATE VIEW ordered_by_swapped AS SELECT country AS kind, kind AS country, n FROM by_country_and_kind ORDER BY concat(kind, '!'), concat(country, '!') LIMIT 4;
+CREATE VIEW ordered_by_column AS SELECT -n AS n, kind, country FROM by_country_and_kind b ORDER BY abs(b.n), b.kind, b.country LIMIT 3;
+CREATE VIEW ordered_groups AS SELECT -user_id AS user_id, count(*) AS c FROM events GROUP BY user_id ORDER BY coalesce(user_id, 5) + 0 LIMIT 2;
+CREATE VIEW having_output AS SELECT country, count(*) AS user_id, sum(amount) AS amount FROM events GROUP BY country HAVING user_id > 20 AND max(amount) > 10;
+CREATE VIEW having_output_of_text AS SELECT country, max(kind) AS city FROM events GROUP BY country HAVING city > 'c';
+CREATE VIEW having_group AS SELECT upper(country) AS country, count(*) AS n FROM events GROUP BY country HAVING country = 'NL' OR country IS NULL;
+CREATE VIEW having_computed AS SELECT upper(country) AS country, user_id + 1 AS user_id, count(*) AS n FROM events GROUP BY upper(country), user_id + 1 HAVING country = 'NL' AND user_id + 1 > 5;
+CREATE VIEW having_else AS SELECT user_id + 1 AS user_id, count(*) AS n FROM events GROUP BY user_id + 1 HAVING user_id > 5;
