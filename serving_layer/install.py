@@ -14,8 +14,8 @@ from serving_layer.views import ANALYST, quoted
 from view_algebra import SPARK_FUNCTIONS
 from view_algebra.errors import LaminaError
 
-OLDEST_POSTGRES = 150000
-"""The first version with UNIQUE NULLS NOT DISTINCT, as `server_version_num` gives it."""
+OLDEST_POSTGRES = 180000
+"""The first version with Unicode's full case mapping of its own, as `server_version_num` gives it."""
 
 WRITER = "lamina_writer"
 """The role that runs the speed layer and the batch layer: reads and writes rows, makes tables of cells."""
@@ -40,8 +40,15 @@ def install(database: Database, *, analyst_password: str | None = None) -> None:
         if version < OLDEST_POSTGRES:
             raise LaminaError(
                 "This Postgres is too old",
-                evidence=f"found version {version // 10000} at {database.name}, wanted 15 or newer",
-                way_out="NULL group keys need UNIQUE NULLS NOT DISTINCT: serve from Postgres 15 or newer.",
+                evidence=f"found version {version // 10000} at {database.name}, wanted 18 or newer",
+                way_out="lower() and upper() need its collation pg_unicode_fast: serve from Postgres 18 or newer.",
+            )
+        encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
+        if encoding != "UTF8":
+            raise LaminaError(
+                "This database cannot hold every text",
+                evidence=f"its encoding is {encoding} at {database.name}, wanted UTF8",
+                way_out="Make one by CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
             )
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": INSTALL_LOCK})
         for schema in ("lamina", "cells", "realtime", "analytics", "spark"):

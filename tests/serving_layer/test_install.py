@@ -5,11 +5,13 @@ from __future__ import annotations
 import psycopg2
 import pytest
 from alembic import command
+from sqlalchemy import text
 
 from serving_layer.database import Database
 from serving_layer.install import install, installed, migrations
 from tests.fix_services import Services
 from tests.serving_layer.world import World
+from view_algebra.errors import LaminaError
 
 
 def test_the_migrations_make_the_tables_that_the_code_declares(serving: Database) -> None:
@@ -44,9 +46,16 @@ def test_the_analyst_reads_the_views_and_nothing_else(world: World, services: Se
     connection.close()
 
 
-def test_a_wrong_password_is_told_with_the_way_out(serving: Database) -> None:
-    from view_algebra.errors import LaminaError
+def test_a_database_of_another_encoding_is_refused(services: Services, serving: Database) -> None:
+    with serving.autocommit() as connection:
+        connection.execute(text("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"))
+    latin = Database(services.database_url("latin"))
+    with pytest.raises(LaminaError, match="cannot hold every text"):
+        install(latin)
+    latin.close()
 
+
+def test_a_wrong_password_is_told_with_the_way_out(serving: Database) -> None:
     wrong = Database(serving.url.set(password="wrong").render_as_string(hide_password=False))
     with pytest.raises(LaminaError, match="Postgres refuses us") as caught, wrong.begin():
         pass
