@@ -21,6 +21,7 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     AuthorizationError,
+    Cancelled,
     KafkaConnectionError,
     KafkaError,
     KafkaTimeoutError,
@@ -45,7 +46,7 @@ PATIENCE_MS = 5_000
 IN_FLIGHT_BYTES = 32 * 1024 * 1024
 """Records handed to the client and not yet acknowledged: kafka-python 3 keeps any number of them in memory."""
 
-_LOST_TOUCH = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, KafkaTimeoutError)
+_LOST_TOUCH = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, KafkaTimeoutError, Cancelled)
 _SAID = re.compile(r"""error_message=(?:"(?P<double>[^"]+)"|'(?P<single>[^']+)')""")
 _REASON = re.compile(r"failed: (?P<reason>.+?) \(backoff")
 
@@ -270,16 +271,18 @@ class Brokers:
 
     def _ask(self, question: Callable[[Any], _T]) -> _T:
         """The answer; asked once more on a new connection when the brokers lost touch (they may have restarted)."""
-        for again in (False, True):
-            client: Any = None
+        again = False
+        while True:
+            client = self._connected()
             try:
-                client = self._connected()
                 return question(client)
             except _LOST_TOUCH as error:
-                if client is self._client:  # else another thread has seen it, too, and connected again
-                    self.close()
+                if client is not self._client:  # another thread gave it back, as it lost touch, too
+                    continue
+                self.close()
                 if again:
                     raise _unreachable(self.bootstrap_servers, [str(error)]) from error
+                again = True
             except (AuthorizationError, SaslAuthenticationFailedError) as error:
                 raise self._not_allowed(str(error)) from error
             except (TopicAlreadyExistsError, UnknownTopicOrPartitionError):
@@ -293,7 +296,6 @@ class Brokers:
                     evidence=said["double"] or said["single"] if said else str(error),
                     way_out="Correct the topic's name and settings, or do it with Kafka's own tools.",
                 ) from error
-        raise AssertionError("the second attempt returns or raises")
 
     def _connected(self) -> Any:
         with self._opening:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from view_algebra.aggregates import Part
 from view_algebra.compiled import JSON_TIMES, CellTable, Column, Input, Partial
-from view_algebra.expressions import Constant, Expr
+from view_algebra.expressions import Constant, Expr, walk
 from view_algebra.leaves import RECORD_KEYS, Kept, Leaf
-from view_algebra.spark import constant, hops_of_a_time, shortened, spark, storable
+from view_algebra.spark import can_make_any_text, constant, hops_of_a_time, shortened, spark, storable
 from view_algebra.types import BIGINT, STRING, Type, postgres_name, spark_name
 from view_algebra.windows import Hops, pane
 
@@ -139,7 +139,16 @@ def _order(part: Part) -> str:
 
 def _value(expression: Expr) -> str:
     """A column of a row view; nested values become the text of their JSON."""
-    return f"to_json({spark(expression)}{_JSON_TIMES})" if expression.type.nested else storable(expression)
+    if not expression.type.nested:
+        return storable(expression)
+    text = f"to_json({spark(expression)}{_JSON_TIMES})"
+    if not any(can_make_any_text(part) for part in walk(expression)):
+        return text
+    return f"regexp_replace(make_valid_utf8({text}), {_ZERO}, {_UNKNOWN})"
+
+
+_ZERO, _UNKNOWN = (constant(Constant(text, STRING)) for text in (r"(?<!\\)((?:\\\\)*)\\u0000", r"$1\\ufffd"))
+"""U+0000 in JSON, which Postgres cannot hold, behind backslashes that are escaped, and what is shown for it."""
 
 
 _JSON_TIMES = f", map({', '.join(constant(Constant(text, STRING)) for pair in JSON_TIMES.items() for text in pair)})"

@@ -27,6 +27,7 @@ from view_algebra.expressions import (
     Select,
     Stream,
     Subquery,
+    above_group,
     walk,
 )
 from view_algebra.leaves import Leaf, split
@@ -220,6 +221,10 @@ class _Work:
 def _retained(d: ViewDeclaration, query: Query) -> tuple[str, int]:
     """The output, and the place among the group's keys, of the one time that a view over a source groups by."""
     if isinstance(query, Select) and query.group and isinstance(query.relation, (Stream, Exploded)):
+        shown_or_asked = (*above_group(query), *(() if query.where is None else (query.where,)))
+        asked = next((part for e in shown_or_asked for part in walk(e) if isinstance(part, Subquery)), None)
+        if asked is not None:  # what it answers may be of long ago
+            raise Wrong(asked.place, "retain beside a subquery", "Put the subquery into a view over this one.")
         shown = {output.expression: output.name for output in query.outputs}
         keys = list(dict.fromkeys(query.group))
         times = [n for n, key in enumerate(keys) if key.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) and pane(key) == key]
@@ -307,7 +312,9 @@ def _relations_read(relation: Relation | None) -> set[str]:
         case Nested():
             return views_read(relation.query)
         case Joined():
-            return _relations_read(relation.left) | _relations_read(relation.right)
+            on = () if relation.condition is None else walk(relation.condition)
+            asked = {view for part in on if isinstance(part, Subquery) for view in views_read(part.query)}
+            return asked | _relations_read(relation.left) | _relations_read(relation.right)
     return set()
 
 

@@ -40,7 +40,8 @@ JOINS = ("SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
 def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr | None, place: Place) -> Subquery:
     """A subquery as a part of an expression; refuses those about a row that Spark does not answer either."""
     if kind == "exists" and isinstance(query, Select) and query.group is None:
-        query = replace(query, outputs=(Output("one", ONE),), distinct=False)
+        order = () if query.limit is None and query.offset is None else query.order
+        query = replace(query, outputs=(Output("one", ONE),), distinct=False, order=order)
     of = BOOLEAN if kind != "scalar" else query.columns[0][1]
     if not any(True for _ in outer_fields(query)):
         return Subquery(kind, query, operand, of, place)

@@ -342,15 +342,21 @@ def walk(expression: Expr) -> Iterator[Expr]:
 
 
 def decided(expression: Expr) -> Iterator[Expr]:
-    """The largest parts of an expression that one row decides, constants left out."""
+    """The largest parts of an expression that one row decides, constants and implicit casts left out."""
     if isinstance(expression, Constant):
         return
-    row = isinstance(expression, Call) and expression.function == "row"
-    if row or any(isinstance(e, (Windowed, Subquery)) or (isinstance(e, Field) and e.outer) for e in walk(expression)):
+    several = isinstance(expression, Call) and (expression.function == "row" or expression.implicit)
+    parts = walk(expression)
+    if several or any(isinstance(e, (Windowed, Subquery)) or (isinstance(e, Field) and e.outer) for e in parts):
         for child in children(expression):
             yield from decided(child)
     else:
         yield expression
+
+
+def is_made_of_bytes(part: Expr) -> bool:
+    """Is it a cast of bytes? What is no UTF-8 among them is one and the same character to Postgres."""
+    return isinstance(part, Call) and part.function == "cast" and part.arguments[0].type.name == "BINARY"
 
 
 def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:

@@ -39,6 +39,7 @@ from view_algebra.expressions import (
     both,
     conjuncts,
     decided,
+    is_made_of_bytes,
     rewrite,
     rewritten,
     walk,
@@ -188,9 +189,9 @@ def _with_late(block: Select) -> Select:
 
 def _once(query: Query) -> Query:
     """A query for which it does not matter how often a row comes: of records it keeps the groups."""
-    if not isinstance(query, Select) or query.group is not None or query.limit is not None:
+    if not isinstance(query, Select) or query.limit is not None or query.offset is not None:
         return query
-    return replace(query, distinct=True)
+    return replace(query, distinct=query.distinct or query.group is None, order=())
 
 
 def _flattened_relation(relation: Relation | None) -> Relation | None:
@@ -235,7 +236,7 @@ def _inlined(query: Select, alias: str, below: Select, generators: tuple[Generat
     assert isinstance(below.relation, Stream)
     more = tuple(replace(each, argument=rewrite(each.argument, substitute)) for each in generators)
     stream = replace(below.relation, generators=(*below.relation.generators, *more))
-    return replace(query, relation=stream, where=both(below.where, query.where))
+    return replace(query, relation=stream, where=both(both(below.where, below.late), query.where))
 
 
 def _own_columns(query: Select, stream: Stream) -> Select:
@@ -347,6 +348,8 @@ def _kept(block: Select) -> Iterator[Expr | Part]:
         yield from ends(window)
     elif window is not None and _only_groups(block):
         yield from seen(window)
+    if block.late is not None and block.group == ():  # so that there is something to merge to one row
+        yield from parts_of(Aggregate("count", (), None, False, BIGINT))
     for expression in above_group(block):
         if _aggregated(block):
             for part in walk(expression):
@@ -369,6 +372,9 @@ def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
         generators = tuple(map(_with_position, generators))
         keys += tuple((names.give(_slug(p)), p) for p in (Field("", (g.columns[0][0],), INT) for g in generators))
         values = [e for e in kept if not isinstance(e, Part) and e not in dict(keys).values()]
+        for value in values:
+            if value.type.name == "BINARY":
+                raise Wrong(value.place, "a column of type BINARY", "Take hex(…) or base64(…) of it.")
         values.sort(key=spark)
         return Leaf(source, generators, "row", where, keys, tuple(Kept(names.give(_slug(e)), e, None) for e in values))
     if len(group) > MOST_KEYS:
@@ -380,6 +386,8 @@ def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
     for key in group:
         if key.type.nested:
             raise Wrong(key.place, f"different values of type {key.type}", "Take to_json(…) of them.")
+        if key.type.name == "BINARY" or any(is_made_of_bytes(e) for e in walk(key)):
+            raise Wrong(key.place, "a key made of bytes that may be no text", "Take hex(…) of them.")
     keys = tuple((names.give(_slug(e)), e) for e in group)
     parts = sorted((p for p in kept if isinstance(p, Part)), key=_place)
     return Leaf(
@@ -487,7 +495,9 @@ def _cells(leaf: Leaf, table: int) -> Cells:
 def _above(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Select:
     relation, window = _put_together(block, leaf, cells, windows)
     one = cells.one or (block.late is not None and block.group == ())
-    keys: dict[Expr, Expr] = {e: Field(_CELL, (name,), e.type) for name, e in leaf.keys} | window
+    merged_away = block.late is not None and _aggregated(block)  # the keys that only its late conditions name
+    named = [(name, e) for name, e in leaf.keys if not merged_away or e in (block.group or ())]
+    keys: dict[Expr, Expr] = {e: Field(_CELL, (name,), e.type) for name, e in named} | window
     merged: dict[Part | Expr, Field] = {
         (k.part or k.expression): Field(_CELL, (k.name,), k.part.type if k.part else k.expression.type)
         for k in leaf.kept
@@ -542,9 +552,10 @@ def _put_together(
     start = names[held[window]]
     if windows is not None:
         key: dict[Expr, Expr] = {window: Field(_CELL, windows.keys, TIMESTAMP)}
-        if block.late is not None and any(isinstance(e, Subquery) and e.correlated for e in walk(block.late)):
-            way_out = "Write it as k IN (SELECT k …)."
-            raise Wrong(block.place, "a subquery about the rows of hopping windows", way_out)
+        for part in () if block.late is None else walk(block.late):
+            if hops(part) or (isinstance(part, Subquery) and part.correlated):
+                what = "a subquery in WHERE about hopping windows, or about the records in them"
+                raise Wrong(part.place or block.place, what, "Write it as k IN (SELECT k …).")
         hopping = hopped(cells, windows, keys, start, window, parts, _late_over(block, names, PANE))
         return Nested(hopping, _CELL), key
     if block.late is not None:

@@ -56,6 +56,8 @@ def parts_of(node: exp.Expr) -> list[str]:
     """The parts of a dotted name."""
     if isinstance(node, exp.Dot):
         return [*parts_of(node.this), node.expression.name]
+    if isinstance(node, exp.Identifier):  # a variable of a lambda, says sqlglot
+        return [node.name]
     return [part.name for part in typed(exp.Column, node).parts]
 
 
@@ -83,13 +85,14 @@ def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
     """A column of the block around a subquery."""
     assert scope.outer is not None
     found = find(names, scope.outer.relations, place)
-    if found.relation in (*scope.relations, *OWN_ALIASES):
-        way_out = f"Give one of them another alias than {found.relation}."
+    taken = [alias for alias in (*scope.relations, found.relation) if alias in OWN_ALIASES]
+    if taken or found.relation in scope.relations:
+        way_out = f"Give one of them another alias than {(*taken, found.relation)[0]}."
         raise Wrong(place, f"{'.'.join(names)} is a column of the query around this one", way_out)
     return replace(found, outer=True)
 
 
-OWN_ALIASES = ("pane", "hop", "block", "cell", "finer", "grouped")
+OWN_ALIASES = ("pane", "hop", "block", "cell", "finer", "grouped", "one")
 """Aliases in compiled queries."""
 
 

@@ -20,6 +20,8 @@ Read = Callable[[exp.Expr, Scope], Expr]
 LAMBDAS = ("transform", "filter", "exists", "forall", "aggregate", "reduce")
 """Functions that take a lambda."""
 
+_WINDOWS = ("window", "session_window", "window_start", "window_end", "session", "session_start", "session_end")
+
 VARIABLE = "->"
 """What stands for a relation in the variable of a lambda."""
 
@@ -50,7 +52,11 @@ def _name(item: exp.Expr, number: int) -> str:
     """What Spark calls a value of struct()."""
     if isinstance(item, exp.PropertyEQ):
         return str(item.this.name)
-    return item.alias_or_name if isinstance(item, (exp.Alias, exp.Column, exp.Dot)) else f"col{number}"
+    if isinstance(item, exp.Paren):
+        return _name(item.this, number)
+    if isinstance(item, exp.Bracket) and isinstance(item.expressions[0], exp.Literal) and item.expressions[0].is_string:
+        return str(item.expressions[0].name)
+    return item.alias_or_name if isinstance(item, (exp.Alias, exp.Column, exp.Dot, exp.Identifier)) else f"col{number}"
 
 
 def _pairs(given: Sequence[Expr], name: str, place: Place) -> tuple[list[str], list[Expr]]:
@@ -94,6 +100,8 @@ def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, read: Read, few
     place = span(node)
     if not isinstance(node, exp.Lambda) or not fewest <= len(node.expressions) <= len(types):
         raise Wrong(place, "a lambda is wanted here", "Write x -> …." if fewest == 1 else "Write (a, x) -> ….")
+    if node.this.find(exp.Query) is not None:
+        raise Wrong(place, "a subquery in a lambda", "Compute it outside.")
     depth = len(scope.variables) + 1  # a name of its own, that hides no column
     variables = {
         each.name.lower(): Field(VARIABLE, (f"{each.name} {depth}",), kind)
@@ -101,6 +109,7 @@ def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, read: Read, few
     }
     body = read(node.this, replace(scope, variables={**scope.variables, **variables}))
     for part in walk(body):
-        if isinstance(part, (Aggregate, Windowed, Subquery)):
+        of_time = isinstance(part, Call) and part.function in _WINDOWS
+        if of_time or isinstance(part, (Aggregate, Windowed, Subquery)):
             raise Wrong(part.place or place, "more than columns and functions in a lambda", "Compute it outside.")
     return Call("lambda", (*variables.values(), body), body.type, place=place)

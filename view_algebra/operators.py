@@ -173,6 +173,8 @@ def bitwise(operator: str, sides: Sequence[Expr], place: Place = None) -> Expr:
             what = f"{operator} takes whole numbers, this is {side.type}"
             raise Wrong(side.place or place, what, "Cast it to BIGINT.")
     met = meet(sides, place, operator)
+    if met[0].type == VOID:
+        raise Wrong(place, f"{operator} of NULL", "Write CAST(NULL AS INT).")
     return Call(operator, met, met[0].type, place=place)
 
 

@@ -49,6 +49,7 @@ from view_algebra.expressions import (
     Stream,
     above_group,
     both,
+    is_made_of_bytes,
     rewrite,
     rewritten,
     walk,
@@ -498,9 +499,7 @@ class Resolver(Scalars):
         refuse_aggregates(key, "GROUP BY", "Aggregate in a subquery, and group its result.")
         if key.type.nested:
             raise Wrong(span(item), f"a group key of type {key.type}", "Group by its fields, or by to_json(…).")
-        if any(
-            isinstance(e, Call) and e.function == "cast" and e.arguments[0].type.name == "BINARY" for e in walk(key)
-        ):
+        if any(is_made_of_bytes(e) for e in walk(key)):
             raise Wrong(span(item), "a group key made of bytes that may be no text", "Group by hex(…).")
         if key.type.name == "BINARY":
             raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…).")

@@ -154,9 +154,10 @@ class Scalars(ABC):
             return member(self.expression(node.this, scope), node.expression.name, span(node.expression))
         names = parts_of(node)
         place = span(node)
-        given = scope.variables if names[0].lower() in scope.variables else scope.preferred
-        if names[0].lower() in given and (names[0].lower() not in scope.relations or len(names) == 1):
-            found: Expr = given[names[0].lower()]
+        first = names[0].lower()
+        preferred = first in scope.preferred and (first not in scope.relations or len(names) == 1)
+        if first in scope.variables or preferred:
+            found: Expr = scope.variables[first] if first in scope.variables else scope.preferred[first]
             for name in names[1:]:
                 found = member(found, name, place)
             return found
@@ -216,9 +217,10 @@ class Scalars(ABC):
             inner = self._inner(query, scope)
             if len(inner.columns) != 1:
                 raise Wrong(place, f"IN over {len(inner.columns)} columns", "Select one column.")
-            if meet((value, Constant("", inner.columns[0][1])), place, "IN")[0].type != value.type:
-                raise Wrong(place, f"IN meets {value.type} with {inner.columns[0][1]}", "Cast one of them.")
+            _refuse_other_type(value, inner.columns[0][1], place)
             return asked("in", inner, value, place)
+        if not node.expressions:
+            raise Wrong(place, "IN of nothing", "Name a value, or a subquery.")
         items = meet([value, *(self.expression(e, scope) for e in node.expressions)], place, "IN")
         return Call("in", items, BOOLEAN, place=place)
 
@@ -232,8 +234,7 @@ class Scalars(ABC):
         if len(inner.columns) != len(values):
             raise Wrong(place, f"{len(values)} values IN over {len(inner.columns)} columns", "Select as many.")
         for value, (_, kind) in zip(values, inner.columns, strict=True):
-            if meet((value, Constant("", kind)), place, "IN")[0].type != value.type:
-                raise Wrong(place, f"IN meets {value.type} with {kind}", "Cast one of them.")
+            _refuse_other_type(value, kind, place)
         return asked("in", inner, Call("row", tuple(values), Type("STRUCT", fields=inner.columns)), place)
 
     def _like(self, node: exp.Like | exp.ILike, scope: Scope) -> Expr:
@@ -241,6 +242,8 @@ class Scalars(ABC):
         if isinstance(several, (exp.Any, exp.All)):
             inner = several.this.this if isinstance(several.this, exp.Paren) else several.this
             patterns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+            if not patterns:
+                raise Wrong(span(node), "LIKE of no pattern", "Name one.")
             # NOT of it is put around it: of NOT LIKE ANY, one that is not like it is enough
             word = "or" if isinstance(several, exp.Any) != bool(node.args.get("negate")) else "and"
             each = [self._like(type(node)(this=node.this, expression=p), scope) for p in patterns]
@@ -249,6 +252,12 @@ class Scalars(ABC):
         for side in (value, wanted):
             if side.type not in (STRING, VOID):
                 raise Wrong(span(node), f"LIKE takes text, this is {side.type}", "Write CAST(… AS STRING).")
+        if not isinstance(wanted, Constant):
+            way_out = "Write contains(x, y), startswith(x, y) or endswith(x, y)."
+            raise Wrong(span(node), "LIKE with a pattern that is no literal", way_out)
+        if re.sub(r"\\[%_\\]", "", wanted.value or "").count("\\"):  # at which Spark would stop
+            way_out = r"Write \\ for one of the text itself."
+            raise Wrong(wanted.place, "a backslash before what needs no escape", way_out)
         if isinstance(node, exp.ILike):
             value, wanted = (_lowered(side, span(node)) for side in (value, wanted))
         return Call("like", (value, wanted), BOOLEAN, place=span(node))
@@ -262,7 +271,7 @@ class Scalars(ABC):
         quoted, plain = re.escape(sign), wanted if sign == "\\" else wanted.replace("\\", "\\\\")
         if re.sub(rf"{quoted}[%_{quoted}]", "", wanted).count(sign):
             raise Wrong(span(node), f"{sign} before what needs no escape", f"Put it before %, _ or {sign}.")
-        pattern = re.sub(rf"{quoted}([%_{quoted}])", lambda m: m[1] if m[1] == sign != "\\" else f"\\{m[1]}", plain)
+        pattern = re.sub(rf"{quoted}([%_{quoted}])", lambda m: f"\\{m[1]}" if m[1] in "%_\\" else m[1], plain)
         unescaped = type(like)(this=like.this, expression=exp.Literal.string(pattern), **_negated(like))
         return self.expression(unescaped, scope)
 
@@ -600,7 +609,7 @@ class Scalars(ABC):
     _readers: ClassVar[dict[type[exp.Expr], Callable[[Any, Any, Scope], Expr]]] = {
         exp.Paren: lambda self, node, scope: self.expression(node.this, scope),
         exp.Column: _field,
-        exp.Identifier: lambda _, node, scope: scope.variables[node.name.lower()],  # of a lambda, says sqlglot
+        exp.Identifier: _field,
         exp.Dot: _field,
         exp.Literal: lambda _, node, __: _literal(node),
         exp.Boolean: lambda _, node, __: _literal(node),
@@ -667,6 +676,13 @@ def _lowered(text: Expr, place: Place) -> Expr:
     if isinstance(text, Constant) and (text.value or "").isascii():
         return replace(text, value=None if text.value is None else text.value.lower())
     return call("lower", [text], place)
+
+
+def _refuse_other_type(value: Expr, kind: Type, place: Place) -> None:
+    """IN compares what is of one type, or numbers: of times, each engine has its own idea of which is the same."""
+    wider = meet((value, Constant("", kind)), place, "IN")[0].type == value.type
+    if not wider or (value.type != kind and not value.type.numeric):
+        raise Wrong(place, f"IN meets {value.type} with {kind}", "Cast one of them.")
 
 
 def _negated(node: exp.Expr) -> dict[str, bool]:

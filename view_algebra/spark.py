@@ -86,7 +86,7 @@ def storable(expression: Expr) -> str:
     if kind.name in CALENDAR and not all(_stays_in_calendar(part) for part in walk(expression)):
         first, last = CALENDAR[kind.name]
         return f"CASE WHEN {text} BETWEEN {first} AND {last} THEN {text} END"
-    if kind == STRING and any(_can_make_any_text(part) for part in walk(expression)):
+    if kind == STRING and any(can_make_any_text(part) for part in walk(expression)):
         return f"replace(make_valid_utf8({text}), '\\u0000', '\\ufffd')"
     return text
 
@@ -126,7 +126,8 @@ def _stays_in_calendar(part: Expr) -> bool:
     return False
 
 
-def _can_make_any_text(part: Expr) -> bool:
+def can_make_any_text(part: Expr) -> bool:
+    """Can it make a text that no record holds: one with U+0000, or that is no UTF-8?"""
     if not isinstance(part, Call):
         return isinstance(part, Constant) and "\0" in (part.value or "")
     from_bytes = part.function == "cast" and part.arguments[0].type.name == "BINARY"

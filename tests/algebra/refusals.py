@@ -102,6 +102,12 @@ SOURCES = [
         "CREATE VIEW v AS SELECT count(*) AS n FROM events;",
     ),
     Refusal(
+        "retain beside a subquery",
+        "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT day, count(*) AS n FROM events WHERE user_id IN (SELECT user_id FROM orders) GROUP BY day;",
+        "CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT day, user_id, count(*) AS n FROM events GROUP BY day, user_id;"
+        " CREATE VIEW v AS SELECT day, sum(n) AS n FROM w WHERE user_id IN (SELECT user_id FROM orders) GROUP BY day;",
+    ),
+    Refusal(
         "an unknown policy",
         "CREATE VIEW v TBLPROPERTIES ('on_difference' = 'stop') AS SELECT count(*) AS n FROM events;",
         "CREATE VIEW v TBLPROPERTIES ('on_difference' = 'hold') AS SELECT count(*) AS n FROM events;",
@@ -530,6 +536,56 @@ VIEWS = [
         "an output in HAVING that hides a column of another type",
         "SELECT country, count(*) AS amount FROM events GROUP BY country HAVING amount > 3",
         "SELECT country, count(*) AS n FROM events GROUP BY country HAVING n > 3",
+    ),
+    view(
+        "a correlated subquery over a relation named as compiled ones are",
+        "SELECT country FROM hourly WHERE EXISTS (SELECT 1 FROM hourly cell WHERE cell.n = hourly.n)",
+        "SELECT country FROM hourly WHERE EXISTS (SELECT 1 FROM hourly h WHERE h.n = hourly.n)",
+    ),
+    view(
+        "a hopping window in WHERE",
+        "SELECT window.start AS w, count(*) AS n FROM events WHERE window(ts, '1 hour', '5 minutes').start IN (SELECT max(ts) FROM events) GROUP BY window(ts, '1 hour', '5 minutes')",
+        "SELECT window.start AS w, count(*) AS n FROM events WHERE kind IN (SELECT max(kind) FROM events) GROUP BY window(ts, '1 hour', '5 minutes')",
+    ),
+    view(
+        "bytes that other records are asked about",
+        "SELECT count(*) AS n FROM events WHERE kafka_key IN (SELECT kafka_key FROM events)",
+        "SELECT count(*) AS n FROM events WHERE hex(kafka_key) IN (SELECT hex(kafka_key) FROM events)",
+    ),
+    view(
+        "bytes as a column",
+        "SELECT kafka_key FROM events",
+        "SELECT hex(kafka_key) AS k FROM events",
+    ),
+    view(
+        "IN of another type of time",
+        "SELECT count(*) AS n FROM events WHERE ts IN (SELECT CAST(ts AS DATE) FROM events)",
+        "SELECT count(*) AS n FROM events WHERE CAST(ts AS DATE) IN (SELECT CAST(ts AS DATE) FROM events)",
+    ),
+    view(
+        "a subquery in a lambda",
+        "SELECT transform(array(1, 2), x -> (SELECT max(n) FROM hourly)) AS t FROM events",
+        "SELECT transform(array(1, 2), x -> x * 2) AS t FROM events",
+    ),
+    view(
+        "a window in a lambda",
+        "SELECT transform(array(ts), x -> window(x, '1 hour').start) AS t FROM events",
+        "SELECT transform(array(ts), x -> date_trunc('hour', x)) AS t FROM events",
+    ),
+    view(
+        "a pattern that is a column",
+        "SELECT country FROM events WHERE kind LIKE country",
+        "SELECT country FROM events WHERE contains(kind, country)",
+    ),
+    view(
+        "an escape in the middle of a pattern",
+        "SELECT country FROM events WHERE kind LIKE 'a\\\\b'",
+        "SELECT country FROM events WHERE kind LIKE 'a\\\\\\\\b'",
+    ),
+    view(
+        "bits of NULL",
+        "SELECT country, NULL & NULL AS b FROM hourly",
+        "SELECT country, CAST(NULL AS INT) & n AS b FROM hourly",
     ),
     view(
         "bits without parentheses",

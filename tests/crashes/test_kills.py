@@ -61,25 +61,31 @@ def test_the_speed_layer_may_be_killed_twenty_times_during_a_replay(deployed: De
     deployed.check()
 
 
-@pytest.mark.parametrize(("command", "nice"), [("rebuild", BATCH_NICENESS), ("speed", SPEED_NICENESS)])
 def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres(
-    deployed: Deployed, lamina: CommandLine, command: str, nice: int
+    deployed: Deployed, lamina: CommandLine
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
-    process = lamina.start(command)
 
-    def stands_back() -> bool:
+    def stands_back(process: subprocess.Popen[str], nice: int, behind: int) -> bool:
         with contextlib.suppress(psutil.Error, OSError):
             for each in psutil.Process(process.pid).children(recursive=True):
                 if "org.apache.spark.deploy.SparkSubmit" in each.cmdline():
-                    return each.nice() == nice and _session_nice(each.pid) in (nice, None)
+                    return each.nice() == nice and _session_nice(each.pid) in (behind, None)
         return False
 
+    speed = lamina.start("speed")
     try:
-        deployed.until(stands_back, f"Spark's niceness is {nice}")
+        deployed.until(lambda: stands_back(speed, 0, 0), "the speed layer runs as any program does")
+        rebuild = lamina.start("rebuild")
+        try:
+            deployed.until(lambda: stands_back(rebuild, BATCH_NICENESS, BATCH_NICENESS), "the rebuild stands back")
+            deployed.until(lambda: stands_back(speed, 0, SPEED_NICENESS), "so does the speed layer, while it runs")
+        finally:
+            rebuild.communicate()
+        deployed.until(lambda: stands_back(speed, 0, 0), "and no longer")
     finally:
-        process.kill()
-        process.communicate()
+        speed.kill()
+        speed.communicate()
 
 
 def _session_nice(pid: int) -> int | None:
