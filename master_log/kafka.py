@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -144,6 +144,7 @@ class Brokers:
         self.bootstrap_servers = bootstrap_servers
         self.login = login
         self._client: Any = None
+        self._asking: Counter[Any] = Counter()
         self._opening = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -155,10 +156,11 @@ class Brokers:
         self.close()
 
     def close(self) -> None:
-        """Gives the connection back; the next question opens another."""
+        """Gives the connection back, as soon as no thread asks anything on it; the next question opens another."""
         with self._opening:
             client, self._client = self._client, None
-        if client is not None:
+            unused = client is not None and not self._asking[client]
+        if unused:
             client.close()
 
     def topic_id(self, topic: str) -> str | None:
@@ -275,7 +277,7 @@ class Brokers:
         while True:
             client = self._connected()
             try:
-                return question(client)
+                return self._answer(question, client)
             except _LOST_TOUCH as error:
                 if client is not self._client:  # another thread gave it back, as it lost touch, too
                     continue
@@ -298,10 +300,24 @@ class Brokers:
                 ) from error
 
     def _connected(self) -> Any:
+        """The connection, which stays open until it has given its answer."""
         with self._opening:
             if self._client is None:
                 self._client = self._open()
+            self._asking[self._client] += 1
             return self._client
+
+    def _answer(self, question: Callable[[Any], _T], client: Any) -> _T:
+        try:
+            return question(client)
+        finally:
+            with self._opening:
+                self._asking[client] -= 1
+                unused = client is not self._client and not self._asking[client]
+                if not self._asking[client]:
+                    del self._asking[client]
+            if unused:
+                client.close()
 
     def _open(self) -> Any:
         connections: list[Any] = []

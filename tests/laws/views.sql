@@ -304,8 +304,8 @@ CREATE VIEW rows_not_in AS SELECT country, count(*) AS n FROM events WHERE (kind
 CREATE VIEW shares AS SELECT country, percentile(price, array(0.5, 0.9, 0)) AS p, percentile(amount, array(0.25)) FILTER (WHERE kind = 'show') AS q, percentile(user_id, array(0.1, 0.3)) AS u FROM events GROUP BY country;
 CREATE VIEW shares_above AS SELECT percentile(n, array(0.5, 0.9)) AS p, percentile(n, array(0.3)) FILTER (WHERE n > 1000) AS q FROM by_country_and_kind;
 CREATE VIEW natural_join AS SELECT * FROM by_country_and_kind NATURAL JOIN (SELECT country, max(amount) AS z FROM events GROUP BY country);
-CREATE VIEW lists AS SELECT kind, collect_list(ts) AS t, collect_list(price) AS p, collect_list(amount) AS a, collect_list(CAST(ts AS DATE)) AS d, collect_list(CAST(ts AS TIMESTAMP_NTZ)) AS tn, collect_list(CAST(price AS FLOAT)) AS f FROM events GROUP BY kind;
-CREATE VIEW sets AS SELECT country, collect_set(amount) AS a, collect_set(ts) AS t, collect_set(user_id) AS u FROM events GROUP BY country;
+CREATE VIEW lists_of_times AS SELECT kind, collect_list(ts) AS t, collect_list(price) AS p, collect_list(amount) AS a, collect_list(CAST(ts AS DATE)) AS d, collect_list(CAST(ts AS TIMESTAMP_NTZ)) AS tn, collect_list(CAST(price AS FLOAT)) AS f FROM events GROUP BY kind;
+CREATE VIEW sets_of_all AS SELECT country, collect_set(amount) AS a, collect_set(ts) AS t, collect_set(user_id) AS u FROM events GROUP BY country;
 CREATE VIEW sets_above AS SELECT collect_set(t) AS t, collect_set(a) AS a FROM (SELECT kind, max(ts) AS t, sum(amount) AS a FROM events GROUP BY kind, country);
 CREATE VIEW date_parts AS SELECT date_part('YEAR', ts) AS y, date_part('dow', ts) AS d, count(*) AS n FROM events GROUP BY 1, 2;
 CREATE VIEW ordered_by_output AS SELECT -n AS n, kind, country FROM by_country_and_kind ORDER BY 0 - n, kind, country LIMIT 3;
