@@ -27,7 +27,7 @@ from view_algebra.expressions import (
     Select,
     Stream,
     Subquery,
-    above_group,
+    parts,
     walk,
 )
 from view_algebra.leaves import Leaf, split
@@ -221,8 +221,7 @@ class _Work:
 def _retained(d: ViewDeclaration, query: Query) -> tuple[str, int]:
     """The output, and the place among the group's keys, of the one time that a view over a source groups by."""
     if isinstance(query, Select) and query.group and isinstance(query.relation, (Stream, Exploded)):
-        shown_or_asked = (*above_group(query), *(() if query.where is None else (query.where,)))
-        asked = next((part for e in shown_or_asked for part in walk(e) if isinstance(part, Subquery)), None)
+        asked = next((part for part in parts(query) if isinstance(part, Subquery)), None)
         if asked is not None:  # what it answers may be of long ago
             raise Wrong(asked.place, "retain beside a subquery", "Put the subquery into a view over this one.")
         shown = {output.expression: output.name for output in query.outputs}
@@ -299,9 +298,7 @@ def views_read(query: Query) -> set[str]:
     """The names of the views that a query reads."""
     if isinstance(query, Combined):
         return views_read(query.left) | views_read(query.right)
-    expressions = [o.expression for o in query.outputs] + [e for e in (query.where, query.having) if e is not None]
-    expressions += [o.expression for o in query.order]
-    inner = {v for x in expressions for e in walk(x) if isinstance(e, Subquery) for v in views_read(e.query)}
+    inner = {view for part in parts(query) if isinstance(part, Subquery) for view in views_read(part.query)}
     return inner | _relations_read(query.relation)
 
 

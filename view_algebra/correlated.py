@@ -23,10 +23,10 @@ from view_algebra.expressions import (
     Select,
     Subquery,
     Windowed,
-    above_group,
     as_outer,
     conjuncts,
     outer_fields,
+    parts,
     rewrite,
     walk,
 )
@@ -61,12 +61,11 @@ def _refuse_more_than_conditions(query: Query, place: Place) -> None:
     if not isinstance(query, Select) or query.group or query.limit is not None or query.having is not None:
         what = "a subquery about a row, with more than SELECT, FROM and WHERE"
         raise Wrong(place, what, way_out)
-    for expression in (*above_group(query), *conjuncts(query.where)):
-        for part in walk(expression):
-            if isinstance(part, Windowed):
-                raise Wrong(part.place or place, "a window function in a subquery about a row", way_out)
-            if isinstance(part, Subquery) and part.correlated:
-                raise Wrong(part.place or place, "a subquery about a row of a subquery about a row", way_out)
+    for part in parts(query):
+        if isinstance(part, Windowed):
+            raise Wrong(part.place or place, "a window function in a subquery about a row", way_out)
+        if isinstance(part, Subquery) and part.correlated:
+            raise Wrong(part.place or place, "a subquery about a row of a subquery about a row", way_out)
 
 
 def refuse_elsewhere(block: Select) -> None:

@@ -346,12 +346,16 @@ def decided(expression: Expr) -> Iterator[Expr]:
     if isinstance(expression, Constant):
         return
     several = isinstance(expression, Call) and (expression.function == "row" or expression.implicit)
-    parts = walk(expression)
-    if several or any(isinstance(e, (Windowed, Subquery)) or (isinstance(e, Field) and e.outer) for e in parts):
+    if several or any(isinstance(e, Windowed) or asks(e) for e in walk(expression)):
         for child in children(expression):
             yield from decided(child)
     else:
         yield expression
+
+
+def asks(part: Expr) -> bool:
+    """Is it answered by rows of another block?"""
+    return isinstance(part, Subquery) or (isinstance(part, Field) and part.outer)
 
 
 def is_made_of_bytes(part: Expr) -> bool:
@@ -427,10 +431,9 @@ def outer_fields(query: Query) -> Iterator[Field]:
         yield from outer_fields(query.left)
         yield from outer_fields(query.right)
         return
-    for expression in (*above_group(query), *(e for e in (query.where, query.late) if e is not None)):
-        for part in walk(expression):
-            if isinstance(part, Field) and part.outer:
-                yield replace(part, outer=False)
+    for part in parts(query):
+        if isinstance(part, Field) and part.outer:
+            yield replace(part, outer=False)
     if isinstance(query.relation, Nested):
         yield from outer_fields(query.relation.query)
 
@@ -471,6 +474,12 @@ def above_group(block: Select) -> list[Expr]:
     """What a block computes of its groups (or rows): its columns, HAVING, ORDER BY."""
     having = [block.having] if block.having is not None else []
     return [o.expression for o in block.outputs] + having + [o.expression for o in block.order]
+
+
+def parts(block: Select) -> Iterator[Expr]:
+    """Every expression that a block computes of its rows or groups, or asks of them, and all inside it."""
+    for expression in (*above_group(block), *(e for e in (block.where, block.late) if e is not None)):
+        yield from walk(expression)
 
 
 def union_all(queries: Sequence[Query]) -> Query:

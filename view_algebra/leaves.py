@@ -36,6 +36,7 @@ from view_algebra.expressions import (
     Stream,
     Subquery,
     above_group,
+    asks,
     both,
     conjuncts,
     decided,
@@ -182,8 +183,7 @@ def _with_late(block: Select) -> Select:
     known: list[Expr] = []
     asked: list[Expr] = []
     for part in conjuncts(block.where):
-        undecided = any(isinstance(e, Subquery) or (isinstance(e, Field) and e.outer) for e in walk(part))
-        (asked if undecided else known).append(part)
+        (asked if any(map(asks, walk(part))) else known).append(part)
     return replace(block, where=reduce(both, known, None), late=reduce(both, asked, None))
 
 

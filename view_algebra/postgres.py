@@ -6,7 +6,7 @@ What is plain in both engines stays plain; the rest goes through the functions o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -37,12 +37,11 @@ from view_algebra.expressions import (
     Stream,
     Subquery,
     Windowed,
-    above_group,
     both,
     conjuncts,
+    parts,
     rewrite,
     rewritten,
-    walk,
 )
 from view_algebra.operators import BITWISE, overload, pattern
 from view_algebra.refusals import Wrong
@@ -576,7 +575,7 @@ def query(value: Query, reading: Reading) -> str:
     relation = value.relation
     if isinstance(relation, Cells):
         table = f"cells.{postgres_name(reading.tables[relation.table])}"
-        if any(isinstance(part, Subquery) and part.correlated for part in _parts(value)):
+        if any(isinstance(part, Subquery) and part.correlated for part in parts(value)):
             table += f" AS {postgres_name(relation.alias)}"
         from_ = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON true" if relation.one else table
         value, where = _bare(value, relation.alias)
@@ -602,11 +601,6 @@ def query(value: Query, reading: Reading) -> str:
     ]
     keys = [ordering(o, reading, name) for o, name in zip(value.order, names, strict=True)]
     return "\n".join(lines + _ending(keys, value.limit, value.offset))
-
-
-def _parts(block: Select) -> Iterator[Expr]:
-    for expression_ in (*above_group(block), *(() if block.where is None else (block.where,))):
-        yield from walk(expression_)
 
 
 def _hidden(column: Expr, reading: Reading, shown: set[str]) -> str | None:
