@@ -159,7 +159,7 @@ class Brokers:
         """Gives the connection back, as soon as no thread asks anything on it; the next question opens another."""
         with self._opening:
             client, self._client = self._client, None
-            unused = client is not None and not self._asking[client]
+            unused = self._unused(client)
         if unused:
             client.close()
 
@@ -312,12 +312,14 @@ class Brokers:
             return question(client)
         finally:
             with self._opening:
-                self._asking[client] -= 1
-                unused = client is not self._client and not self._asking[client]
-                if not self._asking[client]:
-                    del self._asking[client]
+                self._asking -= Counter([client])
+                unused = self._unused(client)
             if unused:
                 client.close()
+
+    def _unused(self, client: Any) -> bool:
+        """Has the connection been given back, and its last answer given? Asked while no other thread opens one."""
+        return client not in (None, self._client) and not self._asking[client]
 
     def _open(self) -> Any:
         connections: list[Any] = []
