@@ -191,7 +191,7 @@ def _configuration(
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         # What follows from a condition over thirty parsed columns takes the optimizer minutes to find.
         "spark.sql.constraintPropagation.enabled": "false",
-        # Spark's own choice starts eight programs (chmod, readlink) for each of a micro-batch's two files; what its
+        # Spark's own choice starts eight programs (chmod, readlink) for each of a micro-batch's two files. What its
         # rename promises beyond this one's is for checkpoints that are read again, as ours never are.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
