@@ -34,7 +34,7 @@ DEFAULT_PARTITIONS = 4
 """Partitions of a topic that `apply` has to create, unless the source's property `partitions` says otherwise."""
 
 SPEED_NICENESS = 3
-"""While a rebuild runs, readers come before micro-batches: at 3, a process has half the share of one at 0."""
+"""Readers come before micro-batches: at 3, a process has half the share of one at 0."""
 
 BATCH_NICENESS = 19
 """A rebuild takes the processors that readers and the speed layer leave: at 19, a sixtieth of a process at 0."""
@@ -94,17 +94,14 @@ class Deployment:
 
     def speed(self, stopping: threading.Event, *, max_records: int) -> SpeedLayer:
         """The speed layer, to be run until `stopping` is set."""
-        from lamina.spark import stand_back
-
         return SpeedLayer(
             Parts(
-                spark=self._session(nice=0),
+                spark=self._session(nice=SPEED_NICENESS),
                 database=self.database,
                 brokers=self.brokers,
                 checkpoints=self.settings.home / "checkpoints",
                 max_records=max_records,
                 at=self.at,
-                stand_back=lambda behind: stand_back(SPEED_NICENESS if behind else 0),
             ),
             stopping,
         )

@@ -236,28 +236,13 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
     def launch() -> Any:
         gateway = launch_gateway(shown, {"start_new_session": True})  # type: ignore[no-untyped-call]
         atexit.register(_end_jvm, gateway)
-        _place_behind(gateway, nice)
+        with suppress(OSError):  # as on another system, or on a Linux without autogroups
+            Path(f"/proc/{gateway.proc.pid}/autogroup").write_text(str(nice))
         return gateway
 
     with ThreadPoolExecutor(1, initializer=_stand_back, initargs=(nice,)) as start:
         gateway = start.submit(launch).result()
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the session's builder takes no gateway
-
-
-def stand_back(nice: int) -> None:
-    """Lets the JVM of this process stand back so far behind other sessions from now on, where Linux has autogroups.
-
-    A thread that has become nice may not become less so, its session may.
-    """
-    from pyspark import SparkContext
-
-    if SparkContext._gateway is not None:  # noqa: SLF001 - see `_start_jvm`
-        _place_behind(SparkContext._gateway, nice)  # noqa: SLF001
-
-
-def _place_behind(gateway: Any, nice: int) -> None:
-    with suppress(OSError):  # as on another system, or on a Linux without autogroups
-        Path(f"/proc/{gateway.proc.pid}/autogroup").write_text(str(nice))
 
 
 def _stand_back(nice: int) -> None:

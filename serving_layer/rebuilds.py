@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select, text, true, update
+from sqlalchemy import Connection, func, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from serving_layer.bookkeeping import rebuild
@@ -103,18 +103,9 @@ def begin(connection: Connection, views: Sequence[str], *, leap: bool, by: Sched
 
 def leaping(connection: Connection) -> bool:
     """Whether a leap is running: it has taken queries over, and gives them back when it has landed or died."""
-    return _alive(connection, rebuild.c.leap)
-
-
-def any_running(connection: Connection) -> bool:
-    """Whether a rebuild is running."""
-    return _alive(connection, true())
-
-
-def _alive(connection: Connection, which: ColumnElement[bool]) -> bool:
-    found = select(rebuild.c.lease_until > func.clock_timestamp()).where(rebuild.c.state == "running", which)
-    leases: Sequence[bool | None] = connection.execute(found).scalars().all()
-    return any(leased or (leased is None and _held_by_a_process(connection)) for leased in leases)
+    leased = select(rebuild.c.lease_until > func.clock_timestamp()).where(rebuild.c.state == "running", rebuild.c.leap)
+    leases: Sequence[bool | None] = connection.execute(leased).scalars().all()
+    return any(lease or (lease is None and _held_by_a_process(connection)) for lease in leases)
 
 
 def _held_by_a_process(connection: Connection) -> bool:

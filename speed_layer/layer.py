@@ -72,7 +72,6 @@ class SpeedLayer:
     _queries: dict[str, _Query] = field(default_factory=dict)
     _catalog: Catalog | None = None
     _deployed_at: object = None
-    _rebuilding: bool = False
     _checked_at: float = 0.0
     _caught_up_at: float = 0.0
 
@@ -112,7 +111,6 @@ class SpeedLayer:
         A view that is new, changed or dropped needs no look: the next commit finds other versions registered.
         """
         with self.parts.database.begin() as connection:
-            self._give_way(rebuilds.any_running(connection))
             applied = connection.execute(select(func.max(declaration.c.applied_at), func.count())).one()
             if applied == self._deployed_at:
                 return
@@ -125,12 +123,6 @@ class SpeedLayer:
             log.info("%s: %s", name, "declared anew" if name in sources else "dropped")
         for name, source in sources.items():
             self._queries.setdefault(name, _Query(source))
-
-    def _give_way(self, rebuilding: bool) -> None:
-        """A rebuild takes all that is left of the processors, and readers come before micro-batches then."""
-        if rebuilding != self._rebuilding:
-            self._rebuilding = rebuilding
-            self.parts.stand_back(rebuilding)
 
     def _look_at(self, query: _Query) -> None:
         """Begins a run where there is none; takes note of why one ended."""

@@ -54,8 +54,7 @@ class Parts:
     """What every query of a speed layer shares.
 
     checkpoints: folder of the runs' checkpoints. max_records: bound of a micro-batch, in offsets.
-    at: called at named places of a micro-batch; the tests stop there. stand_back: lets Spark stand back behind others
-        from now on, or not any more.
+    at: called at named places of a micro-batch; the tests stop there.
     """
 
     spark: SparkSession
@@ -64,7 +63,6 @@ class Parts:
     checkpoints: Path
     max_records: int
     at: Callable[[str], None] = lambda place: None
-    stand_back: Callable[[bool], None] = lambda behind: None
 
 
 class Run:
