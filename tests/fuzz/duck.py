@@ -121,6 +121,8 @@ def _alike(node: exp.Expr) -> bool:
         return node.name in ("mean", "time_bucket")
     if isinstance(node, exp.Lateral):
         return not node.args.get("outer")
+    if isinstance(node, exp.CountIf):
+        return not isinstance(node.parent, exp.Filter)  # which makes it NULL where nothing is left to count
     if isinstance(node, exp.Cast):
         return isinstance(node.this, (exp.Literal, exp.Neg))
     return isinstance(node, PLAIN)
