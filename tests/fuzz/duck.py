@@ -37,14 +37,17 @@ PLAIN: tuple[type[exp.Expr], ...] = tuple(
         "Identifier Alias Star Paren Literal Boolean Null Interval Var DataType DataTypeParam Join Union Except "
         "Intersect Tuple Window WindowSpec Filter Distinct WithinGroup Case If And Or Not "
         "EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ Is In Between Like Exists Coalesce Nullif Add Sub Mul Neg "
-        "Length Count Sum Avg Min Max CountIf LogicalOr LogicalAnd BitwiseAndAgg BitwiseOrAgg BitwiseXorAgg "
+        "Length Count Sum Avg Min Max LogicalOr LogicalAnd BitwiseAndAgg BitwiseOrAgg BitwiseXorAgg "
         "StddevSamp Stddev StddevPop Variance VariancePop CovarSamp CovarPop "
         "Grouping RowNumber Rank DenseRank PercentRank CumeDist Ntile Lag Lead FirstValue LastValue NthValue Year "
         "Month Upper Lower DateBin Bracket RegrAvgx RegrAvgy RegrSxx RegrSyy RegrSxy RegrSlope "
         "RegrIntercept RegrR2 Corr Greatest Least Nvl2 DPipe Abs Mod Ceil Floor Div Sign Explode RegexpSplit"
     )
 )
-"""What means the same in both, as long as numbers are small. A CAST does of a literal alone."""
+"""What means the same in both, as long as numbers are small.
+
+A CAST does of a literal alone; `count_if` of nothing is NULL in DuckDB.
+"""
 
 
 @dataclass
@@ -121,8 +124,6 @@ def _alike(node: exp.Expr) -> bool:
         return node.name in ("mean", "time_bucket")
     if isinstance(node, exp.Lateral):
         return not node.args.get("outer")
-    if isinstance(node, exp.CountIf):
-        return not isinstance(node.parent, exp.Filter)  # which makes it NULL where nothing is left to count
     if isinstance(node, exp.Cast):
         return isinstance(node.this, (exp.Literal, exp.Neg))
     return isinstance(node, PLAIN)
