@@ -718,6 +718,31 @@ VIEWS = [
         "SELECT event_id FROM events WHERE kind RLIKE '(a)'",
     ),
     view(
+        "a time in JSON",
+        "SELECT from_json(kind, 'at TIMESTAMP').at AS t FROM events",
+        "SELECT CAST(from_json(kind, 'at STRING').at AS TIMESTAMP) AS t FROM events",
+    ),
+    view(
+        "a schema that is no literal",
+        "SELECT from_json(kind, country) AS t FROM events",
+        "SELECT from_json(kind, 'a INT') AS t FROM events",
+    ),
+    view(
+        "the soundex of a group",
+        "SELECT soundex(country) AS s, sum(n) AS n FROM hourly GROUP BY soundex(country)",
+        "SELECT soundex(country) AS s, count(*) AS n FROM events GROUP BY soundex(country)",
+    ),
+    view(
+        "flatten of texts",
+        "SELECT flatten(tags) AS t FROM events",
+        "SELECT flatten(array(tags, tags)) AS t FROM events",
+    ),
+    view(
+        "bytes of a text as a column",
+        "SELECT unhex(kind) AS b FROM events",
+        "SELECT hex(unhex(kind)) AS b FROM events",
+    ),
+    view(
         "a bad time zone",
         "SELECT from_utc_timestamp(ts, 'Mars') AS t FROM events",
         "SELECT from_utc_timestamp(ts, 'Europe/Paris') AS t FROM events",
@@ -728,9 +753,14 @@ VIEWS = [
         "SELECT CASE WHEN kind = 'a' THEN abs(user_id) END AS n FROM events",
     ),
     view(
-        "IGNORE NULLS",
-        "SELECT country, first_value(n) IGNORE NULLS OVER (ORDER BY country, hour) AS f FROM hourly",
-        "SELECT country, first_value(n) OVER (ORDER BY country, hour) AS f FROM hourly WHERE n IS NOT NULL",
+        "a lag of another type where there is none",
+        "SELECT country, lag(n, 1, 0.5) OVER (ORDER BY country, hour) AS l FROM hourly",
+        "SELECT country, lag(CAST(n AS DECIMAL(20, 1)), 1, CAST(0.5 AS DECIMAL(20, 1))) OVER (ORDER BY country, hour) AS l FROM hourly",
+    ),
+    view(
+        "IGNORE NULLS of a place further off",
+        "SELECT country, lag(n, 2) IGNORE NULLS OVER (ORDER BY country, hour) AS f FROM hourly",
+        "SELECT country, lag(n, 2) OVER (ORDER BY country, hour) AS f FROM hourly WHERE n IS NOT NULL",
     ),
     view(
         "bytes as a group key",
