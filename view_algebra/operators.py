@@ -254,8 +254,8 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
             taken = _taken(row, arguments, exactly, place)
             if taken is not None:
                 literals = [a.value if isinstance(a, Constant) else None for a in taken]
-                if name == "regexp_replace":
-                    _refuse_groups(literals, taken[2].place)
+                if name in ("regexp_replace", "regexp_extract", "regexp_extract_all"):
+                    _refuse_groups(name, literals, taken[-1].place or place)
                 return Call(name, taken, _given(row, taken, literals), place=place)
     _refuse_literals(name, overloads, arguments)
     given = ", ".join(str(a.type) for a in arguments)
@@ -265,12 +265,16 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     )
 
 
-def _refuse_groups(literals: Sequence[str | None], place: Place) -> None:
-    """A `$2` where the pattern has one group would stop a stream."""
+def _refuse_groups(name: str, literals: Sequence[str | None], place: Place) -> None:
+    """A `$2`, or `regexp_extract(x, …, 2)`, where the pattern has one group would stop a stream."""
     groups = re.compile(_as_python(literals[1] or "")).groups
-    for number in re.findall(r"\$(\d)", literals[2] or ""):
+    third = literals[2] if len(literals) > 2 else "1"
+    for number in re.findall(r"\$(\d)", third or "") if name == "regexp_replace" else [third or ""]:
         if int(number) > groups:
-            raise Wrong(place, f"${number} where the pattern has {groups} groups", "Put a group into parentheses.")
+            what, way_out = f"${number}", "Put a group into parentheses."
+            if name != "regexp_replace":
+                what, way_out = f"group {number}", f"Put a group into parentheses, or write {name}(x, '…', 0)."
+            raise Wrong(place, f"{what} where the pattern has {groups} groups", way_out)
 
 
 def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequence[Expr]) -> None:

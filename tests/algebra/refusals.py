@@ -318,7 +318,7 @@ VIEWS = [
     view(
         "skewness",
         "SELECT country, skewness(amount) AS k FROM events GROUP BY country",
-        "SELECT country, stddev(amount) AS k FROM events GROUP BY country",
+        "SELECT country, (s3 - 3 * s1 * s2 / n + 2 * s1 * s1 * s1 / n / n) / n AS k FROM (SELECT country, count(*) AS n, sum(amount) AS s1, sum(amount * amount) AS s2, sum(amount * amount * amount) AS s3 FROM events GROUP BY country)",
     ),
     view(
         "count_if of a number",
@@ -741,6 +741,16 @@ VIEWS = [
         "bytes of a text as a column",
         "SELECT unhex(kind) AS b FROM events",
         "SELECT hex(unhex(kind)) AS b FROM events",
+    ),
+    view(
+        "a group that a pattern has not",
+        "SELECT regexp_extract(kind, 'a+') AS k FROM events",
+        "SELECT regexp_extract(kind, 'a+', 0) AS k FROM events",
+    ),
+    view(
+        "a map_filter of an array",
+        "SELECT map_filter(tags, (k, v) -> v > 1) AS t FROM events",
+        "SELECT map_filter(map('a', user_id), (k, v) -> v > 1) AS t FROM events",
     ),
     view(
         "a bad time zone",

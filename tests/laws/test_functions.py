@@ -109,6 +109,8 @@ SPECIAL = {
     "date_sub": "date_sub(day2, ti)",
     "add_months": "add_months(day2, 2)",
     "last_day": "last_day(day2)",
+    "date_from_unix_date": "date_from_unix_date(ti)",
+    "regexp_extract_all": "regexp_extract_all(s, 'a(b)?', 0)",
     "date_format": "date_format(ts, 'yyyy/MM/dd HH')",
     "from_unixtime": "from_unixtime(i, 'yyyy')",
     "to_date": "to_date(s)",
@@ -124,7 +126,17 @@ SPECIAL = {
     "split": "size(split(s, 'a'))",
     "array_max": "array_max(arr)",
 }
-DAYS = {"next_day", "timestamp_seconds", "date_add", "dateadd", "date_sub", "add_months", "last_day", "date_format"}
+DAYS = {
+    "date_from_unix_date",
+    "next_day",
+    "timestamp_seconds",
+    "date_add",
+    "dateadd",
+    "date_sub",
+    "add_months",
+    "last_day",
+    "date_format",
+}
 """Functions whose result must stay within the calendar of both engines."""
 
 
