@@ -138,6 +138,10 @@ def _below(names: str, takes: str, gives: Gives) -> list[Function]:
     return [_f(name, takes, gives) for name in names.split()]
 
 
+_BOTH_TIMES = "{0} AT TIME ZONE 'UTC', {1} AT TIME ZONE 'UTC'"
+_WITHIN_CALENDAR = "{1} BETWEEN -119988 AND 119988"
+"""Further than so many months from a date of the years 1 to 9999 there is none."""
+
 _WEEKDAY = "strpos('MOTUWETHFRSASU', {1}) / 2"
 _DAYS_APART = "({0} AT TIME ZONE 'UTC')::date - ({1} AT TIME ZONE 'UTC')::date"
 
@@ -377,11 +381,19 @@ _TIME = [
     _f("date_diff", "timestamp timestamp", INT, _DAYS_APART),
     _f("add_months", "date whole", DATE, "({0} + make_interval(months => {1}))::date"),
     _f("last_day", "date", DATE, "(date_trunc('month', {0}::timestamp) + interval '1 month')::date - 1"),
-    _f("months_between", "timestamp timestamp flag?", DOUBLE),
+    _f(
+        "add_months",
+        "date int",
+        DATE,
+        f"CASE WHEN {_WITHIN_CALENDAR} THEN ({{0}} + make_interval(months => {{1}}))::date END",
+        below=f"CASE WHEN {_WITHIN_CALENDAR} THEN add_months({{0}}, {{1}}) END",
+    ),
+    _f("months_between", "timestamp timestamp", DOUBLE, f"spark.months_between({_BOTH_TIMES})"),
+    _f("months_between", "timestamp timestamp flag", DOUBLE, why="Postgres has it rounded to 8 digits"),
     _f("next_day", "date weekday", DATE, f"{{0}} + ({_WEEKDAY} - extract(isodow FROM {{0}})::integer + 7) % 7 + 1"),
     _f("dayname", "date", STRING, "to_char({0}, 'Dy')"),
     _f("monthname", "date", STRING, "to_char({0}, 'Mon')"),
-    _f("make_date", "int int int", DATE),
+    _f("make_date", "int int int", DATE, "spark.make_date({0}, {1}, {2})"),
     _f("make_timestamp", "int int int int int double", TIMESTAMP),
     _f("date_format", "timestamp pattern", STRING, "to_char({0} AT TIME ZONE 'UTC', {1})"),
     _f(

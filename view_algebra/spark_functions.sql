@@ -268,6 +268,32 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   END, 'hex')
 $$;
 
+-- dates
+
+CREATE OR REPLACE FUNCTION spark.make_date(y integer, m integer, d integer) RETURNS date
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN y BETWEEN 1 AND 9999 AND m BETWEEN 1 AND 12 THEN
+    CASE WHEN d BETWEEN 1 AND extract(day FROM make_date(y, m, 1) + interval '1 month' - interval '1 day')
+      THEN make_date(y, m, d) END
+  END
+$$;
+
+-- Whole months between two equal days of a month, or two last ones; else of 31 days each, to 8 digits.
+CREATE OR REPLACE FUNCTION spark.months_between(a timestamp, b timestamp) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  WITH given AS (
+    SELECT 12 * (extract(year FROM a) - extract(year FROM b)) + extract(month FROM a) - extract(month FROM b) AS months,
+      extract(day FROM a) - extract(day FROM b) AS days,
+      floor(extract(epoch FROM a::time)) - floor(extract(epoch FROM b::time)) AS seconds,
+      extract(day FROM a + interval '1 day') = 1 AND extract(day FROM b + interval '1 day') = 1 AS last
+  )
+  SELECT CASE
+    WHEN days = 0 OR last THEN months::double precision
+    ELSE floor((months::double precision + (days * 86400 + seconds)::double precision / 2678400) * 1e8 + 0.5) / 1e8
+  END
+  FROM given
+$$;
+
 -- times as text
 
 CREATE OR REPLACE FUNCTION spark.to_text(x timestamp) RETURNS text
