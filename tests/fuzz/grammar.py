@@ -73,7 +73,7 @@ FEW = ("k", "tiny", "kind", "word", "flag", "user.id", "day")
 
 UNCALLED = words(
     "repeat space pi make_date make_timestamp date_add date_sub dateadd"
-    " timestamp_seconds timestamp_millis timestamp_micros"
+    " timestamp_seconds timestamp_millis timestamp_micros add_months date_from_unix_date"
 )
 """Functions that make endless texts, or times outside the years 0001 to 9999, which are NULL here."""
 
