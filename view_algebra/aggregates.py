@@ -567,6 +567,10 @@ REWRITES = {
     "try_avg": "Write avg(x).",
     "approx_top_k": "Rank the groups: row_number() OVER (ORDER BY count(*) DESC, k) <= 10.",
     "hll_sketch_agg": "Write approx_count_distinct(x), which gives the estimate itself.",
+    **dict.fromkeys(
+        ("skewness", "kurtosis"),
+        "Add up powers of a DECIMAL, which is exact, and compute with them: sum(x), sum(x * x), sum(x * x * x).",
+    ),
     "histogram_numeric": "Group by floor(x / 10), and count.",
 }
 NO_PARTIAL = "docs/sql.md lists the aggregates that are served."

@@ -19,7 +19,7 @@ from view_algebra.aggregates import (
 from view_algebra.dialect import span
 from view_algebra.expressions import Aggregate, Call, Constant, Expr, Generator, Order, Place, Windowed, walk
 from view_algebra.functions import WINDOW_FUNCTIONS
-from view_algebra.operators import meet
+from view_algebra.operators import cast, meet
 from view_algebra.refusals import Wrong
 from view_algebra.times import interval, microseconds
 from view_algebra.types import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, WINDOW, Type
@@ -212,9 +212,21 @@ def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tu
         if not (isinstance(offset, Constant) and offset.type == INT):
             raise Wrong(offset.place or place, f"{name}() takes a literal number", f"Write {name}(…, 1).")
     if len(arguments) == 3:
-        first, default = meet((arguments[0], arguments[2]), place, f"{name}()")
-        arguments = (first, arguments[1], default)
+        value, offset, default = arguments
+        whole = value.type.name == "DECIMAL" and default.type.integral
+        met = meet((value, cast(default, value.type) if whole else default), place, f"{name}()")
+        if met[0].type != value.type:
+            reason = f"{name}() of {value.type} with {default.type} where there is no row"
+            raise Wrong(default.place or place, reason, f"Write CAST(… AS {value.type}).")
+        arguments = (value, offset, met[1])
     return arguments, gives if isinstance(gives, Type) else arguments[0].type
+
+
+def refuse_nulls_left_out(name: str, arguments: Sequence[Expr], place: Place) -> None:
+    """IGNORE NULLS is served where one value of a frame is the answer."""
+    further = name in ("lag", "lead") and any(isinstance(a, Constant) and a.value != "1" for a in arguments[1:2])
+    if further or name not in ("first_value", "last_value", "lag", "lead"):
+        raise Wrong(place, f"{name}() … IGNORE NULLS", "Filter the NULLs in a subquery.")
 
 
 def frame(node: exp.Window, order: Sequence[Order]) -> str:

@@ -20,7 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from view_algebra.refusals import File, Span, Wrong
 
-_SPECIAL_FORMS = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "TRIM", "SUBSTRING", "SUBSTR")
+_SPECIAL_FORMS = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "TRIM", "SUBSTRING", "SUBSTR")
 
 
 class _Parser(SparkParser):

@@ -89,7 +89,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Windowed:
-    """A function over a window of rows."""
+    """A function over a window of rows; `known`: it leaves NULLs out, as IGNORE NULLS says."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -98,6 +98,7 @@ class Windowed:
     frame: str
     type: Type
     place: Place = field(default=None, compare=False)
+    known: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,18 @@ from dataclasses import dataclass
 
 from view_algebra.types import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
     INT,
+    SMALLINT,
     STRING,
     TIMESTAMP,
+    TINYINT,
     Type,
     adjusted,
+    schema,
     words,
 )
 
@@ -33,10 +37,12 @@ class Function:
 
     takes: a kind per argument: a type's name in small letters, `integral`, `numeric`, `any`, `common` (all arguments
         of that kind meet in one type), `text` (anything that prints the same in both engines), `literal` (text known
-        when the view is declared), `positive` (a whole number from 1, known when declared), `natural` (from 0), `flag`
-        (true or false, known when declared),
-        `regex`, `replacement`, `format`, `zone` (literals that are checked, since Spark raises at a bad one), `scalar`
-        (no nested value), `element` and `key` (of the first argument).
+        when the view is declared), `positive` (a whole number from 1, known when declared), `natural` (from 0), `whole`
+        (from -10,000 to 10,000), `nonzero` (any but 0), `negative` (below 0), `flag` (true or false, known when
+        declared), `character` and `delimiter` (a text of one and of some characters, known when declared), `weekday`,
+        `regex`, `replacement`, `format`, `zone`, `schema` (literals that are checked, since Spark raises at a bad one),
+        `day` (a date, and no time), `scalar` (no nested value), `texts` (a text, or an array of them), `arrays` (an
+        array of arrays), `element` and `key` (of the first argument), `same` (of the first argument's type).
         A last kind ending in `*` repeats, from zero times; ending in `?` may be missing.
     above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments;
         `{precision}`, `{scale}` of the result. None: below the aggregation only.
@@ -68,8 +74,9 @@ def _rounded(types: Sequence[Type], literals: Sequence[str | None]) -> Type:
     if kind.name != "DECIMAL":
         return kind
     places = int(literals[1] or 0) if len(literals) > 1 else 0
-    scale = min(kind.scale, places)
-    return Type("DECIMAL", min(38, kind.precision - kind.scale + 1 + scale), scale)
+    scale = max(0, min(kind.scale, places))
+    whole = max(kind.precision - kind.scale + 1, 1 - places)
+    return Type("DECIMAL", min(38, whole + scale), scale)
 
 
 def _array_of(kind: Type) -> Type:
@@ -78,6 +85,10 @@ def _array_of(kind: Type) -> Type:
 
 def _element(types: Sequence[Type], _: Sequence[str | None]) -> Type:
     return types[0].element or STRING
+
+
+def _entries(types: Sequence[Type], _: Sequence[str | None]) -> Type:
+    return _array_of(Type("STRUCT", fields=(("key", types[0].key or STRING), ("value", types[0].element or STRING))))
 
 
 _BYTES = "Postgres folds case by other tables than Spark"
@@ -109,6 +120,29 @@ def _time_field(name: str, expression: str) -> list[Function]:
     ]
 
 
+def _tried(name: str, operator: str) -> list[Function]:
+    """Arithmetic of whole numbers that is NULL beyond their type."""
+    return [
+        _f(
+            name,
+            f"{kind.name.lower()} {kind.name.lower()}",
+            kind,
+            f"spark.within({{0}}::numeric {operator} {{1}}, {2**bits}::numeric)::{kind.postgres}",
+        )
+        for kind, bits in ((TINYINT, 7), (SMALLINT, 15), (INT, 31), (BIGINT, 63))
+    ]
+
+
+def _below(names: str, takes: str, gives: Gives) -> list[Function]:
+    """Functions that Spark alone has."""
+    return [_f(name, takes, gives) for name in names.split()]
+
+
+_BOTH_TIMES = "{0} AT TIME ZONE 'UTC', {1} AT TIME ZONE 'UTC'"
+_WITHIN_CALENDAR = "{1} BETWEEN -119988 AND 119988"
+"""Further than so many months from a date of the years 1 to 9999 there is none."""
+
+_WEEKDAY = "strpos('MOTUWETHFRSASU', {1}) / 2"
 _DAYS_APART = "({0} AT TIME ZONE 'UTC')::date - ({1} AT TIME ZONE 'UTC')::date"
 
 _CONDITIONAL = [
@@ -133,6 +167,7 @@ _MATH = [
     _f("abs", "integral", "first"),
     _f("abs", "decimal", "first", "abs({0})"),
     _f("abs", "double", DOUBLE, "abs({0})"),
+    _f("positive", "numeric", "first", "{0}"),
     _f("sign", "double", DOUBLE, "spark.sign({0})"),
     _f("signum", "double", DOUBLE, "spark.sign({0})"),
     _f("floor", "integral", BIGINT, "{0}::bigint"),
@@ -144,23 +179,38 @@ _MATH = [
     _f("ceiling", "integral", BIGINT, "{0}::bigint"),
     _f("ceiling", "decimal", _whole, "ceil({0})"),
     _f("ceiling", "double", BIGINT, "spark.to_bigint(ceil({0}))"),
+    *(_f(name, "decimal whole", _rounded) for name in ("floor", "ceil", "ceiling")),
     _f("round", "integral", "first", "{0}"),
     _f("round", "integral natural", "first", "{0}"),
+    _f("round", "int whole", INT, "spark.wrap_int(round({0}::numeric, {1})::bigint)"),
+    _f("round", "bigint whole", BIGINT, "spark.wrap_bigint(round({0}::numeric, {1}))"),
+    _f("round", "integral whole", "first"),
     _f("round", "decimal", _rounded, "round({0}, 0)"),
-    _f("round", "decimal natural", _rounded, "round({0}, {1})"),
+    _f("round", "decimal whole", _rounded, "round({0}, {1})"),
     _f("round", "double", DOUBLE, "spark.round({0}, 0)"),
-    _f("round", "double natural", DOUBLE, "spark.round({0}, {1})"),
-    _f("bround", "double natural?", DOUBLE),
+    _f("round", "double whole", DOUBLE, "spark.round({0}, {1})"),
+    _f("bround", "integral natural?", "first", "{0}"),
+    _f("bround", "int whole", INT, "spark.wrap_int(spark.bround({0}::numeric, {1})::bigint)"),
+    _f("bround", "bigint whole", BIGINT, "spark.wrap_bigint(spark.bround({0}::numeric, {1}))"),
+    _f("bround", "integral whole", "first"),
+    _f("bround", "decimal", _rounded, "spark.bround({0}, 0)"),
+    _f("bround", "decimal whole", _rounded, "spark.bround({0}, {1})"),
+    _f("bround", "double", DOUBLE, "spark.bround({0}, 0)"),
+    _f("bround", "double whole", DOUBLE, "spark.bround({0}, {1})"),
+    _f("rint", "double", DOUBLE, "round({0})"),
     _f("sqrt", "double", DOUBLE, "spark.sqrt({0})"),
     _f("exp", "double", DOUBLE, "spark.exp({0})"),
     _f("ln", "double", DOUBLE, "spark.ln({0})"),
     _f("log", "double", DOUBLE, "spark.ln({0})"),
     _f("log", "double double", DOUBLE),
     _f("log10", "double", DOUBLE, "spark.log10({0})"),
-    _f("log2", "double", DOUBLE),
+    _f("log2", "double", DOUBLE, "spark.ln({0}) / ln(2::double precision)"),
+    *_below("log1p expm1 sinh cosh tanh asinh acosh atanh sec csc cot", "double", DOUBLE),
+    _f("hypot", "double double", DOUBLE),
     _f("pow", "double double", DOUBLE, "spark.power({0}, {1})"),
     _f("power", "double double", DOUBLE, "spark.power({0}, {1})"),
-    _f("cbrt", "double", DOUBLE),
+    _f("cbrt", "double", DOUBLE, "cbrt({0})"),
+    _f("factorial", "int", BIGINT, "CASE WHEN {0} BETWEEN 0 AND 20 THEN factorial({0}::bigint)::bigint END"),
     _f("sin", "double", DOUBLE),
     _f("cos", "double", DOUBLE),
     _f("tan", "double", DOUBLE),
@@ -171,6 +221,7 @@ _MATH = [
     _f("radians", "double", DOUBLE),
     _f("degrees", "double", DOUBLE),
     _f("pi", "", DOUBLE, "pi()"),
+    _f("e", "", DOUBLE, "exp(1::double precision)"),
     _f("width_bucket", "double double double positive", BIGINT),
     _f("shiftleft", "int int", INT, "{0} << ({1} & 31)"),
     _f("shiftleft", "bigint int", BIGINT, "{0} << ({1} & 63)"),
@@ -178,12 +229,21 @@ _MATH = [
     _f("shiftright", "bigint int", BIGINT, "{0} >> ({1} & 63)"),
     _f("shiftrightunsigned", "bigint int", BIGINT),
     _f("bit_count", "bigint", INT, "bit_count({0}::bigint::bit(64))::integer"),
+    _f("pmod", "tinyint tinyint", TINYINT),
+    _f("pmod", "smallint smallint", SMALLINT),
+    _f("pmod", "int int", INT, "spark.pmod({0}, {1})"),
     _f("pmod", "bigint bigint", BIGINT, "spark.pmod({0}, {1})"),
+    *_tried("try_add", "+"),
+    *_tried("try_subtract", "-"),
+    *_tried("try_multiply", "*"),
+    _f("bin", "bigint", STRING, "to_bin({0}::bigint)"),
+    _f("conv", "text natural natural", STRING),
 ]
 
 _TEXT = [
     _f("concat", "text text*", STRING, "{pipes}"),
     _f("concat_ws", "string text text*", STRING, "concat_ws({0}, {rest})"),
+    _f("concat_ws", "string texts texts*", STRING, why=_NESTED),
     _f("lower", "string", STRING, "spark.lower({0})"),
     _f("lcase", "string", STRING, "spark.lower({0})"),
     _f("upper", "string", STRING, "spark.upper({0})"),
@@ -197,6 +257,7 @@ _TEXT = [
     _f("bit_length", "string", INT, "bit_length({0})"),
     _f("substring", "string positive", STRING, "substring({0} FROM {1})"),
     _f("substring", "string positive natural", STRING, "substring({0} FROM {1} FOR {2})"),
+    _f("substring", "string negative", STRING, "right({0}, -{1})"),
     _f(
         "substring",
         "string int int?",
@@ -220,6 +281,14 @@ _TEXT = [
     _f("repeat", "string natural", STRING, "repeat({0}, {1})"),
     _f("lpad", "string natural string", STRING, "lpad({0}, {1}, {2})"),
     _f("rpad", "string natural string", STRING, "rpad({0}, {1}, {2})"),
+    _f("lpad", "string natural", STRING, "lpad({0}, {1})"),
+    _f("rpad", "string natural", STRING, "rpad({0}, {1})"),
+    _f("overlay", "string string positive", STRING, "overlay({0} PLACING {1} FROM {2})"),
+    _f("overlay", "string string positive natural", STRING, "overlay({0} PLACING {1} FROM {2} FOR {3})"),
+    _f("overlay", "string string int int?", STRING, why="a position that is not a literal differs in Postgres"),
+    _f("format_number", "bigint whole", STRING, "spark.format_number({0}, {1})"),
+    _f("format_number", "decimal whole", STRING, "spark.format_number({0}, {1})"),
+    _f("format_number", "double whole", STRING),
     _f("instr", "string string", INT, "strpos({0}, {1})"),
     _f("locate", "string string", INT, "strpos({1}, {0})"),
     _f("position", "string string", INT, "strpos({1}, {0})"),
@@ -228,32 +297,56 @@ _TEXT = [
     _f("contains", "string string", BOOLEAN, "strpos({0}, {1}) > 0"),
     _f("translate", "string string string", STRING, why="Postgres pairs the characters differently"),
     _f("ascii", "string", INT),
-    _f("split_part", "string string positive", STRING, why="an empty delimiter differs in Postgres"),
-    _f("substring_index", "string string natural", STRING),
-    _f("levenshtein", "string string", INT),
+    _f("split_part", "string delimiter nonzero", STRING, "split_part({0}, {1}, {2})"),
+    _f("split_part", "string string nonzero", STRING, why="an empty delimiter differs in Postgres"),
+    _f(
+        "substring_index",
+        "string character natural",
+        STRING,
+        "array_to_string((string_to_array({0}, {1}))[:{2}], {1})",
+    ),
+    _f("substring_index", "string string whole", STRING),
+    _f("find_in_set", "string string", INT),
+    _f("locate", "string string int", INT),
+    _f("levenshtein", "string string natural?", INT),
     _f("soundex", "string", STRING),
+    _f("mask", "string", STRING),
+    _f("luhn_check", "string", BOOLEAN),
     _f("space", "natural", STRING),
     _f("md5", "string", STRING, "md5({0})"),
     _f("sha1", "string", STRING, why=_HASH),
     _f("sha", "string", STRING, why=_HASH),
-    _f("sha2", "string natural", STRING, why=_HASH),
-    _f("crc32", "string", BIGINT, why=_HASH),
+    _f("sha2", "string natural", STRING, "spark.sha2({0}, {1})"),
+    _f("crc32", "string", BIGINT, "crc32(convert_to({0}, 'UTF8'))"),
     _f("xxhash64", "scalar scalar*", BIGINT, why=_HASH),
     _f("hash", "scalar scalar*", INT, why=_HASH),
     _f("hex", "binary", STRING, why=_HASH),
-    _f("hex", "string", STRING, why=_HASH),
-    _f("hex", "bigint", STRING, why=_HASH),
+    _f("hex", "string", STRING, "upper(encode(convert_to({0}, 'UTF8'), 'hex'))"),
+    _f("hex", "bigint", STRING, "upper(to_hex({0}::bigint))"),
+    _f("unhex", "string", BINARY, why=_HASH),
     _f("base64", "binary", STRING, why=_HASH),
+    _f(
+        "base64",
+        "string",
+        STRING,
+        "replace(rtrim(encode(convert_to({0}, 'UTF8'), 'base64'), chr(10)), chr(10), chr(13) || chr(10))",
+    ),
     _f("regexp_extract", "string regex natural?", STRING, why=_PATTERNS),
     _f("regexp_replace", "string regex replacement", STRING, why=_PATTERNS),
     _f("regexp_like", "string regex", BOOLEAN, why=_PATTERNS),
     _f("regexp", "string regex", BOOLEAN, why=_PATTERNS),
     _f("rlike", "string regex", BOOLEAN, why=_PATTERNS),
     _f("regexp_count", "string regex", INT, why=_PATTERNS),
+    _f("regexp_extract_all", "string regex natural?", _array_of(STRING), why=_PATTERNS),
+    _f("regexp_instr", "string regex", INT, why=_PATTERNS),
+    _f("regexp_substr", "string regex", STRING, why=_PATTERNS),
     _f("split", "string regex natural?", _array_of(STRING), why=_PATTERNS),
     _f("parse_url", "string string string?", STRING),
     _f("try_url_decode", "string", STRING),
+    _f("url_encode", "string", STRING),
     _f("get_json_object", "string literal", STRING, why=_NESTED),
+    _f("from_json", "string schema", lambda _, literals: schema(literals[1] or "") or STRING, why=_NESTED),
+    _f("json_array_length", "string", INT, why=_NESTED),
 ]
 
 _TIME = [
@@ -286,11 +379,21 @@ _TIME = [
     _f("datediff", "timestamp timestamp", INT, _DAYS_APART),
     _f("date_diff", "date date", INT, "{0} - {1}"),
     _f("date_diff", "timestamp timestamp", INT, _DAYS_APART),
-    _f("add_months", "date natural", DATE, "({0} + make_interval(months => {1}))::date"),
+    _f("add_months", "date whole", DATE, "({0} + make_interval(months => {1}))::date"),
     _f("last_day", "date", DATE, "(date_trunc('month', {0}::timestamp) + interval '1 month')::date - 1"),
-    _f("months_between", "timestamp timestamp", DOUBLE),
-    _f("next_day", "date literal", DATE),
-    _f("make_date", "int int int", DATE),
+    _f(
+        "add_months",
+        "date int",
+        DATE,
+        f"CASE WHEN {_WITHIN_CALENDAR} THEN ({{0}} + make_interval(months => {{1}}))::date END",
+        below=f"CASE WHEN {_WITHIN_CALENDAR} THEN add_months({{0}}, {{1}}) END",
+    ),
+    _f("months_between", "timestamp timestamp", DOUBLE, f"spark.months_between({_BOTH_TIMES})"),
+    _f("months_between", "timestamp timestamp flag", DOUBLE, why="Postgres has it rounded to 8 digits"),
+    _f("next_day", "date weekday", DATE, f"{{0}} + ({_WEEKDAY} - extract(isodow FROM {{0}})::integer + 7) % 7 + 1"),
+    _f("dayname", "date", STRING, "to_char({0}, 'Dy')"),
+    _f("monthname", "date", STRING, "to_char({0}, 'Mon')"),
+    _f("make_date", "int int int", DATE, "spark.make_date({0}, {1}, {2})"),
     _f("make_timestamp", "int int int int int double", TIMESTAMP),
     _f("date_format", "timestamp pattern", STRING, "to_char({0} AT TIME ZONE 'UTC', {1})"),
     _f(
@@ -305,9 +408,21 @@ _TIME = [
     _f("unix_seconds", "timestamp", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
     _f("unix_millis", "timestamp", BIGINT, "floor(extract(epoch FROM {0}) * 1000)::bigint"),
     _f("unix_micros", "timestamp", BIGINT, "(extract(epoch FROM {0}) * 1000000)::bigint"),
-    _f("unix_date", "date", INT, "{0} - date '1970-01-01'"),
+    _f("unix_date", "day", INT, "{0} - date '1970-01-01'"),
+    _f(
+        "date_from_unix_date",
+        "int",
+        DATE,
+        "CASE WHEN {0} BETWEEN -719162 AND 2932896 THEN date '1970-01-01' + {0} END",
+    ),
     _f("from_unixtime", "bigint format?", STRING, why=_TEXT_TO_TIME),
-    _f("timestamp_seconds", "bigint", TIMESTAMP, below=_in_calendar("timestamp_seconds", 1)),
+    _f(
+        "timestamp_seconds",
+        "bigint",
+        TIMESTAMP,
+        _in_calendar("to_timestamp", 1).replace("L ", " "),
+        below=_in_calendar("timestamp_seconds", 1),
+    ),
     _f("timestamp_millis", "bigint", TIMESTAMP, below=_in_calendar("timestamp_millis", 1000)),
     _f("timestamp_micros", "bigint", TIMESTAMP),
     _f("from_utc_timestamp", "timestamp zone", TIMESTAMP, why="the engines may know different time zone rules"),
@@ -324,7 +439,7 @@ _NESTED_VALUES = [
     _f("size", "map", INT, why=_NESTED),
     _f("cardinality", "array", INT, why=_NESTED),
     _f("array_size", "array", INT, why=_NESTED),
-    _f("array_join", "array literal", STRING, why=_NESTED),
+    _f("array_join", "array literal literal?", STRING, why=_NESTED),
     _f("array_max", "array", _element, why=_NESTED),
     _f("array_min", "array", _element, why=_NESTED),
     _f("array_contains", "array element", BOOLEAN, why=_NESTED),
@@ -332,13 +447,25 @@ _NESTED_VALUES = [
     _f("array_distinct", "array", "first", why=_NESTED),
     _f("array_sort", "array", "first", why=_NESTED),
     _f("sort_array", "array flag?", "first", why=_NESTED),
+    *(_f(f"array_{each}", "array same", "first", why=_NESTED) for each in ("union", "intersect", "except")),
+    *(_f(f"array_{each}", "array element", "first", why=_NESTED) for each in ("append", "prepend", "remove")),
+    _f("array_insert", "array nonzero element", "first", why=_NESTED),
+    _f("arrays_overlap", "array same", BOOLEAN, why=_NESTED),
+    _f("array_compact", "array", "first", why=_NESTED),
+    _f("array_repeat", "scalar natural", lambda t, _: _array_of(t[0]), why=_NESTED),
+    _f("concat", "array same*", "first", why=_NESTED),
+    _f("flatten", "arrays", _element, why=_NESTED),
     _f("reverse", "array", "first", why=_NESTED),
     _f("slice", "array positive natural", "first", why=_NESTED),
-    _f("element_at", "array positive", _element, why=_NESTED),
+    _f("element_at", "array nonzero", _element, why=_NESTED),
+    _f("try_element_at", "array nonzero", _element, why=_NESTED),
+    _f("get", "array int", _element, why=_NESTED),
     _f("map_keys", "map", lambda t, _: _array_of(t[0].key or STRING), why=_NESTED),
     _f("map_values", "map", lambda t, _: _array_of(t[0].element or STRING), why=_NESTED),
     _f("element_at", "map key", _element, why=_NESTED),
     _f("try_element_at", "map key", _element, why=_NESTED),
+    _f("map_contains_key", "map key", BOOLEAN, why=_NESTED),
+    _f("map_entries", "map", _entries, why=_NESTED),
 ]
 
 _TABLE = [*_CONDITIONAL, *_MATH, *_TEXT, *_TIME, *_NESTED_VALUES]

@@ -122,6 +122,8 @@ def member(value: Expr, name: str, place: Place) -> Expr:
             else Call("window_end", (start, value.arguments[1]), TIMESTAMP, place=place)
         )
     fields = dict(value.type.fields)
+    if value.type.key == STRING and value.type.element is not None:
+        fields = {name: value.type.element}
     exact = next((f for f in fields if f.lower() == name.lower()), None)
     if exact is None:
         raise Wrong(place, f"no field {name} in {value.type}", suggestion(name, fields))

@@ -17,7 +17,7 @@ from view_algebra.types import BOOLEAN, INT, STRING, Type
 Read = Callable[[exp.Expr, Scope], Expr]
 """Resolves an expression in a scope."""
 
-LAMBDAS = ("transform", "filter", "exists", "forall", "aggregate", "reduce")
+LAMBDAS = ("transform", "filter", "exists", "forall", "aggregate", "reduce", "map_filter", "transform_values")
 """Functions that take a lambda."""
 
 _WINDOWS = ("window", "session_window", "window_start", "window_end", "session", "session_start", "session_end")
@@ -74,6 +74,8 @@ def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
         way_out = "Write aggregate(x, 0, (a, e) -> a + e)." if folds else f"Write {name}(x, e -> …)."
         raise Wrong(place, f"{name}() with {len(given)} arguments", way_out)
     array = read(given[0], scope)
+    if name in ("map_filter", "transform_values"):
+        return _over_entries(name, array, given[1], scope, read, place)
     if array.type.element is None or array.type.name != "ARRAY":
         raise Wrong(array.place or place, f"{name}() of {array.type}", "It takes an array: split(line, ' ').")
     if folds:
@@ -83,6 +85,17 @@ def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
         return Call(name, (array, made), Type("ARRAY", element=made.type), place=place)
     condition(made.arguments[-1], f"{name}()")
     return Call(name, (array, made), array.type if name == "filter" else BOOLEAN, place=place)
+
+
+def _over_entries(name: str, of: Expr, node: exp.Expr, scope: Scope, read: Read, place: Place) -> Expr:
+    """A function that takes a lambda of a key and its value, over a map."""
+    if of.type.key is None or of.type.element is None:
+        raise Wrong(of.place or place, f"{name}() of {of.type}", "It takes a map: map('a', x).")
+    made = _lambda(node, [of.type.key, of.type.element], scope, read, fewest=2)
+    if name == "transform_values":
+        return Call(name, (of, made), replace(of.type, element=made.type), place=place)
+    condition(made.arguments[-1], f"{name}()")
+    return Call(name, (of, made), of.type, place=place)
 
 
 def _folded(array: Expr, given: Sequence[exp.Expr], scope: Scope, read: Read, place: Place) -> Expr:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from itertools import pairwise, zip_longest
 from zoneinfo import available_timezones
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
@@ -18,6 +19,7 @@ from view_algebra.types import (
     DOUBLE,
     INT,
     INTEGRAL,
+    INTERVAL,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -27,6 +29,7 @@ from view_algebra.types import (
     as_decimal,
     common,
     decimal,
+    schema,
 )
 
 BITWISE = ("&", "|", "^")
@@ -45,7 +48,14 @@ UNITS = {
 }
 """Units of date_trunc, in Spark's words and Postgres'."""
 
-_PATTERN = {"yyyy": "YYYY", "MM": "MM", "dd": "DD", "HH": "HH24", "mm": "MI", "ss": "SS"}
+_PATTERN = dict(
+    re.findall(
+        r"(\S+)=(\S+)",
+        "yyyy=YYYY y=FMYYYY yy=YY Q=Q MM=MM M=FMMM MMM=Mon MMMM=FMMonth dd=DD d=FMDD D=FMDDD DDD=DDD E=Dy EEE=Dy"
+        " EEEE=FMDay a=AM HH=HH24 H=FMHH24 hh=HH12 h=FMHH12 mm=MI m=FMMI ss=SS s=FMSS S=FF1 SS=FF2 SSS=FF3 SSSSSS=FF6",
+    )
+)
+"""Letters of date_format, in Spark's words and Postgres'."""
 
 
 def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
@@ -244,8 +254,8 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
             taken = _taken(row, arguments, exactly, place)
             if taken is not None:
                 literals = [a.value if isinstance(a, Constant) else None for a in taken]
-                if name == "regexp_replace":
-                    _refuse_groups(literals, taken[2].place)
+                if name in ("regexp_replace", "regexp_extract", "regexp_extract_all"):
+                    _refuse_groups(name, literals, taken[-1].place or place)
                 return Call(name, taken, _given(row, taken, literals), place=place)
     _refuse_literals(name, overloads, arguments)
     given = ", ".join(str(a.type) for a in arguments)
@@ -255,12 +265,16 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     )
 
 
-def _refuse_groups(literals: Sequence[str | None], place: Place) -> None:
-    """A `$2` where the pattern has one group would stop a stream."""
+def _refuse_groups(name: str, literals: Sequence[str | None], place: Place) -> None:
+    """A `$2`, or `regexp_extract(x, …, 2)`, where the pattern has one group would stop a stream."""
     groups = re.compile(_as_python(literals[1] or "")).groups
-    for number in re.findall(r"\$(\d)", literals[2] or ""):
+    third = literals[2] if len(literals) > 2 else "1"
+    for number in re.findall(r"\$(\d)", third or "") if name == "regexp_replace" else [third or ""]:
         if int(number) > groups:
-            raise Wrong(place, f"${number} where the pattern has {groups} groups", "Put a group into parentheses.")
+            what, way_out = f"${number}", "Put a group into parentheses."
+            if name != "regexp_replace":
+                what, way_out = f"group {number}", f"Put a group into parentheses, or write {name}(x, '…', 0)."
+            raise Wrong(place, f"{what} where the pattern has {groups} groups", way_out)
 
 
 def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequence[Expr]) -> None:
@@ -270,6 +284,7 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
         "zone": "time zone",
         "format": "pattern of times",
         "replacement": "plain text",
+        "schema": "schema of texts, numbers and booleans",
     }
     for row in overloads:
         for taken, argument in zip(row.takes, arguments, strict=False):
@@ -280,7 +295,8 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
                 raise Wrong(argument.place, f"{name}() with a {wanted[kind]} that is no literal", "Write it out.")
             if not _CHECKED[kind](argument.value or ""):
                 reason = f"{argument.value!r} is no {wanted[kind]} that Spark is sure to take"
-                raise Wrong(argument.place, reason, "A value that Spark refuses while it runs would stop the stream.")
+                way_out = "A value that Spark refuses while it runs would stop the stream."
+                raise Wrong(argument.place, reason, "Read times as STRING, and cast." if kind == "schema" else way_out)
 
 
 def overload(expression: Call) -> Function | None:
@@ -316,7 +332,8 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
         return None
     result = [t for t in taken if t is not None]
     for position, kind in enumerate(kinds):
-        wanted = {"element": result[0].type.element, "key": result[0].type.key}.get(kind, result[position].type)
+        first = result[0].type
+        wanted = {"element": first.element, "key": first.key, "same": first}.get(kind, result[position].type)
         if result[position].type != wanted:
             return None
     shared = [i for i, kind in enumerate(kinds) if kind == "common"]
@@ -330,25 +347,31 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
     return tuple(result)
 
 
+_SHAPES: dict[str, Callable[[Type], bool]] = {
+    **dict.fromkeys(("any", "common", "element", "key", "same"), lambda _: True),
+    "integral": lambda kind: kind.integral,
+    "day": lambda kind: kind == DATE,
+    "numeric": lambda kind: kind.numeric,
+    "array": lambda kind: kind.name == "ARRAY",
+    "arrays": lambda kind: kind.element is not None and kind.element.name == "ARRAY",
+    "map": lambda kind: kind.name == "MAP",
+    "struct": lambda kind: kind.name == "STRUCT",
+    "scalar": lambda kind: not kind.nested and kind not in (VOID, INTERVAL),
+}
+"""Kinds of arguments that take a type or do not, without a cast."""
+
+
 def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
     """One argument as a kind of the table; None if it is not one. Unless `exactly`, Spark's safe casts are made."""
     type_ = argument.type
+    if kind in _SHAPES:
+        return argument if _SHAPES[kind](type_) else None
     match kind:
-        case "any" | "common":
-            return argument
-        case "integral":
-            return argument if type_.integral else None
-        case "numeric":
-            return argument if type_.numeric else None
-        case "array" | "map" | "struct":
-            return argument if type_.name == kind.upper() else None
-        case "scalar":
-            return argument if not type_.nested else None
-        case "element" | "key":
-            return argument
         case _ if kind in LITERALS:
             return _as_literal(argument, kind) if isinstance(argument, Constant) else None
-        case "text":
+        case "texts" if type_ == Type("ARRAY", element=STRING):
+            return argument
+        case "text" | "texts":
             if type_ in (STRING, VOID):
                 return argument
             plain = type_.integral or type_ in (BOOLEAN, DATE)
@@ -363,14 +386,17 @@ def _as_literal(argument: Constant, kind: str) -> Expr | None:
     value = argument.value
     if value is None:
         return None
-    if kind in ("natural", "positive"):
-        return argument if argument.type == INT and int(value) >= (1 if kind == "positive" else 0) else None
+    if kind in _NUMBERS:
+        return argument if argument.type == INT and _NUMBERS[kind](int(value)) else None
     if kind == "flag":
         return argument if argument.type == BOOLEAN else None
     if argument.type != STRING:
         return None
     if kind in _CHECKED:
         return argument if _CHECKED[kind](value) else None
+    if kind == "weekday":
+        day = next((day for day in _WEEKDAYS if value.strip().upper() in (day[:2], day[:3], day)), None)
+        return replace(argument, value=day[:2]) if day else None
     if kind in ("unit", "dateunit"):
         unit = UNITS.get(value.upper())
         coarse = unit in ("year", "quarter", "month", "week")
@@ -407,14 +433,26 @@ def _is_format(text: str) -> bool:
     )
 
 
+_NUMBERS: dict[str, Callable[[int], bool]] = {
+    "natural": lambda n: n >= 0,
+    "positive": lambda n: n > 0,
+    "whole": lambda n: abs(n) <= 10_000,
+    "nonzero": lambda n: n != 0,
+    "negative": lambda n: n < 0,
+}
+_WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+
 _CHECKED: dict[str, Callable[[str], bool]] = {
+    "character": lambda text: len(text) == 1,
+    "delimiter": bool,
     "pattern": lambda text: pattern(text) is not None,
     "regex": _is_regex,
     "replacement": lambda text: re.fullmatch(r"([^$\\]|\$\d)*", text, re.DOTALL) is not None,
     "format": _is_format,
     "zone": _is_zone,
+    "schema": lambda text: schema(text) is not None,
 }
-LITERALS = ("literal", "flag", "natural", "positive", "unit", "dateunit", *_CHECKED)
+LITERALS = ("literal", "flag", "weekday", "unit", "dateunit", *_NUMBERS, *_CHECKED)
 """Kinds of arguments that must be known when the view is declared."""
 
 
@@ -427,7 +465,7 @@ def _safely(argument: Expr, wanted: str) -> Expr | None:
         return cast(argument, target, implicit=True)
     if type_.numeric and wanted == "DOUBLE":
         return cast(argument, DOUBLE, implicit=True)
-    if type_ == DATE and wanted in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+    if (type_ == DATE and wanted in ("TIMESTAMP", "TIMESTAMP_NTZ")) or (type_ == TIMESTAMP and wanted == "DATE"):
         return cast(argument, target, implicit=True)
     if isinstance(argument, Constant) and type_ == STRING and wanted in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
         read = as_time(argument.value or "", target)
@@ -438,9 +476,10 @@ def _safely(argument: Expr, wanted: str) -> Expr | None:
 def pattern(text: str) -> str | None:
     """A date_format pattern in Postgres' letters, None where a letter has no equal.
 
-    >>> pattern("yyyy-MM-dd HH:mm"), pattern("EEEE")
-    ('YYYY-MM-DD HH24:MI', None)
+    >>> pattern("yyyy-MM-dd HH:mm"), pattern("EEEE"), pattern("yyyyMM"), pattern("X")
+    ('YYYY-MM-DD HH24:MI', 'FMDay', 'YYYY""MM', None)
     """
     pieces = [match[0] for match in re.finditer(r"([a-zA-Z])\1*|[^a-zA-Z]+", text)]
     out = [_PATTERN.get(p, None if p[0].isalpha() or '"' in p or "'" in p else p) for p in pieces]
-    return None if None in out else "".join(p for p in out if p is not None)
+    between = ['""' if a[0].isalpha() and b[0].isalpha() else "" for a, b in pairwise(pieces)]  # no word of two
+    return None if None in out else "".join(f"{p}{more}" for p, more in zip_longest(out, between, fillvalue=""))

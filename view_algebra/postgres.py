@@ -517,6 +517,33 @@ def _without_suffix(call: Aggregate, reading: Reading) -> str | None:
 
 
 def _windowed(call: Windowed, reading: Reading) -> tuple[str, int]:
+    if call.known:
+        return _known(call, reading), ATOM
+    suffix = _over(call, reading)
+    if call.function in AGGREGATES:
+        return _aggregate(call, suffix, reading)
+    arguments = ", ".join(expression(a, reading) for a in call.arguments)
+    text = f"{call.function}({arguments}){suffix}"
+    return (f"{text}::integer", CAST) if call.type == INT and not call.arguments else (text, ATOM)
+
+
+def _known(call: Windowed, reading: Reading) -> str:
+    """IGNORE NULLS, which Postgres has not: an aggregate over the frame. The row after is the last of those before in
+    the other direction, so that each frame goes on from the one before.
+    """
+    value, *more = call.arguments
+    first = "first" if call.function == "first_value" else "last"
+    if call.function == "lead":
+        order = tuple(Order(o.expression, not o.descending, not o.nulls_first) for o in call.order)
+        call = replace(call, order=order)
+    if call.function in ("lag", "lead"):
+        call = replace(call, frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    found = f"spark.{first}_known({expression(value, reading, CAST)}::{value.type.postgres}){_over(call, reading)}"
+    return f"coalesce({found}, {expression(more[1], reading)})" if len(more) > 1 else found
+
+
+def _over(call: Windowed, reading: Reading) -> str:
+    """Its OVER."""
     parts = []
     if call.partition:
         parts.append("PARTITION BY " + ", ".join(expression(e, reading) for e in call.partition))
@@ -524,12 +551,7 @@ def _windowed(call: Windowed, reading: Reading) -> tuple[str, int]:
         parts.append("ORDER BY " + ", ".join(ordering(o, reading) for o in call.order))
     if call.frame:
         parts.append(call.frame)
-    suffix = f" OVER ({' '.join(parts)})"
-    if call.function in AGGREGATES:
-        return _aggregate(call, suffix, reading)
-    arguments = ", ".join(expression(a, reading) for a in call.arguments)
-    text = f"{call.function}({arguments}){suffix}"
-    return (f"{text}::integer", CAST) if call.type == INT and not call.arguments else (text, ATOM)
+    return f" OVER ({' '.join(parts)})"
 
 
 def ordering(order: Order, reading: Reading, name: str | None = None) -> str:

@@ -75,6 +75,7 @@ In WHERE of records, too: the cells are then kept by the columns that the condit
 
 _FRAMES = """Where an order that decides something leaves
 ties (`row_number`, `LIMIT`, frames of ROWS), the rest of a key breaks them ([how](decisions/9-the-order-of-events.md)).
+`IGNORE NULLS` goes with `first_value`, `last_value`, `lag` and `lead`.
 Frames are of ROWS, or a RANGE: of an INTERVAL over a time, of whole numbers over a number or a date. Where a bound lies
 beyond the numbers that a BIGINT or an INT can be, the frame reaches to the last of them; Spark's wraps around.
 """

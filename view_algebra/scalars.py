@@ -15,7 +15,14 @@ from sqlglot import exp
 
 from view_algebra import sugar
 from view_algebra.aggregates import ACCURACY, AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
-from view_algebra.calls import aggregate, aggregate_over, frame, time_window, window_arguments
+from view_algebra.calls import (
+    aggregate,
+    aggregate_over,
+    frame,
+    refuse_nulls_left_out,
+    time_window,
+    window_arguments,
+)
 from view_algebra.correlated import asked
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
 from view_algebra.estimates import bucketed, estimate
@@ -577,9 +584,8 @@ class Scalars(ABC):
         if isinstance(node.args.get("alias"), exp.Identifier) or node.args.get("over") is None:
             raise Wrong(place, "OVER with a window that is not named in this block", "Write it out: OVER (ORDER BY …).")
         inner: exp.Expr = node.this
+        known = isinstance(inner, exp.IgnoreNulls)
         if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls)):
-            if isinstance(inner, exp.IgnoreNulls):
-                raise Wrong(place, "IGNORE NULLS", "Filter the NULLs in a subquery.")
             inner = inner.this
         if isinstance(inner, exp.Filter):
             way_out = "Write f(CASE WHEN … THEN x END) OVER (…)."
@@ -587,11 +593,14 @@ class Scalars(ABC):
         if not isinstance(inner, exp.Anonymous):
             raise Wrong(place, "OVER after something that is no function", "Write f(x) OVER (…).")
         name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
+        name, given = {"first": "first_value", "last": "last_value"}.get(name, name), inner.expressions
+        if name in ("first_value", "last_value") and len(given) == 2 and isinstance(given[1], exp.Boolean):
+            known, given = known or bool(given[1].this), given[:1]
         if name in AGGREGATES:
             folded = aggregate_over(name, inner, partial(self.expression, scope=scope))
             arguments, kind = folded.arguments, folded.type
         elif name in WINDOW_FUNCTIONS:
-            arguments = tuple(self.expression(a, scope) for a in inner.expressions)
+            arguments = tuple(self.expression(a, scope) for a in given)
             arguments, kind = window_arguments(name, arguments, place)
         else:
             raise Wrong(place, f"{name}() OVER (…)", suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES]))
@@ -602,7 +611,9 @@ class Scalars(ABC):
             and not order
         ):
             raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
-        call_ = Windowed(name, arguments, partition, order, frame(node, order), kind, place)
+        if known:
+            refuse_nulls_left_out(name, arguments, place)
+        call_ = Windowed(name, arguments, partition, order, frame(node, order), kind, place, known)
         scope.windowed.append((call_, node))
         return call_
 
@@ -632,6 +643,9 @@ class Scalars(ABC):
         exp.Concat: lambda self, n, scope: self._several("concat", n.expressions, scope, span(n)),
         exp.Substring: lambda self, n, scope: self._several(
             "substring", [n.this, n.args.get("start"), n.args.get("length")], scope, span(n)
+        ),
+        exp.Overlay: lambda self, n, scope: self._several(
+            "overlay", [n.this, n.expression, n.args.get("from_"), n.args.get("for_")], scope, span(n)
         ),
         exp.StrPosition: lambda self, n, scope: self._several("position", [n.args["substr"], n.this], scope, span(n)),
         exp.Cast: _cast,

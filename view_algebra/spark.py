@@ -73,7 +73,7 @@ def _call(call: Call) -> tuple[str, int]:
         return f"{spark(arguments[0], binds)} {name.upper()} {spark(arguments[1], binds + 1)}", binds
     row = overload(call)
     if row is not None and row.below is not None:
-        return row.below.replace("{0}", spark(arguments[0], _ATOM)), _ATOM
+        return row.below.format(*(spark(each, _ATOM) for each in arguments)), _ATOM
     return f"{name}({', '.join(map(spark, arguments))})", _ATOM
 
 
@@ -131,7 +131,7 @@ def can_make_any_text(part: Expr) -> bool:
     if not isinstance(part, Call):
         return isinstance(part, Constant) and "\0" in (part.value or "")
     from_bytes = part.function == "cast" and part.arguments[0].type.name == "BINARY"
-    return from_bytes or part.function in ("get_json_object", "try_url_decode")
+    return from_bytes or part.function in ("get_json_object", "try_url_decode", "from_json")
 
 
 def _not(call: Call) -> str:

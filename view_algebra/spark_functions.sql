@@ -64,6 +64,20 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN a % nullif(b, 0) < 0 THEN spark.plus(a % nullif(b, 0), b) % nullif(b, 0) ELSE a % nullif(b, 0) END
 $$;
 
+CREATE OR REPLACE FUNCTION spark.pmod(a integer, b integer) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN mod(a::bigint, nullif(b, 0)::bigint) < 0
+    THEN mod(spark.wrap_int(mod(a::bigint, b::bigint) + b)::bigint, b::bigint)
+    ELSE mod(a::bigint, nullif(b, 0)::bigint)
+  END::integer
+$$;
+
+CREATE OR REPLACE FUNCTION spark.within(x numeric, bound numeric) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x >= -bound AND x < bound THEN x END
+$$;
+
 CREATE OR REPLACE FUNCTION spark.absolute(a bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN a = '-9223372036854775808'::bigint THEN a ELSE abs(a) END
@@ -161,6 +175,23 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   END
 $$;
 
+-- Halves go to the even neighbour.
+CREATE OR REPLACE FUNCTION spark.bround(x numeric, places integer) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN abs(x - trunc(x, places)) = ('5e' || -places - 1)::numeric THEN round(x * 0.5, places) * 2
+    ELSE round(x, places)
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.bround(x double precision, places integer) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN x IN ('NaN', 'Infinity', '-Infinity') THEN x
+    ELSE spark.bround(x::text::numeric, places)::double precision
+  END
+$$;
+
 CREATE OR REPLACE FUNCTION spark.to_bigint(x double precision) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE
@@ -215,6 +246,52 @@ $$;
 CREATE OR REPLACE FUNCTION spark.upper(x text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
   SELECT upper(x COLLATE pg_unicode_fast) COLLATE "C"
+$$;
+
+-- numbers as text, with commas
+
+CREATE OR REPLACE FUNCTION spark.format_number(x numeric, places integer) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x < 0 THEN '-' ELSE '' END || ltrim(to_char(trunc(abs(r)), repeat('999,', 13) || '990'))
+    || CASE WHEN places > 0 THEN '.' || rpad(substr(mod(abs(r), 1)::text, 3), places, '0') ELSE '' END
+  FROM (SELECT spark.bround(x, places) AS r WHERE places >= 0) AS rounded
+$$;
+
+CREATE OR REPLACE FUNCTION spark.sha2(x text, bits integer) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT encode(CASE bits
+    WHEN 224 THEN sha224(convert_to(x, 'UTF8'))
+    WHEN 384 THEN sha384(convert_to(x, 'UTF8'))
+    WHEN 512 THEN sha512(convert_to(x, 'UTF8'))
+    WHEN 256 THEN sha256(convert_to(x, 'UTF8'))
+    WHEN 0 THEN sha256(convert_to(x, 'UTF8'))
+  END, 'hex')
+$$;
+
+-- dates
+
+CREATE OR REPLACE FUNCTION spark.make_date(y integer, m integer, d integer) RETURNS date
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN y BETWEEN 1 AND 9999 AND m BETWEEN 1 AND 12 THEN
+    CASE WHEN d BETWEEN 1 AND extract(day FROM make_date(y, m, 1) + interval '1 month' - interval '1 day')
+      THEN make_date(y, m, d) END
+  END
+$$;
+
+-- Whole months between two equal days of a month, or two last ones; else of 31 days each, to 8 digits.
+CREATE OR REPLACE FUNCTION spark.months_between(a timestamp, b timestamp) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  WITH given AS (
+    SELECT 12 * (extract(year FROM a) - extract(year FROM b)) + extract(month FROM a) - extract(month FROM b) AS months,
+      extract(day FROM a) - extract(day FROM b) AS days,
+      floor(extract(epoch FROM a::time)) - floor(extract(epoch FROM b::time)) AS seconds,
+      extract(day FROM a + interval '1 day') = 1 AND extract(day FROM b + interval '1 day') = 1 AS last
+  )
+  SELECT CASE
+    WHEN days = 0 OR last THEN months::double precision
+    ELSE floor((months::double precision + (days * 86400 + seconds)::double precision / 2678400) * 1e8 + 0.5) / 1e8
+  END
+  FROM given
 $$;
 
 -- times as text
@@ -316,6 +393,18 @@ CREATE OR REPLACE AGGREGATE spark.comoment(bigint, double precision, double prec
   SFUNC = spark.comoment_step, STYPE = double precision[], FINALFUNC = spark.comoment_end, INITCOND = '{0,0,0,0}',
   PARALLEL = SAFE
 );
+
+-- The first and the last value of a frame that is not NULL: strict, so that NULLs are passed over
+
+CREATE OR REPLACE FUNCTION spark.first_of_two(a anyelement, b anyelement) RETURNS anyelement
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT a $$;
+
+CREATE OR REPLACE FUNCTION spark.last_of_two(a anyelement, b anyelement) RETURNS anyelement
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT b $$;
+
+CREATE OR REPLACE AGGREGATE spark.first_known(anyelement) (SFUNC = spark.first_of_two, STYPE = anyelement);
+
+CREATE OR REPLACE AGGREGATE spark.last_known(anyelement) (SFUNC = spark.last_of_two, STYPE = anyelement);
 
 -- The blocks of panes that a window lies in, each with its bits of the panes that do, 64 to a number
 

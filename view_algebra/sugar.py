@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
-from view_algebra.operators import calculate, call, case, cast, compare, number
+from view_algebra.operators import calculate, call, case, cast, compare, meet, negative, number
 from view_algebra.refusals import Wrong
 from view_algebra.times import MICROSECONDS, interval, shifted
 from view_algebra.types import (
@@ -59,11 +59,30 @@ def _nullif(given: Arguments, place: Place) -> Expr:
     return Case(((compare("=", value, other, place), Constant(None, value.type)),), value, value.type, place)
 
 
+def _tried(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
+    """Arithmetic that is NULL beyond its type, as that of decimals always is, and of doubles never."""
+
+    def made(given: Arguments, place: Place) -> Expr:
+        whole = all(each.type.integral for each in given)
+        return (
+            call(name, meet(given, place, f"{name}()"), place)
+            if whole
+            else calculate(operator, given[0], given[1], place)
+        )
+
+    return made
+
+
 MADE: dict[str, tuple[int, Callable[[Arguments, Place], Expr]]] = {
     "nullif": (2, _nullif),
     "nullifzero": (1, lambda given, place: _nullif([*given, number("0", place)], place)),
     "zeroifnull": (1, lambda given, place: call("coalesce", [given[0], number("0", place)], place)),
     "try_divide": (2, lambda given, place: calculate("/", given[0], given[1], place)),
+    "try_add": (2, _tried("try_add", "+")),
+    "try_subtract": (2, _tried("try_subtract", "-")),
+    "try_multiply": (2, _tried("try_multiply", "*")),
+    "try_mod": (2, lambda given, place: calculate("%", given[0], given[1], place)),
+    "negative": (1, lambda given, place: negative(given[0], place)),
     "mod": (2, lambda given, place: calculate("%", given[0], given[1], place)),
     "decode": (3, _decode),
 }

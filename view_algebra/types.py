@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
 
 
 @dataclass(frozen=True)
@@ -249,6 +250,36 @@ def read(node: exp.Expr | None) -> Type | None:
             return None
         return Type("MAP", key=inner[0], element=inner[1]) if name == "MAP" else Type("ARRAY", element=inner[0])
     return _READ.get(name)
+
+
+def schema(text: str) -> Type | None:
+    """What `from_json` makes of a text; None for what it may read otherwise tomorrow, as it does times, or not at all.
+
+    >>> schema("a INT, b ARRAY<STRING>").spark, schema("MAP<STRING, INT>").spark, schema("at TIMESTAMP")
+    ('STRUCT<a: INT, b: ARRAY<STRING>>', 'MAP<STRING, INT>', None)
+    """
+    for written in (text, f"STRUCT<{text}>"):
+        try:
+            kind = read(exp.DataType.build(written, dialect="spark"))
+        except (ParseError, TokenError, ValueError):
+            continue
+        if kind is not None and kind.nested:
+            return kind if _in_json(kind) else None
+    return None
+
+
+def _in_json(kind: Type) -> bool:
+    """Is it made of texts, numbers and booleans, each by a name of its own?"""
+    names = {name.lower() for name, _ in kind.fields}
+    inside = [each for _, each in kind.fields] + ([kind.element] if kind.element is not None else [])
+    if kind.nested:
+        return (
+            bool(inside)
+            and len(names) == len(kind.fields)
+            and kind.key in (None, STRING)
+            and all(map(_in_json, inside))
+        )
+    return kind.numeric or kind in (STRING, BOOLEAN)
 
 
 def words(text: str) -> frozenset[str]:

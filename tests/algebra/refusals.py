@@ -318,7 +318,7 @@ VIEWS = [
     view(
         "skewness",
         "SELECT country, skewness(amount) AS k FROM events GROUP BY country",
-        "SELECT country, stddev(amount) AS k FROM events GROUP BY country",
+        "SELECT country, (s3 - 3 * s1 * s2 / n + 2 * s1 * s1 * s1 / n / n) / n AS k FROM (SELECT country, count(*) AS n, sum(amount) AS s1, sum(amount * amount) AS s2, sum(amount * amount * amount) AS s3 FROM events GROUP BY country)",
     ),
     view(
         "count_if of a number",
@@ -718,6 +718,41 @@ VIEWS = [
         "SELECT event_id FROM events WHERE kind RLIKE '(a)'",
     ),
     view(
+        "a time in JSON",
+        "SELECT from_json(kind, 'at TIMESTAMP').at AS t FROM events",
+        "SELECT CAST(from_json(kind, 'at STRING').at AS TIMESTAMP) AS t FROM events",
+    ),
+    view(
+        "a schema that is no literal",
+        "SELECT from_json(kind, country) AS t FROM events",
+        "SELECT from_json(kind, 'a INT') AS t FROM events",
+    ),
+    view(
+        "the soundex of a group",
+        "SELECT soundex(country) AS s, sum(n) AS n FROM hourly GROUP BY soundex(country)",
+        "SELECT soundex(country) AS s, count(*) AS n FROM events GROUP BY soundex(country)",
+    ),
+    view(
+        "flatten of texts",
+        "SELECT flatten(tags) AS t FROM events",
+        "SELECT flatten(array(tags, tags)) AS t FROM events",
+    ),
+    view(
+        "bytes of a text as a column",
+        "SELECT unhex(kind) AS b FROM events",
+        "SELECT hex(unhex(kind)) AS b FROM events",
+    ),
+    view(
+        "a group that a pattern has not",
+        "SELECT regexp_extract(kind, 'a+') AS k FROM events",
+        "SELECT regexp_extract(kind, 'a+', 0) AS k FROM events",
+    ),
+    view(
+        "a map_filter of an array",
+        "SELECT map_filter(tags, (k, v) -> v > 1) AS t FROM events",
+        "SELECT map_filter(map('a', user_id), (k, v) -> v > 1) AS t FROM events",
+    ),
+    view(
         "a bad time zone",
         "SELECT from_utc_timestamp(ts, 'Mars') AS t FROM events",
         "SELECT from_utc_timestamp(ts, 'Europe/Paris') AS t FROM events",
@@ -728,9 +763,14 @@ VIEWS = [
         "SELECT CASE WHEN kind = 'a' THEN abs(user_id) END AS n FROM events",
     ),
     view(
-        "IGNORE NULLS",
-        "SELECT country, first_value(n) IGNORE NULLS OVER (ORDER BY country, hour) AS f FROM hourly",
-        "SELECT country, first_value(n) OVER (ORDER BY country, hour) AS f FROM hourly WHERE n IS NOT NULL",
+        "a lag of another type where there is none",
+        "SELECT country, lag(n, 1, 0.5) OVER (ORDER BY country, hour) AS l FROM hourly",
+        "SELECT country, lag(CAST(n AS DECIMAL(20, 1)), 1, CAST(0.5 AS DECIMAL(20, 1))) OVER (ORDER BY country, hour) AS l FROM hourly",
+    ),
+    view(
+        "IGNORE NULLS of a place further off",
+        "SELECT country, lag(n, 2) IGNORE NULLS OVER (ORDER BY country, hour) AS f FROM hourly",
+        "SELECT country, lag(n, 2) OVER (ORDER BY country, hour) AS f FROM hourly WHERE n IS NOT NULL",
     ),
     view(
         "bytes as a group key",

@@ -73,7 +73,7 @@ FEW = ("k", "tiny", "kind", "word", "flag", "user.id", "day")
 
 UNCALLED = words(
     "repeat space pi make_date make_timestamp date_add date_sub dateadd"
-    " timestamp_seconds timestamp_millis timestamp_micros"
+    " timestamp_seconds timestamp_millis timestamp_micros add_months date_from_unix_date"
 )
 """Functions that make endless texts, or times outside the years 0001 to 9999, which are NULL here."""
 
@@ -98,10 +98,18 @@ WORDS: dict[str, tuple[str, ...]] = {
     "literal": ("'a'", "'-'", "'MO'"),
     "positive": ("1", "2", "3"),
     "natural": ("0", "1", "2", "5"),
+    "whole": ("-3", "-1", "0", "1", "2"),
+    "nonzero": ("-2", "-1", "1", "2"),
+    "negative": ("-3", "-1"),
+    "character": ("' '", "'a'"),
+    "delimiter": ("' '", "'ab'"),
+    "weekday": ("'MO'", "'sun'"),
+    "schema": ("'a INT, b STRING'", "'ARRAY<STRING>'"),
+    "flag": ("true", "false"),
     "regex": ("'[aeiou]'", "'(a)(b)?'", "'\\\\s+'", "' '"),
     "replacement": ("'_'", "''", "'<$0>'"),
     "format": ("'yyyy-MM-dd'", "'yyyy-MM-dd HH:mm:ss'", "'E'"),
-    "pattern": ("'yyyy-MM'", "'yyyy-MM-dd HH:mm'", "'HH'"),
+    "pattern": ("'EEE d MMMM'", "'yyyyMMdd h a'", "'yyyy-MM'", "'yyyy-MM-dd HH:mm'", "'HH'"),
     "zone": ("'Europe/Paris'", "'UTC'", "'America/St_Johns'"),
     "unit": ("'hour'", "'day'", "'month'", "'week'", "'year'", "'minute'", "'quarter'"),
     "dateunit": ("'month'", "'year'", "'week'", "'quarter'"),
@@ -306,8 +314,8 @@ class Grammar:
     def _argument(self, takes: str, common: Type, columns: Sequence[tuple[str, Type]], depth: int) -> str:
         if takes in WORDS:
             return self.dice.choice(WORDS[takes])
-        if takes in ("array", "struct", "map"):
-            arrays = [name for name, t in columns if t.name == takes.upper()]
+        if takes in ("array", "same", "struct", "map"):
+            arrays = [name for name, t in columns if t.name == takes.upper().replace("SAME", "ARRAY")]
             return self.dice.choice(arrays) if arrays else "split(word, ' ')"
         kinds: dict[str, Sequence[Type]] = {
             "integral": (INT, BIGINT, TINYINT, SMALL),
@@ -318,6 +326,8 @@ class Grammar:
             "common": (common,),
             "element": (STRING,),
             "key": (STRING,),
+            "day": (DATE,),
+            "texts": (STRING,),
             "decimal": (MONEY, WIDE),
             "binary": (STRING,),
             "timestamp_ntz": (TIMESTAMP,),

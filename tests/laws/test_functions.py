@@ -39,6 +39,7 @@ VALUES: dict[str, tuple[str, list[object]]] = {
     ),
     "ntz": ("TIMESTAMP_NTZ", ["2024-03-10 02:30:00.5", "1900-01-01 00:00:00", None]),
     "arr": ("ARRAY<STRING>", [["a", None], [], None]),
+    "arrs": ("ARRAY<ARRAY<STRING>>", [[["a", None], []], [], [None], None]),
     "st": ("STRUCT<x: INT, y: STRING>", [{"x": 1, "y": "q"}, {}, None]),
     "map": ("MAP<STRING, INT>", [{"a": 1}, {}, None]),
 }
@@ -65,6 +66,7 @@ ARGUMENTS = {
     "any": "s",
     "common": "l",
     "date": "day",
+    "day": "day",
     "timestamp": "ts",
     "timestamp_ntz": "ntz",
     "array": "arr",
@@ -72,7 +74,17 @@ ARGUMENTS = {
     "struct": "st",
     "literal": "'a'",
     "pattern": "'yyyy-MM-dd HH:mm:ss'",
+    "arrays": "arrs",
+    "texts": "arr",
+    "same": "arr",
     "natural": "2",
+    "whole": "-1",
+    "nonzero": "-1",
+    "negative": "-2",
+    "character": "'a'",
+    "delimiter": "'ab'",
+    "weekday": "'tue'",
+    "schema": "'A INT, B ARRAY<STRING>'",
     "positive": "2",
     "unit": "'hour'",
     "dateunit": "'month'",
@@ -97,7 +109,8 @@ SPECIAL = {
     "date_sub": "date_sub(day2, ti)",
     "add_months": "add_months(day2, 2)",
     "last_day": "last_day(day2)",
-    "bround": "bround(d, 2)",
+    "date_from_unix_date": "date_from_unix_date(ti)",
+    "regexp_extract_all": "regexp_extract_all(s, 'a(b)?', 0)",
     "date_format": "date_format(ts, 'yyyy/MM/dd HH')",
     "from_unixtime": "from_unixtime(i, 'yyyy')",
     "to_date": "to_date(s)",
@@ -107,11 +120,23 @@ SPECIAL = {
     "element_at": "element_at(map, 'a')",
     "try_element_at": "try_element_at(map, 'a')",
     "map_values": "size(map_values(map))",
+    "map_entries": "size(map_entries(map))",
     "map_keys": "size(map_keys(map))",
+    "unhex": "hex(unhex(s))",
     "split": "size(split(s, 'a'))",
     "array_max": "array_max(arr)",
 }
-DAYS = {"date_add", "dateadd", "date_sub", "add_months", "last_day", "date_format"}
+DAYS = {
+    "date_from_unix_date",
+    "next_day",
+    "timestamp_seconds",
+    "date_add",
+    "dateadd",
+    "date_sub",
+    "add_months",
+    "last_day",
+    "date_format",
+}
 """Functions whose result must stay within the calendar of both engines."""
 
 
@@ -204,7 +229,38 @@ EXPRESSIONS = {
         "ntz + INTERVAL 1 DAY",
         "day2 + 3",
         "EXTRACT(YEAR FROM ts)",
+        *(
+            f"date_format(ts, '{each}')"
+            for each in ("EEEE, d MMMM y", "EEE dd-MMM-yy h:mm a", "Q D DDD H m s S SSS SSSSSS")
+        ),
+        *(f"next_day(day2, '{each}')" for each in ("MO", "tue", "Wednesday", "th", "FRI", "sa", "SUN")),
+        "date_add(ts, 1) > day",
+        "add_months(day2, ti)",
+        "add_months(day2, -13)",
+        *(f"months_between({a}, {b})" for a, b in itertools.product(("ts", "day", "day2"), repeat=2)),
+        *(f"make_date({each})" for each in ("2000 + ti, 2, 29", "2023, ti, 31", "2024, 2, si")),
+        "last_day(ts)",
         *(f"date_trunc('{unit}', ts)" for unit in ("year", "quarter", "month", "week", "day", "minute", "second")),
+    ],
+    "rounding": [
+        f"{function}({number}, {places})"
+        for function in ("round", "bround")
+        for number, places in itertools.product(("d", "c", "w", "i", "l"), (-2, 0, 2))
+    ]
+    + [
+        f"format_number({number}, {places})"
+        for number, places in itertools.product(("c", "w", "i", "l"), (-1, 0, 1, 20))
+    ]
+    + ["round(l, -19)", "round(w, -30)", "bround(w, 9)", "round(i, -10)", "round(d, -300)", "round(c / 7, 5)"]
+    + ["try_add(l, m)", "try_subtract(l, m)", "try_multiply(l, m)", "try_add(i, ti)", "try_multiply(si, ti)"]
+    + [
+        "try_multiply(c, w)",
+        "try_add(ti, ti)",
+        "pmod(i, ti)",
+        "pmod(i, i)",
+        "pmod(l, m)",
+        "factorial(ti)",
+        "positive(c)",
     ],
     "conditional": [
         "CASE WHEN l > 0 THEN 'p' WHEN l < 0 THEN 'n' END",
@@ -266,7 +322,8 @@ def compare(engines: Engines, views: dict[str, str]) -> list[str]:
 
 
 def test_a_function_below_the_aggregation_has_the_type_and_value_that_spark_gives_it(engines: Engines) -> None:
-    columns = [f"{call} AS c{n}" for n, call in enumerate(c for row in ROWS for c in calls(row))]
+    below = [*(call for row in ROWS for call in calls(row)), "map.a", "map.A", "map['a']", "st.X", "map('b', t).b"]
+    columns = [f"{call} AS c{n}" for n, call in enumerate(below)]
     views = {
         f"v{n}": f"SELECT kafka_offset, {', '.join(columns[n : n + 60])} FROM s" for n in range(0, len(columns), 60)
     }
