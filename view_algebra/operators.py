@@ -94,7 +94,7 @@ def meet(expressions: Sequence[Expr], place: Place, of: str) -> tuple[Expr, ...]
     """Expressions brought to one type, by casts that Spark makes too."""
     kind = expressions[0].type
     for other in expressions[1:]:
-        literal = next((e for e in expressions if isinstance(e, Constant) and e.type == STRING), None)
+        literal = next((e for e in expressions if isinstance(e, Constant) and e.type == STRING and e.value), None)
         times = next((e.type for e in expressions if e.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ)), None)
         if literal is not None and times is not None:
             return meet([_time_literal(e, times) for e in expressions], place, of)

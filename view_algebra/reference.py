@@ -73,6 +73,11 @@ In WHERE of records, too: the cells are then kept by the columns that the condit
 ([how](decisions/11-questions-about-each-record.md)).
 """
 
+_CONSTANTS = """`VALUES ('NL', 'Netherlands'), … AS names(code, name)` and SELECT without FROM stand where a query may.
+Records are joined with them, too, by any but a RIGHT or FULL JOIN: below the aggregation, where each is compared with
+every row.
+"""
+
 _FRAMES = """Where an order that decides something leaves
 ties (`row_number`, `LIMIT`, frames of ROWS), the rest of a key breaks them ([how](decisions/9-the-order-of-events.md)).
 Frames are of ROWS, or a RANGE: of an INTERVAL over a time, of whole numbers over a number or a date. Where a bound lies
@@ -106,6 +111,8 @@ def reference() -> str:
             "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`; maps, too) is served below.\n",
             "## Subqueries\n",
             _SUBQUERIES,
+            "## Constants\n",
+            _CONSTANTS,
             "## Windows of time\n",
             _TIME,
             "## Window functions, above\n",

@@ -16,6 +16,7 @@ from sqlglot import exp
 from view_algebra import sugar
 from view_algebra.aggregates import ACCURACY, AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
 from view_algebra.calls import aggregate, aggregate_over, frame, time_window, window_arguments
+from view_algebra.constants import rows_of
 from view_algebra.correlated import asked
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
 from view_algebra.estimates import bucketed, estimate
@@ -209,15 +210,18 @@ class Scalars(ABC):
         return Call("not", (result,), BOOLEAN, place=place) if negated else result
 
     def _in(self, node: exp.In, scope: Scope) -> Expr:
-        query = node.args.get("query")
         if isinstance(node.this, exp.Tuple):
             return self._row_in(node, scope)
+        listed = (exp.select("*").from_(e.copy()) for e in node.expressions if isinstance(e, exp.Values))
+        query = node.args.get("query") or next(listed, None)
         value, place = self.expression(node.this, scope), span(node)
         if query is not None:
             inner = self._inner(query, scope)
             if len(inner.columns) != 1:
                 raise Wrong(place, f"IN over {len(inner.columns)} columns", "Select one column.")
             _refuse_other_type(value, inner.columns[0][1], place)
+            if (rows := rows_of(inner)) is not None:
+                return Call("in", meet([value, *(row[0] for row in rows)], place, "IN"), BOOLEAN, place=place)
             return asked("in", inner, value, place)
         if not node.expressions:
             raise Wrong(place, "IN of nothing", "Name a value, or a subquery.")
@@ -347,7 +351,7 @@ class Scalars(ABC):
             return asked("exists", inner, None, place)
         if len(inner.columns) != 1:
             raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
-        one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1)
+        one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1 or inner.relation is None)
         if not one:
             raise Wrong(
                 place, "a subquery as a value must give one row", "Aggregate it, or end it with ORDER BY … LIMIT 1."
