@@ -45,6 +45,7 @@ from view_algebra.expressions import (
     rewritten,
     walk,
 )
+from view_algebra.filters import by_filters
 from view_algebra.passing import has_windows, is_projection
 from view_algebra.refusals import Wrong
 from view_algebra.spark import spark
@@ -172,7 +173,7 @@ def _flattened(query: Query) -> Query:
     elif generators:
         raise Wrong(generators[0].place, "explode() above the aggregation", "Explode the records, and aggregate then.")
     if isinstance(query.relation, Stream):
-        query = over_values(by_end(_own_columns(_with_late(query), query.relation)))
+        query = by_filters(_own_columns(query, query.relation), lambda block: over_values(by_end(_with_late(block))))
         if query.distinct and query.group is None and not has_windows(query):
             query = replace(query, distinct=False, group=tuple(dict.fromkeys(o.expression for o in query.outputs)))
     return query

@@ -210,10 +210,9 @@ class Scalars(ABC):
         return Call("not", (result,), BOOLEAN, place=place) if negated else result
 
     def _in(self, node: exp.In, scope: Scope) -> Expr:
+        query = node.args.get("query")
         if isinstance(node.this, exp.Tuple):
             return self._row_in(node, scope)
-        listed = (exp.select("*").from_(e.copy()) for e in node.expressions if isinstance(e, exp.Values))
-        query = node.args.get("query") or next(listed, None)
         value, place = self.expression(node.this, scope), span(node)
         if query is not None:
             inner = self._inner(query, scope)

@@ -414,8 +414,28 @@ VIEWS = [
     ),
     view(
         "a subquery below",
-        "SELECT count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events",
-        "SELECT count(*) AS n FROM events WHERE country IN (SELECT country FROM hourly)",
+        "SELECT avg(CASE WHEN country IN (SELECT country FROM hourly) THEN 1 ELSE 0 END) AS n FROM events",
+        "SELECT count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) / count(*) AS n FROM events",
+    ),
+    view(
+        "a filter of sessions by other records",
+        "SELECT user_id, count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events GROUP BY user_id, session_window(ts, '5 minutes')",
+        "SELECT user_id, count(*) FILTER (WHERE country IN ('NL', 'BE')) AS n FROM events GROUP BY user_id, session_window(ts, '5 minutes')",
+    ),
+    view(
+        "a filter by other records beside a list",
+        "SELECT collect_list(kind) AS k, count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events",
+        "SELECT collect_list(kind) AS k FROM events WHERE country IN (SELECT country FROM hourly)",
+    ),
+    view(
+        "a filter by other records in a lambda",
+        "SELECT approx_count_distinct(kind) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events",
+        "SELECT approx_count_distinct(kind) AS n FROM events WHERE country IN (SELECT country FROM hourly)",
+    ),
+    view(
+        "a sum of wide decimals by other records",
+        "SELECT sum(CASE WHEN country IN (SELECT country FROM hourly) THEN CAST(user_id AS DECIMAL(38, 0)) ELSE 0 END) AS n FROM events",
+        "SELECT sum(CAST(user_id AS DECIMAL(38, 0))) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events",
     ),
     view(
         "a correlated subquery",
