@@ -187,7 +187,8 @@ def negative(operand: Expr, place: Place = None) -> Expr:
     """`-x`; of a literal it is a literal."""
     if isinstance(operand, Constant) and operand.type.numeric and operand.value is not None:
         value = operand.value[1:] if operand.value.startswith("-") else f"-{operand.value}"
-        return number(value, place) if operand.type.integral else replace(operand, value=value, place=place)
+        whole = operand.type.name in (*INTEGRAL, "DECIMAL") and "." not in value  # the least BIGINT's digits are none
+        return number(value, place) if whole else replace(operand, value=value, place=place)
     if not operand.type.numeric:
         raise Wrong(place or operand.place, f"- takes a number, this is {operand.type}", "Cast it to a number first.")
     return Call("negative", (operand,), operand.type, place=place)
