@@ -595,6 +595,9 @@ BY_BUCKETS = ("percentile_approx", "approx_percentile")
 ACCURACY = 100
 """By 1 / accuracy of itself a value may be off, at the most."""
 
+COUNTS = words("count count_if regr_count approx_count_distinct")
+"""The aggregates that are 0 of no records; of those of scalars, the others are NULL."""
+
 IN_EVENT_ORDER = ("min_by", "max_by", "collect_list", "listagg")
 """The aggregates that are given the order of events, beside their own arguments."""
 

@@ -16,6 +16,7 @@ _READ: dict[type, frozenset[str]] = {
     exp.Subquery: words("this alias joins") | _OF_A_QUERY,
     exp.Table: words("this alias db joins version sample pivots"),
     exp.TableAlias: words("this columns"),
+    exp.Values: words("expressions alias"),
     exp.With: words("expressions recursive"),
     exp.CTE: words("this alias"),
     exp.Join: words("this on side kind using method"),

@@ -14,7 +14,7 @@ from view_algebra.clauses import refuse_unread
 from view_algebra.compiled import Catalog, CellTable, Column, Source, View
 from view_algebra.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.determinism import Keys, refuse_ties, unique_keys
-from view_algebra.dialect import parse, spelled
+from view_algebra.dialect import parse, span, spelled
 from view_algebra.expressions import (
     Combined,
     Exploded,
@@ -188,6 +188,8 @@ class _Work:
         resolved = Resolver(streams, self.types, self.keys, tables, times).query(d.select)
         named = _with_names(resolved, d)
         above, leaves = split(named)
+        if not leaves and not views_read(above):
+            raise Wrong(span(d.select), "the SELECT reads nothing", "Name a source or a view in FROM.")
         refuse_ties(above, self.keys)
         self.keys[d.name] = unique_keys(above, self.keys)
         retained, since = _retained(d, named) if "retain" in d.properties else ("", None)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from view_algebra.aggregates import EVENT_ORDER
+from view_algebra.constants import rows_of, unique
 from view_algebra.expressions import (
     Aggregate,
     Call,
     Cells,
     Combined,
     Constant,
+    Constants,
     Exploded,
     Expr,
     Field,
@@ -45,6 +47,8 @@ _MOST_KEYS = 8
 
 def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
     """The unique keys of what a query gives, as far as they are known."""
+    if (rows := rows_of(query)) is not None:
+        return frozenset(frozenset({query.columns[number][0]}) for number in unique(rows))
     if isinstance(query, Combined):
         return frozenset() if query.operator.endswith("ALL") else frozenset({frozenset(n for n, _ in query.columns)})
     return _outer_keys(query, _block_keys(query, views))
@@ -107,6 +111,10 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
             return _named(views.get(relation.view, frozenset()), relation.alias, dict(relation.columns))
         case Nested():
             return _named(unique_keys(relation.query, views), relation.alias, dict(relation.query.columns))
+        case Constants(rows=rows, columns=columns, alias=alias):
+            return frozenset(frozenset({Field(alias, columns[n][:1], columns[n][1])}) for n in unique(rows))
+        case None:
+            return frozenset({frozenset()})
         case Joined():
             return _joined(relation, views)
     return frozenset()

@@ -148,6 +148,7 @@ class Generator:
     """LATERAL VIEW [OUTER] explode(…): a row for each element of an array or entry of a map.
 
     columns: what it gives: the position, if `positions`, then the element, or key and value.
+    fields: does it give the fields of its elements, as inline() does?
     """
 
     argument: Expr
@@ -156,6 +157,7 @@ class Generator:
     outer: bool
     alias: str
     place: Place = field(default=None, compare=False)
+    fields: bool = False
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,16 @@ class Read:
     """The rows of another view."""
 
     view: str
+    alias: str
+    columns: tuple[tuple[str, Type], ...]
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Constants:
+    """VALUES: rows of as many values as there are columns, each of its column's type."""
+
+    rows: tuple[tuple[Expr, ...], ...]
     alias: str
     columns: tuple[tuple[str, Type], ...]
     place: Place = field(default=None, compare=False)
@@ -247,7 +259,7 @@ class Sessions:
     gap: int
 
 
-Named = Stream | Read | Nested | Cells
+Named = Stream | Read | Constants | Nested | Cells
 Relation = Named | Exploded | Joined | Hopped | Sessions
 
 
@@ -255,6 +267,7 @@ Relation = Named | Exploded | Joined | Hopped | Sessions
 class Select:
     """One SELECT block. `group` is None where nothing is grouped, () for one group of everything.
 
+    relation: what FROM reads; None where there is no FROM, which gives one row.
     finest: the keys of the cells that are kept of a block over a stream, where they are finer than its groups.
     within: of a block by sessions, what these are sessions of, where it groups by more.
     sub_keys: of finer groups, the keys that tell those of one group apart.

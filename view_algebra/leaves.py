@@ -45,6 +45,7 @@ from view_algebra.expressions import (
     rewritten,
     walk,
 )
+from view_algebra.filters import by_filters
 from view_algebra.passing import has_windows, is_projection
 from view_algebra.refusals import Wrong
 from view_algebra.spark import spark
@@ -172,7 +173,7 @@ def _flattened(query: Query) -> Query:
     elif generators:
         raise Wrong(generators[0].place, "explode() above the aggregation", "Explode the records, and aggregate then.")
     if isinstance(query.relation, Stream):
-        query = over_values(by_end(_own_columns(_with_late(query), query.relation)))
+        query = by_filters(_own_columns(query, query.relation), lambda block: over_values(by_end(_with_late(block))))
         if query.distinct and query.group is None and not has_windows(query):
             query = replace(query, distinct=False, group=tuple(dict.fromkeys(o.expression for o in query.outputs)))
     return query
@@ -241,13 +242,13 @@ def _inlined(query: Select, alias: str, below: Select, generators: tuple[Generat
 
 def _own_columns(query: Select, stream: Stream) -> Select:
     """Columns of the block's stream and its generators lose the author's aliases, so that equal blocks are equal."""
-    own: dict[tuple[str, str], str] = {}
+    own: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def strip(expression: Expr) -> Expr | None:
         if isinstance(expression, Field):
-            name = own.get((expression.relation, expression.path[0]))
-            if name is not None:
-                return replace(expression, relation="", path=(name, *expression.path[1:]))
+            path = own.get((expression.relation, expression.path[0]))
+            if path is not None:
+                return replace(expression, relation="", path=(*path, *expression.path[1:]))
             if expression.relation in (stream.alias, ""):
                 return replace(expression, relation="")
         return None
@@ -256,10 +257,14 @@ def _own_columns(query: Select, stream: Stream) -> Select:
     for number, each in enumerate(stream.generators, 1):
         names = [f"position {number}"] * each.positions
         names += [f"key {number}", f"value {number}"] if each.argument.type.name == "MAP" else [f"element {number}"]
-        argument = rewrite(each.argument, strip)
-        own |= {(each.alias, old): new for (old, _), new in zip(each.columns, names, strict=True) if each.alias}
-        columns = tuple((name, kind) for name, (_, kind) in zip(names, each.columns, strict=True))
-        generators.append(replace(each, argument=argument, columns=columns, alias=""))
+        argument, element = rewrite(each.argument, strip), each.argument.type.element
+        columns = tuple((name, kind) for name, (_, kind) in zip(names, each.columns, strict=False))
+        if each.fields and element is not None:
+            own |= {(each.alias, old): (names[0], old) for old, _ in each.columns}
+            columns = ((names[0], element),)
+        elif each.alias:
+            own |= {(each.alias, old): (new,) for (old, _), new in zip(each.columns, names, strict=True)}
+        generators.append(replace(each, argument=argument, columns=columns, alias="", fields=False))
     return replace(rewritten(query, strip), relation=replace(stream, alias=stream.source, generators=tuple(generators)))
 
 

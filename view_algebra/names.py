@@ -92,7 +92,7 @@ def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
     return replace(found, outer=True)
 
 
-OWN_ALIASES = ("pane", "hop", "block", "cell", "finer", "grouped", "one")
+OWN_ALIASES = ("pane", "hop", "block", "cell", "finer", "apart", "grouped", "one")
 """Aliases in compiled queries."""
 
 

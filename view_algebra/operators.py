@@ -104,7 +104,9 @@ def meet(expressions: Sequence[Expr], place: Place, of: str) -> tuple[Expr, ...]
     """Expressions brought to one type, by casts that Spark makes too."""
     kind = expressions[0].type
     for other in expressions[1:]:
-        literal = next((e for e in expressions if isinstance(e, Constant) and e.type == STRING), None)
+        literal = next(
+            (e for e in expressions if isinstance(e, Constant) and e.type == STRING and e.value is not None), None
+        )
         times = next((e.type for e in expressions if e.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ)), None)
         if literal is not None and times is not None:
             return meet([_time_literal(e, times) for e in expressions], place, of)
@@ -197,7 +199,8 @@ def negative(operand: Expr, place: Place = None) -> Expr:
     """`-x`; of a literal it is a literal."""
     if isinstance(operand, Constant) and operand.type.numeric and operand.value is not None:
         value = operand.value[1:] if operand.value.startswith("-") else f"-{operand.value}"
-        return number(value, place) if operand.type.integral else replace(operand, value=value, place=place)
+        whole = operand.type.name in (*INTEGRAL, "DECIMAL") and "." not in value  # the least BIGINT's digits are none
+        return number(value, place) if whole else replace(operand, value=value, place=place)
     if not operand.type.numeric:
         raise Wrong(place or operand.place, f"- takes a number, this is {operand.type}", "Cast it to a number first.")
     return Call("negative", (operand,), operand.type, place=place)

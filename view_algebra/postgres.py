@@ -19,6 +19,7 @@ from view_algebra.expressions import (
     Cells,
     Combined,
     Constant,
+    Constants,
     Exploded,
     Expr,
     Field,
@@ -607,7 +608,8 @@ def query(value: Query, reading: Reading) -> str:
             value, where = _bare(value, relation.alias)
     lines = ["SELECT DISTINCT" if value.distinct else "SELECT"]
     lines.append(",\n".join(f"  {output(o, reading, number)}" for number, o in enumerate(value.outputs, 1)))
-    lines.append(f"FROM {from_}")
+    if from_:
+        lines.append(f"FROM {from_}")
     if where is not None:
         lines.append(f"WHERE {expression(where, reading)}")
     if value.group:
@@ -672,17 +674,20 @@ def _combined(value: Combined, reading: Reading) -> str:
 
 def output(value: Output, reading: Reading, number: int = 1) -> str:
     """A column of a SELECT, of exactly Spark's type, and text that compares by its bytes."""
-    inner, kind = value.expression, value.expression.type
     name = postgres_name(value.name or f"column_{number}")
-    text = expression(inner, reading)
-    if isinstance(inner, Field):
-        return text if text == name else f"{text} AS {name}"
-    if kind == STRING:
-        null = isinstance(inner, Constant) and inner.value is None
-        text = f'{expression(inner, reading, CAST)}{"::text" if null else ""} COLLATE "C"'
-    elif not _is_exact(inner):
-        text = f"{expression(inner, reading, CAST)}::{kind.postgres}"
-    return f"{text} AS {name}"
+    text = _exactly(value.expression, reading)
+    return text if isinstance(value.expression, Field) and text == name else f"{text} AS {name}"
+
+
+def _exactly(value: Expr, reading: Reading) -> str:
+    if isinstance(value, Field):
+        return expression(value, reading)
+    if value.type == STRING:
+        null = isinstance(value, Constant) and value.value is None
+        return f'{expression(value, reading, CAST)}{"::text" if null else ""} COLLATE "C"'
+    return (
+        expression(value, reading) if _is_exact(value) else f"{expression(value, reading, CAST)}::{value.type.postgres}"
+    )
 
 
 def _is_exact(value: Expr) -> bool:
@@ -717,6 +722,10 @@ def _relation(relation: Relation, reading: Reading) -> str:
             return f"analytics.{name}" + ("" if alias == name else f" AS {alias}")
         case Nested():
             return f"(\n{_indent(query(relation.query, reading))}\n) AS {postgres_name(relation.alias)}"
+        case Constants():
+            rows = ",\n".join(f"    ({', '.join(_exactly(v, reading) for v in row)})" for row in relation.rows)
+            names = ", ".join(postgres_name(name) for name, _ in relation.columns)
+            return f"(\n  VALUES\n{rows}\n) AS {postgres_name(relation.alias)} ({names})"
         case Joined():
             right = _relation(relation.right, reading)
             if isinstance(relation.right, Joined):

@@ -69,8 +69,13 @@ record corrects its windows at once, whatever its age.
 
 _SUBQUERIES = """In FROM, as CTEs, as a value (which aggregates, or ends with LIMIT 1), in IN and EXISTS; LEFT SEMI
 and LEFT ANTI JOIN. In WHERE and among columns they may name columns of the block around them (as a value, by = alone).
-In WHERE of records, too: the cells are then kept by the columns that the condition names
-([how](decisions/11-questions-about-each-record.md)).
+In WHERE of records, too, in FILTER of their aggregates, in `count_if(…)` and `sum(CASE WHEN … THEN x ELSE 0 END)`: the
+cells are then kept by the columns that the condition names ([how](decisions/11-questions-about-each-record.md)).
+"""
+
+_CONSTANTS = """`VALUES ('NL', 'Netherlands'), … AS names(code, name)` and SELECT without FROM stand where a query may.
+Records are joined with them, too, by any but a RIGHT or FULL JOIN: below the aggregation, where each is compared with
+every row.
 """
 
 _FRAMES = """Where an order that decides something leaves
@@ -107,6 +112,8 @@ def reference() -> str:
             "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`; maps, too) is served below.\n",
             "## Subqueries\n",
             _SUBQUERIES,
+            "## Constants\n",
+            _CONSTANTS,
             "## Windows of time\n",
             _TIME,
             "## Window functions, above\n",

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import generator, in_a_window
+from view_algebra.constants import joined, table
 from view_algebra.correlated import JOINS, refuse_elsewhere, semi_join
 from view_algebra.determinism import Keys, by_rows
 from view_algebra.dialect import (
@@ -30,6 +31,7 @@ from view_algebra.expressions import (
     Cells,
     Combined,
     Constant,
+    Constants,
     Exploded,
     Expr,
     Field,
@@ -116,10 +118,9 @@ class Resolver(Scalars):
             )
         if node.args.get("by_name"):
             raise Wrong(place, f"{node.key.upper()} BY NAME", "Put the columns in the same order on both sides.")
-        kinds = [
-            meet((Constant("", a), Constant("", b)), place, node.key.upper())[0].type
-            for (_, a), (_, b) in zip(left.columns, right.columns, strict=True)
-        ]
+        sides = zip(_kinds(left), _kinds(right), strict=True)
+        kinds = [meet((Constant("", a), Constant("", b)), place, node.key.upper())[0].type for a, b in sides]
+        kinds = [STRING if kind == VOID else kind for kind in kinds]
         left, right = _cast_outputs(left, kinds), _cast_outputs(right, kinds)
         operator = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}[type(node)]
         if not node.args.get("distinct", True):
@@ -240,12 +241,11 @@ class Resolver(Scalars):
 
     # FROM
 
-    def _relation(self, node: exp.Select, scope: Scope) -> Relation:
+    def _relation(self, node: exp.Select, scope: Scope) -> Relation | None:
         from_ = node.args.get("from_")
-        if from_ is None:
-            raise Wrong(span(node), "the SELECT reads nothing", "Name a source or a view in FROM.")
-        relation = self._from(from_.this, scope)
+        relation = None if from_ is None else self._from(from_.this, scope)
         for join in node.args.get("joins") or []:
+            assert relation is not None
             relation = self._join(relation, join, scope)
         for lateral in node.args.get("laterals") or []:
             relation = self._explode(relation, lateral, scope)
@@ -257,13 +257,11 @@ class Resolver(Scalars):
             relation = self._table(node, scope)
         elif isinstance(node, exp.Subquery):
             inner = self.query(node, scope.ctes)
-            alias = (node.alias or f"q{len(scope.relations) + 1}").lower()
-            if not node.alias:  # so that its columns can be named where Spark is told more than the author has written
-                node.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
-            names = [c.name for c in (node.args["alias"].args.get("columns") or [])] if node.args.get("alias") else []
+            alias, names = _alias(node, scope)
             relation = Nested(_renamed(inner, names, span(node)) if names else inner, alias, span(node))
         elif isinstance(node, exp.Values):
-            raise Wrong(span(node), "VALUES in FROM", "Put the rows into a source, or write CASE.")
+            alias, names = _alias(node, scope)
+            relation = table(self._rows(node), names, alias, span(node))
         else:
             raise Wrong(span(node), f"{node.key.upper()} in FROM", "Name a source, a view or a subquery.")
         columns = columns_of(relation, self.streams)
@@ -275,6 +273,13 @@ class Resolver(Scalars):
         for join in node.args.get("joins") or []:
             relation = self._join(relation, join, scope)
         return relation
+
+    def _rows(self, node: exp.Values) -> list[list[Expr]]:
+        rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
+        for value in (value for row in rows for value in row):
+            if isinstance(value, exp.Alias):
+                raise Wrong(span(value), "a name after a value of VALUES", "Write VALUES (1), (2) AS numbers(n).")
+        return [[self.expression(value, Scope()) for value in row] for row in rows]
 
     def _table(self, node: exp.Table, scope: Scope) -> Stream | Read | Nested:
         if node.args.get("version"):
@@ -307,7 +312,7 @@ class Resolver(Scalars):
             span(node), f"no source or view {name}", suggestion(name, [*self.streams, *self.views, *scope.ctes])
         )
 
-    def _explode(self, relation: Relation, lateral: exp.Lateral, scope: Scope) -> Exploded:
+    def _explode(self, relation: Relation | None, lateral: exp.Lateral, scope: Scope) -> Exploded:
         call_, alias = lateral.this, lateral.args.get("alias")
         place = span(call_)
         if not isinstance(call_, exp.Anonymous) or len(call_.expressions) != 1:
@@ -356,7 +361,8 @@ class Resolver(Scalars):
                 kind, on = "CROSS", None
         elif kind == "INNER":
             kind = "CROSS"
-        return Joined(left, right, typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind), on, span(join))
+        kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
+        return joined(Joined(left, right, kind_, on, span(join)))
 
     def _semi_join(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
         """The left side, and in `scope` the condition that there is, or is not, a row on the right."""
@@ -449,6 +455,8 @@ class Resolver(Scalars):
         return Field(alias, (item.alias,), made.columns[0][1], place=span(node))
 
     def _star(self, star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
+        if not scope.relations:
+            raise Wrong(span(star), "* of nothing", "Name a source or a view in FROM.")
         if qualifier and qualifier not in scope.relations:
             raise Wrong(span(star), f"no relation {qualifier}", suggestion(qualifier, scope.relations))
         left_out = {e.name.lower() for e in (star.args.get("except_") or star.args.get("except") or [])}
@@ -610,7 +618,7 @@ def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
 def _in_every_window(block: Select) -> Select:
     """A record once for each hopping window that it is in, where a block gives records and not their groups."""
     found = dict.fromkeys(e for x in above_group(block) for e in walk(x) if isinstance(e, Call) and hops(e))
-    if not found or block.group is not None or block.distinct or block.relation is None:
+    if not found or block.group is not None or block.distinct:
         return block
     window, *more = found
     if more:
@@ -630,7 +638,9 @@ _EVERY_WINDOW = "every window"
 """An alias that no author can give."""
 
 
-def _exploded(relation: Relation, made: Generator) -> Exploded:
+def _exploded(relation: Relation | None, made: Generator) -> Exploded:
+    if relation is None:
+        raise Wrong(made.place, "explode() of what is no record", "Write the rows out, as VALUES (1), (2).")
     if isinstance(relation, Exploded):
         return replace(relation, generators=(*relation.generators, made))
     return Exploded(relation, (made,), made.place)
@@ -645,7 +655,7 @@ def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
             return relation.query.columns
         case Joined():
             return columns_of(relation.left, streams) + columns_of(relation.right, streams)
-        case Read() | Cells():
+        case Read() | Cells() | Constants():
             return relation.columns
         case Exploded():
             made = (column for each in relation.generators for column in each.columns)
@@ -692,6 +702,14 @@ _NAMED_BY_SPARK = ("count", "sum", "min", "max", "avg")
 """Calls that have a name of their own, of a column alone: Spark names others, too, by all that is in them."""
 
 
+def _alias(node: exp.Subquery | exp.Values, scope: Scope) -> tuple[str, list[str]]:
+    """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
+    alias = (node.alias or f"q{len(scope.relations) + 1}").lower()
+    if not node.alias:  # so that its columns can be named where Spark is told more than the author has written
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+    return alias, [column.name for column in node.args["alias"].args.get("columns") or []]
+
+
 def _limit(node: exp.Expr) -> tuple[int | None, int | None]:
     numbers: list[int | None] = []
     for name in ("limit", "offset"):
@@ -711,6 +729,15 @@ def _renamed(query: Query, names: list[str], place: Place) -> Query:
         return replace(query, outputs=outputs, syntax=None)  # which would give other names
     left = _renamed(query.left, names, place)
     return replace(query, left=left, columns=tuple((n, k) for n, (_, k) in zip(names, query.columns, strict=True)))
+
+
+def _kinds(query: Query) -> list[Type]:
+    """The types of a query's columns; one of NULLs alone takes any."""
+    if isinstance(query, Combined):
+        sides = zip(_kinds(query.left), _kinds(query.right), strict=True)
+        return [right if left == VOID else left for left, right in sides]
+    columns = [output.expression for output in query.outputs]
+    return [VOID if isinstance(e, Constant) and e.value is None else e.type for e in columns]
 
 
 def _cast_outputs(query: Query, kinds: Sequence[Type]) -> Query:

@@ -23,6 +23,7 @@ from view_algebra.calls import (
     time_window,
     window_arguments,
 )
+from view_algebra.constants import rows_of
 from view_algebra.correlated import asked
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
 from view_algebra.estimates import bucketed, estimate
@@ -225,6 +226,8 @@ class Scalars(ABC):
             if len(inner.columns) != 1:
                 raise Wrong(place, f"IN over {len(inner.columns)} columns", "Select one column.")
             _refuse_other_type(value, inner.columns[0][1], place)
+            if (rows := rows_of(inner)) is not None:
+                return Call("in", meet([value, *(row[0] for row in rows)], place, "IN"), BOOLEAN, place=place)
             return asked("in", inner, value, place)
         if not node.expressions:
             raise Wrong(place, "IN of nothing", "Name a value, or a subquery.")
@@ -354,7 +357,7 @@ class Scalars(ABC):
             return asked("exists", inner, None, place)
         if len(inner.columns) != 1:
             raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
-        one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1)
+        one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1 or inner.relation is None)
         if not one:
             raise Wrong(
                 place, "a subquery as a value must give one row", "Aggregate it, or end it with ORDER BY … LIMIT 1."

@@ -55,7 +55,7 @@ def _written(expression: Expr) -> tuple[str, int]:
             raise Wrong(
                 expression.place,
                 "a subquery below the aggregation",
-                "Put the condition into WHERE of all records, or use columns of the records alone.",
+                "Put the condition into WHERE or FILTER, or use columns of the records alone.",
             )
 
 

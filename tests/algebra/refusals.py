@@ -414,8 +414,28 @@ VIEWS = [
     ),
     view(
         "a subquery below",
-        "SELECT count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events",
-        "SELECT count(*) AS n FROM events WHERE country IN (SELECT country FROM hourly)",
+        "SELECT avg(CASE WHEN country IN (SELECT country FROM hourly) THEN 1 ELSE 0 END) AS n FROM events",
+        "SELECT count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) / count(*) AS n FROM events",
+    ),
+    view(
+        "a filter of sessions by other records",
+        "SELECT user_id, count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events GROUP BY user_id, session_window(ts, '5 minutes')",
+        "SELECT user_id, count(*) FILTER (WHERE country IN ('NL', 'BE')) AS n FROM events GROUP BY user_id, session_window(ts, '5 minutes')",
+    ),
+    view(
+        "a filter by other records beside a list",
+        "SELECT collect_list(kind) AS k, count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events",
+        "SELECT collect_list(kind) AS k FROM events WHERE country IN (SELECT country FROM hourly)",
+    ),
+    view(
+        "a filter by other records in a lambda",
+        "SELECT approx_count_distinct(kind) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events",
+        "SELECT approx_count_distinct(kind) AS n FROM events WHERE country IN (SELECT country FROM hourly)",
+    ),
+    view(
+        "a sum of wide decimals by other records",
+        "SELECT sum(CASE WHEN country IN (SELECT country FROM hourly) THEN CAST(user_id AS DECIMAL(38, 0)) ELSE 0 END) AS n FROM events",
+        "SELECT sum(CAST(user_id AS DECIMAL(38, 0))) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events",
     ),
     view(
         "a correlated subquery",
@@ -779,6 +799,67 @@ VIEWS = [
     ),
     view("a schema", "SELECT country FROM analytics.hourly", "SELECT country FROM hourly"),
     view("nothing to read", "SELECT 1 AS one", "SELECT 1 AS one, country FROM hourly"),
+    view("* of nothing", "SELECT *", "SELECT * FROM hourly"),
+    view(
+        "constants alone",
+        "SELECT code FROM (VALUES ('NL'), ('FR')) AS names(code)",
+        "SELECT code, n FROM hourly RIGHT JOIN (VALUES ('NL'), ('FR')) AS names(code) ON country = code",
+    ),
+    view(
+        "constants of two types",
+        "SELECT n FROM hourly JOIN VALUES ('NL'), (1) AS names(code) ON country = code",
+        "SELECT n FROM hourly JOIN VALUES ('NL'), ('1') AS names(code) ON country = code",
+    ),
+    view(
+        "constants of another width",
+        "SELECT n FROM hourly JOIN VALUES ('NL', 1), ('FR') AS names(code, x) ON country = code",
+        "SELECT n FROM hourly JOIN VALUES ('NL', 1), ('FR', NULL) AS names(code, x) ON country = code",
+    ),
+    view(
+        "too few names of constants",
+        "SELECT n FROM hourly JOIN VALUES ('NL', 1) AS names(code) ON country = code",
+        "SELECT n FROM hourly JOIN VALUES ('NL', 1) AS names(code, x) ON country = code",
+    ),
+    view(
+        "constants without parentheses and with a name",
+        "SELECT n FROM hourly JOIN VALUES 'NL', 'FR' AS names(code) ON country = code",
+        "SELECT n FROM hourly JOIN VALUES ('NL'), ('FR') AS names(code) ON country = code",
+    ),
+    view(
+        "a query among constants",
+        "SELECT n FROM hourly JOIN VALUES ((SELECT max(country) FROM hourly)) AS names(code) ON country = code",
+        "SELECT n FROM hourly JOIN (SELECT max(country) AS code FROM hourly) AS names ON country = code",
+    ),
+    view(
+        "nested constants",
+        "SELECT n FROM hourly JOIN VALUES ('NL', array('a', 'b')) AS names(code, more) ON country = code",
+        "SELECT n FROM hourly JOIN VALUES ('NL', 'a', 'b') AS names(code, one, other) ON country = code",
+    ),
+    view(
+        "explode of constants",
+        "SELECT n, m FROM hourly JOIN (SELECT explode(array(1, 2)) AS m) AS ms ON n = m",
+        "SELECT n, m FROM hourly JOIN VALUES (1), (2) AS ms(m) ON n = m",
+    ),
+    view(
+        "constants that no record meets",
+        "SELECT name, count(event_id) AS n FROM events RIGHT JOIN (VALUES ('NL', 'N')) AS names(code, name) ON country = code GROUP BY name",
+        "SELECT name, n FROM (SELECT country, count(event_id) AS n FROM events GROUP BY country) RIGHT JOIN (VALUES ('NL', 'N')) AS names(code, name) ON country = code",
+    ),
+    view(
+        "constants of one name for records",
+        "SELECT count(*) AS n FROM events JOIN (VALUES ('NL', 'N')) AS names(code, code) ON country = 'NL'",
+        "SELECT count(*) AS n FROM events JOIN (VALUES ('NL', 'N')) AS names(code, name) ON country = 'NL'",
+    ),
+    view(
+        "constants with U+0000 for records",
+        "SELECT count(*) AS n FROM events JOIN VALUES ('N\\0L') AS t(c) ON country <> c",
+        "SELECT count(*) AS n FROM events JOIN VALUES ('NL') AS t(c) ON country <> c",
+    ),
+    view(
+        "computed constants for records",
+        "SELECT count(*) AS n FROM events JOIN (SELECT lower(c) AS code FROM VALUES ('NL') AS t(c)) AS names ON country = code",
+        "SELECT count(*) AS n FROM events JOIN (SELECT lower('NL') AS code) AS names ON country = code",
+    ),
     view(
         "33 keys",
         f"SELECT {', '.join(f'user_id + {i} AS k{i}' for i in range(33))}, count(*) AS n FROM events GROUP BY ALL",

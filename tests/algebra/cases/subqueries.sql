@@ -19,3 +19,10 @@ CREATE VIEW lost AS
 SELECT c.customer, c.amount
 FROM (SELECT customer, sum(amount) AS amount FROM orders GROUP BY customer) c
 LEFT ANTI JOIN orders late ON late.customer = c.customer AND late.ts >= TIMESTAMP '2026-01-01 00:00:00';
+
+-- of one aggregate alone: the block is read again, with the condition
+CREATE VIEW share_of_regulars AS
+SELECT country, count(*) AS orders, sum(amount) FILTER (WHERE customer IN (SELECT customer FROM of_all WHERE orders >= 10)) AS amount
+FROM orders
+GROUP BY country;
+CREATE VIEW of_all AS SELECT customer, count(*) AS orders FROM orders GROUP BY customer;
