@@ -115,6 +115,8 @@ def _as_filter(part: Expr) -> Expr | None:
     value, *more = part.arguments
     if part.function == "count_if" and _asked(value):
         return replace(part, function="count", arguments=(), condition=both(part.condition, value))
+    if isinstance(value, Call) and value.function == "if":
+        value = Case((value.arguments[:2],), value.arguments[2], value.type)  # type: ignore[arg-type]
     if not isinstance(value, Case) or len(value.branches) > 1 or part.function in ("min_by", "max_by"):
         return None
     ((when, then),) = value.branches

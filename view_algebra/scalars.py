@@ -218,6 +218,8 @@ class Scalars(ABC):
 
     def _in(self, node: exp.In, scope: Scope) -> Expr:
         query = node.args.get("query")
+        if query is not None:
+            _refuse_as_value(node)
         if isinstance(node.this, exp.Tuple):
             return self._row_in(node, scope)
         value, place = self.expression(node.this, scope), span(node)
@@ -693,6 +695,25 @@ def _lowered(text: Expr, place: Place) -> Expr:
     if isinstance(text, Constant) and (text.value or "").isascii():
         return replace(text, value=None if text.value is None else text.value.lower())
     return call("lower", [text], place)
+
+
+def _refuse_as_value(node: exp.In) -> None:
+    """IN over a query that is NULL is false to Spark, or the NOT of it true, as it happens to plan it: where that
+    matters, it is refused.
+    """
+    below: exp.Expr = node
+    above = node.parent
+    while isinstance(above, (exp.Paren, exp.And, exp.Or, exp.Not)):
+        below, above = above, above.parent
+    counted = isinstance(above, exp.Anonymous) and above.name.lower() in ("count_if", "if")
+    decides = above is not None and (
+        isinstance(above, (exp.Where, exp.Having, exp.Join))
+        or (isinstance(above, exp.If) and above.this is below)
+        or (counted and above.expressions[0] is below)
+    )
+    if not decides:
+        way_out = "Write EXISTS (SELECT 1 FROM … WHERE k = x), which is never NULL, or put it into WHERE."
+        raise Wrong(span(node), "IN (SELECT …) as a value", way_out)
 
 
 def _refuse_other_type(value: Expr, kind: Type, place: Place) -> None:

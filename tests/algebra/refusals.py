@@ -418,6 +418,16 @@ VIEWS = [
         "SELECT count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) / count(*) AS n FROM events",
     ),
     view(
+        "IN as a value",
+        "SELECT event_id, country IN (SELECT country FROM hourly) AS known FROM events",
+        "SELECT event_id, EXISTS (SELECT 1 FROM hourly WHERE hourly.country = e.country) AS known FROM events e",
+    ),
+    view(
+        "whether IN is NULL",
+        "SELECT event_id FROM events WHERE (country IN (SELECT country FROM hourly)) IS NULL",
+        "SELECT event_id FROM events WHERE country NOT IN (SELECT country FROM hourly)",
+    ),
+    view(
         "a filter of sessions by other records",
         "SELECT user_id, count(*) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events GROUP BY user_id, session_window(ts, '5 minutes')",
         "SELECT user_id, count(*) FILTER (WHERE country IN ('NL', 'BE')) AS n FROM events GROUP BY user_id, session_window(ts, '5 minutes')",
