@@ -9,7 +9,7 @@ from view_algebra.declarations import SOURCE_PROPERTIES, VIEW_PROPERTIES
 from view_algebra.functions import FUNCTIONS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
 from view_algebra.nested import LAMBDAS
 from view_algebra.records import PSEUDO_COLUMNS
-from view_algebra.sugar import CASTS, MADE, TIMED
+from view_algebra.sugar import CASTS, COMPUTED, FIELDS, MADE, TIMED
 from view_algebra.types import postgres_types
 
 _HEAD = """# The SQL of a catalog
@@ -127,10 +127,11 @@ def _windows() -> str:
 
 def _written_as() -> str:
     casts, made = (", ".join(f"`{name}`" for name in names) for names in (CASTS, MADE))
+    fields = ", ".join(f"`{name}`" for name in (*FIELDS, *COMPUTED))
     units = ", ".join(f"`{name}(MINUTE, …)`" for name in sorted(TIMED))
     return (
         f"Written as something else, which is served where that is: {made}; `ILIKE`; casts by the name of their type "
-        f"({casts}); a unit of time in {units}.\n"
+        f"({casts}); a unit of time in {units}; `EXTRACT(field FROM ts)` and `date_part('field', ts)` of {fields}.\n"
     )
 
 

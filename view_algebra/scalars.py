@@ -325,12 +325,7 @@ class Scalars(ABC):
         return call(name, [self.expression(each, scope) for each in given], span(node))
 
     def _extract(self, node: exp.Extract, scope: Scope, place: Place = None) -> Expr:
-        names = {"DOW": "dayofweek", "DOY": "dayofyear", "WEEK": "weekofyear", "DAYOFWEEK": "dayofweek"}
-        unit = node.this.name.upper()
-        name = names.get(unit, unit.lower())
-        if name not in ("year", "quarter", "month", "day", "hour", "minute", "dayofweek", "dayofyear", "weekofyear"):
-            raise Wrong(place or span(node), f"EXTRACT({unit} …)", "Use a function of docs/sql.md, as second(ts).")
-        return call(name, [self.expression(node.expression, scope)], place or span(node))
+        return sugar.extracted(node.this.name.upper(), self.expression(node.expression, scope), place or span(node))
 
     def _bracket(self, node: exp.Bracket, scope: Scope) -> Expr:
         value, key = self.expression(node.this, scope), self.expression(node.expressions[0], scope)

@@ -528,6 +528,11 @@ VIEWS = [
         "SELECT window.start AS s, window.end AS e, count(*) AS n FROM events GROUP BY window(ts, '1 hour')",
     ),
     view(
+        "a field that is none of a time",
+        "SELECT EXTRACT(EPOCH FROM ts) AS e FROM events",
+        "SELECT unix_seconds(ts) AS e FROM events",
+    ),
+    view(
         "case folded above",
         "SELECT initcap(country) AS c, n FROM hourly",
         "SELECT initcap(country) AS c, count(*) AS n FROM events GROUP BY initcap(country)",
