@@ -410,7 +410,7 @@ class Scalars(ABC):
         each = [
             aggregate("percentile", _call_of("percentile", value, share), read, when) for share in shares.expressions
         ]
-        return Call("shares", tuple(each), Type("ARRAY", element=DOUBLE), place=span(node))
+        return _listed(each, span(node))
 
     def _by(self, name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: bool = False) -> Aggregate:
         """The value with the least or greatest order, ties and all decided by the order of the events."""
@@ -453,21 +453,23 @@ class Scalars(ABC):
         accuracy = self.expression(given[2], scope) if len(given) > 2 else Constant(str(ACCURACY), INT)
         if not (isinstance(accuracy, Constant) and accuracy.type == INT and 10 <= int(accuracy.value or 0) <= 10_000):
             raise Wrong(place, f"{name}() with another accuracy than 10 to 10000", f"Write {name}(x, 0.9, 100).")
-        if _is_array(given[1]):
-            way_out = f"Write {name}(x, 0.5) for each, or percentile(x, array(0.5, 0.9)), which is exact."
-            raise Wrong(span(given[1]) or place, f"{name}() of several shares at once", way_out)
         value = self.expression(given[0], scope)
         refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
         kind = value.type
         if not kind.numeric:
             raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
         bucket = bucketed(f"({written(given[0])})", kind, 1 / int(accuracy.value or ACCURACY))
-        disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), given[1]])
-        made = replace(aggregate("percentile_disc", disc, partial(self.expression, scope=scope), when), place=place)
         where = _of_filter(filter_, " FILTER (WHERE ", ")")
-        exact = f"percentile_disc({written(given[1])}) WITHIN GROUP (ORDER BY {bucket}){where}"
-        spell(node if filter_ is None else filter_, f"CAST({exact} AS {kind.spark})")
-        return cast(made, kind)
+        texts, made = [], []
+        for share in given[1].expressions if _is_array(given[1]) else [given[1]]:
+            disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), share])
+            exact = aggregate("percentile_disc", disc, partial(self.expression, scope=scope), when)
+            made.append(cast(replace(exact, place=place), kind))
+            disc_text = f"percentile_disc({written(share)}) WITHIN GROUP (ORDER BY {bucket}){where}"
+            texts.append(f"CAST({disc_text} AS {kind.spark})")
+        several = f"CASE WHEN {texts[0]} IS NOT NULL THEN array({', '.join(texts)}) END"
+        spell(node if filter_ is None else filter_, several if _is_array(given[1]) else texts[0])
+        return _listed(made, place) if _is_array(given[1]) else made[0]
 
     def _in_order(self, made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Aggregate:
         """An aggregate whose result Spark leaves to the order of rows, in the order of their events or their values."""
@@ -661,6 +663,11 @@ def _aggregates(node: exp.Expr) -> bool:
 
 def _is_array(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "array" and bool(node.expressions)
+
+
+def _listed(shares: Sequence[Expr], place: Place) -> Expr:
+    """Several percentiles of the same values as a list."""
+    return Call("shares", tuple(shares), Type("ARRAY", element=shares[0].type), place=place)
 
 
 def _call_of(name: str, *arguments: exp.Expr) -> exp.Anonymous:
