@@ -22,6 +22,7 @@ from view_algebra.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    WINDOW,
     Type,
     arithmetic,
     as_decimal,
@@ -127,7 +128,7 @@ def _time_literal(expression: Expr, kind: Type) -> Expr:
 def compare(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
     """`left operator right` as BOOLEAN."""
     sides = meet((left, right), place, operator)
-    if sides[0].type.nested:
+    if sides[0].type.nested and not (sides[0].type == WINDOW and operator in ("=", "<>", "<=>")):
         raise Wrong(place, f"{operator} of nested values", "Compare their fields, or to_json() of both.")
     return Call(operator, sides, BOOLEAN, place=place)
 
@@ -341,7 +342,7 @@ def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
         case "numeric":
             return argument if type_.numeric else None
         case "array" | "map" | "struct":
-            return argument if type_.name == kind.upper() else None
+            return argument if type_.name == kind.upper() or (kind, type_) == ("struct", WINDOW) else None
         case "scalar":
             return argument if not type_.nested else None
         case "element" | "key":

@@ -60,8 +60,9 @@ their last digits by the order of adding up. A date or a time outside the years 
 
 _TIME = f"""`window(ts, '1 hour')` tumbles, `window(ts, '1 hour', '5 seconds')` hops, a third length moves its start;
 `session_window(ts, '30 minutes')` ends when no record came for so long, and the gap may be a text that each record
-decides. Grouped by, each has `.start` and `.end`. A hopping window keeps cells of gcd(length, slide), up to
-{MOST_PANES:,} to a window, and a session cells as long as its gap ([how](decisions/8-windows-of-panes.md)). Months:
+decides. Grouped by, each is a value of `.start` and `.end`, read as jsonb; its bounds alone are found by index. A
+hopping window keeps cells of gcd(length, slide), up to {MOST_PANES:,} to a window, and a session cells as long as its
+gap ([how](decisions/8-windows-of-panes.md)). Months:
 `date_trunc('month', ts)`. Days of a time zone: `date_trunc('day', from_utc_timestamp(ts, 'Europe/Paris'))`. A late
 record corrects its windows at once, whatever its age.
 """

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from view_algebra import sugar
 from view_algebra.aggregates import ACCURACY, AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
-from view_algebra.calls import aggregate, aggregate_over, frame, time_window, window_arguments
+from view_algebra.calls import TIME_WINDOWS, aggregate, aggregate_over, frame, time_window, window_arguments
 from view_algebra.correlated import asked
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
 from view_algebra.estimates import bucketed, estimate
@@ -63,7 +63,6 @@ from view_algebra.types import (
     TIMESTAMP_NTZ,
     TINYINT,
     VOID,
-    WINDOW,
     Type,
 )
 from view_algebra.types import read as read_type
@@ -161,8 +160,9 @@ class Scalars(ABC):
             for name in names[1:]:
                 found = member(found, name, place)
             return found
-        if isinstance(scope.window, Call) and names[0].lower() == scope.window.function:
-            return member(scope.window, names[1], place) if len(names) == 2 else scope.window
+        if first in scope.windows and len(names) <= 2:
+            window = replace(typed(Call, scope.windows[first]), place=place)
+            return member(window, names[1], place) if len(names) == 2 else window
         if names[0].lower() in scope.using and len(names) == 1:
             return scope.using[names[0].lower()]
         try:
@@ -365,7 +365,7 @@ class Scalars(ABC):
             raise Wrong(place, f"{name}() without its order", f"Write {name}(0.9) WITHIN GROUP (ORDER BY x).")
         name = SYNONYMS.get(name, name)
         read = partial(self.expression, scope=scope)
-        if name in ("window", "session_window"):
+        if name in TIME_WINDOWS:
             return time_window(name, node, read)
         if name in WINDOW_FUNCTIONS and not known_aggregate(name):
             raise Wrong(place, f"{name}() without OVER", f"Write {name}() OVER (ORDER BY …).")
@@ -373,8 +373,7 @@ class Scalars(ABC):
             raise Wrong(place, f"{name}() gives several rows for one", "Write LATERAL VIEW explode(tags) t AS tag.")
         if name in ("grouping", "grouping_id"):
             read_ = [read(a) for a in node.expressions]
-            columns = tuple(window_key(c) if isinstance(c, Call) and c.type == WINDOW else c for c in read_)
-            return Call(name, columns, TINYINT if name == "grouping" else BIGINT, place=place)
+            return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
         if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
             return self._shares(node, scope, condition_)
         if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():
@@ -474,7 +473,7 @@ class Scalars(ABC):
     def _in_order(self, made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Aggregate:
         """An aggregate whose result Spark leaves to the order of rows, in the order of their events or their values."""
         name = made.function
-        if made.distinct and isinstance(scope.window, Call) and scope.window.function == "session_window":
+        if made.distinct and "session_window" in scope.windows:
             return self._in_a_session(made, node, filter_)
         if name not in ("mode", "collect_set", "collect_list", "listagg", "approx_count_distinct"):
             return made
