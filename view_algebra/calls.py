@@ -23,6 +23,7 @@ from view_algebra.operators import cast, meet
 from view_algebra.refusals import Wrong
 from view_algebra.times import interval, microseconds
 from view_algebra.types import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, WINDOW, Type
+from view_algebra.windows import bounds
 
 Read = Callable[[exp.Expr], Expr]
 """Resolves an argument where the call stands."""
@@ -110,6 +111,10 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
     return Aggregate(name, arguments, None, False, row.gives([a.type for a in arguments]), place)
 
 
+TIME_WINDOWS = ("window", "session_window")
+"""Functions that put records into windows of time, and what these are called in the block that groups by one."""
+
+
 def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
     """window(ts, …) or session_window(ts, …): a pair of times."""
     place = span(node)
@@ -137,7 +142,10 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
             place, f"a window of more than {MOST_PANES:,} panes", "Choose a slide that the length is a multiple of."
         )
     lengths = [size, offset % slide, *([slide] if slide != size else [])]
-    return Call("window", (time, *(Constant(str(length), BIGINT) for length in lengths)), WINDOW, place=place)
+    literals = tuple(Constant(str(length), BIGINT) for length in lengths)
+    start = Call("window_start", (time, *literals), TIMESTAMP, place=place)
+    end = Call("window_end", (start, literals[0]), TIMESTAMP, place=place)
+    return Call("window", (start, end), WINDOW, place=place)
 
 
 def generator(function: str, argument: Expr, names: list[str], alias: str, place: Place) -> Generator:
@@ -191,7 +199,7 @@ def _session_window(arguments: list[Expr], place: Place) -> Expr:
                 gap.place or place, "a session that ends before its record", "Write session_window(ts, '30 minutes')."
             )
         gap = Constant(str(microseconds(gap, place)), BIGINT)
-    return Call("session_window", (time, gap), WINDOW, place=place)
+    return Call("window", bounds(Call("session", (time, gap), TIMESTAMP, place=place)), WINDOW, place=place)
 
 
 def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tuple[tuple[Expr, ...], Type]:

@@ -39,7 +39,7 @@ from view_algebra.records import PSEUDO_COLUMNS, QUARANTINED, parse_text
 from view_algebra.refusals import File, Mistake, Span, Wrong, refuse_all
 from view_algebra.resolve import Resolver
 from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type
-from view_algebra.windows import pane
+from view_algebra.windows import pane, with_bounds
 
 
 def compile_catalog(files: Mapping[str, str]) -> Catalog:
@@ -194,7 +194,7 @@ class _Work:
         self.keys[d.name] = unique_keys(above, self.keys)
         retained, since = _retained(d, named) if "retain" in d.properties else ("", None)
         cell_tables, version = _cell_tables(d.name, leaves, sources, since)
-        final = postgres_query(above, Reading([t.name for t in cell_tables]))
+        final = postgres_query(with_bounds(above), Reading([t.name for t in cell_tables]))
         reads = tuple(sorted(views_read(above)))
         own = {leaf.source for leaf in leaves}
         through = {s for view in reads for s in self.compiled[view].sources}

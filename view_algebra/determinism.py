@@ -32,6 +32,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.leaves import RECORD_KEYS
+from view_algebra.names import window_key
 from view_algebra.refusals import Span, Wrong
 from view_algebra.types import INT, Type
 
@@ -228,6 +229,7 @@ def _outer_keys(query: Select, inner: RowKeys) -> Keys:
     names: dict[Expr, str] = {}
     for output in query.outputs:
         names.setdefault(output.expression, output.name)
+        names.setdefault(window_key(output.expression), output.name)
     keys = {frozenset(names[e] for e in key) for key in inner if all(e in names for e in key)}
     if query.distinct:
         keys.add(frozenset(o.name for o in query.outputs))

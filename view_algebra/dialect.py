@@ -70,14 +70,14 @@ class Statement:
 def parse(file: File) -> list[Statement]:
     """The statements of a file; every name, literal and call remembers where it stands.
 
-    `window(…)` directly after GROUP BY is a call, not the WINDOW clause.
+    `window(…)` or `window` directly after GROUP BY is no WINDOW clause.
 
     >>> [s.sql for s in parse(File("a.sql", "SELECT 1 FROM s GROUP BY window(ts, '1 hour'); SELECT 2"))]
     ["SELECT 1 FROM s GROUP BY window(ts, '1 hour')", 'SELECT 2']
     """
     try:
         tokens = _DIALECT.tokenize(file.text)
-        trees = _DIALECT.parser().parse(_windows_as_calls(tokens), file.text)
+        trees = _DIALECT.parser().parse(_windows_as_names(tokens), file.text)
     except TokenError as error:
         place = Span(max(0, len(file.text) - 1), len(file.text))
         raise Wrong(place, f"cannot be read: {error}", "Close the quote or comment that is open.") from error
@@ -115,13 +115,14 @@ def _text(file: File, tokens: list[Token]) -> str:
     return file.text[tokens[0].start : tokens[-1].end + 1] if tokens else ""
 
 
-def _windows_as_calls(tokens: list[Token]) -> list[Token]:
-    pairs = zip(tokens, [*tokens[1:], None], strict=True)
+def _windows_as_names(tokens: list[Token]) -> list[Token]:
+    """`window` is a word of its own in `WINDOW w AS (…)` alone."""
+    pairs = zip(tokens, [*tokens[2:], None, None], strict=False)
     return [
         Token(TokenType.VAR, token.text, line=token.line, col=token.col, start=token.start, end=token.end)
-        if token.token_type == TokenType.WINDOW and after is not None and after.token_type == TokenType.L_PAREN
+        if token.token_type == TokenType.WINDOW and (then is None or then.token_type != TokenType.ALIAS)
         else token
-        for token, after in pairs
+        for token, then in pairs
     ]
 
 

@@ -31,7 +31,7 @@ class Field:
     """A column of a relation in FROM, or a field inside a nested column of it.
 
     bound: the greatest absolute value it can take, where known; a count of records stays far below 2^63.
-    outer: is it a column of the block around the subquery that it stands in?
+    outer: is it a column of the block around the subquery that it stands in? of: the type that has it as a field.
     """
 
     relation: str
@@ -40,6 +40,7 @@ class Field:
     bound: int | None = field(default=None, compare=False)
     place: Place = field(default=None, compare=False)
     outer: bool = False
+    of: Type | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.filters import by_filters
+from view_algebra.names import member, window_key
 from view_algebra.passing import has_windows, is_projection
 from view_algebra.refusals import Wrong
 from view_algebra.spark import spark
@@ -175,8 +176,15 @@ def _flattened(query: Query) -> Query:
     if isinstance(query.relation, Stream):
         query = by_filters(_own_columns(query, query.relation), lambda block: over_values(by_end(_with_late(block))))
         if query.distinct and query.group is None and not has_windows(query):
-            query = replace(query, distinct=False, group=tuple(dict.fromkeys(o.expression for o in query.outputs)))
+            keys = dict.fromkeys(_row_key(o.expression) for o in query.outputs)
+            query = replace(query, distinct=False, group=tuple(keys))
     return query
+
+
+def _row_key(output: Expr) -> Expr:
+    """What different rows are told apart by; sessions are put together of groups alone."""
+    key = window_key(output)
+    return output if is_session(key) else key
 
 
 def _with_late(block: Select) -> Select:
@@ -227,9 +235,7 @@ def _inlined(query: Select, alias: str, below: Select, generators: tuple[Generat
         if isinstance(expression, Field) and expression.relation == alias:
             value = values[expression.path[0].lower()]
             if len(expression.path) > 1:
-                if not isinstance(value, Field):
-                    raise Wrong(expression.place, "a field of a computed value", "Name the field in the subquery.")
-                return replace(value, path=value.path + expression.path[1:], type=expression.type)
+                return reduce(lambda of, name: member(of, name, expression.place), expression.path[1:], value)
             return value
         return None
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from view_algebra.expressions import Call, Constant, Expr, Field, Generator, Place, Query, Select, Windowed
 from view_algebra.refusals import Wrong, suggestion
-from view_algebra.types import STRING, TIMESTAMP, Type
+from view_algebra.types import STRING, Type
 
 Columns = tuple[tuple[str, Type], ...]
 
@@ -20,15 +20,16 @@ Columns = tuple[tuple[str, Type], ...]
 class Scope:
     """What names mean inside one SELECT block.
 
-    using: the columns that a join USING gives once. above: does it read groups, and no records? records: the subquery
-    of records that it reads, where it reads that alone; passed: the same, as it passes the order of events on.
+    windows: what `window` or `session_window` means, where GROUP BY names one. using: the columns that a join USING
+    gives once. above: does it read groups, and no records? records: the subquery of records that it reads, where it
+    reads that alone; passed: the same, as it passes the order of events on.
     outer: the block around a subquery, where its columns may be named. semi: the conditions of SEMI and ANTI joins.
     variables: of the lambdas around an expression. preferred: what names mean before they mean columns of FROM.
     """
 
     relations: dict[str, Columns] = field(default_factory=dict)
     aliases: dict[str, Expr] = field(default_factory=dict)
-    window: Expr | None = None
+    windows: Mapping[str, Expr] = field(default_factory=dict)
     ctes: Mapping[str, Query] = field(default_factory=dict)
     generators: list[Generator] = field(default_factory=list)
     windowed: list[tuple[Windowed, exp.Window]] = field(default_factory=list)
@@ -108,31 +109,29 @@ def _column(alias: str, names: list[str], columns: Columns, place: Place) -> Fie
 
 def member(value: Expr, name: str, place: Place) -> Expr:
     """A field of a struct, or an end of a window."""
-    if isinstance(value, Call) and value.function in ("window", "session_window"):
-        if name.lower() not in ("start", "end"):
-            raise Wrong(
-                place, f"{value.function}().{name}", f"Write {value.function}(…).start or {value.function}(…).end."
-            )
-        if value.function == "session_window":
-            return Call(f"session_{name.lower()}", (window_key(value),), TIMESTAMP, place=place)
-        start = window_key(value)
-        return (
-            start
-            if name.lower() == "start"
-            else Call("window_end", (start, value.arguments[1]), TIMESTAMP, place=place)
-        )
     fields = dict(value.type.fields)
     if value.type.key == STRING and value.type.element is not None:
         fields = {name: value.type.element}
     exact = next((f for f in fields if f.lower() == name.lower()), None)
     if exact is None:
         raise Wrong(place, f"no field {name} in {value.type}", suggestion(name, fields))
+    if isinstance(value, Call) and value.function == "window":
+        return value.arguments[list(fields).index(exact)]
     if isinstance(value, Field):
-        return Field(value.relation, (*value.path, exact), fields[exact], place=place)
+        return Field(value.relation, (*value.path, exact), fields[exact], place=place, of=value.type)
     return Call(".", (value, Constant(exact, STRING)), fields[exact], place=place)
 
 
-def window_key(window: Call) -> Call:
-    """What a window is grouped by: its start, or the session itself, whose start no record knows."""
-    name = "session" if window.function == "session_window" else "window_start"
-    return Call(name, window.arguments, TIMESTAMP, place=window.place)
+def window_key(key: Expr) -> Expr:
+    """What a window is grouped by: its start, or the session itself, whose start no record knows; any other key as is.
+
+    >>> from view_algebra.types import TIMESTAMP, WINDOW
+    >>> start, end = (Field("", (name,), TIMESTAMP) for name in ("s", "e"))
+    >>> window_key(Call("window", (start, end), WINDOW)) == start, window_key(end) == end
+    (True, True)
+    """
+    if not (isinstance(key, Call) and key.function == "window"):
+        return key
+    start = key.arguments[0]
+    of_session = isinstance(start, Call) and start.function == "session_start"
+    return replace(start.arguments[0] if of_session else start, place=key.place)  # type: ignore[union-attr]

@@ -20,7 +20,7 @@ Read = Callable[[exp.Expr, Scope], Expr]
 LAMBDAS = ("transform", "filter", "exists", "forall", "aggregate", "reduce", "map_filter", "transform_values")
 """Functions that take a lambda."""
 
-_WINDOWS = ("window", "session_window", "window_start", "window_end", "session", "session_start", "session_end")
+_WINDOWS = ("window", "window_start", "window_end", "session", "session_start", "session_end")
 
 VARIABLE = "->"
 """What stands for a relation in the variable of a lambda."""

@@ -24,6 +24,7 @@ from view_algebra.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    WINDOW,
     Type,
     arithmetic,
     as_decimal,
@@ -139,7 +140,7 @@ def _time_literal(expression: Expr, kind: Type) -> Expr:
 def compare(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
     """`left operator right` as BOOLEAN."""
     sides = meet((left, right), place, operator)
-    if sides[0].type.nested:
+    if sides[0].type.nested and not (sides[0].type == WINDOW and operator in ("=", "<>", "<=>")):
         raise Wrong(place, f"{operator} of nested values", "Compare their fields, or to_json() of both.")
     return Call(operator, sides, BOOLEAN, place=place)
 
@@ -358,7 +359,7 @@ _SHAPES: dict[str, Callable[[Type], bool]] = {
     "array": lambda kind: kind.name == "ARRAY",
     "arrays": lambda kind: kind.element is not None and kind.element.name == "ARRAY",
     "map": lambda kind: kind.name == "MAP",
-    "struct": lambda kind: kind.name == "STRUCT",
+    "struct": lambda kind: kind.name == "STRUCT" or kind == WINDOW,
     "scalar": lambda kind: not kind.nested and kind not in (VOID, INTERVAL),
 }
 """Kinds of arguments that take a type or do not, without a cast."""

@@ -56,10 +56,11 @@ from view_algebra.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    WINDOW,
     Type,
     postgres_name,
 )
-from view_algebra.windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, hops_of
+from view_algebra.windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, by_bounds, hops_of
 
 OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
 """How tightly Postgres binds, loosest first."""
@@ -90,12 +91,7 @@ def _written(value: Expr, reading: Reading) -> tuple[str, int]:
         case Constant():
             return constant(value), ATOM
         case Field():
-            if len(value.path) > 1:
-                raise Wrong(
-                    value.place, f"a field of {value.path[0]} above the aggregation", "Select the field below it."
-                )
-            names = [postgres_name(n) for n in (value.relation, *value.path) if n]
-            return ".".join(names), ATOM
+            return _field(value, reading)
         case Case():
             whens = "".join(f" WHEN {expression(w, reading)} THEN {expression(t, reading)}" for w, t in value.branches)
             otherwise = f" ELSE {expression(value.otherwise, reading)}" if value.otherwise is not None else ""
@@ -115,6 +111,15 @@ def _written(value: Expr, reading: Reading) -> tuple[str, int]:
             if value.kind == "in" and value.operand is not None:
                 return f"{expression(value.operand, reading, OTHER)} IN {inner}", IN
             return inner, ATOM
+
+
+def _field(column: Field, reading: Reading) -> tuple[str, int]:
+    if column.of == WINDOW:
+        window = replace(column, path=column.path[:-1], type=WINDOW, of=None)
+        return _bound(expression(window, reading), column.path[-1])
+    if len(column.path) > 1:
+        raise Wrong(column.place, f"a field of {column.path[0]} above the aggregation", "Select the field below it.")
+    return ".".join(postgres_name(n) for n in (column.relation, *column.path) if n), ATOM
 
 
 def constant(literal: Constant) -> str:
@@ -226,9 +231,22 @@ def _shares(call: Call, reading: Reading) -> tuple[str, int]:
     return f"CASE WHEN {each[0]} IS NOT NULL THEN jsonb_build_array({', '.join(each)}) END", ATOM
 
 
-def _nested(call: Call, _: Reading) -> tuple[str, int]:
-    if call.function == "window":
-        raise Wrong(call.place, "a window is a pair of times", "Write window(…).start and window(…).end.")
+def _window(call: Call, reading: Reading) -> tuple[str, int]:
+    """A window as Spark writes it; a grouping that leaves it out has none."""
+    start, end = (expression(a, reading) for a in call.arguments)
+    pairs = f"'start', spark.json({start}), 'end', spark.json({end})"
+    known = expression(call.arguments[0], reading, OTHER)
+    return f"CASE WHEN {known} IS NOT NULL THEN jsonb_build_object({pairs}) END", ATOM
+
+
+def _bound(window: str, name: str) -> tuple[str, int]:
+    """The start or the end of a window that is a value."""
+    return f"ltrim({window} ->> '{name}', '+')::timestamptz", CAST  # before the year 10000
+
+
+def _nested(call: Call, reading: Reading) -> tuple[str, int]:
+    if call.function == "." and call.arguments[0].type == WINDOW and isinstance(name := call.arguments[1], Constant):
+        return _bound(expression(call.arguments[0], reading, OTHER), name.value or "")
     raise Wrong(call.place, "a nested value above the aggregation", "Select its parts below the aggregation.")
 
 
@@ -549,7 +567,7 @@ def _over(call: Windowed, reading: Reading) -> str:
     if call.partition:
         parts.append("PARTITION BY " + ", ".join(expression(e, reading) for e in call.partition))
     if call.order:
-        parts.append("ORDER BY " + ", ".join(ordering(o, reading) for o in call.order))
+        parts.append("ORDER BY " + ", ".join(ordering(o, reading) for o in by_bounds(call.order)))
     if call.frame:
         parts.append(call.frame)
     return f" OVER ({' '.join(parts)})"
@@ -579,7 +597,8 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys(("+ interval", "- interval"), _shifted),
     "window_start": _window_start,
     "window_end": _window_end,
-    **dict.fromkeys(("window", ".", "[]", "to_json"), _nested),
+    "window": _window,
+    **dict.fromkeys((".", "[]", "to_json"), _nested),
     "shares": _shares,
     "row": lambda call, reading: (f"({', '.join(expression(a, reading) for a in call.arguments)})", ATOM),
     **{each: partial(_bitwise, "#" if each == "^" else each) for each in BITWISE},
@@ -620,16 +639,15 @@ def query(value: Query, reading: Reading) -> str:
         lines.append(f"HAVING {expression(value.having, reading)}")
     named = {o.expression: o.name for o in reversed(value.outputs) if not isinstance(o.expression, Constant)}
     shown = {o.name for o in value.outputs}
-    names = [
-        postgres_name(named[e]) if (e := o.expression) in named else _hidden(e, reading, shown) for o in value.order
-    ]
-    keys = [ordering(o, reading, name) for o, name in zip(value.order, names, strict=True)]
+    order = by_bounds(value.order)
+    names = [postgres_name(named[e]) if (e := o.expression) in named else _hidden(e, reading, shown) for o in order]
+    keys = [ordering(o, reading, name) for o, name in zip(order, names, strict=True)]
     return "\n".join(lines + _ending(keys, value.limit, value.offset))
 
 
 def _hidden(column: Expr, reading: Reading, shown: set[str]) -> str | None:
     """A column that an output hides by its name, which a bare name in ORDER BY would mean; None for any other."""
-    hides = isinstance(column, Field) and not column.relation and column.path[0] in shown
+    hides = isinstance(column, Field) and not column.relation and column.path in {(name,) for name in shown}
     return f"coalesce({expression(column, reading)})" if hides else None
 
 
@@ -638,7 +656,7 @@ def _bare(value: Select, alias: str) -> tuple[Select, Expr | None]:
 
     def strip(part: Expr) -> Expr | None:
         if isinstance(part, Field) and part.relation == alias and not part.outer:
-            return Field("", part.path, part.type, part.bound, part.place)
+            return replace(part, relation="")
         if isinstance(part, Subquery) and part.correlated:  # in which the alias tells what is of this block
             return replace(part, operand=None if part.operand is None else rewrite(part.operand, strip))
         return None
@@ -703,6 +721,8 @@ def _is_exact(value: Expr) -> bool:
         case Call(function="+" | "-" | "*" | "div") if kind == BIGINT:
             return True
         case Aggregate(function="sum") if kind == BIGINT:
+            return True
+        case Call(function="window"):
             return True
         case Call(function="coalesce") | Case():
             return False

@@ -9,7 +9,7 @@ from view_algebra.declarations import SOURCE_PROPERTIES, VIEW_PROPERTIES
 from view_algebra.functions import FUNCTIONS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
 from view_algebra.nested import LAMBDAS
 from view_algebra.records import PSEUDO_COLUMNS
-from view_algebra.sugar import CASTS, MADE, TIMED
+from view_algebra.sugar import CASTS, COMPUTED, FIELDS, MADE, TIMED
 from view_algebra.types import postgres_types
 
 _HEAD = """# The SQL of a catalog
@@ -46,7 +46,7 @@ Spark would take it for a time of the day on which it is read.
 
 _VALUES = f"""DISTINCT, `mode`, `median`, `percentile(x, 0.9)`, `percentile_cont(0.9) WITHIN GROUP (ORDER BY x)`,
 `percentile_disc`, `collect_set`, `collect_list` and `listagg` keep a cell per value of a group, and are exact.
-`percentile(x, array(0.5, 0.9))` is a list.
+`percentile(x, array(0.5, 0.9))` is a list, and so is `percentile_approx`.
 `approx_count_distinct(x)` keeps up to {DEFAULT_REGISTERS:,} registers of HyperLogLog, for a relative standard error of
 less than 3.3 % at any size; a second argument says another. `percentile_approx(x, 0.9)` keeps a cell per bucket of
 values and is at most 1 % of the exact percentile off; with a third argument, 1 / that.
@@ -60,8 +60,9 @@ their last digits by the order of adding up. A date or a time outside the years 
 
 _TIME = f"""`window(ts, '1 hour')` tumbles, `window(ts, '1 hour', '5 seconds')` hops, a third length moves its start;
 `session_window(ts, '30 minutes')` ends when no record came for so long, and the gap may be a text that each record
-decides. Grouped by, each has `.start` and `.end`. A hopping window keeps cells of gcd(length, slide), up to
-{MOST_PANES:,} to a window, and a session cells as long as its gap ([how](decisions/8-windows-of-panes.md)). Months:
+decides. Grouped by, each is a value of `.start` and `.end`, read as jsonb; its bounds alone are found by index. A
+hopping window keeps cells of gcd(length, slide), up to {MOST_PANES:,} to a window, and a session cells as long as its
+gap ([how](decisions/8-windows-of-panes.md)). Months:
 `date_trunc('month', ts)`. Days of a time zone: `date_trunc('day', from_utc_timestamp(ts, 'Europe/Paris'))`. A late
 record corrects its windows at once, whatever its age.
 """
@@ -136,10 +137,11 @@ def _windows() -> str:
 
 def _written_as() -> str:
     casts, made = (", ".join(f"`{name}`" for name in names) for names in (CASTS, MADE))
+    fields = ", ".join(f"`{name}`" for name in (*FIELDS, *COMPUTED))
     units = ", ".join(f"`{name}(MINUTE, …)`" for name in sorted(TIMED))
     return (
         f"Written as something else, which is served where that is: {made}; `ILIKE`; casts by the name of their type "
-        f"({casts}); a unit of time in {units}.\n"
+        f"({casts}); a unit of time in {units}; `EXTRACT(field FROM ts)` and `date_part('field', ts)` of {fields}.\n"
     )
 
 

@@ -11,7 +11,7 @@ from typing import cast as typed
 from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
-from view_algebra.calls import generator, in_a_window
+from view_algebra.calls import TIME_WINDOWS, generator, in_a_window
 from view_algebra.constants import joined, table
 from view_algebra.correlated import JOINS, refuse_elsewhere, semi_join
 from view_algebra.determinism import Keys, by_rows
@@ -57,7 +57,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.groupings import Sets, keys_of, over_sets, sets_of
-from view_algebra.names import OWN_ALIASES, Columns, Scope, find, window_key
+from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, window_key
 from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.passing import PASSED, is_projection, passing_on
 from view_algebra.refusals import Wrong, suggestion
@@ -125,7 +125,7 @@ class Resolver(Scalars):
         operator = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}[type(node)]
         if not node.args.get("distinct", True):
             operator += " ALL"
-        if not operator.endswith("ALL") and any(kind.nested for kind in kinds):
+        if not operator.endswith("ALL") and any(kind.nested and kind != WINDOW for kind in kinds):
             raise Wrong(place, f"{operator} of nested values", f"Take to_json(…) of them, or {operator} ALL.")
         combined = Combined(operator, left, right, left.columns, place=span(node))
         return self._modified(combined, node, ctes)
@@ -137,6 +137,8 @@ class Resolver(Scalars):
         scope = Scope({"": query.columns}, ctes=ctes)
         order = tuple(self.order(node, scope, query.columns))
         limit, offset = _limit(node)
+        if isinstance(query, Combined):
+            _refuse_windows(order, node)
         if query.order or query.limit is not None:
             raise Wrong(span(node), "ORDER BY or LIMIT twice", "Put the inner query into a subquery in FROM.")
         place = span(node.args.get("limit") or node)
@@ -168,7 +170,7 @@ class Resolver(Scalars):
         if filtered is not None:
             refuse_aggregates(filtered, "WHERE", "Put the condition into HAVING, or FILTER (WHERE …) of the aggregate.")
         group_node = node.args.get("group")
-        scope.window = self._window_of(node, scope)
+        scope.windows = self._windows_of(node, scope)
         outputs = self._outputs(node, scope)
         for made in scope.generators:
             relation = _exploded(relation, made)
@@ -176,6 +178,8 @@ class Resolver(Scalars):
         having_node = node.args.get("having")
         having = None if having_node is None else self._having(having_node.this, scope, group or (), outputs)
         order = tuple(self.order(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
+        if distinct := _is_distinct(node, outputs):
+            _refuse_windows(order, node)
         above = [o.expression for o in outputs] + [o.expression for o in order] + [e for e in (having,) if e]
         if group is None and (having is not None or any(isinstance(e, Aggregate) for x in above for e in walk(x))):
             group = ()
@@ -192,7 +196,7 @@ class Resolver(Scalars):
                 where=filtered,
                 group=group,
                 having=having,
-                distinct=_is_distinct(node, outputs),
+                distinct=distinct,
                 order=order,
                 limit=limit,
                 offset=offset,
@@ -425,14 +429,15 @@ class Resolver(Scalars):
             qualifier = ""
             if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
                 star, qualifier = item.this, item.table.lower()
+            if star is not None and qualifier and qualifier not in scope.relations:
+                outputs += _fields(typed(exp.Column, item), scope)
+                continue
             if star is not None:
                 outputs += self._star(star, qualifier, scope)
                 continue
             inner = item.this if isinstance(item, exp.Alias) else item
             expression = self._exploded(inner, item, scope) or self.expression(inner, scope)
             name = item.alias if isinstance(item, exp.Alias) else _natural_name(item)
-            if expression.type == WINDOW and isinstance(expression, Call):
-                raise Wrong(span(item), "a window is a pair of times", "Select window.start and window.end.")
             if expression.type == INTERVAL:
                 raise Wrong(span(item), "the column is an interval", "Subtract unix_timestamp() of both times instead.")
             if expression.type == VOID:
@@ -457,8 +462,6 @@ class Resolver(Scalars):
     def _star(self, star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
         if not scope.relations:
             raise Wrong(span(star), "* of nothing", "Name a source or a view in FROM.")
-        if qualifier and qualifier not in scope.relations:
-            raise Wrong(span(star), f"no relation {qualifier}", suggestion(qualifier, scope.relations))
         left_out = {e.name.lower() for e in (star.args.get("except_") or star.args.get("except") or [])}
         found = [
             Field(alias, (name,), kind, place=span(star))
@@ -482,7 +485,11 @@ class Resolver(Scalars):
 
     def _group(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
         if node.args.get("all"):
-            every = [o.expression for o in outputs if not any(isinstance(e, Aggregate) for e in walk(o.expression))]
+            every = [
+                window_key(o.expression)
+                for o in outputs
+                if not any(isinstance(e, Aggregate) for e in walk(o.expression))
+            ]
             return tuple(dict.fromkeys(every))
         keys = [key for item in node.expressions if (key := self._key(item, scope, outputs)) is not None]
         everything = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Tuple)
@@ -497,15 +504,15 @@ class Resolver(Scalars):
         if (position := _position(item)) is not None:
             if not 1 <= position <= len(outputs):
                 raise Wrong(span(item), f"GROUP BY {position}: there are {len(outputs)} columns", "Count from 1.")
-            key = outputs[position - 1].expression
+            key = window_key(outputs[position - 1].expression)
         elif isinstance(item, exp.Tuple) and not item.expressions:
             return None
         else:
-            key = self.expression(item, scope)
-            if key.type == WINDOW and isinstance(key, Call):
-                key = window_key(key)
+            key = window_key(self.expression(item, scope))
+        if key.type == WINDOW and isinstance(key, Field) and not scope.above:
+            key = member(key, "start", key.place)
         refuse_aggregates(key, "GROUP BY", "Aggregate in a subquery, and group its result.")
-        if key.type.nested:
+        if key.type.nested and not (key.type == WINDOW and scope.above):
             raise Wrong(span(item), f"a group key of type {key.type}", "Group by its fields, or by to_json(…).")
         if any(is_made_of_bytes(e) for e in walk(key)):
             raise Wrong(span(item), "a group key made of bytes that may be no text", "Group by hex(…).")
@@ -515,32 +522,22 @@ class Resolver(Scalars):
 
     def _written_keys(self, node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[Expr, str]:
         """How Spark SQL has the columns of GROUP BY elsewhere in the block."""
-        items = [item.unalias() for item in node.expressions]
-        named = {item.alias.lower(): item.this for item in node.expressions if isinstance(item, exp.Alias)}
         found: dict[Expr, str] = {}
         for item in typed(exp.Group, node.args["group"]).expressions:
-            key = self._key(item, scope, outputs)
-            window = item.this if isinstance(item, exp.Dot) else item
-            if key is None:
-                continue
-            if isinstance(window, exp.Anonymous) and window.name.lower() in ("window", "session_window"):
+            key, meant = self._key(item, scope, outputs), _meant(item, node)
+            if key is not None and (window := _time_window(meant)) is not None:
                 found[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
-            elif isinstance(item, exp.Literal) and len(items) == len(outputs):
-                found[key] = written(items[int(item.name) - 1])
-            elif isinstance(item, exp.Column) and not item.table and item.name.lower() in named:
-                found[key] = written(named[item.name.lower()])
-            elif not isinstance(item, exp.Literal):
-                found[key] = written(item)
+            elif key is not None and meant is not None:
+                found[key] = written(meant)
         return found
 
-    def _window_of(self, node: exp.Select, scope: Scope) -> Expr | None:
+    def _windows_of(self, node: exp.Select, scope: Scope) -> dict[str, Expr]:
         """The window that GROUP BY names, which `window.start` means in the same block."""
         group = node.args.get("group")
-        for item in group.expressions if group is not None else []:
-            call_ = item.this if isinstance(item, exp.Dot) else item
-            if isinstance(call_, exp.Anonymous) and call_.name.lower() in ("window", "session_window"):
-                return self.expression(call_, scope)
-        return None
+        for item in [] if group is None else [*group.expressions, *group.find_all(exp.Anonymous)]:
+            if (window := _time_window(_meant(item, node))) is not None:
+                return {window.name.lower(): self.expression(window, scope)}
+        return {}
 
     def order(self, node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[Output] = ()) -> list[Order]:
         """The keys of ORDER BY: a column's number, an output's name, or an expression."""
@@ -564,6 +561,42 @@ class Resolver(Scalars):
                     key = self.expression(expression, scope)
             result.append(_ordered(key, item))
         return result
+
+
+def _refuse_windows(order: Sequence[Order], node: exp.Expr) -> None:
+    """Refuses windows in an ORDER BY that can name outputs alone, and no bounds of them."""
+    if any(o.expression.type == WINDOW for o in order):
+        way_out = "Put the query into a subquery in FROM, and order around it."
+        raise Wrong(span(node.args["order"]), "ORDER BY a window after DISTINCT or a set operation", way_out)
+
+
+def _fields(item: exp.Column, scope: Scope) -> list[Output]:
+    """The fields of the struct, or the bounds of the window, of `column.*`."""
+    names, place = [part.name for part in item.parts[:-1]], span(item.parts[-2])
+    if names[0].lower() in scope.windows:
+        raise Wrong(place, f"{names[0]}.*, which Spark does not know", "Write window.start, window.end.")
+    if not any(name.lower() == names[0].lower() for columns in scope.relations.values() for name, _ in columns):
+        raise Wrong(place, f"no relation {names[0]}", suggestion(names[0], scope.relations))
+    struct = find(names, scope.relations, place)
+    if not struct.type.fields or item.this.args.get("except_") or item.this.args.get("except"):
+        raise Wrong(place, f"{'.'.join(names)}.* of {struct.type}", "Name the fields.")
+    return [Output(name, member(struct, name, place)) for name, _ in struct.type.fields]
+
+
+def _meant(item: exp.Expr, node: exp.Select) -> exp.Expr | None:
+    """What a column of GROUP BY is, where a number or an alias stands for it; None where `*` hides that."""
+    named = {each.alias.lower(): each.this for each in node.expressions if isinstance(each, exp.Alias)}
+    if isinstance(item, exp.Literal):
+        columns = [] if any(each.is_star for each in node.expressions) else node.expressions
+        return next((each.unalias() for n, each in enumerate(columns, 1) if item.name == str(n)), None)
+    simple = isinstance(item, exp.Column) and not item.table
+    return named.get(item.name.lower(), item) if simple else item
+
+
+def _time_window(node: exp.Expr | None) -> exp.Anonymous | None:
+    """The call of window() or session_window() that an expression is, or is a bound of."""
+    call_ = node.this if isinstance(node, exp.Dot) else node
+    return call_ if isinstance(call_, exp.Anonymous) and call_.name.lower() in TIME_WINDOWS else None
 
 
 def _reads_records(relation: Relation | None) -> bool:
@@ -592,7 +625,8 @@ def _is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         raise Wrong(span(node), "DISTINCT ON", "Use row_number() OVER (PARTITION BY … ORDER BY …) = 1.")
-    nested = next((o.expression for o in outputs if o.expression.type.nested), None)
+    kinds = {o.expression: o.expression.type for o in outputs}
+    nested = next((e for e, kind in kinds.items() if kind.nested and kind != WINDOW), None)
     if distinct is not None and nested is not None:
         way_out = "Leave it out, or take to_json(…) of it."
         raise Wrong(nested.place or span(node), f"SELECT DISTINCT of a column of type {nested.type}", way_out)
@@ -678,7 +712,7 @@ def walk_all(expressions: Sequence[Expr], more: Expr | None) -> list[Expr]:
 def _ordered(key: Expr, item: exp.Expr) -> Order:
     descending = bool(item.args.get("desc"))
     nulls_first = item.args.get("nulls_first")
-    if key.type.nested:
+    if key.type.nested and key.type != WINDOW:
         raise Wrong(span(item), f"ORDER BY {key.type}", "Order by its fields.")
     return Order(key, descending, bool(nulls_first) if nulls_first is not None else not descending)
 
@@ -689,6 +723,8 @@ def _natural_name(item: exp.Expr) -> str:
         return str(item.name)
     if isinstance(item, exp.Dot):
         return str(item.expression.name)
+    if isinstance(item, exp.Anonymous) and item.name.lower() in TIME_WINDOWS:
+        return str(item.name.lower())
     if isinstance(item, exp.Anonymous) and item.name.lower() in _NAMED_BY_SPARK and len(item.expressions) == 1:
         distinct = isinstance(item.expressions[0], exp.Distinct)
         arguments = item.expressions[0].expressions if distinct else item.expressions

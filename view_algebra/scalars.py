@@ -16,6 +16,7 @@ from sqlglot import exp
 from view_algebra import sugar
 from view_algebra.aggregates import ACCURACY, AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
 from view_algebra.calls import (
+    TIME_WINDOWS,
     aggregate,
     aggregate_over,
     frame,
@@ -71,7 +72,6 @@ from view_algebra.types import (
     TIMESTAMP_NTZ,
     TINYINT,
     VOID,
-    WINDOW,
     Type,
 )
 from view_algebra.types import read as read_type
@@ -169,8 +169,9 @@ class Scalars(ABC):
             for name in names[1:]:
                 found = member(found, name, place)
             return found
-        if isinstance(scope.window, Call) and names[0].lower() == scope.window.function:
-            return member(scope.window, names[1], place) if len(names) == 2 else scope.window
+        if first in scope.windows and len(names) <= 2:
+            window = replace(typed(Call, scope.windows[first]), place=place)
+            return member(window, names[1], place) if len(names) == 2 else window
         if names[0].lower() in scope.using and len(names) == 1:
             return scope.using[names[0].lower()]
         try:
@@ -337,12 +338,7 @@ class Scalars(ABC):
         return call(name, [self.expression(each, scope) for each in given], span(node))
 
     def _extract(self, node: exp.Extract, scope: Scope, place: Place = None) -> Expr:
-        names = {"DOW": "dayofweek", "DOY": "dayofyear", "WEEK": "weekofyear", "DAYOFWEEK": "dayofweek"}
-        unit = node.this.name.upper()
-        name = names.get(unit, unit.lower())
-        if name not in ("year", "quarter", "month", "day", "hour", "minute", "dayofweek", "dayofyear", "weekofyear"):
-            raise Wrong(place or span(node), f"EXTRACT({unit} …)", "Use a function of docs/sql.md, as second(ts).")
-        return call(name, [self.expression(node.expression, scope)], place or span(node))
+        return sugar.extracted(node.this.name.upper(), self.expression(node.expression, scope), place or span(node))
 
     def _bracket(self, node: exp.Bracket, scope: Scope) -> Expr:
         value, key = self.expression(node.this, scope), self.expression(node.expressions[0], scope)
@@ -382,7 +378,7 @@ class Scalars(ABC):
             raise Wrong(place, f"{name}() without its order", f"Write {name}(0.9) WITHIN GROUP (ORDER BY x).")
         name = SYNONYMS.get(name, name)
         read = partial(self.expression, scope=scope)
-        if name in ("window", "session_window"):
+        if name in TIME_WINDOWS:
             return time_window(name, node, read)
         if name in WINDOW_FUNCTIONS and not known_aggregate(name):
             raise Wrong(place, f"{name}() without OVER", f"Write {name}() OVER (ORDER BY …).")
@@ -390,8 +386,7 @@ class Scalars(ABC):
             raise Wrong(place, f"{name}() gives several rows for one", "Write LATERAL VIEW explode(tags) t AS tag.")
         if name in ("grouping", "grouping_id"):
             read_ = [read(a) for a in node.expressions]
-            columns = tuple(window_key(c) if isinstance(c, Call) and c.type == WINDOW else c for c in read_)
-            return Call(name, columns, TINYINT if name == "grouping" else BIGINT, place=place)
+            return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
         if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
             return self._shares(node, scope, condition_)
         if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():
@@ -427,7 +422,7 @@ class Scalars(ABC):
         each = [
             aggregate("percentile", _call_of("percentile", value, share), read, when) for share in shares.expressions
         ]
-        return Call("shares", tuple(each), Type("ARRAY", element=DOUBLE), place=span(node))
+        return _listed(each, span(node))
 
     def _by(self, name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: bool = False) -> Aggregate:
         """The value with the least or greatest order, ties and all decided by the order of the events."""
@@ -470,26 +465,28 @@ class Scalars(ABC):
         accuracy = self.expression(given[2], scope) if len(given) > 2 else Constant(str(ACCURACY), INT)
         if not (isinstance(accuracy, Constant) and accuracy.type == INT and 10 <= int(accuracy.value or 0) <= 10_000):
             raise Wrong(place, f"{name}() with another accuracy than 10 to 10000", f"Write {name}(x, 0.9, 100).")
-        if _is_array(given[1]):
-            way_out = f"Write {name}(x, 0.5) for each, or percentile(x, array(0.5, 0.9)), which is exact."
-            raise Wrong(span(given[1]) or place, f"{name}() of several shares at once", way_out)
         value = self.expression(given[0], scope)
         refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
         kind = value.type
         if not kind.numeric:
             raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
         bucket = bucketed(f"({written(given[0])})", kind, 1 / int(accuracy.value or ACCURACY))
-        disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), given[1]])
-        made = replace(aggregate("percentile_disc", disc, partial(self.expression, scope=scope), when), place=place)
         where = _of_filter(filter_, " FILTER (WHERE ", ")")
-        exact = f"percentile_disc({written(given[1])}) WITHIN GROUP (ORDER BY {bucket}){where}"
-        spell(node if filter_ is None else filter_, f"CAST({exact} AS {kind.spark})")
-        return cast(made, kind)
+        texts, made = [], []
+        for share in given[1].expressions if _is_array(given[1]) else [given[1]]:
+            disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), share])
+            exact = aggregate("percentile_disc", disc, partial(self.expression, scope=scope), when)
+            made.append(cast(replace(exact, place=place), kind))
+            disc_text = f"percentile_disc({written(share)}) WITHIN GROUP (ORDER BY {bucket}){where}"
+            texts.append(f"CAST({disc_text} AS {kind.spark})")
+        several = f"CASE WHEN {texts[0]} IS NOT NULL THEN array({', '.join(texts)}) END"
+        spell(node if filter_ is None else filter_, several if _is_array(given[1]) else texts[0])
+        return _listed(made, place) if _is_array(given[1]) else made[0]
 
     def _in_order(self, made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Aggregate:
         """An aggregate whose result Spark leaves to the order of rows, in the order of their events or their values."""
         name = made.function
-        if made.distinct and isinstance(scope.window, Call) and scope.window.function == "session_window":
+        if made.distinct and "session_window" in scope.windows:
             return self._in_a_session(made, node, filter_)
         if name not in ("mode", "collect_set", "collect_list", "listagg", "approx_count_distinct"):
             return made
@@ -685,6 +682,11 @@ def _aggregates(node: exp.Expr) -> bool:
 
 def _is_array(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "array" and bool(node.expressions)
+
+
+def _listed(shares: Sequence[Expr], place: Place) -> Expr:
+    """Several percentiles of the same values as a list."""
+    return Call("shares", tuple(shares), Type("ARRAY", element=shares[0].type), place=place)
 
 
 def _call_of(name: str, *arguments: exp.Expr) -> exp.Anonymous:

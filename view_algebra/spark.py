@@ -198,7 +198,8 @@ def _session(call: Call) -> str:
 
 
 def _window(call: Call) -> str:
-    raise Wrong(call.place, "a window is a pair of times", "Write window(…).start and window(…).end.")
+    start, end = call.arguments
+    return f"named_struct('start', {storable(start)}, 'end', {spark(end)})"
 
 
 def _cast(call: Call) -> str:

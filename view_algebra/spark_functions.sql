@@ -305,7 +305,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION spark.json(x timestamp) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT to_char(x, 'YYYY-MM-DD"T"HH24:MI:SS.US')
+  SELECT CASE WHEN x >= '10000-01-01' THEN '+' ELSE '' END || to_char(x, 'YYYY-MM-DD"T"HH24:MI:SS.US')
 $$;
 
 CREATE OR REPLACE FUNCTION spark.json(x timestamptz) RETURNS text

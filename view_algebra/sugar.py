@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
 from view_algebra.operators import calculate, call, case, cast, compare, meet, negative, number
-from view_algebra.refusals import Wrong
+from view_algebra.refusals import Wrong, suggestion
 from view_algebra.times import MICROSECONDS, interval, shifted
 from view_algebra.types import (
     BIGINT,
@@ -19,6 +19,7 @@ from view_algebra.types import (
     INT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
     Type,
     decimal,
@@ -41,6 +42,19 @@ CASTS: dict[str, Type] = {
     "timestamp": TIMESTAMP,
 }
 """Functions that are CASTs to a type: `int(x)`."""
+
+FIELDS: dict[str, str] = {
+    **dict.fromkeys(("YEAR", "YEARS", "Y", "YR", "YRS"), "year"),
+    **dict.fromkeys(("QUARTER", "QTR"), "quarter"),
+    **dict.fromkeys(("MONTH", "MONTHS", "MON", "MONS"), "month"),
+    **dict.fromkeys(("WEEK", "WEEKS", "W"), "weekofyear"),
+    **dict.fromkeys(("DAY", "DAYS", "D"), "day"),
+    **dict.fromkeys(("DAYOFWEEK", "DOW"), "dayofweek"),
+    "DOY": "dayofyear",
+    **dict.fromkeys(("HOUR", "HOURS", "H", "HR", "HRS"), "hour"),
+    **dict.fromkeys(("MINUTE", "MINUTES", "M", "MIN", "MINS"), "minute"),
+}
+"""Fields of EXTRACT, and the functions that give them."""
 
 TIMED = words("timestampdiff timestampadd datediff date_diff dateadd date_add")
 """Functions whose first argument may be a unit of time: `timestampdiff(MINUTE, a, b)`."""
@@ -71,6 +85,43 @@ def _tried(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
         )
 
     return made
+
+
+def _iso_day(time: Expr, place: Place) -> Expr:
+    """Monday is 1."""
+    return calculate("+", call("weekday", [time], place), number("1", place), place)
+
+
+def _iso_year(time: Expr, place: Place) -> Expr:
+    """The year that the week's Thursday is in."""
+    to_thursday = calculate("-", number("3", place), call("weekday", [time], place), place)
+    return call("year", [call("date_add", [call("to_date", [time], place), to_thursday], place)], place)
+
+
+def _seconds(time: Expr, place: Place) -> Expr:
+    """With microseconds."""
+    micros = call("unix_micros", [cast(time, TIMESTAMP)], place)
+    rest = call("pmod", [micros, number(str(MICROSECONDS["minute"]), place)], place)
+    return Call("cast", (calculate("*", rest, number("0.000001", place), place),), decimal(8, 6), place=place)
+
+
+COMPUTED: dict[str, Callable[[Expr, Place], Expr]] = {
+    **dict.fromkeys(("DAYOFWEEK_ISO", "DOW_ISO"), _iso_day),
+    "YEAROFWEEK": _iso_year,
+    **dict.fromkeys(("SECOND", "SECONDS", "S", "SEC", "SECS"), _seconds),
+}
+"""Fields of EXTRACT that are made of functions."""
+
+
+def extracted(field: str, time: Expr, place: Place) -> Expr:
+    """EXTRACT(field FROM time)."""
+    if field in FIELDS:
+        return call(FIELDS[field], [time], place)
+    if field not in COMPUTED:
+        raise Wrong(place, f"EXTRACT({field} …)", suggestion(field, [*FIELDS, *COMPUTED]))
+    if time.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        raise Wrong(time.place or place, f"EXTRACT({field} …) of {time.type}", "Write CAST(… AS TIMESTAMP).")
+    return COMPUTED[field](time, place)
 
 
 MADE: dict[str, tuple[int, Callable[[Arguments, Place], Expr]]] = {

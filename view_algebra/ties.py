@@ -17,7 +17,7 @@ from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.determinism import Keys, RowKeys, lacking_in_limit, lacking_in_window, relation_keys
 from view_algebra.dialect import append_order
 from view_algebra.expressions import Combined, Expr, Field, Order, Select, Windowed, rewritten
-from view_algebra.types import spark_name
+from view_algebra.types import WINDOW, spark_name
 from view_algebra.windows import bounds, is_session
 
 _VALUE_BOUND = re.compile(r"^RANGE .*(\d|interval)")
@@ -79,7 +79,7 @@ def _columns(keys: RowKeys) -> dict[Expr, str]:
 
 def _more(missing: Sequence[Expr], order: Sequence[Order], texts: Mapping[Expr, str]) -> list[tuple[Order, str]]:
     """What an order goes on with, as an expression and in Spark SQL; nothing where some of it cannot be written."""
-    if any(expression not in texts or expression.type.nested for expression in missing):
+    if any(e not in texts or (e.type.nested and e.type != WINDOW) for e in missing):
         return []
     # Of two records at one time, an order that begins with the last has the later one first.
     records = {e.path[-1] for e in missing if isinstance(e, Field)} <= {*EVENT_ORDER[1:]}

@@ -25,7 +25,7 @@ class Type:
         match self.name:
             case "DECIMAL":
                 return f"DECIMAL({self.precision},{self.scale})"
-            case "STRUCT":
+            case "STRUCT" | "WINDOW":
                 return "STRUCT<" + ", ".join(f"{spark_name(name)}: {kind.spark}" for name, kind in self.fields) + ">"
             case "ARRAY":
                 return f"ARRAY<{self.element.spark if self.element else ''}>"
@@ -58,7 +58,7 @@ class Type:
     @property
     def nested(self) -> bool:
         """Is it a struct, an array or a map?"""
-        return self.name in ("STRUCT", "ARRAY", "MAP")
+        return self.name in ("STRUCT", "ARRAY", "MAP", "WINDOW")
 
     def __str__(self) -> str:
         return self.spark
@@ -80,6 +80,7 @@ _POSTGRES = {
     "STRUCT": "jsonb",
     "ARRAY": "jsonb",
     "MAP": "jsonb",
+    "WINDOW": "jsonb",
     "VOID": "text",
     "INTERVAL": "interval",
 }
@@ -109,7 +110,8 @@ TIMESTAMP_NTZ = Type("TIMESTAMP_NTZ")
 BINARY = Type("BINARY")
 VOID = Type("VOID")
 INTERVAL = Type("INTERVAL")
-WINDOW = Type("STRUCT", fields=(("start", TIMESTAMP), ("end", TIMESTAMP)))
+WINDOW = Type("WINDOW", fields=(("start", TIMESTAMP), ("end", TIMESTAMP)))
+"""To Spark a struct like any other; NULL as a whole, never in part."""
 
 MAX_PRECISION = 38
 """Spark's and most engines' largest DECIMAL."""
@@ -117,7 +119,7 @@ MAX_PRECISION = 38
 
 def postgres_types() -> dict[str, str]:
     """What Postgres calls each of Spark's types that a column can have."""
-    own = {name: kind for name, kind in _POSTGRES.items() if name not in ("VOID", "INTERVAL", "BINARY")}
+    own = {name: kind for name, kind in _POSTGRES.items() if name not in ("VOID", "INTERVAL", "BINARY", "WINDOW")}
     return own | {"DECIMAL(p,s)": "numeric(p,s)"}
 
 

@@ -25,11 +25,16 @@ from view_algebra.expressions import (
     Aggregate,
     Call,
     Cells,
+    Combined,
     Constant,
     Expr,
     Field,
     Hopped,
+    Joined,
+    Nested,
+    Order,
     Output,
+    Query,
     Relation,
     Select,
     Sessions,
@@ -38,8 +43,9 @@ from view_algebra.expressions import (
     rewritten,
     walk,
 )
+from view_algebra.names import member
 from view_algebra.refusals import Wrong
-from view_algebra.types import BIGINT, TIMESTAMP
+from view_algebra.types import BIGINT, TIMESTAMP, WINDOW
 
 PANE, HOP, BLOCK = "pane", "hop", "block"
 """Aliases of the panes, of the windows that hop over them, and of the blocks of panes that a window lies in."""
@@ -118,7 +124,7 @@ def is_session(key: Expr) -> bool:
 
 def bounds(session: Expr) -> tuple[Call, Call]:
     """The start and the end of a session that is a group key."""
-    start, end = (Call(name, (session,), TIMESTAMP) for name in (SESSION_START, SESSION_END))
+    start, end = (Call(name, (session,), TIMESTAMP, place=session.place) for name in (SESSION_START, SESSION_END))
     return start, end
 
 
@@ -186,6 +192,62 @@ def ends(session: Call) -> tuple[Part, Part]:
             TIMESTAMP,
         ),
     )
+
+
+def by_bounds(orders: Sequence[Order]) -> tuple[Order, ...]:
+    """Keys of ORDER BY, a window as its start and its end: jsonb has an order of its own."""
+
+    def keys(key: Expr) -> Sequence[Expr]:
+        return [member(key, name, None) for name, _ in WINDOW.fields] if key.type == WINDOW else [key]
+
+    return tuple(replace(order, expression=key) for order in orders for key in keys(order.expression))
+
+
+def with_bounds(query: Query) -> Query:
+    """The query, where a bound of a window that a subquery gives is a column of the subquery: it is found by index.
+
+    `SELECT w.start FROM (SELECT window AS w, …)` reads a start, and no start of a value that was made of one.
+    """
+    if isinstance(query, Combined):
+        return replace(query, left=with_bounds(query.left), right=with_bounds(query.right))
+    relation, whole = query.relation, set(query.group or ())
+    found: dict[tuple[str, str], Output] = {}
+
+    def change(part: Expr) -> Expr | None:
+        if not isinstance(part, Field) or part.of != WINDOW or len(part.path) != 2 or part.outer:
+            return None
+        given, bound = part.path
+        below = _given_by(relation, part.relation, given)
+        if below is None or Field(part.relation, (given,), WINDOW) in whole:
+            return None
+        name = f"{bound} of {given}"
+        found[part.relation, name] = Output(name, member(below, bound, part.place))
+        return replace(part, path=(name,), of=None)
+
+    query = rewritten(replace(query, order=by_bounds(query.order)), change)
+
+    def more(relation: Relation | None) -> Relation | None:
+        match relation:
+            case Nested(query=Select() as below):
+                bounds_ = tuple(output for (alias, _), output in found.items() if alias == relation.alias)
+                return replace(relation, query=with_bounds(replace(below, outputs=(*below.outputs, *bounds_))))
+            case Nested():
+                return replace(relation, query=with_bounds(relation.query))
+            case Joined():
+                return replace(relation, left=more(relation.left), right=more(relation.right))  # type: ignore[arg-type]
+        return relation
+
+    return replace(query, relation=more(query.relation))
+
+
+def _given_by(relation: Relation | None, alias: str, column: str) -> Expr | None:
+    """What a column of a subquery in FROM is; None where that is no SELECT."""
+    match relation:
+        case Nested(query=Select() as query) if relation.alias == alias:
+            return next((o.expression for o in query.outputs if o.name.lower() == column.lower()), None)
+        case Joined():
+            return _given_by(relation.left, alias, column) or _given_by(relation.right, alias, column)
+    return None
 
 
 def coarser(cells: Cells, keys: Sequence[str], parts: Parts, where: Expr | None = None) -> Select:

@@ -166,11 +166,6 @@ VIEWS = [
         "SELECT country, max(kind) AS kind, count(*) AS n FROM events GROUP BY country",
     ),
     view(
-        "several percentiles at once",
-        "SELECT country, percentile_approx(amount, array(0.5, 0.9)) AS p FROM events GROUP BY country",
-        "SELECT country, percentile_approx(amount, 0.5) AS m, percentile_approx(amount, 0.9) AS p FROM events GROUP BY country",
-    ),
-    view(
         "a percentile that is hardly approximate",
         "SELECT country, percentile_approx(amount, 0.9, 1000000) AS p FROM events GROUP BY country",
         "SELECT country, percentile_approx(amount, 0.9, 100) AS p FROM events GROUP BY country",
@@ -553,9 +548,44 @@ VIEWS = [
         "SELECT date_trunc('month', ts) AS w, count(*) AS n FROM events GROUP BY date_trunc('month', ts)",
     ),
     view(
-        "a whole window",
-        "SELECT window, count(*) AS n FROM events GROUP BY window(ts, '1 hour')",
-        "SELECT window.start AS s, window.end AS e, count(*) AS n FROM events GROUP BY window(ts, '1 hour')",
+        "the bounds of a window by a star",
+        "SELECT window.*, count(*) AS n FROM events GROUP BY window(ts, '1 hour')",
+        "SELECT window.start, window.end, count(*) AS n FROM events GROUP BY window(ts, '1 hour')",
+    ),
+    view(
+        "the lesser of two windows",
+        "SELECT window, count(*) AS n FROM events GROUP BY window(ts, '1 hour') HAVING min(window) IS NOT NULL",
+        "SELECT window, count(*) AS n FROM events GROUP BY window(ts, '1 hour') HAVING min(ts) IS NOT NULL",
+    ),
+    view(
+        "windows compared",
+        "SELECT a.window, a.n FROM (SELECT window, count(*) AS n FROM events GROUP BY window(ts, '1 hour')) a JOIN (SELECT window FROM events GROUP BY window(ts, '2 hours')) b ON a.window < b.window",
+        "SELECT a.window, a.n FROM (SELECT window, count(*) AS n FROM events GROUP BY window(ts, '1 hour')) a JOIN (SELECT window FROM events GROUP BY window(ts, '2 hours')) b ON a.window.start < b.window.start",
+    ),
+    view(
+        "different sessions of records",
+        "SELECT DISTINCT session_window(ts, '1 hour') AS w FROM events",
+        "SELECT session_window AS w FROM events GROUP BY session_window(ts, '1 hour')",
+    ),
+    view(
+        "different windows in order",
+        "SELECT DISTINCT w FROM (SELECT window AS w, country FROM events GROUP BY window(ts, '1 hour'), country) ORDER BY w",
+        "SELECT w FROM (SELECT DISTINCT w FROM (SELECT window AS w, country FROM events GROUP BY window(ts, '1 hour'), country)) ORDER BY w",
+    ),
+    view(
+        "a union in the order of windows",
+        "SELECT window, count(*) AS n FROM events GROUP BY window(ts, '1 hour') UNION ALL SELECT window, count(*) AS n FROM events GROUP BY window(ts, '2 hours') ORDER BY window",
+        "SELECT * FROM (SELECT window, count(*) AS n FROM events GROUP BY window(ts, '1 hour') UNION ALL SELECT window, count(*) AS n FROM events GROUP BY window(ts, '2 hours')) ORDER BY window",
+    ),
+    view(
+        "a field that is none of a time",
+        "SELECT EXTRACT(EPOCH FROM ts) AS e FROM events",
+        "SELECT unix_seconds(ts) AS e FROM events",
+    ),
+    view(
+        "a percentile of no share that is known",
+        "SELECT percentile_approx(amount, array(0.5, user_id)) AS p FROM events",
+        "SELECT percentile_approx(amount, array(0.5, 0.9)) AS p FROM events",
     ),
     view(
         "case folded above",

@@ -203,7 +203,9 @@ def _key(value: Any) -> str:
         return f"{0.0 if value == 0 else value:.6e}"
     if isinstance(value, Decimal):
         return f"{value:.12f}"
-    return str(value)
+    if isinstance(value, str) and value.startswith('{"'):  # a struct, whose fields jsonb has in another order
+        value = json.loads(value)
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else str(value)
 
 
 def same(expected: Sequence[Row], actual: Sequence[Row], rounding: float = 0) -> bool:

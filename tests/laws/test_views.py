@@ -54,7 +54,7 @@ def test_a_view_is_the_select_over_all_records_however_they_come(engines: Engine
     engines.feed(catalog, batches)
     engines.oracle(catalog, batches)
     for view in catalog.views.values():
-        assert [c.spark.replace(" ", "").upper() for c in view.columns] == [
+        assert [c.spark.replace(" ", "").replace("`", "").upper() for c in view.columns] == [
             kind.replace(" ", "") for kind in engines.types_of(view)
         ], view.select
         expected, actual = engines.expected(view), engines.actual(view)

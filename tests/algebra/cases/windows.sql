@@ -13,3 +13,7 @@ FROM events GROUP BY user_id, session_window(ts, '30 minutes');
 CREATE VIEW by_kind AS
 SELECT session_window.start AS began, count(*) AS n
 FROM events GROUP BY session_window(ts, CASE WHEN kind = 'click' THEN '5 minutes' ELSE '1 hour' END);
+
+CREATE VIEW hours AS
+SELECT w.start AS s, kind, n, w
+FROM (SELECT window AS w, kind, count(*) AS n FROM events GROUP BY window(ts, '1 hour'), kind) ORDER BY w, kind;
