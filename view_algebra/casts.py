@@ -1,8 +1,39 @@
-"""Casts in Postgres that mean what Spark's mean with ANSI mode off: overflow wraps or is NULL, nothing raises."""
+"""Casts: which Spark takes, and how Postgres makes them.
+
+In Postgres they mean what Spark's mean with ANSI mode off: overflow wraps or is NULL, nothing raises.
+"""
 
 from __future__ import annotations
 
-from view_algebra.types import DIGITS, INTEGRAL, Type
+from collections.abc import Collection
+
+from view_algebra.types import DIGITS, INTEGRAL, Type, words
+
+_TIMES = words("VOID STRING DATE TIMESTAMP TIMESTAMP_NTZ")
+
+_CHOOSY: dict[str, tuple[Collection[str], Collection[str] | None, str]] = {
+    "BINARY": ({*words("VOID STRING BINARY"), *INTEGRAL}, words("STRING BINARY"), "Cast to STRING first."),
+    "TIMESTAMP_NTZ": (_TIMES, _TIMES, "Cast to TIMESTAMP first."),
+    "DATE": (_TIMES, None, "Write date_add(DATE '1970-01-01', days)."),
+}
+"""Types that not every type can be cast to, or from: from which, to which (None: to any), and what to write else."""
+
+
+def instead_of(from_: Type, to: Type) -> str | None:
+    """What to write instead of a cast that Spark refuses whatever the value is; None where it takes it.
+
+    >>> from view_algebra.types import BIGINT, BINARY
+    >>> instead_of(BIGINT, BINARY), instead_of(BINARY, BIGINT)
+    (None, 'Cast to STRING first.')
+    """
+    if to.name == "STRING":
+        return None
+    for name, (from_these, to_these, instead) in _CHOOSY.items():
+        refused = from_.name == name and to_these is not None and to.name not in to_these
+        if refused or (to.name == name and from_.name not in from_these):
+            return instead
+    return "Cast a part of it." if from_.nested else None
+
 
 _UTC = "AT TIME ZONE 'UTC'"
 

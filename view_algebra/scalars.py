@@ -24,6 +24,7 @@ from view_algebra.calls import (
     time_window,
     window_arguments,
 )
+from view_algebra.casts import instead_of
 from view_algebra.constants import rows_of
 from view_algebra.correlated import asked
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
@@ -297,9 +298,8 @@ class Scalars(ABC):
     def _as(self, kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
         """A value as another type, as the author says."""
         value = self.expression(what, scope)
-        if kind == DATE and (value.type.numeric or value.type == BOOLEAN):
-            way_out = "Write date_add(DATE '1970-01-01', days)."
-            raise Wrong(span(node), f"CAST of {value.type} to DATE, which Spark refuses", way_out)
+        if (way_out := instead_of(value.type, kind)) is not None:
+            raise Wrong(span(node), f"CAST of {value.type} to {kind}, which Spark refuses", way_out)
         if isinstance(value, Constant) and value.type == STRING and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
             literal = cast(value, kind)
             if isinstance(literal, Call):

@@ -126,6 +126,13 @@ def _stays_in_calendar(part: Expr) -> bool:
     return False
 
 
+def may_not_be_stored(nested: Expr) -> bool:
+    """Can there be a text or a time in a nested value that Postgres cannot hold?"""
+    kind, made = nested.type.spark, list(walk(nested))
+    times = any(name in kind for name in CALENDAR) and not all(map(_stays_in_calendar, made))
+    return times or ("STRING" in kind and any(map(can_make_any_text, made)))
+
+
 def can_make_any_text(part: Expr) -> bool:
     """Can it make a text that no record holds: one with U+0000, or that is no UTF-8?"""
     if not isinstance(part, Call):

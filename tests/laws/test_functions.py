@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.laws.engines import Engines, same
-from view_algebra import compile_catalog
+from view_algebra import Refused, compile_catalog
 from view_algebra.functions import FUNCTIONS, Function
 
 VALUES: dict[str, tuple[str, list[object]]] = {
@@ -342,6 +342,26 @@ def test_an_expression_above_the_aggregation_has_the_type_and_value_that_spark_g
         columns = [f"{call} AS c{n}" for n, call in enumerate(above[start : start + 40])]
         views[f"w{start}"] = f"SELECT id, {', '.join(columns)} FROM rows_of_s"
     assert compare(engines, views) == []
+
+
+def test_a_cast_that_is_taken_is_one_that_spark_takes(engines: Engines) -> None:
+    """Spark would refuse the whole micro-batch, and stop the stream."""
+    columns = [*VALUES, "CAST(s AS BINARY)"]
+    kinds = ("TINYINT", "BIGINT", "DOUBLE", "DECIMAL(9,2)", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")
+    casts = [f"CAST({column} AS {kind})" for column in columns for kind in kinds]
+    casts += [f"hex(CAST({column} AS BINARY))" for column in columns]
+    taken = [cast for cast in casts if _compiles(f"CREATE VIEW v AS SELECT {cast} AS x FROM s;")]
+    engines.oracle(compile_catalog({"functions.sql": source()}), {})
+    assert len(taken) > len(casts) / 2
+    assert engines.spark.sql(f"SELECT {', '.join(taken)} FROM s").columns
+
+
+def _compiles(view: str) -> bool:
+    try:
+        compile_catalog({"functions.sql": source() + view})
+    except Refused:
+        return False
+    return True
 
 
 def test_every_character_has_the_same_case_in_both_engines(engines: Engines) -> None:
