@@ -285,7 +285,8 @@ class Grammar:
         )
 
     def _cast(self, kind: Type, columns: Sequence[tuple[str, Type]], depth: int) -> str:
-        return f"CAST({self.value(self.dice.choice(SCALARS), columns, depth)} AS {kind.spark})"
+        from_ = self.dice.choice([STRING, DATE, BOOLEAN] if kind == TIMESTAMP else SCALARS)  # others leave the calendar
+        return f"CAST({self.value(from_, columns, depth)} AS {kind.spark})"
 
     def _call(self, kind: Type, columns: Sequence[tuple[str, Type]], depth: int) -> str:
         fitting = [

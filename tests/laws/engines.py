@@ -195,7 +195,12 @@ def _full(kind: str) -> str:
 
 def ordered(found: list[Row]) -> list[Row]:
     """Rows in an order of their own, so that two sets of rows can be compared."""
-    return sorted(found, key=lambda row: tuple((v is None, _key(v)) for v in row))
+    return sorted(found, key=lambda row: ([(v is None, _key(v)) for v in row], [v for v in row if _is_number(v)]))
+
+
+def _is_number(value: Any) -> bool:
+    """A double that has an order: by all its digits where those of `_key` are alike."""
+    return isinstance(value, float) and not math.isnan(value)
 
 
 def _key(value: Any) -> str:
