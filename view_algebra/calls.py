@@ -21,7 +21,6 @@ from view_algebra.expressions import Aggregate, Call, Constant, Expr, Generator,
 from view_algebra.functions import WINDOW_FUNCTIONS
 from view_algebra.operators import cast, meet
 from view_algebra.refusals import Wrong
-from view_algebra.spark import may_not_be_stored
 from view_algebra.times import interval, microseconds
 from view_algebra.types import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, WINDOW, Type
 from view_algebra.windows import bounds
@@ -157,9 +156,6 @@ def generator(function: str, argument: Expr, names: list[str], alias: str, place
     kind, positions = argument.type, name.startswith("pos")
     if kind.name not in ("ARRAY", "MAP") or kind.element is None:
         raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array or a map: split(line, ' ').")
-    if may_not_be_stored(argument):
-        what = f"{name}() of texts or times that Postgres may not hold"
-        raise Wrong(argument.place or place, what, "Explode a declared column, or numbers.")
     types = [INT] * positions + ([kind.key] if kind.key is not None else []) + [kind.element]
     given = names or [*["pos"] * positions, *(["key", "value"] if kind.name == "MAP" else ["col"])]
     if len(given) != len(types):

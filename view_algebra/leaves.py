@@ -49,7 +49,7 @@ from view_algebra.filters import by_filters
 from view_algebra.names import member, window_key
 from view_algebra.passing import has_windows, is_projection
 from view_algebra.refusals import Wrong
-from view_algebra.spark import spark
+from view_algebra.spark import prefix, spark
 from view_algebra.types import BIGINT, INT, TIMESTAMP
 from view_algebra.windows import (
     BEGINS,
@@ -261,9 +261,9 @@ def _own_columns(query: Select, stream: Stream) -> Select:
 
     generators = []
     for number, each in enumerate(stream.generators, 1):
-        names = [f"position {number}"] * each.positions
-        names += [f"key {number}", f"value {number}"] if each.argument.type.name == "MAP" else [f"element {number}"]
         argument, element = rewrite(each.argument, strip), each.argument.type.element
+        given = ("key", "value") if argument.type.name == "MAP" else ("element",)
+        names = [f"position {number}"] * each.positions + [f"{prefix(argument)}{name} {number}" for name in given]
         columns = tuple((name, kind) for name, (_, kind) in zip(names, each.columns, strict=False))
         if each.fields and element is not None:
             own |= {(each.alias, old): (names[0], old) for old, _ in each.columns}

@@ -83,7 +83,7 @@ def storable(expression: Expr) -> str:
     Declared columns are looked at when records are read; here it is what functions make of them.
     """
     text, kind = spark(expression), expression.type
-    if kind.name in CALENDAR and not all(_stays_in_calendar(part) for part in walk(expression)):
+    if kind.name in CALENDAR and any(map(_leaves_calendar, walk(expression))):
         first, last = CALENDAR[kind.name]
         return f"CASE WHEN {text} BETWEEN {first} AND {last} THEN {text} END"
     if kind == STRING and any(can_make_any_text(part) for part in walk(expression)):
@@ -118,23 +118,30 @@ def shortened(text: str, longest: int) -> str:
 _FINE = words("coalesce nvl ifnull nullif nvl2 if greatest least date_trunc trunc to_date to_timestamp")
 
 
-def _stays_in_calendar(part: Expr) -> bool:
-    if part.type.name not in CALENDAR or not isinstance(part, Call):
-        return True
-    if part.function == "cast" or part.function in _FINE:
-        return part.arguments[-1 if part.function == "date_trunc" else 0].type.name in CALENDAR
-    return False
+def _leaves_calendar(part: Expr) -> bool:
+    if part.type.name not in CALENDAR:
+        return False
+    if isinstance(part, Field):
+        return part.path[0].startswith(MADE)
+    if isinstance(part, Call) and (part.function == "cast" or part.function in _FINE):
+        return part.arguments[-1 if part.function == "date_trunc" else 0].type.name not in CALENDAR
+    return isinstance(part, Call)
 
 
-def may_not_be_stored(nested: Expr) -> bool:
-    """Can there be a text or a time in a nested value that Postgres cannot hold?"""
-    kind, made = nested.type.spark, list(walk(nested))
-    times = any(name in kind for name in CALENDAR) and not all(map(_stays_in_calendar, made))
-    return times or ("STRING" in kind and any(map(can_make_any_text, made)))
+MADE = "made "
+"""Begins the names of a generator's columns where it may give what Postgres cannot hold."""
+
+
+def prefix(argument: Expr) -> str:
+    """What begins the names of the columns of a generator."""
+    holds = not any(map(can_make_any_text, walk(argument))) and not any(map(_leaves_calendar, walk(argument)))
+    return "" if holds else MADE
 
 
 def can_make_any_text(part: Expr) -> bool:
     """Can it make a text that no record holds: one with U+0000, or that is no UTF-8?"""
+    if isinstance(part, Field):
+        return part.path[0].startswith(MADE)
     if not isinstance(part, Call):
         return isinstance(part, Constant) and "\0" in (part.value or "")
     from_bytes = part.function == "cast" and part.arguments[0].type.name == "BINARY"

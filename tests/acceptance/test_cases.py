@@ -10,12 +10,8 @@ import pytest
 
 from tests.acceptance.cases import DATA, Case, Row, Source, comparable, read_cases, read_selects
 from tests.fix_lamina import Deployed
-from view_algebra import Refused, compile_catalog
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the cases lie beside the repository")
-
-NOT_SERVED = {"risingwave/streaming/time_window#2": "a window is a pair of times"}
-"""The SELECTs that are refused, with what is said; each has another beside it that is served."""
 
 
 def case_of(name: str, cases: Mapping[str, Case]) -> Case:
@@ -35,24 +31,13 @@ def view(name: str, select: str, case: Case, source_name: str) -> str:
 
 def test_every_case_is_answered() -> None:
     cases, selects = read_cases(), read_selects()
-    assert {name.partition(" ")[0] for name in selects.keys() - NOT_SERVED.keys()} == set(cases)
-    assert selects.keys() >= NOT_SERVED.keys()
+    assert {name.partition(" ")[0] for name in selects} == set(cases)
     assert len({view_name(name) for name in selects}) == len(selects)
-
-
-@pytest.mark.parametrize("name", NOT_SERVED)
-def test_what_is_not_served_is_refused(name: str) -> None:
-    case = read_cases()[name]
-    source = case.source.declaration("given").replace("{topics}", "the")
-    asked = view(name, read_selects()[name], case, "given")
-    with pytest.raises(Refused, match=rf"^view.sql:.*{re.escape(NOT_SERVED[name])}"):
-        compile_catalog({"source.sql": source, "view.sql": asked})
 
 
 def test_cases_give_the_rows_of_their_query_over_all_records(deployed: Deployed) -> None:
     """One catalog of all cases; cases of the same records share a source."""
-    cases = read_cases()
-    selects = {name: select for name, select in read_selects().items() if name not in NOT_SERVED}
+    cases, selects = read_cases(), read_selects()
     names: dict[Source, str] = {}
     for case in cases.values():
         names.setdefault(case.source, f"c{len(names) + 1:02d}_{case.source_name.lower()}")

@@ -916,16 +916,6 @@ VIEWS = [
         "SELECT event_id, CAST(CAST(CAST(ts AS TIMESTAMP_NTZ) AS TIMESTAMP) AS BIGINT) AS x FROM events",
     ),
     view(
-        "exploded texts that may be no text",
-        "SELECT x, count(*) AS n FROM events LATERAL VIEW explode(split(get_json_object(kind, '$.a'), ',')) t AS x GROUP BY x",
-        "SELECT x, count(*) AS n FROM events LATERAL VIEW explode(split(kind, ',')) t AS x GROUP BY x",
-    ),
-    view(
-        "exploded days that may be beyond the calendar",
-        "SELECT event_id, x FROM events LATERAL VIEW explode(array(date_add(DATE '2024-01-01', hour(ts)))) t AS x",
-        "SELECT event_id, date_add(DATE '2024-01-01', x) AS x FROM events LATERAL VIEW explode(array(hour(ts))) t AS x",
-    ),
-    view(
         "33 keys",
         f"SELECT {', '.join(f'user_id + {i} AS k{i}' for i in range(33))}, count(*) AS n FROM events GROUP BY ALL",
         "SELECT user_id AS k0, max(user_id + 32) AS k32, count(*) AS n FROM events GROUP BY ALL",

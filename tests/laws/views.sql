@@ -449,3 +449,6 @@ CREATE VIEW whole_limited AS SELECT w.start AS s, n FROM (SELECT window AS w, ki
 CREATE VIEW whole_asked AS SELECT a.country, a.n FROM whole_windows a WHERE EXISTS (SELECT 1 FROM whole_hops b WHERE b.w.start = a.window.start AND b.n > 12);
 CREATE VIEW whole_in_cte AS WITH h AS (SELECT window, country, count(*) AS n FROM events GROUP BY window(ts, '1 hour'), country) SELECT window, max_by(country, n) AS top, sum(n) AS n FROM h GROUP BY window ORDER BY window;
 CREATE VIEW whole_hidden AS SELECT -count(*) AS window_start, window AS w, kind FROM events GROUP BY window(ts, '1 hour'), kind ORDER BY window, kind LIMIT 3;
+CREATE VIEW exploded_of_any_text AS SELECT event_id, replace(x, '\0', '\ufffd') AS x FROM events LATERAL VIEW explode(split(get_json_object(concat('{"a": "\\\\u0000,', coalesce(kind, ''), '"}'), '$.a'), ',')) t AS x;
+CREATE VIEW exploded_days AS SELECT d, count(*) AS n, max(date_add(d, 1)) AS m FROM events LATERAL VIEW explode(array(date_add(CAST(ts AS DATE), 3), CAST(ts AS DATE))) t AS d WHERE d > DATE '1960-01-01' GROUP BY d;
+CREATE VIEW exploded_times AS SELECT kind, d.a AS a, count(*) AS n FROM events LATERAL VIEW explode(array(named_struct('a', ts + INTERVAL 2 MINUTES, 'b', 1))) t AS d GROUP BY kind, d.a;
