@@ -16,6 +16,7 @@ from view_algebra.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     INT,
     SMALLINT,
     STRING,
@@ -41,8 +42,9 @@ class Function:
         (from -10,000 to 10,000), `nonzero` (any but 0), `negative` (below 0), `flag` (true or false, known when
         declared), `character` and `delimiter` (a text of one and of some characters, known when declared), `weekday`,
         `regex`, `replacement`, `format`, `zone`, `schema` (literals that are checked, since Spark raises at a bad one),
-        `day` (a date, and no time), `scalar` (no nested value), `texts` (a text, or an array of them), `arrays` (an
-        array of arrays), `element` and `key` (of the first argument), `same` (of the first argument's type).
+        `day` (a date, and no time), `instant` (a TIMESTAMP), `ordered` (as `common`, no map inside), `listed` (an
+        array of scalars), `scalar` (no nested value), `texts` (a text, or an array of them), `arrays` (an array of
+        arrays), `element` and `key` (of the first argument), `same` (of the first argument's type).
         A last kind ending in `*` repeats, from zero times; ending in `?` may be missing.
     above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments;
         `{precision}`, `{scale}` of the result. None: below the aggregation only.
@@ -152,13 +154,14 @@ _CONDITIONAL = [
     _f("nullif", "common common", "first", "nullif({0}, {1})"),
     _f("nvl2", "any common common", lambda t, _: t[1], "CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END"),
     _f("if", "boolean common common", lambda t, _: t[1], "CASE WHEN {0} THEN {1} ELSE {2} END"),
-    _f("greatest", "common common common*", "common", "greatest({all})"),
-    _f("least", "common common common*", "common", "least({all})"),
+    _f("greatest", "ordered ordered ordered*", "common", "greatest({all})"),
+    _f("least", "ordered ordered ordered*", "common", "least({all})"),
     _f("isnull", "any", BOOLEAN, "{0} IS NULL"),
     _f("isnotnull", "any", BOOLEAN, "{0} IS NOT NULL"),
     _f("isnan", "double", BOOLEAN, "coalesce({0} = 'NaN', false)"),
+    _f("nanvl", "float float", FLOAT),
     _f("nanvl", "double double", DOUBLE, "CASE WHEN {0} = 'NaN' THEN {1} ELSE {0} END"),
-    _f("equal_null", "common common", BOOLEAN, "{0} IS NOT DISTINCT FROM {1}"),
+    _f("equal_null", "ordered ordered", BOOLEAN, "{0} IS NOT DISTINCT FROM {1}"),
 ]
 
 _MATH = [
@@ -166,6 +169,7 @@ _MATH = [
     _f("abs", "int", INT, "spark.wrap_int(abs({0}::bigint))"),
     _f("abs", "integral", "first"),
     _f("abs", "decimal", "first", "abs({0})"),
+    _f("abs", "float", FLOAT),
     _f("abs", "double", DOUBLE, "abs({0})"),
     _f("positive", "numeric", "first", "{0}"),
     _f("sign", "double", DOUBLE, "spark.sign({0})"),
@@ -187,6 +191,7 @@ _MATH = [
     _f("round", "integral whole", "first"),
     _f("round", "decimal", _rounded, "round({0}, 0)"),
     _f("round", "decimal whole", _rounded, "round({0}, {1})"),
+    _f("round", "float whole?", FLOAT),
     _f("round", "double", DOUBLE, "spark.round({0}, 0)"),
     _f("round", "double whole", DOUBLE, "spark.round({0}, {1})"),
     _f("bround", "integral natural?", "first", "{0}"),
@@ -195,6 +200,7 @@ _MATH = [
     _f("bround", "integral whole", "first"),
     _f("bround", "decimal", _rounded, "spark.bround({0}, 0)"),
     _f("bround", "decimal whole", _rounded, "spark.bround({0}, {1})"),
+    _f("bround", "float whole?", FLOAT),
     _f("bround", "double", DOUBLE, "spark.bround({0}, 0)"),
     _f("bround", "double whole", DOUBLE, "spark.bround({0}, {1})"),
     _f("rint", "double", DOUBLE, "round({0})"),
@@ -227,6 +233,7 @@ _MATH = [
     _f("shiftleft", "bigint int", BIGINT, "{0} << ({1} & 63)"),
     _f("shiftright", "int int", INT, "{0} >> ({1} & 31)"),
     _f("shiftright", "bigint int", BIGINT, "{0} >> ({1} & 63)"),
+    _f("shiftrightunsigned", "int int", INT),
     _f("shiftrightunsigned", "bigint int", BIGINT),
     _f("bit_count", "bigint", INT, "bit_count({0}::bigint::bit(64))::integer"),
     _f("pmod", "tinyint tinyint", TINYINT),
@@ -405,9 +412,9 @@ _TIME = [
     _f("unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
     _f("unix_timestamp", "string format?", BIGINT, why=_TEXT_TO_TIME),
     _f("to_unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
-    _f("unix_seconds", "timestamp", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
-    _f("unix_millis", "timestamp", BIGINT, "floor(extract(epoch FROM {0}) * 1000)::bigint"),
-    _f("unix_micros", "timestamp", BIGINT, "(extract(epoch FROM {0}) * 1000000)::bigint"),
+    _f("unix_seconds", "instant", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
+    _f("unix_millis", "instant", BIGINT, "floor(extract(epoch FROM {0}) * 1000)::bigint"),
+    _f("unix_micros", "instant", BIGINT, "(extract(epoch FROM {0}) * 1000000)::bigint"),
     _f("unix_date", "day", INT, "{0} - date '1970-01-01'"),
     _f(
         "date_from_unix_date",
@@ -439,7 +446,7 @@ _NESTED_VALUES = [
     _f("size", "map", INT, why=_NESTED),
     _f("cardinality", "array", INT, why=_NESTED),
     _f("array_size", "array", INT, why=_NESTED),
-    _f("array_join", "array literal literal?", STRING, why=_NESTED),
+    _f("array_join", "listed literal literal?", STRING, why=_NESTED),
     _f("array_max", "array", _element, why=_NESTED),
     _f("array_min", "array", _element, why=_NESTED),
     _f("array_contains", "array element", BOOLEAN, why=_NESTED),

@@ -158,10 +158,8 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
                 f"{operator} takes numbers, this is {side.type}",
                 "Write CAST(… AS DECIMAL(18, 2)), or the type of number that it holds.",
             )
-    if left.type == VOID or right.type == VOID:
-        left, right = cast(left, right.type, implicit=True), cast(right, left.type, implicit=True)
-    if left.type == VOID:
-        left, right = cast(left, DOUBLE, implicit=True), cast(right, DOUBLE, implicit=True)
+    known = next((side.type for side in (left, right) if side.type != VOID), DOUBLE)
+    left, right = (cast(side, known, implicit=True) if side.type == VOID else side for side in (left, right))
     exact = {left.type.name, right.type.name} <= {"DECIMAL", *INTEGRAL}
     if exact and "DECIMAL" in (left.type.name, right.type.name):
         left, right = _exact(left), _exact(right)
@@ -340,7 +338,7 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
         wanted = {"element": first.element, "key": first.key, "same": first}.get(kind, result[position].type)
         if result[position].type != wanted:
             return None
-    shared = [i for i, kind in enumerate(kinds) if kind == "common"]
+    shared = [i for i, kind in enumerate(kinds) if kind in ("common", "ordered")]
     if shared:
         try:
             met = meet([result[i] for i in shared], place, f"{row.name}()")
@@ -354,9 +352,12 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
 _SHAPES: dict[str, Callable[[Type], bool]] = {
     **dict.fromkeys(("any", "common", "element", "key", "same"), lambda _: True),
     "integral": lambda kind: kind.integral,
+    "ordered": lambda kind: "MAP<" not in kind.spark,
     "day": lambda kind: kind == DATE,
+    "instant": lambda kind: kind == TIMESTAMP,
     "numeric": lambda kind: kind.numeric,
     "array": lambda kind: kind.name == "ARRAY",
+    "listed": lambda kind: kind.element is not None and kind.name == "ARRAY" and not kind.element.nested,
     "arrays": lambda kind: kind.element is not None and kind.element.name == "ARRAY",
     "map": lambda kind: kind.name == "MAP",
     "struct": lambda kind: kind.name == "STRUCT" or kind == WINDOW,
