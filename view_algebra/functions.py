@@ -122,6 +122,21 @@ def _time_field(name: str, expression: str) -> list[Function]:
     ]
 
 
+def _rounding(name: str, of_decimals: str, of_doubles: str) -> list[Function]:
+    """Rounding to places after the point, or before it where they are negative, by Postgres' functions for them."""
+    return [
+        _f(name, "integral natural?", "first", "{0}"),
+        _f(name, "int whole", INT, f"spark.wrap_int({of_decimals}({{0}}::numeric, {{1}})::bigint)"),
+        _f(name, "bigint whole", BIGINT, f"spark.wrap_bigint({of_decimals}({{0}}::numeric, {{1}}))"),
+        _f(name, "integral whole", "first"),
+        _f(name, "decimal", _rounded, f"{of_decimals}({{0}}, 0)"),
+        _f(name, "decimal whole", _rounded, f"{of_decimals}({{0}}, {{1}})"),
+        _f(name, "float whole?", FLOAT),
+        _f(name, "double", DOUBLE, f"{of_doubles}({{0}}, 0)"),
+        _f(name, "double whole", DOUBLE, f"{of_doubles}({{0}}, {{1}})"),
+    ]
+
+
 def _tried(name: str, operator: str) -> list[Function]:
     """Arithmetic of whole numbers that is NULL beyond their type."""
     return [
@@ -184,25 +199,8 @@ _MATH = [
     _f("ceiling", "decimal", _whole, "ceil({0})"),
     _f("ceiling", "double", BIGINT, "spark.to_bigint(ceil({0}))"),
     *(_f(name, "decimal whole", _rounded) for name in ("floor", "ceil", "ceiling")),
-    _f("round", "integral", "first", "{0}"),
-    _f("round", "integral natural", "first", "{0}"),
-    _f("round", "int whole", INT, "spark.wrap_int(round({0}::numeric, {1})::bigint)"),
-    _f("round", "bigint whole", BIGINT, "spark.wrap_bigint(round({0}::numeric, {1}))"),
-    _f("round", "integral whole", "first"),
-    _f("round", "decimal", _rounded, "round({0}, 0)"),
-    _f("round", "decimal whole", _rounded, "round({0}, {1})"),
-    _f("round", "float whole?", FLOAT),
-    _f("round", "double", DOUBLE, "spark.round({0}, 0)"),
-    _f("round", "double whole", DOUBLE, "spark.round({0}, {1})"),
-    _f("bround", "integral natural?", "first", "{0}"),
-    _f("bround", "int whole", INT, "spark.wrap_int(spark.bround({0}::numeric, {1})::bigint)"),
-    _f("bround", "bigint whole", BIGINT, "spark.wrap_bigint(spark.bround({0}::numeric, {1}))"),
-    _f("bround", "integral whole", "first"),
-    _f("bround", "decimal", _rounded, "spark.bround({0}, 0)"),
-    _f("bround", "decimal whole", _rounded, "spark.bround({0}, {1})"),
-    _f("bround", "float whole?", FLOAT),
-    _f("bround", "double", DOUBLE, "spark.bround({0}, 0)"),
-    _f("bround", "double whole", DOUBLE, "spark.bround({0}, {1})"),
+    *_rounding("round", "round", "spark.round"),
+    *_rounding("bround", "spark.bround", "spark.bround"),
     _f("rint", "double", DOUBLE, "round({0})"),
     _f("sqrt", "double", DOUBLE, "spark.sqrt({0})"),
     _f("exp", "double", DOUBLE, "spark.exp({0})"),

@@ -134,8 +134,7 @@ MADE = "made "
 
 def prefix(argument: Expr) -> str:
     """What begins the names of the columns of a generator."""
-    holds = not any(map(can_make_any_text, walk(argument))) and not any(map(_leaves_calendar, walk(argument)))
-    return "" if holds else MADE
+    return MADE if any(can_make_any_text(part) or _leaves_calendar(part) for part in walk(argument)) else ""
 
 
 def can_make_any_text(part: Expr) -> bool:

@@ -77,12 +77,9 @@ def _tried(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
     """Arithmetic that is NULL beyond its type, as that of decimals always is, and of doubles never."""
 
     def made(given: Arguments, place: Place) -> Expr:
-        whole = all(each.type.integral for each in given)
-        return (
-            call(name, meet(given, place, f"{name}()"), place)
-            if whole
-            else calculate(operator, given[0], given[1], place)
-        )
+        if all(each.type.integral for each in given):
+            return call(name, meet(given, place, f"{name}()"), place)
+        return calculate(operator, given[0], given[1], place)
 
     return made
 
