@@ -281,6 +281,9 @@ DEFAULT_REGISTERS = 4096
 
 FEWEST_REGISTERS, MOST_REGISTERS = 128, 65_536
 
+GREATEST_ERROR = 0.39
+"""Of approx_count_distinct, as in Spark."""
+
 _MODE = "(array_agg({0} ORDER BY {n} DESC, {0}) FILTER (WHERE {0} IS NOT NULL))[1]"
 _SET = "coalesce(jsonb_agg({0} ORDER BY {0}) FILTER (WHERE {0} IS NOT NULL), '[]')"
 _LIST = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"

@@ -10,6 +10,7 @@ from sqlglot import exp
 from view_algebra.aggregates import (
     AGGREGATES,
     DEFAULT_REGISTERS,
+    GREATEST_ERROR,
     MOST_REGISTERS,
     NO_PARTIAL,
     REWRITES,
@@ -86,8 +87,11 @@ def _parameters(name: str, given: Sequence[Expr], place: Place) -> tuple[Constan
         return tuple(literals) or (Constant("", STRING),)
     shares = [float(e.value or 0) if e.type.numeric else -1 for e in literals]
     if name == "approx_count_distinct":
-        registers = registers_for(shares[0]) if shares and shares[0] > 0 else DEFAULT_REGISTERS
-        if registers > MOST_REGISTERS or (shares and shares[0] <= 0):
+        if any(e.type.integral or not 0 < share <= GREATEST_ERROR for e, share in zip(literals, shares, strict=True)):
+            way_out = "Write approx_count_distinct(x, 0.05), or count(DISTINCT x), which is exact."
+            raise Wrong(place, f"{name}() with a relative error of {literals[0].value}", way_out)
+        registers = registers_for(shares[0]) if shares else DEFAULT_REGISTERS
+        if registers > MOST_REGISTERS:
             raise Wrong(place, "a relative error of less than 0.41 %", "Write count(DISTINCT x), which is exact.")
         return (Constant(str(registers), BIGINT),)
     if any(not 0 <= share <= 1 for share in shares):

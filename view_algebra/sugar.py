@@ -61,10 +61,10 @@ TIMED = words("timestampdiff timestampadd datediff date_diff dateadd date_add")
 
 
 def _decode(given: Arguments, place: Place) -> Expr:
-    """`decode(x, a, 'A', b, 'B', 'other')`, which takes NULLs as equal."""
+    """`decode(x, a, 'A', b, 'B', 'other')`, which takes NULLs as equal; what is none of them is a STRING's NULL."""
     value, *rest = given
     branches = [(compare("<=>", value, a, place), then) for a, then in zip(rest[0:-1:2], rest[1::2], strict=False)]
-    return case(branches, rest[-1] if len(rest) % 2 else None, place)
+    return case(branches, rest[-1] if len(rest) % 2 else Constant(None, STRING), place)
 
 
 def _nullif(given: Arguments, place: Place) -> Expr:

@@ -306,6 +306,11 @@ VIEWS = [
         "SELECT count(DISTINCT user_id) AS n FROM events",
     ),
     view(
+        "a relative error that is none",
+        "SELECT approx_count_distinct(user_id, 10) AS n FROM events",
+        "SELECT approx_count_distinct(user_id, 0.05) AS n FROM events",
+    ),
+    view(
         "a histogram",
         "SELECT country, histogram_numeric(amount, 10) AS k FROM events GROUP BY country",
         "SELECT country, floor(amount / 10) AS bucket, count(*) AS n FROM events GROUP BY country, floor(amount / 10)",

@@ -1,0 +1,76 @@
+"""What the compiler takes, Spark takes, and gives it the type that the compiler declared.
+
+Spark would refuse the whole micro-batch, and stop the streams of every view over the source.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from pyspark.errors import AnalysisException
+
+from tests.laws.engines import Engines
+from tests.laws.test_functions import ARGUMENTS as GIVEN
+from tests.laws.test_functions import VALUES, source
+from view_algebra import Refused, compile_catalog
+from view_algebra.aggregates import AGGREGATES, SYNONYMS
+from view_algebra.functions import FUNCTIONS
+from view_algebra.sugar import MADE
+
+ARGUMENTS = [*VALUES, "CAST(ti AS FLOAT)", "array(day)", "array(st)", "kafka_key", "1", "-1", "0", "'a'", "2.5", "true"]
+OPERATORS = ("+", "-", "*", "/", "%", "div", "&", "|", "^", "=", "<", "<=>", "||")
+TRIED = 16
+"""So many are tried of each argument of a function, and of each side of an operator a hundred."""
+
+
+def expressions() -> Iterator[str]:
+    """Every function as its row says, but with one argument of any type; aggregates and operators of any."""
+    choose = random.Random(7).choices
+    for row in [row for rows in FUNCTIONS.values() for row in rows]:
+        usual = [GIVEN[kind.rstrip("*?")] for kind in row.takes]
+        for at in range(len(usual)):
+            for other in choose(ARGUMENTS, k=TRIED):
+                yield f"{row.name}({', '.join([*usual[:at], other, *usual[at + 1 :]])})"
+    for name, (count, _) in MADE.items():
+        yield from (f"{name}({', '.join(choose(ARGUMENTS, k=count))})" for _ in range(TRIED * count))
+    for name in (*AGGREGATES, *SYNONYMS):
+        yield from (f"{name}({given})" for given in ARGUMENTS)
+        yield from (f"{name}({a}, {b})" for a, b in (choose(ARGUMENTS, k=2) for _ in range(TRIED)))
+    for operator in OPERATORS:
+        yield from (f"{a} {operator} {b}" for a, b in (choose(ARGUMENTS, k=2) for _ in range(200)))
+
+
+def typed(expression: str) -> str | None:
+    """The type of a column of the expression; None where it is refused."""
+    try:
+        catalog = compile_catalog({"types.sql": f"{source()}CREATE VIEW v AS SELECT {expression} AS x FROM s;"})
+    except Refused:
+        return None
+    return catalog.views["v"].columns[0].spark
+
+
+def wrong(engines: Engines, taken: list[tuple[str, str]]) -> list[str]:
+    """The expressions that Spark refuses, or gives another type."""
+    columns = ", ".join(f"{expression} AS x{n}" for n, (expression, _) in enumerate(taken))
+    try:
+        fields = engines.spark.sql(f"SELECT {columns} FROM s").schema.fields
+    except AnalysisException as error:
+        if len(taken) == 1:
+            return [f"{taken[0][0]}: {str(error).splitlines()[0]}"]
+        half = len(taken) // 2
+        return wrong(engines, taken[:half]) + wrong(engines, taken[half:])
+    pairs = [(e, plain(t), plain(f.dataType.simpleString())) for (e, t), f in zip(taken, fields, strict=True)]
+    return [f"{expression}: typed {ours}, Spark says {theirs}" for expression, ours, theirs in pairs if ours != theirs]
+
+
+def plain(kind: str) -> str:
+    return kind.replace(" ", "").replace("`", "").upper()
+
+
+def test_an_expression_that_is_taken_is_one_that_spark_takes_with_the_same_type(engines: Engines) -> None:
+    engines.oracle(compile_catalog({"types.sql": source()}), {})
+    taken = [(each, kind) for each in dict.fromkeys(expressions()) if (kind := typed(each)) is not None]
+    assert len(taken) > 1500
+    found = [each for at in range(0, len(taken), 100) for each in wrong(engines, taken[at : at + 100])]
+    assert found == [], "\n".join(found)
