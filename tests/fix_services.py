@@ -51,8 +51,8 @@ def new_home(name: str) -> Path:
 
 
 def quick_java(home: Path, group: str) -> tuple[str, ...]:
-    """JVM options for a short life: the compiler that is quick, not the one whose code is."""
-    return (*archive_options(home, group), "-XX:TieredStopAtLevel=1")
+    """JVM options for a short life: the compiler that is quick, not the one whose code is; and room for its code."""
+    return (*archive_options(home, group), "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
 
 
 def remove_home(home: Path) -> None:

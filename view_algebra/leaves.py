@@ -178,7 +178,24 @@ def _flattened(query: Query) -> Query:
         if query.distinct and query.group is None and not has_windows(query):
             keys = dict.fromkeys(_row_key(o.expression) for o in query.outputs)
             query = replace(query, distinct=False, group=tuple(keys))
+    elif query.group is not None:
+        _refuse_ungrouped(query, query.group)
     return query
+
+
+def _refuse_ungrouped(block: Select, group: Sequence[Expr]) -> None:
+    """A column that the groups of a block above the aggregation do not decide, as `neither` has it of a stream's."""
+    grouped = {(key.relation, key.path) for key in group if isinstance(key, Field)}
+
+    def known(part: Expr) -> Expr | None:
+        if part in group or isinstance(part, Aggregate):
+            return part
+        if isinstance(part, Field) and not part.outer and (part.relation, part.path[:1]) not in grouped:
+            raise neither(part)
+        return None
+
+    for expression in above_group(block):
+        rewrite(expression, known)
 
 
 def _row_key(output: Expr) -> Expr:

@@ -75,9 +75,13 @@ _INTERVAL = {"quarter": "month"}
 
 @dataclass(frozen=True)
 class Reading:
-    """How a query reads its tables of cells: their names."""
+    """How a query reads its tables of cells: their names.
+
+    grouped: the keys of the block that is written, which stand in its columns as in GROUP BY.
+    """
 
     tables: Sequence[str]
+    grouped: Sequence[Expr] = ()
 
 
 def expression(value: Expr, reading: Reading, least: int = 0) -> str:
@@ -160,7 +164,7 @@ def _logical(call: Call, reading: Reading) -> tuple[str, int]:
 
 def _not(call: Call, reading: Reading) -> tuple[str, int]:
     inner = call.arguments[0]
-    if isinstance(inner, Call) and inner.function in ("is null", "<=>"):
+    if isinstance(inner, Call) and inner.function in ("is null", "<=>") and inner not in reading.grouped:
         sides = [expression(a, reading, OTHER) for a in inner.arguments]
         return (f"{sides[0]} IS NOT NULL" if len(sides) == 1 else f"{sides[0]} IS DISTINCT FROM {sides[1]}"), IS
     return f"NOT {expression(inner, reading, IS)}", NOT
@@ -625,6 +629,7 @@ def query(value: Query, reading: Reading) -> str:
         from_ = _relation(relation, reading)
         if isinstance(relation, Named):
             value, where = _bare(value, relation.alias)
+    reading = replace(reading, grouped=value.group or ())
     lines = ["SELECT DISTINCT" if value.distinct else "SELECT"]
     lines.append(",\n".join(f"  {output(o, reading, number)}" for number, o in enumerate(value.outputs, 1)))
     if from_:

@@ -166,6 +166,11 @@ VIEWS = [
         "SELECT country, max(kind) AS kind, count(*) AS n FROM events GROUP BY country",
     ),
     view(
+        "neither grouped nor aggregated, of a view",
+        "SELECT country, sum(n) AS n FROM hourly",
+        "SELECT max(country) AS country, sum(n) AS n FROM hourly",
+    ),
+    view(
         "a percentile that is hardly approximate",
         "SELECT country, percentile_approx(amount, 0.9, 1000000) AS p FROM events GROUP BY country",
         "SELECT country, percentile_approx(amount, 0.9, 100) AS p FROM events GROUP BY country",
