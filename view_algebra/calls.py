@@ -74,6 +74,8 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> Non
         raise Wrong(place, "a window function inside an aggregate", "Compute it in a subquery first.")
     if not row.accepts(argument.type):
         way_out = f"Write {row.name}(CAST(… AS …)) with a type that it takes."
+        if argument.type.name == "STRUCT" and row.name in ("min", "max"):
+            way_out = f"Write {row.name}_by(x, y), for each x of the struct, y being its first field."
         raise Wrong(place, f"{row.name}() of {argument.type}", way_out)
 
 

@@ -14,6 +14,7 @@ where every grouping over a stream reads the cells of (a, b), and merges them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations, product
@@ -46,6 +47,9 @@ _GROUPED = "grouped"
 MOST_SETS = 64
 """Groupings of one query: a cube of six columns."""
 
+SOME = Call(">", (Aggregate("count", (), None, False, BIGINT), Constant("0", BIGINT)), BOOLEAN)
+"""The condition that there are records at all: of none, a grouping by nothing gives no row, as one by a constant."""
+
 Key = Callable[[exp.Expr], Expr | None]
 """Resolves a column of GROUP BY; None for what is constant."""
 
@@ -74,6 +78,10 @@ def sets_of(node: exp.Group, key: Key) -> Sets | None:
 
 
 def _sets(node: exp.Expr, key: Key) -> Sets:
+    if not isinstance(node, exp.GroupingSets) and any(
+        isinstance(i, exp.Tuple) and not i.expressions for i in node.expressions
+    ):
+        raise Wrong(span(node), f"() in {node.key.upper()}", "Leave it out: one of its groupings is by nothing anyhow.")
     items = [
         _columns(i.expressions if isinstance(i, exp.Tuple) else [i], key) for i in node.expressions if not _nests(i)
     ]
@@ -117,6 +125,7 @@ def _columns(items: Sequence[exp.Expr], key: Key) -> list[Expr]:
 def over_sets(block: Select, sets: Sets) -> Select:
     """A block over each of its groupings, one after the other; `block` is grouped by all of their columns."""
     keys = tuple(block.group or ())
+    _refuse_alike(keys)
     shown = {of_key: key for key in keys for of_key in (bounds(key) if is_session(key) else (key,))}
     names = {of_key: f"key_{n}" for n, of_key in enumerate(shown)}
     found = [e for x in above_group(block) for e in walk(x)]
@@ -132,8 +141,7 @@ def over_sets(block: Select, sets: Sets) -> Select:
         ]
         outputs += [Output(name, Constant(str(int(key not in grouping)), TINYINT)) for key, name in left_out.items()]
         outputs += [Output(name, a) for a, name in aggregates.items()]
-        some = Call(">", (Aggregate("count", (), None, False, BIGINT), Constant("0", BIGINT)), BOOLEAN)
-        having = None if grouping else some
+        having = None if grouping else SOME
         return Select(tuple(outputs), block.relation, block.where, grouping, having, place=block.place, finest=keys)
 
     def read(expression: Expr, name: str) -> Field:
@@ -153,6 +161,18 @@ def over_sets(block: Select, sets: Sets) -> Select:
     below = Nested(union_all([branch(grouping) for grouping in sets]), _GROUPED, block.place)
     above = rewritten(replace(block, relation=None, where=block.having, group=None, having=None), change)
     return replace(above, relation=below)
+
+
+def _refuse_alike(keys: Sequence[Expr]) -> None:
+    """`a + b` and `b + a` are one column to Spark."""
+    seen: list[Counter[Expr | str]] = []
+    for key in keys:
+        made_of: Counter[Expr | str] = Counter(e.function if isinstance(e, Call) else e for e in walk(key))
+        if made_of in seen:
+            raise Wrong(
+                key.place, "a column of GROUP BY that may be another one of it", "Write it as the other is written."
+            )
+        seen.append(made_of)
 
 
 def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:

@@ -98,13 +98,24 @@ OWN_ALIASES = ("pane", "hop", "block", "cell", "finer", "apart", "grouped", "one
 
 
 def _column(alias: str, names: list[str], columns: Columns, place: Place) -> Field | None:
-    for name, kind in columns:
-        if name.lower() == names[0].lower():
-            result = Field(alias, (name,), kind, place=place)
-            for part in names[1:]:
-                result = typed(Field, member(result, part, place))
-            return result
-    return None
+    named = tuple((name, kind) for name, kind in columns if name.lower() == names[0].lower())
+    if not named:
+        return None
+    refuse_alike(named, place)
+    result = Field(alias, (named[0][0],), named[0][1], place=place)
+    for part in names[1:]:
+        result = typed(Field, member(result, part, place))
+    return result
+
+
+def refuse_alike(columns: Columns, place: Place) -> None:
+    """Columns of a subquery that have one name."""
+    lower = [name.lower() for name, _ in columns]
+    for name in lower:
+        if lower.count(name) > 1:
+            raise Wrong(
+                place, f"{name} could be each of several columns", "Give the subquery's columns different names."
+            )
 
 
 def member(value: Expr, name: str, place: Place) -> Expr:

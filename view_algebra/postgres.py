@@ -13,6 +13,7 @@ from functools import partial
 from view_algebra.aggregates import AGGREGATES, known, only
 from view_algebra.casts import cast_in_postgres
 from view_algebra.expressions import (
+    TRUE,
     Aggregate,
     Call,
     Case,
@@ -505,9 +506,9 @@ def _aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tup
         elif row.over is not None:
             way_out = "Compute it over the records of a source."
         raise Wrong(call.place, f"{call.function}() above the aggregation", way_out)
-    if len(call.arguments) > 1 and row.arguments[0] < 2:
-        reason = f"{call.function}() of several columns above the aggregation"
-        raise Wrong(call.place, reason, "Count the rows WHERE none is NULL.")
+    if len(call.arguments) > 1 and row.arguments[0] < 2:  # count(a, b)
+        together = Call("row", call.arguments, STRING)
+        call = replace(call, arguments=(Case(((known(call.arguments) or TRUE, together),), None, STRING),))
     template = row.above([a.type for a in call.arguments])
     if isinstance(call, Aggregate) and call.distinct:
         template = _distinct(template, call)

@@ -56,8 +56,8 @@ from view_algebra.expressions import (
     rewritten,
     walk,
 )
-from view_algebra.groupings import Sets, keys_of, over_sets, sets_of
-from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, window_key
+from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
+from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, refuse_alike, window_key
 from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.passing import PASSED, is_projection, passing_on
 from view_algebra.refusals import Wrong, suggestion
@@ -177,6 +177,8 @@ class Resolver(Scalars):
         group, sets = (None, None) if group_node is None else self._groups(group_node, scope, outputs)
         having_node = node.args.get("having")
         having = None if having_node is None else self._having(having_node.this, scope, group or (), outputs)
+        if group == () and group_node is not None and group_node.expressions:
+            having = both(having, SOME)
         order = tuple(self.order(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
         if distinct := _is_distinct(node, outputs):
             _refuse_windows(order, node)
@@ -361,10 +363,10 @@ class Resolver(Scalars):
             scope.using = {**scope.using, **{name: e for name, e in given.items() if name not in scope.using}}
         elif join.args.get("on") is not None:
             on = condition(self.expression(join.args["on"], scope), "ON")
-            if kind == "CROSS" or (isinstance(on, Constant) and on.value == "true" and kind == "INNER"):
-                kind, on = "CROSS", None
-        elif kind == "INNER":
-            kind = "CROSS"
+        if kind == "INNER" and isinstance(on, Constant) and on.value == "true":
+            on = None
+        if kind in ("INNER", "CROSS"):  # CROSS JOIN … ON is an inner join
+            kind = "CROSS" if on is None else "INNER"
         kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
         return joined(Joined(left, right, kind_, on, span(join)))
 
@@ -463,6 +465,9 @@ class Resolver(Scalars):
         if not scope.relations:
             raise Wrong(span(star), "* of nothing", "Name a source or a view in FROM.")
         left_out = {e.name.lower() for e in (star.args.get("except_") or star.args.get("except") or [])}
+        for alias, columns in scope.relations.items():
+            if not qualifier or alias == qualifier:
+                refuse_alike(columns, span(star))
         found = [
             Field(alias, (name,), kind, place=span(star))
             for alias, columns in scope.relations.items()
@@ -485,6 +490,10 @@ class Resolver(Scalars):
 
     def _group(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[Expr, ...]:
         if node.args.get("all"):
+            if any(name.lower() == "all" for columns in scope.relations.values() for name, _ in columns):
+                raise Wrong(
+                    span(node), "GROUP BY ALL, where a column is named all", "Write GROUP BY `all`, or name them."
+                )
             every = [
                 window_key(o.expression)
                 for o in outputs
@@ -492,11 +501,6 @@ class Resolver(Scalars):
             ]
             return tuple(dict.fromkeys(every))
         keys = [key for item in node.expressions if (key := self._key(item, scope, outputs)) is not None]
-        everything = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Tuple)
-        if not keys and not everything:  # of no records Spark makes no group by a constant, and one without GROUP BY
-            raise Wrong(
-                span(node), "GROUP BY of nothing that a record decides", "Leave GROUP BY out, or name a column."
-            )
         return tuple(dict.fromkeys(keys))
 
     def _key(self, item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
@@ -506,7 +510,7 @@ class Resolver(Scalars):
                 raise Wrong(span(item), f"GROUP BY {position}: there are {len(outputs)} columns", "Count from 1.")
             key = window_key(outputs[position - 1].expression)
         elif isinstance(item, exp.Tuple) and not item.expressions:
-            return None
+            raise Wrong(span(item.find_ancestor(exp.Select) or item), "GROUP BY ()", "Leave GROUP BY out.")
         else:
             key = window_key(self.expression(item, scope))
         if key.type == WINDOW and isinstance(key, Field) and not scope.above:

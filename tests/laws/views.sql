@@ -453,3 +453,11 @@ CREATE VIEW exploded_of_any_text AS SELECT event_id, replace(x, '\0', '\ufffd') 
 CREATE VIEW exploded_days AS SELECT d, count(*) AS n, max(date_add(d, 1)) AS m FROM events LATERAL VIEW explode(array(date_add(CAST(ts AS DATE), 3), CAST(ts AS DATE))) t AS d WHERE d > DATE '1960-01-01' GROUP BY d;
 CREATE VIEW exploded_times AS SELECT kind, d.a AS a, count(*) AS n FROM events LATERAL VIEW explode(array(named_struct('a', ts + INTERVAL 2 MINUTES, 'b', 1))) t AS d GROUP BY kind, d.a;
 CREATE VIEW nulls_regrouped AS SELECT NOT (country IS NULL) AS known, NOT (country <=> 'NL') AS abroad, sum(n) AS n FROM (SELECT country, kind, count(*) AS n FROM events GROUP BY country, kind) GROUP BY country IS NULL, country <=> 'NL';
+CREATE VIEW by_a_constant AS SELECT 'all' AS what, count(*) AS n, sum(amount) AS total FROM events GROUP BY 'all';
+CREATE VIEW by_a_constant_of_none AS SELECT count(*) AS n FROM events WHERE kind = 'never' GROUP BY 1 + 1;
+CREATE VIEW by_all_of_a_constant AS SELECT 7 AS seven, count(*) AS n FROM events WHERE kind = 'never' GROUP BY ALL;
+CREATE VIEW by_a_constant_above AS SELECT 'all' AS what, sum(n) AS n FROM (SELECT kind, count(*) AS n FROM events GROUP BY kind) GROUP BY 1 HAVING sum(n) > 0;
+CREATE VIEW counted_together AS SELECT count(country, kind) AS n, count(DISTINCT country, kind) AS d, count(DISTINCT country, price) FILTER (WHERE n > 1) AS f, count(country, 1) AS o, count(country, NULL) AS z FROM (SELECT country, kind, price, count(*) AS n FROM events GROUP BY country, kind, price);
+CREATE VIEW counted_together_over AS SELECT country, kind, count(country, kind) OVER (PARTITION BY country) AS n FROM (SELECT country, kind, count(*) AS n FROM events GROUP BY country, kind);
+CREATE VIEW crossed_on AS SELECT a.country, a.n AS n, b.n AS m FROM (SELECT country, count(*) AS n FROM events GROUP BY country) a CROSS JOIN (SELECT country, count(*) AS n FROM events WHERE kind = 'click' GROUP BY country) b ON a.country = b.country;
+CREATE VIEW crossed_using AS SELECT country, a.n AS n, b.n AS m FROM (SELECT country, count(*) AS n FROM events GROUP BY country) a CROSS JOIN (SELECT country, count(*) AS n FROM events WHERE kind = 'click' GROUP BY country) b USING (country);
