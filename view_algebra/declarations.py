@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from view_algebra.dialect import Statement, span
 from view_algebra.refusals import File, Span, Wrong, suggestion
-from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, read
+from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, not_in_json, read
 
 LONGEST_NAME = 36
 """Bytes of a source's or view's name, so that a table of cells (name, version, number) fits Postgres' 63."""
@@ -222,12 +222,11 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
             f"column {name} has a type that Lamina does not know: {item.args['kind'].sql('spark')}",
             "Use a type of docs/sql.md, as STRING.",
         )
-    if kind.name == "BINARY":
-        raise Wrong(
-            span(item),
-            f"column {name} is BINARY, which JSON has not",
-            "Declare it STRING and decode it with unbase64(), or leave it out.",
+    if (why := not_in_json(kind)) is not None:
+        way_out = (
+            "Declare it STRING and take it apart with unbase64(), get_json_object() and their like, or leave it out."
         )
+        raise Wrong(span(item), f"column {name} has {why}, which JSON has not", way_out)
     for constraint in item.args.get("constraints") or []:
         if isinstance(constraint.kind, (exp.NotNullColumnConstraint, exp.DefaultColumnConstraint)):
             way_out = "Leave it out: a field that a record lacks is NULL."

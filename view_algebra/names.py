@@ -109,9 +109,11 @@ def _column(alias: str, names: list[str], columns: Columns, place: Place) -> Fie
 
 
 def refuse_alike(columns: Columns, place: Place) -> None:
-    """Columns of a subquery that have one name."""
+    """Columns of a subquery that have one name, or none."""
     lower = [name.lower() for name, _ in columns]
     for name in lower:
+        if not name:
+            raise Wrong(place, "a column without a name", "Write … AS name in the subquery.")
         if lower.count(name) > 1:
             raise Wrong(
                 place, f"{name} could be each of several columns", "Give the subquery's columns different names."

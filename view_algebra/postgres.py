@@ -456,7 +456,7 @@ def _over_values(call: OverValues, reading: Reading) -> str:
     assert over is not None
     value = _in_json(expression(call.value, reading, CAST), call.type)
     texts = {"0": value, "n": expression(call.times, reading, CAST)}
-    texts["o"] = ", ".join(expression(e, reading) for e in call.order) or value
+    texts["o"] = ", ".join(ordering(Order(e, descending=False, nulls_first=True), reading) for e in call.order) or value
     texts |= {str(n): constant(literal) for n, literal in enumerate(call.literals, 1)}
     return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over)
 
@@ -474,8 +474,14 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
         )
     value = expression(only(call.condition, call.arguments[0]), reading, CAST)
     value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else _in_json(value, call.type)
-    texts = {"0": value, "o": value, "n": "1::bigint"}
-    texts |= {str(n): constant(a) for n, a in enumerate(call.arguments[1:], 1) if isinstance(a, Constant)}
+    by = [
+        ordering(Order(e, descending=False, nulls_first=True), reading)
+        for e in call.arguments[1:]
+        if not isinstance(e, Constant)
+    ]
+    texts = {"0": value, "o": ", ".join(by) or value, "n": "1::bigint"}
+    literals = [e for e in call.arguments[1:] if isinstance(e, Constant)]
+    texts |= {str(n): constant(literal) for n, literal in enumerate(literals, 1)}
     return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], rows)
 
 

@@ -376,10 +376,16 @@ class Resolver(Scalars):
         right = self._from(join.this, inner)
         if inner.relations.keys() & (scope.relations.keys() | set(OWN_ALIASES)):
             raise Wrong(place, f"two relations are named {right_alias(right)}", "Give one of them another alias.")
-        if join.args.get("on") is None:
+        on: Expr | None = None
+        if join.args.get("on") is not None:
+            within = replace(scope, relations={**scope.relations, **inner.relations})
+            on = condition(self.expression(join.args["on"], within), "ON")
+        for column in join.args.get("using") or []:
+            at = span(column)
+            of_right = find([right_alias(right), column.name], inner.relations, at)
+            on = both(on, compare("=", find([column.name], scope.relations, at), of_right, at))
+        if on is None:
             raise Wrong(place, f"{kind} JOIN without ON", "Write the condition: ON a.k = b.k.")
-        within = replace(scope, relations={**scope.relations, **inner.relations})
-        on = condition(self.expression(join.args["on"], within), "ON")
         scope.semi.append(semi_join(kind, right, inner.relations, on, place))
         return left
 

@@ -507,8 +507,8 @@ class Scalars(ABC):
             spell(whole, f"sort_array(collect_set(CASE WHEN {counts} THEN {value} END))")
             return made
         order, events = self.event_order(scope, made.place)
-        found = f"array_sort(collect_list(CASE WHEN {counts} THEN struct({order}, {value} AS v) END))"
-        listed = f"transform({found}, s -> s.v)"
+        found = _sorted(order, value, counts)
+        listed = _in_turn(found)
         if name == "listagg":
             listed = _joined(found, listed, node.expressions[1:])
         spell(whole, listed)
@@ -532,16 +532,15 @@ class Scalars(ABC):
         """percentile_cont(0.5) WITHIN GROUP (ORDER BY x), and its like."""
         call_, place = node.this, span(node.this)
         keys = node.expression.expressions if isinstance(node.expression, exp.Order) else []
-        if not isinstance(call_, exp.Anonymous) or len(keys) != 1:
-            raise Wrong(place, "WITHIN GROUP of another order than one column", "Write WITHIN GROUP (ORDER BY x).")
-        name, value = SYNONYMS.get(call_.name.lower(), call_.name.lower()), keys[0].this
+        name = SYNONYMS.get(call_.name.lower(), call_.name.lower()) if isinstance(call_, exp.Anonymous) else ""
         given, read = call_.expressions, partial(self.expression, scope=scope)
+        texts = given[0].expressions if given and isinstance(given[0], exp.Distinct) else given
+        if name == "listagg" and texts and (by := [read(key.this) for key in keys]) != [read(texts[0])]:
+            return _listed_by(keys, by, aggregate(name, call_, read, when), call_, node if filter_ is None else filter_)
+        if not name or len(keys) != 1:
+            raise Wrong(place, "WITHIN GROUP of another order than one column", "Write WITHIN GROUP (ORDER BY x).")
+        value = keys[0].this
         if name == "listagg":
-            texts = given[0].expressions if given and isinstance(given[0], exp.Distinct) else given
-            if not texts or read(texts[0]) != read(value):
-                raise Wrong(
-                    place, f"{name}() in another order than its own", "Write listagg(x, ',') WITHIN GROUP (ORDER BY x)."
-                )
             made = aggregate(name, call_, read, when)
             text, whole = written(value), node if filter_ is None else filter_
             listed = f"CASE WHEN {text} IS NOT NULL{_of_filter(filter_)} THEN {text} END"
@@ -732,6 +731,34 @@ def _negated(node: exp.Expr) -> dict[str, bool]:
 def _of_filter(filter_: exp.Filter | None, before: str = " AND (", after: str = ")") -> str:
     """The condition of a FILTER in Spark SQL, empty where there is none."""
     return "" if filter_ is None else f"{before}{written(filter_.expression.this)}{after}"
+
+
+def _sorted(order: str, value: str, counts: str) -> str:
+    """The values for which `counts` holds, in Spark SQL, each with what it is ordered by."""
+    return f"array_sort(collect_list(CASE WHEN {counts} THEN struct({order}, {value} AS v) END))"
+
+
+def _in_turn(found: str) -> str:
+    return f"transform({found}, s -> s.v)"
+
+
+def _listed_by(
+    keys: Sequence[exp.Ordered], by: Sequence[Expr], made: Aggregate, node: exp.Anonymous, whole: exp.Expr
+) -> Aggregate:
+    """listagg(x) WITHIN GROUP (ORDER BY y), and by x where several have the same y."""
+    if made.distinct:
+        raise Wrong(
+            made.place, "listagg(DISTINCT …) in another order than its own", "Write … WITHIN GROUP (ORDER BY x)."
+        )
+    for key in keys:
+        if key.args.get("desc") or not key.args.get("nulls_first", True):
+            raise Wrong(made.place, "listagg() in descending order", "Order by a number that ascends: ORDER BY -n.")
+    value = written(node.expressions[0])
+    counts = f"{value} IS NOT NULL" + (_of_filter(whole) if isinstance(whole, exp.Filter) else "")
+    found = _sorted(", ".join(written(key.this) for key in keys), value, counts)
+    spell(whole, _joined(found, _in_turn(found), node.expressions[1:]))
+    text, *between = made.arguments
+    return replace(made, arguments=(text, *by, text, *between))
 
 
 def _one_zero(value: str, kind: Type) -> str:

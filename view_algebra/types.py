@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -266,22 +267,31 @@ def schema(text: str) -> Type | None:
         except (ParseError, TokenError, ValueError):
             continue
         if kind is not None and kind.nested:
-            return kind if _in_json(kind) else None
+            plain = all(each.nested or each.numeric or each in (STRING, BOOLEAN) for each in inside(kind))
+            return kind if plain and not_in_json(kind) is None else None
     return None
 
 
-def _in_json(kind: Type) -> bool:
-    """Is it made of texts, numbers and booleans, each by a name of its own?"""
-    names = {name.lower() for name, _ in kind.fields}
-    inside = [each for _, each in kind.fields] + ([kind.element] if kind.element is not None else [])
-    if kind.nested:
-        return (
-            bool(inside)
-            and len(names) == len(kind.fields)
-            and kind.key in (None, STRING)
-            and all(map(_in_json, inside))
-        )
-    return kind.numeric or kind in (STRING, BOOLEAN)
+def inside(kind: Type) -> Iterator[Type]:
+    """A type and all those in it."""
+    yield kind
+    for each in (*(field for _, field in kind.fields), kind.key, kind.element):
+        if each is not None:
+            yield from inside(each)
+
+
+def not_in_json(kind: Type) -> str | None:
+    """Why JSON has no values of a type; None where it has."""
+    for each in inside(kind):
+        if each.name == "BINARY":
+            return "bytes"
+        if each.key not in (None, STRING):
+            return f"keys of type {each.key}"
+        if len({name.lower() for name, _ in each.fields}) < len(each.fields):
+            return "two fields of one name"
+        if each.name == "STRUCT" and not each.fields:
+            return "a struct of nothing"
+    return None
 
 
 def words(text: str) -> frozenset[str]:

@@ -43,6 +43,16 @@ SOURCES = [
         "a column without a type", f"CREATE TABLE x (a INT, b) {_KAFKA};", f"CREATE TABLE x (a INT, b STRING) {_KAFKA};"
     ),
     Refusal("a type that JSON has not", f"CREATE TABLE x (a BINARY) {_KAFKA};", f"CREATE TABLE x (a STRING) {_KAFKA};"),
+    Refusal(
+        "keys that JSON has not",
+        f"CREATE TABLE x (a MAP<INT, STRING>) {_KAFKA};",
+        f"CREATE TABLE x (a MAP<STRING, STRING>) {_KAFKA};",
+    ),
+    Refusal(
+        "bytes inside a column",
+        f"CREATE TABLE x (a ARRAY<STRUCT<b: BINARY>>) {_KAFKA};",
+        f"CREATE TABLE x (a ARRAY<STRUCT<b: STRING>>) {_KAFKA};",
+    ),
     Refusal("an unknown type", f"CREATE TABLE x (a GEOMETRY) {_KAFKA};", f"CREATE TABLE x (a STRING) {_KAFKA};"),
     Refusal("a column twice", f"CREATE TABLE x (a INT, A INT) {_KAFKA};", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal(
@@ -187,6 +197,11 @@ VIEWS = [
         "SELECT count(*) AS n FROM events GROUP BY GROUPING SETS ((user_id + 1), (user_id + 1))",
     ),
     view(
+        "* of a column without a name",
+        "SELECT * FROM (SELECT country, max(n) + 1 FROM hourly GROUP BY country)",
+        "SELECT * FROM (SELECT country, max(n) + 1 AS n FROM hourly GROUP BY country)",
+    ),
+    view(
         "one name for two columns of a subquery",
         "SELECT k, n FROM (SELECT country AS k, kind AS k, count(*) AS n FROM events GROUP BY country, kind)",
         "SELECT k, n FROM (SELECT country AS k, kind AS j, count(*) AS n FROM events GROUP BY country, kind)",
@@ -262,9 +277,14 @@ VIEWS = [
         "SELECT sum(amount) AS s FROM events",
     ),
     view(
-        "listagg in another order",
-        "SELECT listagg(kind, ',') WITHIN GROUP (ORDER BY ts) AS k FROM events",
-        "SELECT listagg(kind, ',') AS k FROM events",
+        "listagg in another order, and down",
+        "SELECT listagg(kind, ',') WITHIN GROUP (ORDER BY user_id DESC) AS k FROM events",
+        "SELECT listagg(kind, ',') WITHIN GROUP (ORDER BY -user_id) AS k FROM events",
+    ),
+    view(
+        "listagg of distinct values in another order",
+        "SELECT listagg(DISTINCT kind) WITHIN GROUP (ORDER BY user_id) AS k FROM events",
+        "SELECT listagg(DISTINCT kind) WITHIN GROUP (ORDER BY kind) AS k FROM events",
     ),
     view(
         "a list of distinct values",
