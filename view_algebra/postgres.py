@@ -133,7 +133,8 @@ def constant(literal: Constant) -> str:
     if value is None:
         return "NULL"
     if kind == STRING:
-        return "'" + value.replace("'", "''") + "'"
+        text = "'" + value.replace("'", "''") + "'"
+        return "E" + text.replace("\\", "\\\\").replace("\n", "\\n") if "\n" in text else text  # on a line of its query
     if kind == TIMESTAMP:
         return f"timestamptz '{value}+00'"
     if kind in (DATE, TIMESTAMP_NTZ):

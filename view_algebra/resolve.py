@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Literal as Choice
@@ -57,7 +57,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
-from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, refuse_alike, window_key
+from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, parts_of, refuse_alike, window_key
 from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.passing import PASSED, is_projection, passing_on
 from view_algebra.refusals import Wrong, suggestion
@@ -470,7 +470,7 @@ class Resolver(Scalars):
     def _star(self, star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
         if not scope.relations:
             raise Wrong(span(star), "* of nothing", "Name a source or a view in FROM.")
-        left_out = {e.name.lower() for e in (star.args.get("except_") or star.args.get("except") or [])}
+        left_out = _left_out(star, {name.lower() for columns in scope.relations.values() for name, _ in columns})
         for alias, columns in scope.relations.items():
             if not qualifier or alias == qualifier:
                 refuse_alike(columns, span(star))
@@ -578,6 +578,17 @@ def _refuse_windows(order: Sequence[Order], node: exp.Expr) -> None:
     if any(o.expression.type == WINDOW for o in order):
         way_out = "Put the query into a subquery in FROM, and order around it."
         raise Wrong(span(node.args["order"]), "ORDER BY a window after DISTINCT or a set operation", way_out)
+
+
+def _left_out(star: exp.Star, columns: Collection[str]) -> set[str]:
+    """The columns that `* EXCEPT (…)` leaves out."""
+    found: set[str] = set()
+    for column in star.args.get("except_") or star.args.get("except") or []:
+        name = ".".join(parts_of(column)).lower() if isinstance(column, (exp.Column, exp.Dot)) else column.name.lower()
+        if name not in columns or name in found:
+            raise Wrong(span(column), f"EXCEPT ({name}): no column of this name", suggestion(name, [*columns]))
+        found.add(name)
+    return found
 
 
 def _fields(item: exp.Column, scope: Scope) -> list[Output]:

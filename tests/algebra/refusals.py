@@ -197,6 +197,16 @@ VIEWS = [
         "SELECT count(*) AS n FROM events GROUP BY GROUPING SETS ((user_id + 1), (user_id + 1))",
     ),
     view(
+        "* without a field of a column",
+        "SELECT * EXCEPT (payload, tags, payload.user) FROM events",
+        "SELECT * EXCEPT (payload, tags) FROM events",
+    ),
+    view(
+        "* without a column that there is not",
+        "SELECT * EXCEPT (kinds) FROM hourly",
+        "SELECT * EXCEPT (n) FROM hourly",
+    ),
+    view(
         "* of a column without a name",
         "SELECT * FROM (SELECT country, max(n) + 1 FROM hourly GROUP BY country)",
         "SELECT * FROM (SELECT country, max(n) + 1 AS n FROM hourly GROUP BY country)",
