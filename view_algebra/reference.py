@@ -53,7 +53,8 @@ values and is at most 1 % of the exact percentile off; with a third argument, 1 
 
 What Spark leaves to the order of rows goes here by the order of events: their time, partition and offset. `last(x)`,
 `first(x)` (and `… IGNORE NULLS`), `max_by(x, y)` and `min_by(x, y)` where several have the extreme `y`, `collect_list`
-and `listagg` without WITHIN GROUP. `collect_set` is sorted, and of the most frequent values `mode` is the least.
+and `listagg` without WITHIN GROUP; with it `listagg` goes by any columns, upwards, and where they are alike by its own
+texts. `collect_set` is sorted, and of the most frequent values `mode` is the least.
 `lamina check` runs the SELECT with that order spelled out. Sums of doubles, and what is made of them, may differ in
 their last digits by the order of adding up. A date or a time outside the years 1 to 9999 that a function makes is NULL.
 """
