@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from sqlglot import exp
 
@@ -137,8 +138,15 @@ MADE: dict[str, tuple[int, Callable[[Arguments, Place], Expr]]] = {
 """What a function is made of, and the fewest arguments that it takes."""
 
 
+TIMES: dict[str, Type] = {"to_date": DATE, "to_timestamp": TIMESTAMP}
+"""Functions that are a literal, where they read one."""
+
+
 def made(name: str, given: Arguments, place: Place) -> Expr | None:
     """What a function is made of; None where it is none of these."""
+    if name in TIMES and len(given) == 1 and isinstance(given[0], Constant) and given[0].type == STRING:
+        with suppress(Wrong):
+            return cast(given[0], TIMES[name])
     fewest, make = MADE.get(name, (0, None))
     if make is None:
         return None
