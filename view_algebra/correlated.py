@@ -39,9 +39,8 @@ JOINS = ("SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
 
 def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr | None, place: Place) -> Subquery:
     """A subquery as a part of an expression; refuses those about a row that Spark does not answer either."""
-    if kind == "exists" and isinstance(query, Select) and query.group is None:
-        order = () if query.limit is None and query.offset is None else query.order
-        query = replace(query, outputs=(Output("one", ONE),), distinct=False, order=order)
+    if kind == "exists" and isinstance(query, Select):
+        query = _any_row(query)
     of = BOOLEAN if kind != "scalar" else query.columns[0][1]
     if not any(True for _ in outer_fields(query)):
         return Subquery(kind, query, operand, of, place)
@@ -54,6 +53,16 @@ def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr |
                 way_out = "Compare the column by = alone, or join a subquery that is grouped by it."
                 raise Wrong(place, "a value of the rows that meet another condition than equality", way_out)
     return Subquery(kind, query, operand, of, place, correlated=True)
+
+
+def _any_row(query: Select) -> Select:
+    """A query that has a row where the given one has: the first of some are some, and there are groups of some."""
+    if query.limit == 0 or query.offset:
+        return query
+    query = replace(query, limit=None, offset=None, order=())
+    if query.group == () or query.having is not None:
+        return query
+    return replace(query, outputs=(Output("one", ONE),), group=None, distinct=False)
 
 
 def _refuse_more_than_conditions(query: Query, place: Place) -> None:

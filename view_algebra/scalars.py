@@ -229,7 +229,7 @@ class Scalars(ABC):
             inner = self._inner(query, scope)
             if len(inner.columns) != 1:
                 raise Wrong(place, f"IN over {len(inner.columns)} columns", "Select one column.")
-            _refuse_other_type(value, inner.columns[0][1], place)
+            value = _beside(value, inner.columns[0][1], place)
             if (rows := rows_of(inner)) is not None:
                 return Call("in", meet([value, *(row[0] for row in rows)], place, "IN"), BOOLEAN, place=place)
             return asked("in", inner, value, place)
@@ -247,8 +247,7 @@ class Scalars(ABC):
         inner = self._inner(query, scope)
         if len(inner.columns) != len(values):
             raise Wrong(place, f"{len(values)} values IN over {len(inner.columns)} columns", "Select as many.")
-        for value, (_, kind) in zip(values, inner.columns, strict=True):
-            _refuse_other_type(value, kind, place)
+        values = [_beside(value, kind, place) for value, (_, kind) in zip(values, inner.columns, strict=True)]
         return asked("in", inner, Call("row", tuple(values), Type("STRUCT", fields=inner.columns)), place)
 
     def _like(self, node: exp.Like | exp.ILike, scope: Scope) -> Expr:
@@ -717,11 +716,15 @@ def _refuse_as_value(node: exp.In) -> None:
         raise Wrong(span(node), "IN (SELECT …) as a value", way_out)
 
 
-def _refuse_other_type(value: Expr, kind: Type, place: Place) -> None:
-    """IN compares what is of one type, or numbers: of times, each engine has its own idea of which is the same."""
-    wider = meet((value, Constant("", kind)), place, "IN")[0].type == value.type
-    if not wider or (value.type != kind and not value.type.numeric):
+def _beside(value: Expr, kind: Type, place: Place) -> Expr:
+    """What IN compares with values of a type: one of it, or numbers, in the wider type.
+
+    Of times, each engine has its own idea of which is the same, and of FLOAT and another number, of which to widen.
+    """
+    met = meet((value, Constant("", kind)), place, "IN")[0]
+    if value.type != kind and (not met.type.numeric or FLOAT in (value.type, kind)):
         raise Wrong(place, f"IN meets {value.type} with {kind}", "Cast one of them.")
+    return met
 
 
 def _negated(node: exp.Expr) -> dict[str, bool]:
