@@ -61,7 +61,7 @@ from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, parts_
 from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.passing import PASSED, is_projection, passing_on
 from view_algebra.refusals import Wrong, suggestion
-from view_algebra.scalars import Scalars, refuse_aggregates
+from view_algebra.scalars import Scalars, refuse_aggregates, refuse_windowed
 from view_algebra.ties import settled, settled_set
 from view_algebra.types import (
     BOOLEAN,
@@ -233,6 +233,7 @@ class Resolver(Scalars):
             return None
 
         having = condition(self.expression(node, scope), "HAVING")
+        refuse_windowed(having, "HAVING")
         rewrite(having, grouped)
         with scope.preferring(meant):
             return condition(self.expression(node, scope), "HAVING") if meant else having
@@ -363,6 +364,7 @@ class Resolver(Scalars):
             scope.using = {**scope.using, **{name: e for name, e in given.items() if name not in scope.using}}
         elif join.args.get("on") is not None:
             on = condition(self.expression(join.args["on"], scope), "ON")
+            refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
         if kind == "INNER" and isinstance(on, Constant) and on.value == "true":
             on = None
         if kind in ("INNER", "CROSS"):  # CROSS JOIN … ON is an inner join
@@ -386,6 +388,7 @@ class Resolver(Scalars):
             on = both(on, compare("=", find([column.name], scope.relations, at), of_right, at))
         if on is None:
             raise Wrong(place, f"{kind} JOIN without ON", "Write the condition: ON a.k = b.k.")
+        refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
         scope.semi.append(semi_join(kind, right, inner.relations, on, place))
         return left
 

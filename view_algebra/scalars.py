@@ -786,10 +786,15 @@ def _literal(node: exp.Expr) -> Expr:
 
 def refuse_aggregates(expression: Expr, where: str, way_out: str) -> None:
     """Refuses aggregates and window functions where there can be none."""
+    refuse_windowed(expression, where)
     for part in walk(expression):
         if isinstance(part, Aggregate):
             raise Wrong(part.place, f"{part.function}() in {where}", way_out)
+
+
+def refuse_windowed(expression: Expr, where: str) -> None:
+    """Refuses window functions where there can be none."""
+    for part in walk(expression):
         if isinstance(part, Windowed):
-            raise Wrong(
-                part.place, f"{part.function}() OVER (…) in {where}", "Compute it in a subquery, and filter outside."
-            )
+            what = f"{part.function}() OVER (…) in {where}"
+            raise Wrong(part.place, what, "Compute it in a subquery, and filter outside.")

@@ -197,6 +197,16 @@ VIEWS = [
         "SELECT count(*) AS n FROM events GROUP BY GROUPING SETS ((user_id + 1), (user_id + 1))",
     ),
     view(
+        "a window function in HAVING",
+        "SELECT country, sum(n) AS n FROM hourly GROUP BY country HAVING rank() OVER (ORDER BY sum(n)) = 1",
+        "SELECT country, n FROM (SELECT country, n, rank() OVER (ORDER BY n) AS r FROM (SELECT country, sum(n) AS n FROM hourly GROUP BY country)) WHERE r = 1",
+    ),
+    view(
+        "a window function in ON",
+        "SELECT a.n FROM hourly a JOIN hourly b ON a.hour = b.hour AND rank() OVER (ORDER BY a.n) = 1",
+        "SELECT a.n FROM (SELECT hour, n, rank() OVER (ORDER BY n) AS r FROM hourly) a JOIN hourly b ON a.hour = b.hour AND a.r = 1",
+    ),
+    view(
         "* without a field of a column",
         "SELECT * EXCEPT (payload, tags, payload.user) FROM events",
         "SELECT * EXCEPT (payload, tags) FROM events",
