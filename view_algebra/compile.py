@@ -20,7 +20,6 @@ from view_algebra.expressions import (
     Exploded,
     Joined,
     Nested,
-    Output,
     Query,
     Read,
     Relation,
@@ -28,6 +27,7 @@ from view_algebra.expressions import (
     Stream,
     Subquery,
     parts,
+    renamed,
     walk,
 )
 from view_algebra.leaves import Leaf, split
@@ -286,14 +286,7 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
         if len(name.encode()) > 63:
             raise Wrong(place, f"{name} is longer than 63 bytes", "Choose a shorter name.")
         seen.add(name.lower())
-    return _renamed(query, names)
-
-
-def _renamed(query: Query, names: list[str]) -> Query:
-    if isinstance(query, Select):
-        return replace(query, outputs=tuple(Output(n, o.expression) for n, o in zip(names, query.outputs, strict=True)))
-    columns = tuple((n, t) for n, (_, t) in zip(names, query.columns, strict=True))
-    return replace(query, left=_renamed(query.left, names), columns=columns)
+    return renamed(query, names)
 
 
 def views_read(query: Query) -> set[str]:

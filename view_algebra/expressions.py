@@ -497,6 +497,21 @@ def parts(block: Select) -> Iterator[Expr]:
         yield from walk(expression)
 
 
+def renamed(query: Query, names: Sequence[str]) -> Query:
+    """The rows of a query, its columns under other names."""
+    if isinstance(query, Select):
+        outputs = tuple(replace(o, name=name) for o, name in zip(query.outputs, names, strict=True))
+        return replace(query, outputs=outputs, syntax=None)  # which would give other names
+    to = {old: new for (old, _), new in zip(query.columns, names, strict=True)}
+
+    def change(part: Expr) -> Expr | None:
+        return replace(part, path=(to[part.path[0]], *part.path[1:])) if isinstance(part, Field) else None
+
+    order = tuple(replace(key, expression=rewrite(key.expression, change)) for key in query.order)
+    columns = tuple((name, kind) for name, (_, kind) in zip(names, query.columns, strict=True))
+    return replace(query, left=renamed(query.left, names), columns=columns, order=order)
+
+
 def union_all(queries: Sequence[Query]) -> Query:
     """The rows of several queries of the same columns, one after the other."""
     union = queries[0]

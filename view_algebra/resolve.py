@@ -52,6 +52,7 @@ from view_algebra.expressions import (
     above_group,
     both,
     is_made_of_bytes,
+    renamed,
     rewrite,
     rewritten,
     walk,
@@ -563,11 +564,11 @@ class Resolver(Scalars):
             if (position := _position(expression)) is not None:
                 if not 1 <= position <= len(columns):
                     raise Wrong(span(item), f"ORDER BY {position}: there are {len(columns)} columns", "Count from 1.")
-                key: Expr = (
-                    outputs[position - 1].expression
-                    if outputs
-                    else Field("", (columns[position - 1][0],), columns[position - 1][1])
-                )
+                name, kind = columns[position - 1]
+                if not outputs and (not name or [n.lower() for n, _ in columns].count(name.lower()) > 1):
+                    what = f"ORDER BY {position}, a column without a name of its own"
+                    raise Wrong(span(item), what, "Write … AS name in the first SELECT.")
+                key: Expr = outputs[position - 1].expression if outputs else Field("", (name,), kind)
             else:
                 named = {o.name.lower(): o.expression for o in outputs}
                 with scope.preferring(named):
@@ -784,11 +785,7 @@ def _limit(node: exp.Expr) -> tuple[int | None, int | None]:
 def _renamed(query: Query, names: list[str], place: Place) -> Query:
     if len(names) != len(query.columns):
         raise Wrong(place, f"{len(names)} names for {len(query.columns)} columns", "Name every column.")
-    if isinstance(query, Select):
-        outputs = tuple(replace(o, name=n) for o, n in zip(query.outputs, names, strict=True))
-        return replace(query, outputs=outputs, syntax=None)  # which would give other names
-    left = _renamed(query.left, names, place)
-    return replace(query, left=left, columns=tuple((n, k) for n, (_, k) in zip(names, query.columns, strict=True)))
+    return renamed(query, names)
 
 
 def _kinds(query: Query) -> list[Type]:

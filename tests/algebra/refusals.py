@@ -207,6 +207,11 @@ VIEWS = [
         "SELECT a.n FROM (SELECT hour, n, rank() OVER (ORDER BY n) AS r FROM hourly) a JOIN hourly b ON a.hour = b.hour AND a.r = 1",
     ),
     view(
+        "ORDER BY a column of a UNION that has no name",
+        "SELECT n FROM (SELECT country, count(*) + 1 FROM events GROUP BY country UNION SELECT 'x', 1 ORDER BY 2 LIMIT 1) AS q(country, n)",
+        "SELECT n FROM (SELECT country, count(*) + 1 AS m FROM events GROUP BY country UNION SELECT 'x', 1 ORDER BY 2 LIMIT 1) AS q(country, n)",
+    ),
+    view(
         "* without a field of a column",
         "SELECT * EXCEPT (payload, tags, payload.user) FROM events",
         "SELECT * EXCEPT (payload, tags) FROM events",
