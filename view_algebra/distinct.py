@@ -26,13 +26,11 @@ from view_algebra.expressions import (
     Constant,
     Expr,
     Field,
-    Nested,
     Output,
     OverValues,
     Select,
     above_group,
-    rewritten,
-    union_all,
+    over_branches,
     walk,
 )
 from view_algebra.refusals import Wrong
@@ -52,9 +50,7 @@ def over_values(block: Select) -> Select:
     if block.group is None or not any(_of_values(a) for a in found):
         return block
     finer = _Finer.of(block.group, found)
-    below = Nested(union_all(finer.branches(block)), _FINER, block.place)
-    above = rewritten(replace(block, relation=below, where=None, late=None, group=None, finest=None), finer.read)
-    return replace(above, group=tuple(_field(key, name) for key, name in finer.keys.items()))
+    return over_branches(block, finer.branches(block), _FINER, finer.keys, finer.read)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Two expressions are equal when they mean the same over the same columns; where t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
@@ -518,6 +518,16 @@ def union_all(queries: Sequence[Query]) -> Query:
     for query in queries[1:]:
         union = Combined("UNION ALL", union, query, union.columns)
     return union
+
+
+def over_branches(
+    block: Select, branches: Sequence[Query], alias: str, keys: Mapping[Expr, str], read: Callable[[Expr], Expr | None]
+) -> Select:
+    """A block over the rows of several others: `keys` are its keys among their columns, `read` is what it reads."""
+    below = Nested(union_all(branches), alias, block.place)
+    plain = replace(block, relation=below, where=None, late=None, group=None, finest=None, within=None)
+    group = tuple(Field(alias, (name,), key.type, place=key.place) for key, name in keys.items())
+    return replace(rewritten(plain, read), group=group)
 
 
 def conjuncts(condition: Expr | None) -> Iterator[Expr]:

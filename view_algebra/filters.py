@@ -26,14 +26,13 @@ from view_algebra.expressions import (
     Constant,
     Expr,
     Field,
-    Nested,
     Output,
     Select,
     above_group,
     asks,
     both,
+    over_branches,
     rewritten,
-    union_all,
     walk,
 )
 from view_algebra.operators import calculate, cast
@@ -84,9 +83,7 @@ def by_filters(block: Select, kept: Callable[[Select], Select]) -> Select:
         return None
 
     plain = [None] if block.group or any(not _asked(a.condition) for a in found) else []
-    below = Nested(union_all([branch(condition) for condition in (*plain, *conditions)]), _APART, block.place)
-    above = rewritten(replace(block, relation=below, where=None, group=None, finest=None, within=None), read)
-    return replace(above, group=tuple(Field(_APART, (name,), key.type) for key, name in keys.items()))
+    return over_branches(block, [branch(condition) for condition in (*plain, *conditions)], _APART, keys, read)
 
 
 def _asked(condition: Expr | None) -> bool:

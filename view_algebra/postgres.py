@@ -57,6 +57,7 @@ from view_algebra.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VOID,
     WINDOW,
     Type,
     postgres_name,
@@ -279,6 +280,9 @@ def _filled(template: str, call: Call, reading: Reading) -> tuple[str, int]:
         if call.function == "date_format" and name == "1" and isinstance(argument, Constant):
             return before + "'" + str(pattern(argument.value or "")) + "'"
         enclosed = bool(before) and bool(match["after"])
+        if isinstance(argument, Constant) and argument.value is None and argument.type != VOID:
+            null = f"NULL::{argument.type.postgres}"
+            return before + (null if enclosed else f"({null})")
         return before + expression(argument, reading, 0 if enclosed else ATOM)
 
     text = _SLOT.sub(slot, template)
