@@ -35,6 +35,10 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C, as a shell gives it."""
 
 
+AGAIN_SECONDS = 0.05
+"""Until an interrupt that was lost comes again."""
+
+
 class Different(Exception):
     """A check or a proof found a difference; it has been shown."""
 
@@ -538,8 +542,26 @@ def _proofs(output: Output, proofs: Sequence[Any], *, fail: bool = True) -> None
         raise Different
 
 
+def interrupt_again_if_lost() -> None:
+    """Makes a Ctrl-C come again that fell where Python can raise nothing: in `__del__`, or a weak reference's callback.
+
+    Python only prints such an interrupt, and the command would go on to its end. The second comes by a timer, because
+    the callback may run inside any lock of the threads, so that it must not start one of its own.
+    """
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is KeyboardInterrupt:
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS)
+        else:
+            sys.__unraisablehook__(unraisable)
+
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    sys.unraisablehook = hook
+
+
 def main() -> None:
     """The entry point; Ctrl-C ends with 130 and no traceback."""
+    interrupt_again_if_lost()
     try:
         lamina(standalone_mode=True)
     except KeyboardInterrupt:

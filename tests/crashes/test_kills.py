@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -116,6 +117,30 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     assert tuple(last) == ("failed", "it was interrupted")
     [proof, *_] = deployed.deployment.batch.rebuild()
     assert proof.differing == 0
+
+
+INTERRUPTED_WHERE_NOTHING_IS_RAISED = """
+import os, signal, time
+from lamina.cli import interrupt_again_if_lost
+
+class Ends:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+
+interrupt_again_if_lost()
+Ends()
+time.sleep(30)
+print("went on")
+"""
+
+
+def test_ctrl_c_where_python_can_raise_nothing_is_not_lost() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHERE_NOTHING_IS_RAISED], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == -signal.SIGINT
+    assert not ran.stdout, "it ends at once"
+    assert "Exception ignored" not in ran.stderr
 
 
 def _last_step(deployed: Deployed) -> str | None:
