@@ -43,11 +43,12 @@ class Function:
         declared), `character` and `delimiter` (a text of one and of some characters, known when declared), `weekday`,
         `regex`, `replacement`, `format`, `zone`, `schema` (literals that are checked, since Spark raises at a bad one),
         `day` (a date, and no time), `instant` (a TIMESTAMP), `ordered` (as `common`, no map inside), `listed` (an
-        array of scalars), `scalar` (no nested value), `texts` (a text, or an array of them), `arrays` (an array of
-        arrays), `element` and `key` (of the first argument), `same` (of the first argument's type).
+        array of scalars), `plain` (an array whose elements JSON compares as Spark does), `printed` (one whose elements
+        JSON prints as Spark does), `scalar` (no nested value), `texts` (a text, or an array of them), `arrays` (an
+        array of arrays), `element` and `key` (of the first argument), `same` (of the first argument's type).
         A last kind ending in `*` repeats, from zero times; ending in `?` may be missing.
-    above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments;
-        `{precision}`, `{scale}` of the result. None: below the aggregation only.
+    above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments, `{element}` for
+        the type of the first one's elements. None: below the aggregation only.
     why: for the author, why it works below only.
     below: Spark's expression where calling the function itself could raise: no value may stop a stream.
     """
@@ -248,6 +249,7 @@ _MATH = [
 _TEXT = [
     _f("concat", "text text*", STRING, "{pipes}"),
     _f("concat_ws", "string text text*", STRING, "concat_ws({0}, {rest})"),
+    _f("concat_ws", "literal printed", STRING, "coalesce(spark.array_join({1}, {0}), '')"),
     _f("concat_ws", "string texts texts*", STRING, why=_NESTED),
     _f("lower", "string", STRING, "spark.lower({0})"),
     _f("lcase", "string", STRING, "spark.lower({0})"),
@@ -440,17 +442,32 @@ _NESTED_VALUES = [
     _f("to_json", "map", STRING, why=_NESTED),
     _f("array", "common common*", lambda t, _: _array_of(t[0]), why=_NESTED),
     _f("sequence", "natural natural", _array_of(INT), why=_NESTED),
-    _f("size", "array", INT, why=_NESTED),
+    _f("size", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
     _f("size", "map", INT, why=_NESTED),
-    _f("cardinality", "array", INT, why=_NESTED),
-    _f("array_size", "array", INT, why=_NESTED),
+    _f("cardinality", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
+    _f("array_size", "array", INT, "jsonb_array_length({0})"),
+    _f("array_join", "printed literal literal?", STRING, "spark.array_join({0}, {1}, {2:NULL})"),
     _f("array_join", "listed literal literal?", STRING, why=_NESTED),
+    _f("array_max", "plain", _element, "(spark.array_sort({0}, nulls_first => true) ->> -1)::{element}"),
     _f("array_max", "array", _element, why=_NESTED),
+    _f("array_min", "plain", _element, "(spark.array_sort({0}) ->> 0)::{element}"),
     _f("array_min", "array", _element, why=_NESTED),
+    _f("array_contains", "plain element", BOOLEAN, "spark.array_contains({0}, to_jsonb({1}::{element}))"),
     _f("array_contains", "array element", BOOLEAN, why=_NESTED),
+    _f("array_position", "plain element", BIGINT, "spark.array_position({0}, to_jsonb({1}::{element}))"),
     _f("array_position", "array element", BIGINT, why=_NESTED),
+    _f("array_distinct", "plain", "first", "spark.array_distinct({0})"),
     _f("array_distinct", "array", "first", why=_NESTED),
+    _f("array_sort", "plain", "first", "spark.array_sort({0})"),
     _f("array_sort", "array", "first", why=_NESTED),
+    _f("sort_array", "plain", "first", "spark.array_sort({0}, nulls_first => true)"),
+    _f(
+        "sort_array",
+        "plain flag",
+        "first",
+        "CASE WHEN {1} THEN spark.array_sort({0}, nulls_first => true)"
+        " ELSE spark.reverse(spark.array_sort({0}, nulls_first => true)) END",
+    ),
     _f("sort_array", "array flag?", "first", why=_NESTED),
     *(_f(f"array_{each}", "array same", "first", why=_NESTED) for each in ("union", "intersect", "except")),
     *(_f(f"array_{each}", "array element", "first", why=_NESTED) for each in ("append", "prepend", "remove")),
@@ -458,12 +475,20 @@ _NESTED_VALUES = [
     _f("arrays_overlap", "array same", BOOLEAN, why=_NESTED),
     _f("array_compact", "array", "first", why=_NESTED),
     _f("array_repeat", "scalar natural", lambda t, _: _array_of(t[0]), why=_NESTED),
-    _f("concat", "array same*", "first", why=_NESTED),
+    _f("concat", "array same*", "first", "{pipes}"),
     _f("flatten", "arrays", _element, why=_NESTED),
-    _f("reverse", "array", "first", why=_NESTED),
-    _f("slice", "array positive natural", "first", why=_NESTED),
-    _f("element_at", "array nonzero", _element, why=_NESTED),
-    _f("try_element_at", "array nonzero", _element, why=_NESTED),
+    _f("reverse", "array", "first", "spark.reverse({0})"),
+    _f("slice", "array positive natural", "first", "spark.slice({0}, {1}, {2})"),
+    *(
+        row
+        for name in ("element_at", "try_element_at")
+        for row in (
+            _f(name, "plain positive", _element, "({0} ->> {1} - 1)::{element}"),
+            _f(name, "plain negative", _element, "({0} ->> {1})::{element}"),
+            _f(name, "array nonzero", _element, why=_NESTED),
+        )
+    ),
+    _f("get", "plain natural", _element, "({0} ->> {1})::{element}"),
     _f("get", "array int", _element, why=_NESTED),
     _f("map_keys", "map", lambda t, _: _array_of(t[0].key or STRING), why=_NESTED),
     _f("map_values", "map", lambda t, _: _array_of(t[0].element or STRING), why=_NESTED),

@@ -336,6 +336,8 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
     for position, kind in enumerate(kinds):
         first = result[0].type
         wanted = {"element": first.element, "key": first.key, "same": first}.get(kind, result[position].type)
+        if wanted is not None and wanted.integral and result[position].type.integral and not exactly:
+            result[position] = _safely(result[position], wanted.name) or result[position]
         if result[position].type != wanted:
             return None
     shared = [i for i, kind in enumerate(kinds) if kind in ("common", "ordered")]
@@ -349,6 +351,15 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
     return tuple(result)
 
 
+def _is_list_of(kind: Type, wanted: Callable[[Type], bool]) -> bool:
+    return kind.name == "ARRAY" and kind.element is not None and wanted(kind.element)
+
+
+def _is_printed(kind: Type) -> bool:
+    """Do both engines write its values with the same letters?"""
+    return kind.integral or kind in (STRING, BOOLEAN, DATE)
+
+
 _SHAPES: dict[str, Callable[[Type], bool]] = {
     **dict.fromkeys(("any", "common", "element", "key", "same"), lambda _: True),
     "integral": lambda kind: kind.integral,
@@ -357,7 +368,9 @@ _SHAPES: dict[str, Callable[[Type], bool]] = {
     "instant": lambda kind: kind == TIMESTAMP,
     "numeric": lambda kind: kind.numeric,
     "array": lambda kind: kind.name == "ARRAY",
-    "listed": lambda kind: kind.element is not None and kind.name == "ARRAY" and not kind.element.nested,
+    "listed": lambda kind: _is_list_of(kind, lambda of: not of.nested),
+    "plain": lambda kind: _is_list_of(kind, lambda of: _is_printed(of) or of.name == "DECIMAL"),
+    "printed": lambda kind: _is_list_of(kind, _is_printed),
     "arrays": lambda kind: kind.element is not None and kind.element.name == "ARRAY",
     "map": lambda kind: kind.name == "MAP",
     "struct": lambda kind: kind.name == "STRUCT" or kind == WINDOW,
@@ -379,8 +392,7 @@ def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
         case "text" | "texts":
             if type_ in (STRING, VOID):
                 return argument
-            plain = type_.integral or type_ in (BOOLEAN, DATE)
-            return cast(argument, STRING, implicit=True) if plain and not exactly else None
+            return cast(argument, STRING, implicit=True) if _is_printed(type_) and not exactly else None
     if type_.name == kind.upper():
         return argument
     return None if exactly else _safely(argument, kind.upper())

@@ -58,7 +58,6 @@ from view_algebra.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
-    WINDOW,
     Type,
     postgres_name,
 )
@@ -97,7 +96,7 @@ def _written(value: Expr, reading: Reading) -> tuple[str, int]:
         case Constant():
             return constant(value), ATOM
         case Field():
-            return _field(value, reading)
+            return _field(value)
         case Case():
             whens = "".join(f" WHEN {expression(w, reading)} THEN {expression(t, reading)}" for w, t in value.branches)
             otherwise = f" ELSE {expression(value.otherwise, reading)}" if value.otherwise is not None else ""
@@ -119,13 +118,12 @@ def _written(value: Expr, reading: Reading) -> tuple[str, int]:
             return inner, ATOM
 
 
-def _field(column: Field, reading: Reading) -> tuple[str, int]:
-    if column.of == WINDOW:
-        window = replace(column, path=column.path[:-1], type=WINDOW, of=None)
-        return _bound(expression(window, reading), column.path[-1])
-    if len(column.path) > 1:
-        raise Wrong(column.place, f"a field of {column.path[0]} above the aggregation", "Select the field below it.")
-    return ".".join(postgres_name(n) for n in (column.relation, *column.path) if n), ATOM
+def _field(column: Field) -> tuple[str, int]:
+    whole = ".".join(postgres_name(n) for n in (column.relation, column.path[0]) if n)
+    if len(column.path) == 1:
+        return whole, ATOM
+    *outer, last = (constant(Constant(name, STRING)) for name in column.path[1:])
+    return _member(" -> ".join((whole, *outer)), last, column.type)
 
 
 def constant(literal: Constant) -> str:
@@ -246,14 +244,23 @@ def _window(call: Call, reading: Reading) -> tuple[str, int]:
     return f"CASE WHEN {known} IS NOT NULL THEN jsonb_build_object({pairs}) END", ATOM
 
 
-def _bound(window: str, name: str) -> tuple[str, int]:
-    """The start or the end of a window that is a value."""
-    return f"ltrim({window} ->> '{name}', '+')::timestamptz", CAST  # before the year 10000
+def _member(of: str, step: str, kind: Type) -> tuple[str, int]:
+    """A value inside a nested one, which is kept as JSON."""
+    if kind.nested:
+        return f"nullif({of} -> {step}, 'null')", ATOM
+    if kind == STRING:
+        return f"{of} ->> {step}", OTHER
+    if kind in (TIMESTAMP, TIMESTAMP_NTZ):
+        return f"ltrim({of} ->> {step}, '+')::{kind.postgres}", CAST  # before the year 10000
+    return f"({of} ->> {step})::{kind.postgres}", CAST
 
 
 def _nested(call: Call, reading: Reading) -> tuple[str, int]:
-    if call.function == "." and call.arguments[0].type == WINDOW and isinstance(name := call.arguments[1], Constant):
-        return _bound(expression(call.arguments[0], reading, OTHER), name.value or "")
+    if call.function in (".", "[]"):
+        of, step = call.arguments
+        text = constant(step) if isinstance(step, Constant) else None
+        if text is not None and not text.startswith("("):  # no element before the first
+            return _member(expression(of, reading, OTHER), text, call.type)
     raise Wrong(call.place, "a nested value above the aggregation", "Select its parts below the aggregation.")
 
 
@@ -272,6 +279,8 @@ def _filled(template: str, call: Call, reading: Reading) -> tuple[str, int]:
             if collated:
                 texts[0] = _by_bytes(arguments[0], expression(arguments[0], reading, CAST))
             return before + ", ".join(texts)
+        if name == "element":
+            return before + (arguments[0].type.element or STRING).postgres
         if name == "pipes":
             return before + " || ".join(_as_text(a, reading) for a in arguments)
         if int(name) >= len(arguments):

@@ -97,7 +97,10 @@ def reference() -> str:
             _DECLARATIONS,
             "## Types\n",
             _table(("Spark", "Postgres"), sorted(postgres_types().items())),
-            "Text compares by its bytes in both engines. A nested value of a row view is read as jsonb.\n",
+            (
+                "Text compares by its bytes in both engines. A nested value is read as jsonb, whose"
+                " fields and elements can be taken above (`payload.user.id`, `tags[0]`).\n"
+            ),
             _EDGES,
             "## Every source's own columns\n",
             _table(("column", "type"), [(name, kind.spark) for name, kind in PSEUDO_COLUMNS]),

@@ -313,6 +313,54 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT spark.json(x AT TIME ZONE 'UTC') || 'Z'
 $$;
 
+-- arrays, which are JSON: of texts, whole numbers, decimals, booleans and dates
+
+CREATE OR REPLACE FUNCTION spark.array_sort(x jsonb, nulls_first boolean DEFAULT false) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NOT NULL THEN coalesce((
+    SELECT jsonb_agg(v ORDER BY
+      (v = 'null') <> nulls_first, CASE WHEN jsonb_typeof(v) = 'string' THEN v #>> '{}' END COLLATE "C", v)
+    FROM jsonb_array_elements(x) AS each (v)), '[]') END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.reverse(x jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NOT NULL THEN coalesce((
+    SELECT jsonb_agg(v ORDER BY i DESC) FROM jsonb_array_elements(x) WITH ORDINALITY AS each (v, i)), '[]') END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.slice(x jsonb, start integer, length integer) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NOT NULL THEN coalesce((
+    SELECT jsonb_agg(v ORDER BY i) FROM jsonb_array_elements(x) WITH ORDINALITY AS each (v, i)
+    WHERE i >= start AND i - start < length), '[]') END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.array_distinct(x jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NOT NULL THEN coalesce((
+    SELECT jsonb_agg(v ORDER BY first) FROM (
+      SELECT v, min(i) AS first FROM jsonb_array_elements(x) WITH ORDINALITY AS each (v, i) GROUP BY v) AS once), '[]') END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.array_join(x jsonb, delimiter text, null_as text DEFAULT NULL) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NOT NULL THEN coalesce((
+    SELECT string_agg(coalesce(v, null_as), delimiter ORDER BY i)
+    FROM jsonb_array_elements_text(x) WITH ORDINALITY AS each (v, i)), '') END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.array_contains(x jsonb, wanted jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x @> wanted THEN true WHEN x IS NOT NULL AND wanted IS NOT NULL AND NOT x @> 'null' THEN false END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.array_position(x jsonb, wanted jsonb) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NOT NULL AND wanted IS NOT NULL THEN coalesce((
+    SELECT min(i) FROM jsonb_array_elements(x) WITH ORDINALITY AS each (v, i) WHERE v = wanted), 0) END
+$$;
+
 -- shares of a group's values, of which each is there with how often it came, in order
 
 CREATE OR REPLACE FUNCTION spark.percentile(x double precision[], times bigint[], share double precision)

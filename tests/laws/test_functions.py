@@ -42,6 +42,24 @@ VALUES: dict[str, tuple[str, list[object]]] = {
     "arrs": ("ARRAY<ARRAY<STRING>>", [[["a", None], []], [], [None], None]),
     "st": ("STRUCT<x: INT, y: STRING>", [{"x": 1, "y": "q"}, {}, None]),
     "map": ("MAP<STRING, INT>", [{"a": 1}, {}, None]),
+    "texts": ("ARRAY<STRING>", [["b", "", "Zürich", None, "a", "b", "B"], ["a"], [], None]),
+    "nums": ("ARRAY<DECIMAL(12,3)>", [[10, 2.5, None, -3, 2.5, 0.001], [7], [None], [], None]),
+    "longs": ("ARRAY<BIGINT>", [[3, -1, None], [2**62, 3], [], None]),
+    "days": ("ARRAY<DATE>", [["2024-02-29", "0001-01-01", "9999-12-31"], [], None]),
+    "deep": (
+        "STRUCT<a: STRUCT<B: BIGINT, at: TIMESTAMP, x: DOUBLE>, c: ARRAY<ARRAY<INT>>, `d e`: MAP<STRING, DATE>>",
+        [
+            {
+                "a": {"B": 2**60, "at": "1969-12-31T23:59:59.999999Z", "x": "NaN"},
+                "c": [[1, None], []],
+                "d e": {"A": "0001-01-01", "a b": None},
+            },
+            {"a": {}, "c": [None, [2, 3]]},
+            {"a": {"x": 1e-300}, "d e": {}},
+            {},
+            None,
+        ],
+    ),
 }
 ARGUMENTS = {
     "boolean": "b",
@@ -68,6 +86,8 @@ ARGUMENTS = {
     "ordered": "l",
     "instant": "ts",
     "listed": "arr",
+    "plain": "texts",
+    "printed": "texts",
     "float": "CAST(ti AS FLOAT)",
     "date": "day",
     "day": "day",
@@ -266,6 +286,59 @@ EXPRESSIONS = {
         "factorial(ti)",
         "positive(c)",
     ],
+    "nested": [
+        *(
+            f"{call.format(of)}"
+            for of in ("texts", "nums", "days")
+            for call in (
+                "sort_array({})",
+                "sort_array({}, false)",
+                "array_sort({})",
+                "array_min({})",
+                "array_max({})",
+                "array_distinct({})",
+                "size({})",
+                "reverse({})",
+                "concat({0}, {0})",
+                "slice({}, 2, 3)",
+                "element_at({}, 2)",
+                "element_at({}, -2)",
+                "{}[0]",
+                "{}[9]",
+                "get({}, 1)",
+            )
+        ),
+        "array_join(texts, '-', '?')",
+        "concat_ws(',', texts)",
+        "concat_ws(',', days)",
+        "array_contains(texts, 'b')",
+        "array_contains(texts, t)",
+        "array_contains(longs, 3)",
+        "array_position(longs, i)",
+        "array_join(longs, '')",
+        "longs[1] + 1",
+        "array_contains(nums, CAST(2.5 AS DECIMAL(12,3)))",
+        "array_contains(days, day)",
+        "array_position(texts, t)",
+        "array_position(days, DATE '0001-01-01')",
+        "deep.a.b",
+        "deep.a.at",
+        "deep.a.x",
+        "deep.c[0][0]",
+        "size(deep.c)",
+        "size(deep.c[0])",
+        "deep.c[0] IS NULL",
+        "deep.a IS NULL",
+        "array_max(deep.c[1])",
+        "deep.`d e`['A']",
+        "deep.`d e`.`a b` IS NULL",
+        "map.a + 1",
+        "map['a'] = 1",
+        "st.y || '!'",
+        "deep",
+        "deep.a",
+        "deep.c",
+    ],
     "conditional": [
         "CASE WHEN l > 0 THEN 'p' WHEN l < 0 THEN 'n' END",
         "CASE l WHEN 0 THEN c ELSE l END",
@@ -313,8 +386,8 @@ def compare(engines: Engines, views: dict[str, str]) -> list[str]:
     engines.oracle(catalog, batches)
     wrong = []
     for view in catalog.views.values():
-        declared = [c.spark.replace(" ", "") for c in view.columns]
-        found = [kind.replace(" ", "") for kind in engines.types_of(view)]
+        declared = [c.spark.replace(" ", "").replace("`", "").upper() for c in view.columns]
+        found = [kind.replace(" ", "").replace("`", "").upper() for kind in engines.types_of(view)]
         wrong += [f"{view.select}: typed {a}, Spark says {b}" for a, b in zip(declared, found, strict=True) if a != b]
         expected, actual = engines.expected(view), engines.actual(view)
         if not same(expected, actual):
@@ -339,9 +412,7 @@ def test_an_expression_above_the_aggregation_has_the_type_and_value_that_spark_g
     engines: Engines, kind: str
 ) -> None:
     above = [c for row in ROWS if row.above for c in calls(row)] if kind == "functions" else EXPRESSIONS[kind]
-    scalars = [name for name, (type_, _) in VALUES.items() if "<" not in type_]
-    rows = f"SELECT kafka_offset AS id, {', '.join(scalars)} FROM s GROUP BY kafka_offset, {', '.join(scalars)}"
-    views = {"rows_of_s": rows}
+    views = {"rows_of_s": f"SELECT kafka_offset AS id, {', '.join(VALUES)} FROM s"}
     for start in range(0, len(above), 40):
         columns = [f"{call} AS c{n}" for n, call in enumerate(above[start : start + 40])]
         views[f"w{start}"] = f"SELECT id, {', '.join(columns)} FROM rows_of_s"

@@ -474,3 +474,25 @@ CREATE VIEW exists_of_few AS SELECT kind, count(*) AS n FROM events WHERE EXISTS
 CREATE VIEW united_renamed (what, how_many) AS SELECT country, count(*) AS n FROM events GROUP BY country UNION SELECT kind, count(*) FROM events GROUP BY kind ORDER BY n DESC, country LIMIT 3;
 CREATE VIEW united_renamed_below AS SELECT what, m FROM (SELECT country, count(*) AS n FROM events GROUP BY country UNION ALL SELECT kind, count(*) FROM events GROUP BY kind ORDER BY 2, 1 LIMIT 4) AS q(what, m);
 CREATE VIEW of_null_literals AS SELECT date_add(h, NULL) AS a, next_day(NULL, 'Mon') AS c, upper(NULL) AS d, date_from_unix_date(NULL) AS e, concat_ws(',', NULL, 'b') AS f, n FROM (SELECT to_date(ts) AS h, count(*) AS n FROM events GROUP BY to_date(ts));
+
+CREATE VIEW sets_that_are_measured AS
+SELECT
+  country,
+  size(collect_set(city)) AS cities,
+  array_join(sort_array(collect_set(city)), ', ', '?') AS listed,
+  concat_ws('|', sort_array(collect_set(city), false)) AS backwards,
+  array_contains(collect_set(kind), 'click') AS clicked,
+  element_at(sort_array(collect_set(city)), 1) AS first_city,
+  array_max(collect_set(user_id)) AS last_user,
+  slice(sort_array(collect_set(amount)), 1, 2) AS least_two,
+  sort_array(collect_set(amount))[1] AS second
+FROM events
+GROUP BY country
+HAVING size(collect_list(kind)) > 1;
+
+CREATE VIEW fields_of_rows AS SELECT event_id, payload, payload.tags AS tags FROM events WHERE user_id IS NOT NULL;
+
+CREATE VIEW fields_of_rows_counted AS
+SELECT payload.user.id AS user_id, coalesce(tags[0], 'none') AS tag, count(*) AS n, max(size(tags)) AS most
+FROM fields_of_rows
+GROUP BY payload.user.id, coalesce(tags[0], 'none');
