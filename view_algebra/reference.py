@@ -115,7 +115,10 @@ def reference() -> str:
             _table(("aggregate", "instead"), sorted(REWRITES.items())),
             "GROUPING SETS, ROLLUP and CUBE, `grouping` and `grouping_id` add up the cells of the finest groups.\n",
             "QUALIFY filters by window functions; to Spark it is WHERE around a subquery.\n",
-            "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`; maps, too) is served below.\n",
+            (
+                "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`; maps, too) is served below,\n"
+                "and `FROM s, LATERAL explode(tags) AS t(tag)` and `LEFT JOIN LATERAL … ON true` are the same.\n"
+            ),
             "## Subqueries\n",
             _SUBQUERIES,
             "## Constants\n",

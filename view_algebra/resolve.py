@@ -320,7 +320,9 @@ class Resolver(Scalars):
             span(node), f"no source or view {name}", suggestion(name, [*self.streams, *self.views, *scope.ctes])
         )
 
-    def _explode(self, relation: Relation | None, lateral: exp.Lateral, scope: Scope) -> Exploded:
+    def _explode(
+        self, relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, outer: bool = False
+    ) -> Exploded:
         call_, alias = lateral.this, lateral.args.get("alias")
         place = span(call_)
         if not isinstance(call_, exp.Anonymous) or len(call_.expressions) != 1:
@@ -332,7 +334,7 @@ class Resolver(Scalars):
             raise Wrong(place, f"two relations are named {name}", "Give one of them another alias.")
         names = [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
         made = generator(call_.name, self.expression(call_.expressions[0], scope), names, name, place)
-        made = replace(made, outer=made.outer or bool(lateral.args.get("outer")))
+        made = replace(made, outer=made.outer or outer or bool(lateral.args.get("outer")))
         scope.relations[name] = made.columns
         return _exploded(relation, made)
 
@@ -349,7 +351,7 @@ class Resolver(Scalars):
         if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS") or (scope.semi and kind in ("RIGHT", "FULL")):
             raise Wrong(span(join), f"{kind} JOIN", "Write WHERE k IN (SELECT k …), or NOT IN.")
         if isinstance(join.this, exp.Lateral):
-            raise Wrong(span(join), "LATERAL in a join", "Write LATERAL VIEW explode(tags) t AS tag.")
+            return self._lateral(left, kind, join, scope)
         before = dict(scope.relations)
         right = self._from(join.this, scope)
         on: Expr | None = None
@@ -372,6 +374,18 @@ class Resolver(Scalars):
             kind = "CROSS" if on is None else "INNER"
         kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
         return joined(Joined(left, right, kind_, on, span(join)))
+
+    def _lateral(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Exploded:
+        """`FROM a, LATERAL explode(x) AS t(c)` is LATERAL VIEW, and OUTER where the join keeps its left side."""
+        on, always = join.args.get("on"), exp.true()
+        if kind in ("RIGHT", "FULL") or join.args.get("using"):
+            raise Wrong(span(join), f"LATERAL in a {kind} JOIN", "Put the condition into WHERE.")
+        if kind == "LEFT" and on != always:  # Spark itself leaves rows out where there is no ON
+            raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", "Write ON true, and WHERE.")
+        made = self._explode(left, join.this, scope, outer=kind == "LEFT")
+        if on not in (None, always):
+            scope.semi.append(condition(self.expression(on, scope), "ON"))
+        return made
 
     def _semi_join(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
         """The left side, and in `scope` the condition that there is, or is not, a row on the right."""
@@ -557,6 +571,8 @@ class Resolver(Scalars):
         """The keys of ORDER BY: a column's number, an output's name, or an expression."""
         order = node.args.get("order")
         result: list[Order] = []
+        if order is not None:
+            _number_all(order, scope, len(columns))
         for item in order.expressions if order is not None else []:
             if is_appended(item):
                 continue
@@ -575,6 +591,19 @@ class Resolver(Scalars):
                     key = self.expression(expression, scope)
             result.append(_ordered(key, item))
         return result
+
+
+def _number_all(order: exp.Order, scope: Scope, count: int) -> None:
+    """Writes ORDER BY ALL as the numbers of all columns."""
+    first = order.expressions[0]
+    if not isinstance(first.this, exp.Var):
+        return
+    if any(name.lower() == "all" for columns in scope.relations.values() for name, _ in columns):
+        raise Wrong(span(order), "ORDER BY ALL, where a column is named all", "Write ORDER BY `all`, or name them.")
+    every = [first.copy() for _ in range(count)]
+    for number, item in enumerate(every, 1):
+        item.set("this", exp.Literal.number(number))
+    order.set("expressions", every)
 
 
 def _refuse_windows(order: Sequence[Order], node: exp.Expr) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from sqlglot import exp
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
+from view_algebra.names import member
 from view_algebra.operators import calculate, call, case, cast, compare, meet, negative, number
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.times import MICROSECONDS, interval, shifted
@@ -18,10 +19,12 @@ from view_algebra.types import (
     DOUBLE,
     FLOAT,
     INT,
+    INTERVAL,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    WINDOW,
     Type,
     decimal,
     words,
@@ -85,6 +88,18 @@ def _tried(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
     return made
 
 
+def _last_instant(given: Arguments, place: Place) -> Expr:
+    """The last microsecond of a window, which Spark knows around the block that groups by it."""
+    (window,) = given
+    if isinstance(window, Call):
+        raise Wrong(place, "window_time() beside GROUP BY window", "Write window.end - INTERVAL 1 MICROSECOND.")
+    if window.type != WINDOW:
+        raise Wrong(place, f"window_time() of {window.type}", "Write window_time(window).")
+    return Call(
+        "- interval", (member(window, "end", place), Constant("1 microsecond", INTERVAL)), TIMESTAMP, place=place
+    )
+
+
 def _iso_day(time: Expr, place: Place) -> Expr:
     """Monday is 1."""
     return calculate("+", call("weekday", [time], place), number("1", place), place)
@@ -134,6 +149,7 @@ MADE: dict[str, tuple[int, Callable[[Arguments, Place], Expr]]] = {
     "negative": (1, lambda given, place: negative(given[0], place)),
     "mod": (2, lambda given, place: calculate("%", given[0], given[1], place)),
     "decode": (3, _decode),
+    "window_time": (1, _last_instant),
 }
 """What a function is made of, and the fewest arguments that it takes."""
 

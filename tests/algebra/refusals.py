@@ -834,6 +834,26 @@ VIEWS = [
         "SELECT a, count(*) AS n FROM events LATERAL VIEW explode(tags) t AS a GROUP BY a",
     ),
     view(
+        "a lateral join with a condition",
+        "SELECT t.tag, count(*) AS n FROM events LEFT JOIN LATERAL explode(tags) AS t(tag) ON t.tag > 'a' GROUP BY t.tag",
+        "SELECT t.tag, count(*) AS n FROM events LEFT JOIN LATERAL explode(tags) AS t(tag) ON true WHERE t.tag > 'a' GROUP BY t.tag",
+    ),
+    view(
+        "a lateral join of the other side",
+        "SELECT t.tag, count(*) AS n FROM events RIGHT JOIN LATERAL explode(tags) AS t(tag) ON t.tag > 'a' GROUP BY t.tag",
+        "SELECT t.tag, count(*) AS n FROM events JOIN LATERAL explode(tags) AS t(tag) WHERE t.tag > 'a' GROUP BY t.tag",
+    ),
+    view(
+        "the last instant of a window where it is made",
+        "SELECT window_time(window) AS until, count(*) AS n FROM events GROUP BY window(ts, '1 hour')",
+        "SELECT window.end - INTERVAL 1 MICROSECOND AS until, count(*) AS n FROM events GROUP BY window(ts, '1 hour')",
+    ),
+    view(
+        "an order of all beside a column all",
+        "SELECT `all`, n FROM (SELECT kind AS `all`, count(*) AS n FROM events GROUP BY kind) ORDER BY ALL",
+        "SELECT `all`, n FROM (SELECT kind AS `all`, count(*) AS n FROM events GROUP BY kind) ORDER BY `all`",
+    ),
+    view(
         "an ambiguous column",
         "SELECT n FROM hourly a JOIN hourly b ON a.country = b.country",
         "SELECT a.n FROM hourly a JOIN hourly b ON a.country = b.country",

@@ -496,3 +496,31 @@ CREATE VIEW fields_of_rows_counted AS
 SELECT payload.user.id AS user_id, coalesce(tags[0], 'none') AS tag, count(*) AS n, max(size(tags)) AS most
 FROM fields_of_rows
 GROUP BY payload.user.id, coalesce(tags[0], 'none');
+
+CREATE VIEW tags_by_lateral_joins AS
+SELECT t.tag, u.at, count(*) AS n
+FROM events, LATERAL explode(payload.tags) AS t(tag) LEFT JOIN LATERAL posexplode(payload.tags) AS u(at, same) ON true
+GROUP BY t.tag, u.at;
+
+CREATE VIEW tags_of_a_condition AS
+SELECT t.tag, count(*) AS n FROM events JOIN LATERAL explode(payload.tags) AS t(tag) ON t.tag <> city GROUP BY t.tag;
+
+CREATE VIEW tags_or_none AS
+SELECT t.tag, count(*) AS n FROM events LEFT JOIN LATERAL explode(payload.tags) AS t(tag) ON true
+GROUP BY t.tag;
+
+CREATE VIEW last_instants AS
+SELECT window_time(w) AS until, n FROM (SELECT window(ts, '10 minutes') AS w, count(*) AS n FROM events GROUP BY ALL);
+
+CREATE VIEW last_instants_of_groups AS
+SELECT window.end - INTERVAL 1 MICROSECOND AS until, count(*) AS n
+FROM events GROUP BY window(ts, '1 hour', '20 minutes');
+
+CREATE VIEW in_the_order_of_all AS
+SELECT country, city, count(*) AS n FROM events GROUP BY country, city ORDER BY ALL DESC LIMIT 5;
+
+CREATE VIEW unions_in_the_order_of_all AS
+SELECT country AS place, count(*) AS n FROM events GROUP BY country
+UNION ALL
+SELECT city, count(*) FROM events GROUP BY city
+ORDER BY ALL LIMIT 6;
