@@ -381,7 +381,7 @@ class Resolver(Scalars):
         if kind in ("RIGHT", "FULL") or join.args.get("using"):
             raise Wrong(span(join), f"LATERAL in a {kind} JOIN", "Put the condition into WHERE.")
         if kind == "LEFT" and on != always:  # Spark itself leaves rows out where there is no ON
-            raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", "Write ON true, and WHERE.")
+            raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", _FILTERED)
         made = self._explode(left, join.this, scope, outer=kind == "LEFT")
         if on not in (None, always):
             scope.semi.append(condition(self.expression(on, scope), "ON"))
@@ -593,13 +593,17 @@ class Resolver(Scalars):
         return result
 
 
+_FILTERED = "Write ON true, and leave elements out before: LATERAL explode(filter(tags, t -> t > 'a'))."
+
+
 def _number_all(order: exp.Order, scope: Scope, count: int) -> None:
     """Writes ORDER BY ALL as the numbers of all columns."""
     first = order.expressions[0]
     if not isinstance(first.this, exp.Var):
         return
     if any(name.lower() == "all" for columns in scope.relations.values() for name, _ in columns):
-        raise Wrong(span(order), "ORDER BY ALL, where a column is named all", "Write ORDER BY `all`, or name them.")
+        place = span(order.parent or order)
+        raise Wrong(place, "ORDER BY ALL, where a column is named all", "Order by their numbers: ORDER BY 1, 2.")
     every = [first.copy() for _ in range(count)]
     for number, item in enumerate(every, 1):
         item.set("this", exp.Literal.number(number))

@@ -836,7 +836,7 @@ VIEWS = [
     view(
         "a lateral join with a condition",
         "SELECT t.tag, count(*) AS n FROM events LEFT JOIN LATERAL explode(tags) AS t(tag) ON t.tag > 'a' GROUP BY t.tag",
-        "SELECT t.tag, count(*) AS n FROM events LEFT JOIN LATERAL explode(tags) AS t(tag) ON true WHERE t.tag > 'a' GROUP BY t.tag",
+        "SELECT t.tag, count(*) AS n FROM events LEFT JOIN LATERAL explode(filter(tags, x -> x > 'a')) AS t(tag) ON true GROUP BY t.tag",
     ),
     view(
         "a lateral join of the other side",
@@ -851,7 +851,7 @@ VIEWS = [
     view(
         "an order of all beside a column all",
         "SELECT `all`, n FROM (SELECT kind AS `all`, count(*) AS n FROM events GROUP BY kind) ORDER BY ALL",
-        "SELECT `all`, n FROM (SELECT kind AS `all`, count(*) AS n FROM events GROUP BY kind) ORDER BY `all`",
+        "SELECT `all`, n FROM (SELECT kind AS `all`, count(*) AS n FROM events GROUP BY kind) ORDER BY 1, 2",
     ),
     view(
         "an ambiguous column",
