@@ -131,6 +131,11 @@ SESSIONS = (
 )
 
 
+CONSTANTS = "(VALUES ('a', 1, 'one'), ('b', 2, 'two'), ('B b', 2, NULL), (NULL, 3, 'three')) AS v (code, rank, label)"
+
+LISTS = ("array", "same", "plain", "printed", "listed")
+"""What a function takes that is an array."""
+
 ASKED = 0.12
 """How many conditions on records ask other records."""
 
@@ -289,11 +294,14 @@ class Grammar:
         return f"CAST({self.value(from_, columns, depth)} AS {kind.spark})"
 
     def _call(self, kind: Type, columns: Sequence[tuple[str, Type]], depth: int) -> str:
+        lists = any(t.name == "ARRAY" for _, t in columns)
         fitting = [
             row
             for rows in FUNCTIONS.values()
             for row in rows
-            if (self.below or row.above) and (_gives(row, kind)) and row.name not in UNCALLED
+            if (self.below or (row.above and (lists or not {*row.takes} & {*LISTS})))
+            and _gives(row, kind)
+            and row.name not in UNCALLED
         ]
         if not fitting:
             return self.value(kind, columns, 0)
@@ -315,8 +323,8 @@ class Grammar:
     def _argument(self, takes: str, common: Type, columns: Sequence[tuple[str, Type]], depth: int) -> str:
         if takes in WORDS:
             return self.dice.choice(WORDS[takes])
-        if takes in ("array", "same", "struct", "map"):
-            arrays = [name for name, t in columns if t.name == takes.upper().replace("SAME", "ARRAY")]
+        if takes in (*LISTS, "struct", "map"):
+            arrays = [name for name, t in columns if t.name == ("ARRAY" if takes in LISTS else takes.upper())]
             return self.dice.choice(arrays) if arrays else "split(word, ' ')"
         kinds: dict[str, Sequence[Type]] = {
             "integral": (INT, BIGINT, TINYINT, SMALL),
@@ -325,7 +333,7 @@ class Grammar:
             "scalar": SCALARS,
             "text": (STRING, STRING, INT, DATE),
             "common": (common,),
-            "element": (STRING,),
+            "element": (STRING, INT, BIGINT),
             "key": (STRING,),
             "day": (DATE,),
             "texts": (STRING,),
@@ -365,7 +373,7 @@ class Grammar:
         row = AGGREGATES.get(
             {"mean": "avg", "stddev": "stddev_samp", "percentile_approx": "percentile"}.get(name, name)
         )
-        where = f" FILTER (WHERE {self.condition(columns)})" if not over and self.chance(0.2) else ""
+        where = "" if over else self._filter(columns, asks=not above and self.ordered)
         if name == "count" and self.chance(0.5):
             return f"count(*){where}", BIGINT
         if row is not None and row.name in MOMENTS:
@@ -405,6 +413,13 @@ class Grammar:
             return f"{name}({text}, {other}){where}", row.gives([kind, second]) if name.startswith("regr") else gives
         return f"{name}({each}{text}){where}", gives
 
+    def _filter(self, columns: Sequence[tuple[str, Type]], *, asks: bool) -> str:
+        """A FILTER, at times; where it `asks`, of other records too."""
+        if not self.chance(0.2):
+            return ""
+        condition = self.asked(columns) if asks and self.chance(ASKED) else self.condition(columns)
+        return f" FILTER (WHERE {condition})"
+
     def _moments(self, name: str, arguments: int, columns: Sequence[tuple[str, Type]], where: str) -> tuple[str, Type]:
         """An aggregate of deviations, of numbers that are not so large that their squares drown each other."""
         fitting = [n for n, t in columns if t in (TINYINT, SMALL, MONEY)] or ["1"]
@@ -419,6 +434,8 @@ class Grammar:
             source, columns, few = self._lateral(columns, few)
         elif self.chance(0.12):
             source, columns, few = self._projected()
+        elif self.chance(0.08):
+            source, columns, few = self._labelled(columns, few)
         self.ordered = source == "s"
         keys: list[tuple[str, Type]] = []
         for _ in range(self.dice.choice([0, 1, 1, 1, 2, 2, 3])):
@@ -472,6 +489,14 @@ class Grammar:
         )
         return f"s LATERAL VIEW {outer}{made} {name}", [*columns, (name, kind), (name, kind)], [*few, name, name]
 
+    def _labelled(
+        self, columns: list[tuple[str, Type]], few: list[str]
+    ) -> tuple[str, list[tuple[str, Type]], list[str]]:
+        """Records with what constants say of their kinds or numbers."""
+        on = self.dice.choice(["v.code = kind", "v.code = word", "v.rank = k", "v.rank = k AND v.code <> kind"])
+        source = f"s {self.dice.choice(['', 'LEFT '])}JOIN {CONSTANTS} ON {on}"
+        return source, [*columns, ("label", STRING), ("v.rank", INT)], [*few, "label", "v.rank"]
+
     def _projected(self) -> tuple[str, list[tuple[str, Type]], list[str]]:
         """A subquery over the stream, to aggregate."""
         outputs = [self.any_value(COLUMNS, 1) for _ in range(self.dice.choice([2, 3, 4]))]
@@ -513,7 +538,7 @@ class Grammar:
     def above(self, inner: Query) -> Query:
         """Scalars and a condition over a query."""
         self.below = False
-        flat = [(name, kind) for name, kind in inner.columns if _exact(kind)]
+        flat = [(name, kind) for name, kind in inner.columns if _exact(kind) or kind.name == "ARRAY"]
         outputs: list[tuple[str, Type]] = list(inner.columns[: self.dice.choice([1, 2, 9])])
         outputs += [self.any_value(flat, self.dice.choice([1, 2, 2])) for _ in range(self.dice.choice([1, 2, 3]))]
         where = f" WHERE {self.condition(flat)}" if self.chance(0.4) else ""
@@ -549,6 +574,8 @@ class Grammar:
     def joined(self) -> Query:
         """A join of two queries."""
         left, right = self.relation(), self.relation()
+        if self.chance(0.1):
+            right = Query(f"SELECT code, rank FROM {CONSTANTS}", (("code", STRING), ("rank", INT)))
         self.below = False
         word = self.dice.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"])
         pairs = [
@@ -747,6 +774,8 @@ def _gives(row: Function, kind: Type) -> bool:
     if row.gives == "common":
         return True
     first = row.takes[0] if row.takes else ""
+    if first == "plain":
+        return kind in (STRING, INT, BIGINT, DATE, MONEY) and callable(row.gives)
     if first in ("common", "any", "boolean"):
         return True
     if first == "integral":
