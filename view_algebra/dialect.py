@@ -31,6 +31,7 @@ class _Parser(SparkParser):
         name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in _SPECIAL_FORMS
     }
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"],
     }

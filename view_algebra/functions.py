@@ -47,8 +47,9 @@ class Function:
         JSON prints as Spark does), `scalar` (no nested value), `texts` (a text, or an array of them), `arrays` (an
         array of arrays), `element` and `key` (of the first argument), `same` (of the first argument's type).
         A last kind ending in `*` repeats, from zero times; ending in `?` may be missing.
-    above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments, `{element}` for
-        the type of the first one's elements. None: below the aggregation only.
+    above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments, `{inside}` for them
+        as parts of a nested value, `{element}` for the type of the first one's elements. None: below the aggregation
+        only.
     why: for the author, why it works below only.
     below: Spark's expression where calling the function itself could raise: no value may stop a stream.
     """
@@ -97,7 +98,7 @@ def _entries(types: Sequence[Type], _: Sequence[str | None]) -> Type:
 _BYTES = "Postgres folds case by other tables than Spark"
 _PATTERNS = "Java's and Postgres' regular expressions differ"
 _TEXT_TO_TIME = "Postgres reads other texts as times than Spark does"
-_NESTED = "nested values stay below the aggregation"
+_NESTED = "to Postgres nested values are JSON, which has no such function"
 _HASH = "Postgres has no such function"
 
 
@@ -440,7 +441,7 @@ _NESTED_VALUES = [
     _f("to_json", "struct", STRING, why=_NESTED),
     _f("to_json", "array", STRING, why=_NESTED),
     _f("to_json", "map", STRING, why=_NESTED),
-    _f("array", "common common*", lambda t, _: _array_of(t[0]), why=_NESTED),
+    _f("array", "common common*", lambda t, _: _array_of(t[0]), "jsonb_build_array({inside})"),
     _f("sequence", "natural natural", _array_of(INT), why=_NESTED),
     _f("size", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
     _f("size", "map", INT, why=_NESTED),

@@ -255,6 +255,20 @@ def _member(of: str, step: str, kind: Type) -> tuple[str, int]:
     return f"({of} ->> {step})::{kind.postgres}", CAST
 
 
+def _structured(call: Call, reading: Reading) -> tuple[str, int]:
+    """A struct or a map: the JSON that Spark makes of it, which has no fields that are NULL, but such entries."""
+    pairs = zip(call.arguments[::2], call.arguments[1::2], strict=True)
+    built = f"jsonb_build_object({', '.join(f'{expression(n, reading)}, {_inside(v, reading)}' for n, v in pairs)})"
+    return (built if call.function == "map" else f"spark.struct({built})"), ATOM
+
+
+def _inside(value: Expr, reading: Reading) -> str:
+    """A value as it stands in a nested one."""
+    if value.type.name == "DECIMAL":
+        return f"{expression(value, reading, CAST)}::{value.type.postgres}"
+    return _in_json(expression(value, reading), value.type)
+
+
 def _nested(call: Call, reading: Reading) -> tuple[str, int]:
     if call.function in (".", "[]"):
         of, step = call.arguments
@@ -281,6 +295,8 @@ def _filled(template: str, call: Call, reading: Reading) -> tuple[str, int]:
             return before + ", ".join(texts)
         if name == "element":
             return before + (arguments[0].type.element or STRING).postgres
+        if name == "inside":
+            return before + ", ".join(_inside(a, reading) for a in arguments)
         if name == "pipes":
             return before + " || ".join(_as_text(a, reading) for a in arguments)
         if int(name) >= len(arguments):
@@ -468,16 +484,16 @@ def _filter(condition: Expr | None, reading: Reading) -> str:
 def _over_values(call: OverValues, reading: Reading) -> str:
     over = AGGREGATES[call.function].over
     assert over is not None
-    value = _in_json(expression(call.value, reading, CAST), call.type)
+    value = _in_json(expression(call.value, reading, CAST), call.value.type)
     texts = {"0": value, "n": expression(call.times, reading, CAST)}
     texts["o"] = ", ".join(ordering(Order(e, descending=False, nulls_first=True), reading) for e in call.order) or value
     texts |= {str(n): constant(literal) for n, literal in enumerate(call.literals, 1)}
     return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over)
 
 
-def _in_json(value: str, listed: Type) -> str:
-    """An element of a list; a time as Spark is told to write it, whatever a reader's time zone."""
-    return f"spark.json({value})" if listed.element in (TIMESTAMP, TIMESTAMP_NTZ) else value
+def _in_json(value: str, kind: Type) -> str:
+    """A value of JSON; a time as Spark is told to write it, whatever a reader's time zone."""
+    return f"spark.json({value})" if kind in (TIMESTAMP, TIMESTAMP_NTZ) else value
 
 
 def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
@@ -487,7 +503,7 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
             call.place, f"{call.function}(DISTINCT …) above the aggregation", "Take DISTINCT rows in a subquery."
         )
     value = expression(only(call.condition, call.arguments[0]), reading, CAST)
-    value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else _in_json(value, call.type)
+    value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else _in_json(value, call.arguments[0].type)
     by = [
         ordering(Order(e, descending=False, nulls_first=True), reading)
         for e in call.arguments[1:]
@@ -624,6 +640,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     "window_end": _window_end,
     "window": _window,
     **dict.fromkeys((".", "[]", "to_json"), _nested),
+    **dict.fromkeys(("named_struct", "map"), _structured),
     "shares": _shares,
     "row": lambda call, reading: (f"({', '.join(expression(a, reading) for a in call.arguments)})", ATOM),
     **{each: partial(_bitwise, "#" if each == "^" else each) for each in BITWISE},

@@ -313,6 +313,13 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT spark.json(x AT TIME ZONE 'UTC') || 'Z'
 $$;
 
+-- structs, which are JSON without the fields that are NULL
+
+CREATE OR REPLACE FUNCTION spark.struct(x jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT coalesce(jsonb_object_agg(key, value) FILTER (WHERE value <> 'null'), '{}') FROM jsonb_each(x)
+$$;
+
 -- arrays, which are JSON: of texts, whole numbers, decimals, booleans and dates
 
 CREATE OR REPLACE FUNCTION spark.array_sort(x jsonb, nulls_first boolean DEFAULT false) RETURNS jsonb

@@ -524,3 +524,19 @@ SELECT country AS place, count(*) AS n FROM events GROUP BY country
 UNION ALL
 SELECT city, count(*) FROM events GROUP BY city
 ORDER BY ALL LIMIT 6;
+
+CREATE VIEW structs_of_groups AS
+SELECT
+  country,
+  named_struct('n', count(*), 'most', max(amount), 'last', max(ts), 'none', max(CASE WHEN user_id = 0 THEN 1 END)) AS facts,
+  struct(country AS of, collect_set(kind) AS kinds) AS found,
+  map('least', min(amount), 'most', max(amount)) AS ends,
+  array(count(*), count(city), 0) AS counts,
+  array(min(ts), max(ts))[1] AS until
+FROM events
+GROUP BY country;
+
+CREATE VIEW fields_of_structs_of_groups AS
+SELECT country, facts.n + counts[0] AS twice, found.kinds[0] AS first_kind, ends['most'] AS most, ends.least, until
+FROM structs_of_groups
+WHERE facts.none IS NULL AND array_contains(counts, 0);
