@@ -193,11 +193,12 @@ class Constants:
 
 @dataclass(frozen=True)
 class Nested:
-    """A subquery or a CTE in FROM."""
+    """A subquery or a CTE in FROM. `lateral`: it may name columns of what stands before it."""
 
     query: Query
     alias: str
     place: Place = field(default=None, compare=False)
+    lateral: bool = False
 
 
 @dataclass(frozen=True)

@@ -784,7 +784,8 @@ def _relation(relation: Relation, reading: Reading) -> str:
             name, alias = postgres_name(relation.view), postgres_name(relation.alias)
             return f"analytics.{name}" + ("" if alias == name else f" AS {alias}")
         case Nested():
-            return f"(\n{_indent(query(relation.query, reading))}\n) AS {postgres_name(relation.alias)}"
+            lateral = "LATERAL " if relation.lateral else ""
+            return f"{lateral}(\n{_indent(query(relation.query, reading))}\n) AS {postgres_name(relation.alias)}"
         case Constants():
             rows = ",\n".join(f"    ({', '.join(_exactly(v, reading) for v in row)})" for row in relation.rows)
             names = ", ".join(postgres_name(name) for name, _ in relation.columns)

@@ -375,17 +375,34 @@ class Resolver(Scalars):
         kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
         return joined(Joined(left, right, kind_, on, span(join)))
 
-    def _lateral(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Exploded:
-        """`FROM a, LATERAL explode(x) AS t(c)` is LATERAL VIEW, and OUTER where the join keeps its left side."""
+    def _lateral(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
+        """`FROM a, LATERAL explode(x) AS t(c)` is LATERAL VIEW, and OUTER where the join keeps its left side; or a
+        subquery about each row of the left side.
+        """
         on, always = join.args.get("on"), exp.true()
         if kind in ("RIGHT", "FULL") or join.args.get("using"):
             raise Wrong(span(join), f"LATERAL in a {kind} JOIN", "Put the condition into WHERE.")
         if kind == "LEFT" and on != always:  # Spark itself leaves rows out where there is no ON
             raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", _FILTERED)
+        if isinstance(join.this.this, exp.Subquery):
+            if on not in (None, always):
+                raise Wrong(span(join), "LATERAL (SELECT …) with a condition", "Put the condition into WHERE.")
+            right = self._about_rows(join.this, scope)
+            return Joined(left, right, "LEFT" if kind == "LEFT" else "CROSS", None, span(join))
         made = self._explode(left, join.this, scope, outer=kind == "LEFT")
         if on not in (None, always):
             scope.semi.append(condition(self.expression(on, scope), "ON"))
         return made
+
+    def _about_rows(self, node: exp.Lateral, scope: Scope) -> Nested:
+        """A subquery in FROM whose WHERE may name columns of the relations before it."""
+        place = span(node)
+        inner = self._inner(node.this, replace(scope, relations=dict(scope.relations)))
+        alias, names = _alias(node, scope)
+        if alias in scope.relations:
+            raise Wrong(place, f"two relations are named {alias}", "Give one of them another alias.")
+        scope.relations[alias] = (made := _renamed(inner, names, place) if names else inner).columns
+        return Nested(made, alias, place, lateral=True)
 
     def _semi_join(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
         """The left side, and in `scope` the condition that there is, or is not, a row on the right."""
@@ -796,7 +813,7 @@ _NAMED_BY_SPARK = ("count", "sum", "min", "max", "avg")
 """Calls that have a name of their own, of a column alone: Spark names others, too, by all that is in them."""
 
 
-def _alias(node: exp.Subquery | exp.Values, scope: Scope) -> tuple[str, list[str]]:
+def _alias(node: exp.Subquery | exp.Values | exp.Lateral, scope: Scope) -> tuple[str, list[str]]:
     """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
     alias = (node.alias or f"q{len(scope.relations) + 1}").lower()
     if not node.alias:  # so that its columns can be named where Spark is told more than the author has written

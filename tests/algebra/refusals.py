@@ -839,6 +839,16 @@ VIEWS = [
         "SELECT t.tag, count(*) AS n FROM events LEFT JOIN LATERAL explode(filter(tags, x -> x > 'a')) AS t(tag) ON true GROUP BY t.tag",
     ),
     view(
+        "a column of what stands before LATERAL, among its own",
+        "SELECT h.hour, l.twice FROM hourly AS h, LATERAL (SELECT h.n * 2 AS twice FROM hourly AS i WHERE i.hour = h.hour) AS l",
+        "SELECT h.hour, h.n * l.two AS twice FROM hourly AS h, LATERAL (SELECT 2 AS two FROM hourly AS i WHERE i.hour = h.hour) AS l",
+    ),
+    view(
+        "LATERAL (SELECT …) with a condition",
+        "SELECT h.hour, l.n FROM hourly AS h JOIN LATERAL (SELECT n FROM hourly AS i WHERE i.hour = h.hour) AS l ON l.n > 1",
+        "SELECT h.hour, l.n FROM hourly AS h JOIN LATERAL (SELECT n FROM hourly AS i WHERE i.hour = h.hour) AS l WHERE l.n > 1",
+    ),
+    view(
         "a lateral join of the other side",
         "SELECT t.tag, count(*) AS n FROM events RIGHT JOIN LATERAL explode(tags) AS t(tag) ON t.tag > 'a' GROUP BY t.tag",
         "SELECT t.tag, count(*) AS n FROM events JOIN LATERAL explode(tags) AS t(tag) WHERE t.tag > 'a' GROUP BY t.tag",

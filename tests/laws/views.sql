@@ -540,3 +540,38 @@ CREATE VIEW fields_of_structs_of_groups AS
 SELECT country, facts.n + counts[0] AS twice, found.kinds[0] AS first_kind, ends['most'] AS most, ends.least, until
 FROM structs_of_groups
 WHERE facts.none IS NULL AND array_contains(counts, 0);
+
+CREATE VIEW places_with_totals AS SELECT country, city, count(*) AS n, sum(amount) AS total FROM events GROUP BY country, city;
+
+CREATE VIEW top_cities_of_a_country AS
+SELECT c.country, l.city, l.n
+FROM (SELECT country, count(*) AS n FROM events GROUP BY country) AS c,
+  LATERAL (SELECT city, n FROM places_with_totals AS p WHERE p.country = c.country ORDER BY n DESC, city LIMIT 2) AS l;
+
+CREATE VIEW top_cities_or_none AS
+SELECT c.country, l.place, l.n
+FROM (SELECT DISTINCT country FROM events) AS c
+LEFT JOIN LATERAL (
+  SELECT city, m FROM (SELECT country, city, max(amount) AS m FROM events WHERE kind = 'click' GROUP BY country, city) AS x
+  WHERE x.country <=> c.country AND x.m > 1
+) AS l (place, n) ON true;
+
+CREATE VIEW sums_beside_rows AS
+SELECT p.country, p.city, l.others
+FROM places_with_totals AS p
+CROSS JOIN LATERAL (
+  SELECT sum(n) AS others FROM places_with_totals AS q WHERE q.country = p.country AND q.city <> p.city
+) AS l;
+
+CREATE VIEW cities_of_countries_laterally AS
+SELECT c.country, l.city, l.n
+FROM (SELECT DISTINCT country FROM events) AS c,
+  LATERAL (SELECT city, count(*) AS n FROM events AS e WHERE e.country = c.country GROUP BY city) AS l;
+
+CREATE VIEW cities_of_listed_countries AS
+SELECT c.x, l.city, l.n FROM (VALUES ('NL'), ('FR')) AS c (x), LATERAL (SELECT city, n FROM places_with_totals WHERE country = c.x) AS l;
+
+CREATE VIEW greatest_amounts_laterally AS
+SELECT c.country, l.city, l.amount
+FROM (SELECT DISTINCT country FROM events) AS c,
+  LATERAL (SELECT city, amount FROM events AS e WHERE e.country = c.country ORDER BY amount DESC LIMIT 3) AS l;
