@@ -484,11 +484,16 @@ def _filter(condition: Expr | None, reading: Reading) -> str:
 def _over_values(call: OverValues, reading: Reading) -> str:
     over = AGGREGATES[call.function].over
     assert over is not None
-    value = _in_json(expression(call.value, reading, CAST), call.value.type)
+    value = _listed(expression(call.value, reading, CAST), call)
     texts = {"0": value, "n": expression(call.times, reading, CAST)}
     texts["o"] = ", ".join(ordering(Order(e, descending=False, nulls_first=True), reading) for e in call.order) or value
     texts |= {str(n): constant(literal) for n, literal in enumerate(call.literals, 1)}
     return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over)
+
+
+def _listed(value: str, call: OverValues | Aggregate) -> str:
+    """A value as the aggregate over values has it: in JSON, if it makes a list of them."""
+    return value if call.type.element is None else _in_json(value, call.type.element)
 
 
 def _in_json(value: str, kind: Type) -> str:
@@ -503,7 +508,7 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
             call.place, f"{call.function}(DISTINCT …) above the aggregation", "Take DISTINCT rows in a subquery."
         )
     value = expression(only(call.condition, call.arguments[0]), reading, CAST)
-    value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else _in_json(value, call.arguments[0].type)
+    value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else _listed(value, call)
     by = [
         ordering(Order(e, descending=False, nulls_first=True), reading)
         for e in call.arguments[1:]
