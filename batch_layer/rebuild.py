@@ -105,7 +105,7 @@ class BatchLayer:
         with self.database.begin() as connection:
             _, catalog = registry.deployed(connection)
             cuts: dict[str, Offsets] = {}
-            for each in generations.find(connection, generation.c.rebuild == id):
+            for each in generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired"):
                 for name in each.queries:
                     cuts[name] = generations.cut_of(connection, each.id, name)
         for name, cut in sorted(cuts.items()):
@@ -231,7 +231,7 @@ class BatchLayer:
             if run.step == "hand-over" and not anyway:
                 return held  # it is repeated: what was rolled back since stays so
             if run.leap:
-                self._land(connection, new)
+                self._land(connection, id, new)
             else:
                 now = generations.published(connection)
                 newer = {each.view: each.id for each in new if each.id > now.get(each.view, 0)}
@@ -305,15 +305,16 @@ class BatchLayer:
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
             _retire_the_dead(connection)
             for name in sources:
-                progress.take_over(connection, name, f"rebuild {id} (leap)")
-        to: dict[str, Offsets] = {}
-        for name in sources:
-            source = catalog.sources[name]
-            self.archive_source(source, self.brokers.latest(source.topic))
-            to[name] = self.log().held(source)
-            self._quarantine(source, to[name])
+                progress.take_over(connection, name, rebuilds.leap_writer(id))
+        try:
+            to = {name: self._archived_to_the_end(catalog.sources[name]) for name in sources}
+        except BaseException as error:
+            with self.database.begin() as connection:  # or the speed layer would wait for it
+                rebuilds.end(connection, id, "failed", _why(error))
+            raise
 
         def step(connection: Connection) -> None:
+            rebuilds.running(connection, id)
             progress.lock(connection, sources)
             for name in wanted:
                 at = Offsets({place: offset for end in to.values() for place, offset in end.items()})
@@ -323,6 +324,13 @@ class BatchLayer:
         self.database.retrying(step)
         self.at("after seal")
         return id
+
+    def _archived_to_the_end(self, source: Source) -> Offsets:
+        """Where the master log of a source ends, after all of its topic was taken into it."""
+        self.archive_source(source, self.brokers.latest(source.topic))
+        held = self.log().held(source)
+        self._quarantine(source, held)
+        return held
 
     def _quarantine(self, source: Source, to: Offsets) -> None:
         """Keeps the bad records between progress and `to`, which no micro-batch will read; before progress is there."""
@@ -337,10 +345,10 @@ class BatchLayer:
         with self.database.begin() as connection:
             return generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
 
-    def _land(self, connection: Connection, new: Sequence[Generation]) -> None:
+    def _land(self, connection: Connection, id: int, new: Sequence[Generation]) -> None:
         queries = progress.queries(connection)
         names = {name for each in new for name in each.queries}
-        me = f"rebuild {new[0].rebuild} (leap)"
+        me = rebuilds.leap_writer(id)
         taken = [name for name in names if queries[name].writer != me]
         if taken:
             raise progress.Fenced(

@@ -77,8 +77,8 @@ _KEPT = {
     "write.distribution-mode": "none",
     "write.metadata.metrics.column.kafka_value": "none",
     "write.metadata.metrics.column.kafka_key": "none",
-    # Each commit writes the table's whole metadata anew; hourly runs would leave thousands of copies.
-    "write.metadata.delete-after-commit.enabled": "true",
+    # A backup of the catalog names the metadata file of its moment, so those are left to who knows of all backups.
+    "write.metadata.delete-after-commit.enabled": "false",
     "write.metadata.previous-versions-max": "20",
 }
 
@@ -248,7 +248,7 @@ class MasterLog:
         raise LaminaError(
             f"{source.name}: its log does not tell what it holds",
             evidence=f"No snapshot since the oldest that is kept of {table.name} carries {HELD}.",
-            way_out="Roll the table back to a snapshot made by `lamina archive` (CALL … rollback_to_snapshot).",
+            way_out="Make one by `lamina archive` current again (CALL … set_current_snapshot): docs/operations.md.",
         )
 
     def _in_kafka(self, table: Table, source: Source, rng: OffsetRange, brokers: Brokers) -> None:

@@ -19,6 +19,12 @@ log = logging.getLogger("lamina.serving")
 
 T = TypeVar("T")
 
+ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000}
+"""Seconds, and milliseconds: a server whose machine vanished is away within half a minute, and not for hours."""
+
+ALIVE_THERE = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+"""The same the other way: what a vanished client has locked is free again within half a minute."""
+
 CONNECT_TIMEOUT = 10
 """Seconds to wait for Postgres to answer a connection attempt."""
 
@@ -169,10 +175,12 @@ def _engine(url: str) -> Engine:
     return create_engine(
         url,
         pool_pre_ping=True,
+        max_overflow=-1,  # a connection that waits for a lock keeps nobody else from theirs
         connect_args={
             "connect_timeout": CONNECT_TIMEOUT,
+            **ALIVE,
             "application_name": "lamina",
             # Timestamps are instants; the session's zone only decides how they are written, so it must be known.
-            "options": "-c timezone=UTC",
+            "options": f"-c timezone=UTC {ALIVE_THERE}",
         },
     )

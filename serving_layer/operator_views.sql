@@ -14,6 +14,22 @@ LEFT JOIN lamina.cell_table AS c ON c.view = v.name AND c.version = v.version
 LEFT JOIN lamina.query AS q ON q.name = c.query
 GROUP BY v.name, p.generation;
 
+-- Offsets: per published view, the vector that it is known by. In one transaction of REPEATABLE READ, a view equals its
+-- SELECT over every record from `first_offset` on and below `next_offset` of each partition.
+CREATE OR REPLACE VIEW lamina.offsets AS
+WITH RECURSIVE fed (view, query) AS (
+  SELECT v.name, c.query
+  FROM lamina.view AS v
+  JOIN lamina.cell_table AS c ON c.view = v.name AND c.version = v.version
+  UNION
+  SELECT v.name, f.query
+  FROM fed AS f
+  JOIN lamina.view AS v ON f.view = ANY (v.reads)
+)
+SELECT f.view, p.query AS source, p.topic, p.partition, p.start_offset AS first_offset, p.next_offset
+FROM fed AS f
+JOIN lamina.progress AS p ON p.query = f.query;
+
 -- Generations: those whose tables are still there, with the one that each view is read from.
 CREATE OR REPLACE VIEW lamina.generations AS
 SELECT g.view, g.id AS generation, g.version, g.state, p.generation IS NOT NULL AS published,
@@ -29,4 +45,4 @@ FROM lamina.quarantine
 GROUP BY topic, error;
 
 GRANT USAGE ON SCHEMA lamina TO analyst;
-GRANT SELECT ON lamina.freshness, lamina.generations, lamina.bad_records TO analyst;
+GRANT SELECT ON lamina.freshness, lamina.offsets, lamina.generations, lamina.bad_records TO analyst;

@@ -103,7 +103,11 @@ def starts(connection: Connection, names: Sequence[str]) -> Offsets:
 
 
 def write(connection: Connection, name: str, to: Offsets, newest: datetime | None) -> None:
-    """Moves the progress of a query whose lock is held; a partition that is new begins at its first record."""
+    """Moves the progress of a query whose lock is held; a partition that is new begins at its first record.
+
+    A producer may set times ahead of the clock: such a record is of now, or a view would seem fresh until then.
+    """
+    now_at_the_latest = None if newest is None else func.least(newest, func.clock_timestamp())
     statement = insert(progress).values(
         [
             {"query": name, "topic": at.topic, "partition": at.partition, "start_offset": 0, "next_offset": offset}
@@ -120,7 +124,7 @@ def write(connection: Connection, name: str, to: Offsets, newest: datetime | Non
     connection.execute(
         update(query)
         .where(query.c.name == name)
-        .values(committed_at=func.clock_timestamp(), newest=func.greatest(query.c.newest, newest))
+        .values(committed_at=func.clock_timestamp(), newest=func.greatest(query.c.newest, now_at_the_latest))
     )
 
 

@@ -7,6 +7,7 @@ lease runs out (a scheduler's, whose steps are separate processes).
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -99,6 +100,20 @@ def begin(connection: Connection, views: Sequence[str], *, leap: bool, by: Sched
     until = func.clock_timestamp() + LEASE if by else None
     new = insert(rebuild).values(views=sorted(views), leap=leap, key=key, step="begin", lease_until=until)
     return int(connection.execute(new.returning(rebuild.c.id)).scalar_one())
+
+
+def leap_writer(id: int) -> str:
+    """What a leap that has taken a query over is called as its writer."""
+    return f"rebuild {id} (leap)"
+
+
+def is_leap(writer: str | None) -> bool:
+    """Is it a leap that writes a query?
+
+    >>> is_leap(leap_writer(7)), is_leap("process 7 on (leap)s"), is_leap(None)
+    (True, False, False)
+    """
+    return re.fullmatch(r"rebuild \d+ \(leap\)", writer or "") is not None
 
 
 def leaping(connection: Connection) -> bool:

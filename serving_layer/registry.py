@@ -158,7 +158,8 @@ def _create_query(connection: Connection, name: str, topic: str, at: Topic) -> N
     again = upsert(query).values(name=name, topic=topic, topic_id=at.id)
     connection.execute(
         again.on_conflict_do_update(
-            index_elements=[query.c.name], set_={"topic": topic, "topic_id": at.id, "stopped": None, "newest": None}
+            index_elements=[query.c.name],
+            set_={"topic": topic, "topic_id": at.id, "stopped": None, "newest": None, "fence": query.c.fence + 1},
         )
     )
     for place, offset in at.earliest.items():

@@ -54,7 +54,7 @@ class Computation:
         results = [spark.sql(fused.sql).toArrow() for fused in self.fused]
         # Every statement tells of bad records; only when there are some does a job fetch them.
         some_bad = pyarrow.compute.any(pyarrow.compute.equal(results[0].column("v"), 0)).as_py()
-        newest = [_time(pyarrow.compute.max(result.column("newest"))) for result in results]
+        newest: list[datetime | None] = [pyarrow.compute.max(result.column("newest")).as_py() for result in results]
         return Computed(
             staged=[_staged(fused, result) for fused, result in zip(self.fused, results, strict=True)],
             bad=bad_records(self.source.topic, spark.sql(self.source.quarantined).toArrow().to_pylist())
@@ -62,15 +62,6 @@ class Computation:
             else [],
             newest=max((each for each in newest if each is not None), default=None),
         )
-
-
-def _time(value: pa.Scalar) -> datetime | None:
-    """A Kafka timestamp; None for one that a producer has set beyond the year 9999."""
-    try:
-        found: datetime | None = value.as_py()
-    except (OverflowError, ValueError):
-        return None
-    return found
 
 
 def _staged(fused: Fused, result: pa.Table) -> Staged:

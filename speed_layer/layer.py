@@ -45,6 +45,12 @@ CAUGHT_UP_EVERY = 1.0
 LEAP_EVERY = 1.0
 """Seconds between two looks whether a leap has landed."""
 
+REFUSED_EVERY = 10.0
+"""Seconds between two looks whether what refused a query has been mended from outside, as by a leap."""
+
+MOST_HALVINGS = 8
+"""A micro-batch is halved so often, at the most, while it fails: it may be one that memory does not hold."""
+
 LONGEST_WAIT = 10.0
 """Seconds: the greatest delay before a query that failed is started again."""
 
@@ -84,11 +90,7 @@ class SpeedLayer:
             self._look_at_catalog()
             goal = self._ends() if until_caught_up else None
             while not self.stopping.is_set():
-                self.parts.database.waiting(self._look_at_catalog, give_up=self.stopping.is_set)
-                for query in self._queries.values():
-                    self._look_at(query)
-                self._check_topics()
-                self._note_caught_up()
+                self.parts.database.waiting(self._look, give_up=self.stopping.is_set)
                 refused = [query.refused for query in self._queries.values() if query.refused]
                 fenced = [reason for reason in refused if isinstance(reason, Fenced)]
                 if fenced or (refused and len(refused) == len(self._queries)):
@@ -104,6 +106,14 @@ class SpeedLayer:
         finally:
             for query in self._queries.values():
                 self._end(query)
+
+    def _look(self) -> None:
+        """One look at everything; it can be repeated from the start where Postgres goes away in the middle."""
+        self._look_at_catalog()
+        for query in self._queries.values():
+            self._look_at(query)
+        self._check_topics()
+        self._note_caught_up()
 
     def _look_at_catalog(self) -> None:
         """Follows what was applied: new sources are begun, dropped ones ended.
@@ -126,7 +136,7 @@ class SpeedLayer:
 
     def _look_at(self, query: _Query) -> None:
         """Begins a run where there is none; takes note of why one ended."""
-        if query.refused is not None or self.clock() < query.not_before:
+        if self.clock() < query.not_before or not self._may_go_on(query):
             return
         if query.run is None:
             self._begin(query)
@@ -139,6 +149,18 @@ class SpeedLayer:
                 self._tell(query, None)
             query.failures = 0
 
+    def _may_go_on(self, query: _Query) -> bool:
+        """Whether nothing refuses a query, or no longer: a leap goes past lost records, a right is given."""
+        if query.refused is None:
+            return True
+        if isinstance(query.refused, Fenced):
+            return False
+        query.not_before = self.clock() + REFUSED_EVERY
+        if self._lost_records(query) is not None:
+            return False
+        query.refused = query.fence = None
+        return True
+
     def _begin(self, query: _Query) -> None:
         assert self._catalog is not None
         try:
@@ -149,14 +171,15 @@ class SpeedLayer:
                         query.not_before = self.clock() + LEAP_EVERY
                         return
                     query.fence = progress.take_over(connection, query.source.name, writer())
-            query.run = Run(self.parts, query.source, self._catalog, query.fence)
+            most = max(1, self.parts.max_records >> min(query.failures, MOST_HALVINGS))
+            query.run = Run(self.parts, query.source, self._catalog, query.fence, max_records=most)
         except Exception as error:  # noqa: BLE001 (`_judge` tells what can be waited for from what cannot)
             self._judge(query, error)
 
     def _judge(self, query: _Query, failure: BaseException) -> None:
         """Decides whether a query that ended starts again from progress, waits, or is refused."""
         reason = _refusal(failure)
-        if isinstance(reason, Fenced) and self._leapt_over():
+        if isinstance(reason, Fenced) and self._leapt_over(query):
             query.fence = None
             log.info("%s: a leap has taken it over; waiting until it has landed", query.source.name)
             return
@@ -164,6 +187,7 @@ class SpeedLayer:
             reason = self._lost_records(query)
         if reason is not None:
             query.refused = reason
+            query.not_before = self.clock() + REFUSED_EVERY
             log.error("%s stopped: %s", query.source.name, reason)
             if not isinstance(reason, Fenced):
                 with self.parts.database.begin() as connection:
@@ -179,9 +203,10 @@ class SpeedLayer:
         query.not_before = self.clock() + query.delay
         log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, _said(failure), query.delay)
 
-    def _leapt_over(self) -> bool:
+    def _leapt_over(self, query: _Query) -> bool:
+        """Was it a leap that took the query over? It gives it back, and may have landed by now."""
         with self.parts.database.begin() as connection:
-            return rebuilds.leaping(connection)
+            return rebuilds.is_leap(progress.queries(connection)[query.source.name].writer)
 
     def _tell(self, query: _Query, what: str | None) -> None:
         """Tells whoever asks for the status what is wrong with a query that goes on all the same."""

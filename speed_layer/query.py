@@ -68,8 +68,8 @@ class Parts:
 class Run:
     """One run of a streaming query, from progress until it is stopped or fails."""
 
-    def __init__(self, parts: Parts, source: Source, catalog: Catalog, fence: int) -> None:
-        self._parts, self._source, self._fence = parts, source, fence
+    def __init__(self, parts: Parts, source: Source, catalog: Catalog, fence: int, *, max_records: int) -> None:
+        self._parts, self._source, self._fence, self._max_records = parts, source, fence, max_records
         self._stopped = threading.Event()
         with parts.database.begin() as connection:
             self._topic_id = progress.queries(connection)[source.name].topic_id
@@ -102,7 +102,7 @@ class Run:
     def _start(self) -> StreamingQuery:
         parts = self._parts
         raw = stream(
-            parts.spark, parts.brokers, self._source, self._position, max_records_per_micro_batch=parts.max_records
+            parts.spark, parts.brokers, self._source, self._position, max_records_per_micro_batch=self._max_records
         )
         self._raised: BaseException | None = None
         return (

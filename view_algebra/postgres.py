@@ -507,7 +507,7 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
         raise Wrong(
             call.place, f"{call.function}(DISTINCT …) above the aggregation", "Take DISTINCT rows in a subquery."
         )
-    value = expression(only(call.condition, call.arguments[0]), reading, CAST)
+    value = _typed(only(call.condition, call.arguments[0]), reading)
     value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else _listed(value, call)
     by = [
         ordering(Order(e, descending=False, nulls_first=True), reading)
@@ -520,13 +520,19 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
     return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], rows)
 
 
+def _typed(value: Expr, reading: Reading) -> str:
+    """A value for an aggregate of any type, which a literal text alone does not have."""
+    text = expression(value, reading, CAST)
+    return f"{text}::text" if isinstance(value, Constant) and value.type == STRING else text
+
+
 def _by_value(call: Aggregate, reading: Reading) -> str:
     """max_by and min_by of plain rows: of those with the same order, the greatest or the least value's."""
     value, by, _ = call.arguments
     last = call.function == "max_by"
     keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), reading) for e in (by, value))
     counts = both(call.condition, known((by,)))
-    return f"(array_agg({expression(value, reading)} ORDER BY {keys}){_filter(counts, reading)})[1]"
+    return f"(array_agg({_typed(value, reading)} ORDER BY {keys}){_filter(counts, reading)})[1]"
 
 
 def _by_order(call: Aggregate, reading: Reading) -> str:

@@ -48,7 +48,7 @@ FROM (
   SELECT
     partition AS kafka_partition,
     offset AS kafka_offset,
-    timestamp AS kafka_timestamp,
+    least(timestamp, {CALENDAR["TIMESTAMP"][1]}) AS kafka_timestamp,
     key AS kafka_key,
     headers AS kafka_headers,
     value AS kafka_value,

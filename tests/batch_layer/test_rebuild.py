@@ -8,8 +8,9 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
-from serving_layer import generations, rebuilds
+from serving_layer import generations, progress, rebuilds
 from serving_layer.rebuilds import Scheduler
+from speed_layer import layer
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from view_algebra.errors import LaminaError
@@ -334,4 +335,83 @@ def test_a_view_may_be_dropped_and_declared_again_while_records_come(deployed: D
             deployed.deployment.batch.rebuild(["totals"])
             deployed.wait_for("events")
             assert one(deployed.rows("SELECT events FROM totals")) == (100 * (round_ + 1),)
+    deployed.check()
+
+
+def test_a_query_that_was_idle_during_a_leap_goes_on_behind_it(deployed: Deployed) -> None:
+    """It learns of the leap by its next commit, when the leap has landed long ago."""
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(50)))
+    with deployed.speed():
+        deployed.wait_for("events")
+        deployed.deployment.batch.rebuild(leap=True)
+        deployed.send("events", *(event(n) for n in range(50, 60)))
+        deployed.wait_for("events")
+    assert one(deployed.rows("SELECT events FROM totals")) == (60,)
+    deployed.check()
+
+
+OTHERS = {
+    "others": "CREATE TABLE others (x BIGINT) USING kafka OPTIONS (topic '{topics}_others', format 'json');",
+    "xs": "CREATE VIEW xs AS SELECT sum(x) AS x FROM others;",
+}
+
+
+def test_a_leap_heals_one_query_while_the_others_go_on(
+    deployed: Deployed, kafka_admin: KafkaAdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layer, "REFUSED_EVERY", 0.5)
+    deployed.apply(events=EVENTS, totals=TOTALS, **OTHERS)
+    deployed.send("events", *(event(n) for n in range(10)), partition=0)
+    deployed.catch_up()
+    deployed.send("events", *(event(n) for n in range(10, 30)), partition=0)
+    deployment = deployed.deployment
+    source = deployment.deployed().sources["events"]
+    deployment.batch.archive_source(source, deployment.brokers.latest(source.topic))
+    kafka_admin.delete_records({TopicPartition(source.topic, 0): 25})
+
+    def stopped() -> str | None:
+        with deployment.database.begin() as connection:
+            return progress.queries(connection)["events"].stopped
+
+    with deployed.speed():
+        deployed.until(lambda: "before they were read" in (stopped() or ""), "the query is refused")
+        deployed.send("others", {"x": 1})
+        deployed.wait_for("others")
+        deployment.batch.rebuild(["totals"], leap=True)
+        deployed.send("events", event(30))
+        deployed.wait_for("events")
+        deployed.send("others", {"x": 2})
+        deployed.wait_for("others")
+        assert stopped() is None
+    assert one(deployed.rows("SELECT events FROM totals")) == (31,)
+    deployed.check()
+
+
+def test_a_leap_that_cannot_be_sealed_gives_its_queries_back(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(10)), partition=0)
+    deployed.catch_up()
+    kafka_admin.delete_records({TopicPartition(deployed.topic("events"), 0): 4})
+    with pytest.raises(LaminaError, match="removed by retention before they were archived"):
+        deployed.deployment.batch.leap_seal(by=Scheduler())
+    with deployed.deployment.database.begin() as connection:
+        assert not rebuilds.leaping(connection)
+        assert connection.exec_driver_sql("SELECT state FROM lamina.rebuild").scalar() == "failed"
+    deployed.send("events", event(10))
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (11,)
+
+
+def test_a_total_of_no_records_is_proven(deployed: Deployed) -> None:
+    nobody = "CREATE VIEW nobody AS SELECT count(*) AS n, max(ts) AS last FROM events WHERE country = 'nowhere';"
+    deployed.apply(events=EVENTS, nobody=nobody)
+    deployed.deployment.batch.rebuild()
+    deployed.send("events", event(1))
+    deployed.catch_up()
+    assert deployed.rows("SELECT n, last FROM nobody") == [(0, None)]
+    assert [proof.differing for proof in deployed.deployment.batch.rebuild()] == [0]
+    deployed.send("events", event(2))
+    deployed.catch_up()
+    assert [proof.differing for proof in deployed.deployment.batch.rebuild()] == [0]
     deployed.check()

@@ -575,3 +575,18 @@ CREATE VIEW greatest_amounts_laterally AS
 SELECT c.country, l.city, l.amount
 FROM (SELECT DISTINCT country FROM events) AS c,
   LATERAL (SELECT city, amount FROM events AS e WHERE e.country = c.country ORDER BY amount DESC LIMIT 3) AS l;
+
+CREATE VIEW aggregates_of_one_text AS
+SELECT
+  n, max_by('', city) AS a, min_by('x', n) AS b, collect_set('B b') AS c, mode('m') AS e,
+  listagg('l', ',') WITHIN GROUP (ORDER BY city) AS f, max('z') AS g, count(DISTINCT 'c') AS h,
+  collect_set(2.50) AS j, collect_set(DATE '2024-01-31') AS k, percentile_disc(0.5) WITHIN GROUP (ORDER BY 1.5D) AS l
+FROM (SELECT city, kind, count(*) AS n FROM events GROUP BY city, kind)
+GROUP BY n;
+
+CREATE VIEW aggregates_of_one_text_of_records AS
+SELECT
+  city, max_by('', kind) AS a, min_by('x', price) AS b, collect_set('B b') AS c, collect_list('q') AS d, mode('m') AS e,
+  listagg('l', ',') AS f, max('z') AS g, count(DISTINCT 'c') AS h, any_value('v') AS i, collect_set(2.50) AS j
+FROM events
+GROUP BY city;

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from kafka import KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewPartitions
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewPartitions
 
 from serving_layer import progress
 from serving_layer.progress import Fenced
@@ -112,6 +114,43 @@ def test_a_view_whose_stream_is_idle_stays_fresh(deployed: Deployed) -> None:
         deployed.until(lambda: one(deployed.rows(behind))[0] < 2, "the view is fresh all the same")
     [(before, _)] = deployed.rows(behind)
     deployed.until(lambda: one(deployed.rows(behind))[0] > before + 1, "nobody looks any more, and the view ages")
+
+
+def test_times_ahead_of_the_clock_are_counted_and_make_no_view_fresh(
+    deployed: Deployed, kafka_admin: KafkaAdminClient
+) -> None:
+    """A producer may set any time, as one in microseconds where Kafka's are milliseconds."""
+    rows = "CREATE VIEW rows AS SELECT kafka_offset AS at, kafka_timestamp AS time, n FROM events;"
+    last = "CREATE VIEW last_n AS SELECT last(n) AS n FROM events;"
+    deployed.apply(events=EVENTS, totals=TOTALS, rows=rows, last=last)
+    topic, now = deployed.topic("events"), time.time()
+    lenient = ConfigResource(ConfigResourceType.TOPIC, topic, {"message.timestamp.after.max.ms": str(2**63 - 1)})
+    kafka_admin.alter_configs([lenient])
+    for at, value in ((now + 1800, b'{"n": 1}'), (now * 1000, b'{"n": 2}'), (now * 1000, b"no JSON")):
+        deployed.producer.send(topic, value, partition=0, timestamp_ms=int(1000 * at))
+    deployed.producer.flush()
+    deployed.catch_up()
+    [(behind, newest)] = deployed.rows(
+        "SELECT seconds_behind, newest_record <= clock_timestamp() FROM lamina.freshness WHERE view = 'rows'"
+    )
+    assert behind >= 0
+    assert newest
+    latest = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+    assert [row[1:] for row in deployed.rows("SELECT at, time, n FROM rows ORDER BY at")][1] == (latest, 2)
+    assert one(deployed.rows("SELECT n FROM last_n")) == (2,)
+    deployed.deployment.batch.rebuild()
+    deployed.check()
+
+
+def test_an_analyst_can_tell_the_offsets_that_views_are_known_by(deployed: Deployed) -> None:
+    late = "CREATE VIEW late AS SELECT events FROM totals;"
+    deployed.apply(events=EVENTS, totals=TOTALS, late=late)
+    deployed.send("events", *(event(n) for n in range(5)), partition=0)
+    deployed.send("events", event(5), partition=1)
+    deployed.catch_up()
+    offsets = "SELECT view, source, partition, first_offset, next_offset FROM lamina.offsets ORDER BY 1, 3"
+    below = [("events", 0, 0, 5), ("events", 1, 0, 1)]
+    assert deployed.rows(offsets) == [(view, *each) for view in ("late", "totals") for each in below]
 
 
 def test_the_speed_layer_follows_what_is_applied_while_it_runs(deployed: Deployed) -> None:
