@@ -57,7 +57,7 @@ class Deployment:
     @cached_property
     def brokers(self) -> Brokers:
         """The Kafka cluster."""
-        return Brokers(self.settings.kafka)
+        return Brokers(self.settings.kafka, self.settings.login)
 
     @property
     def spark(self) -> SparkSession:

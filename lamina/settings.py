@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from lamina.services.embedded import Embedded
+from master_log.kafka import MECHANISMS, PROTOCOLS, Login
 from view_algebra.errors import LaminaError
 
 FILE = "lamina.toml"
@@ -37,7 +38,7 @@ class Settings:
 
     postgres: URL of the role that owns and writes, as psycopg2 and SQLAlchemy take it (`postgresql://…`).
     analyst: URL of the read-only role; None when there is none.
-    kafka: bootstrap servers, `host:port`, comma-separated.
+    kafka: bootstrap servers, `host:port`, comma-separated. login: how to prove who we are to brokers that ask.
     warehouse: absolute path or URI of the Iceberg warehouse.
     home: absolute path of LAMINA_HOME: logs, checkpoints, jars, and the embedded services' data.
     catalog: the folder of declarations, when one is set.
@@ -52,6 +53,7 @@ class Settings:
     home: Path
     catalog: Path | None
     embedded: bool
+    login: Login | None = field(default=None, repr=False)
 
     @classmethod
     def read(cls, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -77,6 +79,7 @@ class Settings:
                 evidence=f"{given} is, so the embedded services are not used.",
                 way_out=f"Set both, or neither for the embedded services ({FILE} or the environment).",
             )
+        servers, login = _brokers(kafka)
         warehouse = values.get("warehouse")
         if warehouse is None and not master.startswith("local"):
             raise LaminaError(
@@ -87,12 +90,13 @@ class Settings:
         return cls(
             postgres=postgres_url(postgres, "LAMINA_POSTGRES"),
             analyst=postgres_url(analyst, "LAMINA_ANALYST") if analyst else None,
-            kafka=_servers(kafka),
+            kafka=servers,
             warehouse=_warehouse(warehouse, folder) if warehouse else str(home / "warehouse"),
             spark_master=master,
             home=home,
             catalog=folder / values["catalog"] if "catalog" in values else None,
             embedded=embedded,
+            login=login,
         )
 
     @classmethod
@@ -200,17 +204,42 @@ class Jdbc:
         )
 
 
-def _servers(text: str) -> str:
+def _brokers(text: str) -> tuple[str, Login | None]:
+    """Bootstrap servers, and the login of a URL as `sasl_ssl://user:password@host:9093,…?mechanism=PLAIN`."""
+    scheme, is_url, rest = text.partition("://")
+    scheme, login = scheme.upper(), None
+    if is_url:
+        url = urlsplit(f"//{rest}")
+        who, _, text = url.netloc.rpartition("@")
+        user, _, password = who.partition(":")
+        given = dict(parse_qsl(url.query))
+        login = Login(
+            protocol=scheme,
+            mechanism=given.pop("mechanism", Login.mechanism),
+            user=unquote(user),
+            password=unquote(password),
+            ca_file=given.pop("ca_file", None),
+        )
+        if scheme not in PROTOCOLS or login.mechanism not in MECHANISMS or given or url.path.strip("/"):
+            raise _no_brokers(f"{scheme.lower()}://…@{text}{url.path}" + (f"?{url.query}" if url.query else ""))
+        if bool(user) != scheme.startswith("SASL"):
+            raise _no_brokers(f"{scheme.lower()}://, which {'has' if user else 'lacks'} a user")
     servers = [server.strip() for server in text.split(",") if server.strip()]
     for server in servers or [text]:
         host, _, port = server.rpartition(":")
-        if "://" in server or not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise LaminaError(
-                "LAMINA_KAFKA is not a list of brokers",
-                evidence=f"Found {server!r}.",
-                way_out="It looks like host:9092 or host1:9092,host2:9092, without a scheme.",
-            )
-    return ",".join(servers)
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise _no_brokers(repr(server.rpartition("@")[2]))
+    return ",".join(servers), login
+
+
+def _no_brokers(found: str) -> LaminaError:
+    return LaminaError(
+        "LAMINA_KAFKA is not a list of brokers",
+        evidence=f"Found {found}.",
+        way_out="It looks like host1:9092,host2:9092, or where they ask for a login like"
+        f" sasl_ssl://user:password@host:9093?mechanism={Login.mechanism}&ca_file=/path (special characters %-encoded;"
+        f" {', '.join(PROTOCOLS).lower()}; {', '.join(MECHANISMS)}).",
+    )
 
 
 def _warehouse(text: str, folder: Path) -> str:

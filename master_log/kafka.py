@@ -73,11 +73,15 @@ class KafkaAway(LaminaError):
     """The brokers do not answer; they may again."""
 
 
+PROTOCOLS = ("SASL_SSL", "SASL_PLAINTEXT", "SSL")
+MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
+
+
 @dataclass(frozen=True)
 class Login:
     """How to prove who we are to brokers that ask.
 
-    protocol: `SASL_SSL`, `SASL_PLAINTEXT` or `SSL`. mechanism: `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`.
+    protocol: one of `PROTOCOLS`. mechanism: one of `MECHANISMS`.
     ca_file: PEM file of the authority that signed the brokers' certificates; None takes the system's.
     """
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamina.settings import Jdbc, Settings
+from master_log.kafka import Login
 from view_algebra.errors import LaminaError
 
 SERVICES = {"LAMINA_POSTGRES": "postgresql://u:p@db:5433/lamina", "LAMINA_KAFKA": "a:9092, b:9092"}
@@ -29,6 +30,18 @@ def test_brokers_lose_their_spaces_and_a_driver_its_name(tmp_path: Path) -> None
     assert settings.postgres == "postgresql://u:p@db/lamina"
 
 
+def test_brokers_may_ask_for_a_login(tmp_path: Path) -> None:
+    def read(kafka: str) -> Settings:
+        return Settings.read(tmp_path, {**SERVICES, "LAMINA_KAFKA": kafka})
+
+    settings = read("sasl_ssl://al%40ice:s%2Fecret@a:9093, b:9093?mechanism=PLAIN&ca_file=/etc/ca.pem")
+    assert settings.kafka == "a:9093,b:9093"
+    assert settings.login == Login("SASL_SSL", "PLAIN", "al@ice", "s/ecret", "/etc/ca.pem")
+    assert "ecret" not in repr(settings)
+    assert read("ssl://a:9093").login == Login("SSL")
+    assert read("a:9093").login is None
+
+
 def test_a_printed_setting_shows_no_password(tmp_path: Path) -> None:
     assert "secret" not in repr(
         Settings.read(tmp_path, {**SERVICES, "LAMINA_POSTGRES": "postgresql://u:secret@db/lamina"})
@@ -46,8 +59,12 @@ def test_a_postgres_url_becomes_javas(tmp_path: Path) -> None:
     [
         ({}, "the services are not running", "lamina up"),
         ({"LAMINA_KAFKA": "a:9092"}, "LAMINA_POSTGRES is not set", "Set both"),
-        ({**SERVICES, "LAMINA_KAFKA": "a"}, "LAMINA_KAFKA is not a list of brokers", "host:9092"),
-        ({**SERVICES, "LAMINA_KAFKA": "kafka://a:9092"}, "LAMINA_KAFKA is not a list of brokers", "without a scheme"),
+        ({**SERVICES, "LAMINA_KAFKA": "a"}, "LAMINA_KAFKA is not a list of brokers", "host1:9092"),
+        ({**SERVICES, "LAMINA_KAFKA": "u:secret@a:x"}, "LAMINA_KAFKA is not a list of brokers", "Found 'a:x'."),
+        ({**SERVICES, "LAMINA_KAFKA": "kafka://a:9092"}, "LAMINA_KAFKA is not a list of brokers", "sasl_ssl://user"),
+        ({**SERVICES, "LAMINA_KAFKA": "sasl_ssl://a:9092"}, "LAMINA_KAFKA is not a list of brokers", "lacks a user"),
+        ({**SERVICES, "LAMINA_KAFKA": "ssl://u:p@a:9092"}, "LAMINA_KAFKA is not a list of brokers", "has a user"),
+        ({**SERVICES, "LAMINA_KAFKA": "ssl://a:9092?mechanism=X"}, "LAMINA_KAFKA is not a list", "mechanism=X"),
         ({**SERVICES, "LAMINA_POSTGRES": "mysql://u@h/d"}, "LAMINA_POSTGRES is not the URL", "begins with mysql"),
         ({**SERVICES, "LAMINA_POSTGRES": "postgresql://u@h"}, "LAMINA_POSTGRES is not the URL", "names no database"),
         ({**SERVICES, "LAMINA_POSTGRES": "postgresql://u@h:x/d"}, "LAMINA_POSTGRES is not the URL", "malformed"),
