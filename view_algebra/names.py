@@ -23,7 +23,8 @@ class Scope:
     windows: what `window` or `session_window` means, where GROUP BY names one. using: the columns that a join USING
     gives once. above: does it read groups, and no records? records: the subquery of records that it reads, where it
     reads that alone; passed: the same, as it passes the order of events on.
-    outer: the block around a subquery, where its columns may be named. semi: the conditions of SEMI and ANTI joins.
+    outer: the block around a subquery, where its columns may be named. lateral: are those of what stands before it in
+    FROM? semi: the conditions of SEMI and ANTI joins.
     variables: of the lambdas around an expression. preferred: what names mean before they mean columns of FROM.
     """
 
@@ -39,6 +40,7 @@ class Scope:
     records: Select | None = None
     passed: Select | None = None
     outer: Scope | None = None
+    lateral: bool = False
     semi: list[Expr] = field(default_factory=list)
     variables: Mapping[str, Field] = field(default_factory=dict)
     preferred: Mapping[str, Expr] = field(default_factory=dict)

@@ -71,8 +71,8 @@ record corrects its windows at once, whatever its age.
 
 _SUBQUERIES = """In FROM, as CTEs, as a value (which aggregates, or ends with LIMIT 1), in IN and EXISTS; LEFT SEMI
 and LEFT ANTI JOIN. IN is a condition then, and no value: where it is NULL, Spark may have it false. In WHERE and among
-columns they may name columns of the block around them (as a value, by = alone). The WHERE of `LATERAL (SELECT …) AS l`
-in FROM may name columns of what stands before it.
+columns they may name columns of the block around them (as a value, by = alone). `LATERAL (SELECT …) AS l` in FROM may
+name columns of what stands before it: in WHERE, and among its own where it reads groups and makes none.
 In WHERE of records, too, in FILTER of their aggregates, in `count_if(…)` and `sum(CASE WHEN … THEN x ELSE 0 END)`: the
 cells are then kept by the columns that the condition names ([how](decisions/11-questions-about-each-record.md)).
 """

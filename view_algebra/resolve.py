@@ -172,7 +172,9 @@ class Resolver(Scalars):
             refuse_aggregates(filtered, "WHERE", "Put the condition into HAVING, or FILTER (WHERE …) of the aggregate.")
         group_node = node.args.get("group")
         scope.windows = self._windows_of(node, scope)
+        scope.outer = around if around is not None and around.lateral else None
         outputs = self._outputs(node, scope)
+        scope.outer = None
         for made in scope.generators:
             relation = _exploded(relation, made)
         group, sets = (None, None) if group_node is None else self._groups(group_node, scope, outputs)
@@ -186,6 +188,7 @@ class Resolver(Scalars):
         above = [o.expression for o in outputs] + [o.expression for o in order] + [e for e in (having,) if e]
         if group is None and (having is not None or any(isinstance(e, Aggregate) for x in above for e in walk(x))):
             group = ()
+        _refuse_outer(outputs if group is not None or not scope.above else ())
         if scope.generators and group is not None:
             raise Wrong(scope.generators[0].place, "explode() beside aggregates", "Explode in a subquery.")
         limit, offset = _limit(node)
@@ -395,9 +398,9 @@ class Resolver(Scalars):
         return made
 
     def _about_rows(self, node: exp.Lateral, scope: Scope) -> Nested:
-        """A subquery in FROM whose WHERE may name columns of the relations before it."""
+        """A subquery in FROM that may name columns of the relations before it: in WHERE, and among its columns."""
         place = span(node)
-        inner = self._inner(node.this, replace(scope, relations=dict(scope.relations)))
+        inner = self._inner(node.this, replace(scope, relations=dict(scope.relations), lateral=True))
         alias, names = _alias(node, scope)
         if alias in scope.relations:
             raise Wrong(place, f"two relations are named {alias}", "Give one of them another alias.")
@@ -608,6 +611,14 @@ class Resolver(Scalars):
                     key = self.expression(expression, scope)
             result.append(_ordered(key, item))
         return result
+
+
+def _refuse_outer(outputs: Sequence[Output]) -> None:
+    """Refuses columns of what stands before LATERAL among the outputs of records or groups."""
+    for part in (part for output in outputs for part in walk(output.expression)):
+        if isinstance(part, Field) and part.outer:
+            way_out = f"Compute with it outside: SELECT {part.relation}.{part.path[0]} + l.x FROM …, LATERAL (…) AS l."
+            raise Wrong(part.place, "a column of what stands before LATERAL, of each record or group", way_out)
 
 
 _FILTERED = "Write ON true, and leave elements out before: LATERAL explode(filter(tags, t -> t > 'a'))."

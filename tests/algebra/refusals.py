@@ -839,9 +839,9 @@ VIEWS = [
         "SELECT t.tag, count(*) AS n FROM events LEFT JOIN LATERAL explode(filter(tags, x -> x > 'a')) AS t(tag) ON true GROUP BY t.tag",
     ),
     view(
-        "a column of what stands before LATERAL, among its own",
-        "SELECT h.hour, l.twice FROM hourly AS h, LATERAL (SELECT h.n * 2 AS twice FROM hourly AS i WHERE i.hour = h.hour) AS l",
-        "SELECT h.hour, h.n * l.two AS twice FROM hourly AS h, LATERAL (SELECT 2 AS two FROM hourly AS i WHERE i.hour = h.hour) AS l",
+        "a column of what stands before LATERAL, beside an aggregate",
+        "SELECT h.hour, l.m FROM hourly AS h, LATERAL (SELECT sum(i.n) - h.n AS m FROM hourly AS i WHERE i.hour = h.hour) AS l",
+        "SELECT h.hour, l.m - h.n AS m FROM hourly AS h, LATERAL (SELECT sum(i.n) AS m FROM hourly AS i WHERE i.hour = h.hour) AS l",
     ),
     view(
         "LATERAL (SELECT …) with a condition",

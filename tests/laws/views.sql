@@ -590,3 +590,12 @@ SELECT
   listagg('l', ',') AS f, max('z') AS g, count(DISTINCT 'c') AS h, any_value('v') AS i, collect_set(2.50) AS j
 FROM events
 GROUP BY city;
+
+CREATE VIEW columns_of_lateral_rows AS
+SELECT c.country, l.twice, m.place, m.city, m.n
+FROM (SELECT country, count(*) AS n FROM events GROUP BY country) AS c,
+  LATERAL (SELECT c.n * 2 AS twice) AS l,
+  LATERAL (
+    SELECT row_number() OVER (ORDER BY k, city) + c.n AS place, city, k + l.twice AS n
+    FROM (SELECT city, count(*) AS k FROM events GROUP BY city) WHERE k <> c.n
+  ) AS m;
