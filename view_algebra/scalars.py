@@ -606,10 +606,7 @@ class Scalars(ABC):
             raise Wrong(place, f"{name}() OVER (…)", suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES]))
         partition = tuple(self.expression(e, scope) for e in node.args.get("partition_by") or [])
         order = tuple(self.order(node, scope, ()))
-        if (
-            name in ("rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "row_number", "lag", "lead")
-            and not order
-        ):
+        if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
             raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
         if known:
             refuse_nulls_left_out(name, arguments, place)

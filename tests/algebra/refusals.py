@@ -564,6 +564,11 @@ VIEWS = [
         "SELECT country, row_number() OVER (ORDER BY country) AS r FROM (SELECT country FROM hourly UNION SELECT country FROM hourly)",
     ),
     view(
+        "nth_value without ORDER BY",
+        "SELECT nth_value(n, 1) OVER () AS n FROM (SELECT count(*) AS n FROM events)",
+        "SELECT nth_value(n, 1) OVER (ORDER BY n) AS n FROM (SELECT count(*) AS n FROM events)",
+    ),
+    view(
         "first_value without ORDER BY",
         "SELECT country, hour, first_value(n) OVER (PARTITION BY country) AS r FROM hourly",
         "SELECT country, hour, first_value(n) OVER (PARTITION BY country ORDER BY hour) AS r FROM hourly",
