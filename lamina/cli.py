@@ -480,16 +480,17 @@ def check(output: Output, views: Sequence[str]) -> None:
 
 
 @command()
-def status(output: Output) -> None:
+@click.option("--alarms", is_flag=True, help="Only what needs a person: quick, for a health check.")
+def status(output: Output, alarms: bool) -> None:
     """Show views, queries, generations and the last rebuild.
 
     Exits 1 when something needs a person.
     """
-    from lamina.statuses import show
+    from lamina.statuses import show, show_alarms
 
     with deployment(output) as opened:
         opened.require_installed()
-        show(output, opened)
+        (show_alarms if alarms else show)(output, opened)
 
 
 @command()

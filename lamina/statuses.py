@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 
@@ -11,12 +11,19 @@ from lamina.deployment import Deployment
 from lamina.render import Output
 from master_log.offsets import Offsets
 from serving_layer import progress
-from serving_layer.status import Status, status
+from serving_layer.status import Status, alarms, queries, status
 from view_algebra.errors import LaminaError
 
 
 def read(opened: Deployment) -> Status:
     """The status; without lag and retention alarms when the brokers do not answer."""
+    ends, earliest = _held(opened)
+    with opened.database.snapshot() as connection:
+        return status(connection, ends, earliest)
+
+
+def _held(opened: Deployment) -> tuple[dict[str, Offsets], dict[str, Offsets]]:
+    """Where each query's topic ends and begins, as far as the brokers answer."""
     with opened.database.begin() as connection:
         topics = {name: query.topic for name, query in progress.queries(connection).items()}
     ends: dict[str, Offsets] = {}
@@ -24,8 +31,17 @@ def read(opened: Deployment) -> Status:
     for name, topic in topics.items():
         with suppress(LaminaError):
             ends[name], earliest[name] = opened.brokers.latest(topic), opened.brokers.earliest(topic)
+    return ends, earliest
+
+
+def show_alarms(output: Output, opened: Deployment) -> None:
+    """Prints what needs a person, and exits 1 where something does; it counts nothing, however large the views are."""
+    ends, earliest = _held(opened)
     with opened.database.snapshot() as connection:
-        return status(connection, ends, earliest)
+        found = alarms(queries(connection, ends, earliest))
+    if output.as_json:
+        output.record({"alarms": found})
+    _alarm(output, found)
 
 
 def show(output: Output, opened: Deployment) -> None:
@@ -51,10 +67,14 @@ def show(output: Output, opened: Deployment) -> None:
         if found.rebuild:
             output.text("")
             output.text(_rebuild(found.rebuild))
-    for alarm in found.alarms:
+    _alarm(output, found.alarms)
+
+
+def _alarm(output: Output, found: Sequence[str]) -> None:
+    for alarm in found:
         output.err.print("alarm: ", style="bold red", end="")
         output.err.print(alarm, markup=False, soft_wrap=True)
-    if found.alarms:
+    if found:
         sys.exit(1)
 
 

@@ -31,6 +31,7 @@ class Query:
     writer: str | None
     stopped: str | None
     newest: datetime | None
+    committed_at: datetime | None
 
 
 class Fenced(LaminaError):
@@ -48,6 +49,7 @@ def queries(connection: Connection) -> dict[str, Query]:
             query.c.writer,
             query.c.stopped,
             query.c.newest,
+            query.c.committed_at,
         ).order_by(query.c.name)
     )
     return {row.name: Query(*row) for row in rows}

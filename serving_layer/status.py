@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -57,11 +57,25 @@ class Status:
     @property
     def alarms(self) -> list[str]:
         """What needs a person."""
-        return [f"{query.query}: {query.problem}" for query in self.queries if query.problem]
+        return alarms(self.queries)
+
+
+def alarms(of: Sequence[QueryStatus]) -> list[str]:
+    """What needs a person."""
+    return [f"{query.query}: {query.problem}" for query in of if query.problem]
+
+
+def queries(connection: Connection, ends: Mapping[str, Offsets], earliest: Mapping[str, Offsets]) -> list[QueryStatus]:
+    """Every query that moves; `ends` and `earliest` are what the brokers hold, by query (missing when away)."""
+    return [
+        _query(connection, query, ends.get(name), earliest.get(name))
+        for name, query in progress.queries(connection).items()
+        if progress.read(connection, [name])
+    ]
 
 
 def status(connection: Connection, ends: Mapping[str, Offsets], earliest: Mapping[str, Offsets]) -> Status:
-    """All of it in one snapshot; `ends` and `earliest` are what the brokers hold, by query (missing when away)."""
+    """All of it in one snapshot, the rows of every view counted."""
     published = generations.published(connection)
     live = {each.id: each for each in generations.find(connection, generation.c.dropped_at.is_(None))}
     last = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).mappings().one_or_none()
@@ -70,11 +84,7 @@ def status(connection: Connection, ends: Mapping[str, Offsets], earliest: Mappin
             _view(connection, row, live.get(published.get(row.name, -1)))
             for row in connection.execute(select(view).order_by(view.c.position)).all()
         ],
-        queries=[
-            _query(connection, query, ends.get(name), earliest.get(name))
-            for name, query in progress.queries(connection).items()
-            if progress.read(connection, [name])
-        ],
+        queries=queries(connection, ends, earliest),
         generations=[
             {"view": each.view, "generation": each.id, "state": each.state, "published": published.get(each.view) == id}
             for id, each in live.items()
@@ -105,15 +115,12 @@ def _view(connection: Connection, row: Any, now: generations.Generation | None) 
 def _query(connection: Connection, query: progress.Query, end: Offsets | None, first: Offsets | None) -> QueryStatus:
     reached = progress.read(connection, [query.name])
     bad = select(func.count()).select_from(quarantine).where(quarantine.c.topic == query.topic)
-    committed = connection.execute(
-        text("SELECT committed_at FROM lamina.query WHERE name = :name"), {"name": query.name}
-    ).scalar_one()
     return QueryStatus(
         query=query.name,
         topic=query.topic,
         progress=str(reached),
         lag=None if end is None else sum(max(0, end[at] - reached.get(at, 0)) for at in end),
-        committed_at=committed,
+        committed_at=query.committed_at,
         quarantined=connection.execute(bad).scalar_one(),
         writer=query.writer,
         problem=query.stopped or _lost(connection, query.name, first),

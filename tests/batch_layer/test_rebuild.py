@@ -12,7 +12,7 @@ from serving_layer import generations, progress, rebuilds
 from serving_layer.rebuilds import Scheduler
 from speed_layer import layer
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
-from tests.fix_lamina import Deployed, one
+from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import LaminaError
 
 
@@ -273,7 +273,7 @@ def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, k
 
 
 def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
-    deployed: Deployed, kafka_admin: KafkaAdminClient
+    deployed: Deployed, kafka_admin: KafkaAdminClient, lamina: CommandLine
 ) -> None:
     from lamina.statuses import read
 
@@ -281,9 +281,12 @@ def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
     deployed.send("events", *(event(n) for n in range(10)), partition=0)
     deployed.catch_up()
     assert read(deployed.deployment).alarms == []
+    assert lamina("status", "--alarms").out == ""
     kafka_admin.delete_records({TopicPartition(deployed.topic("events"), 0): 4})
     [alarm] = read(deployed.deployment).alarms
     assert "removed by retention before they were archived" in alarm
+    assert alarm in lamina("status", "--alarms", code=1).err
+    assert lamina("status", "--alarms", "--json", code=1).lines() == [{"alarms": [alarm]}]
     with pytest.raises(LaminaError, match="removed by retention before they were archived"):
         deployed.deployment.batch.rebuild()
     assert one(deployed.rows("SELECT events FROM totals")) == (10,)
