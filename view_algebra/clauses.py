@@ -13,9 +13,10 @@ _OF_A_QUERY = words("with_ order limit offset")
 _READ: dict[type, frozenset[str]] = {
     exp.Select: words("expressions distinct from_ laterals joins where group having qualify windows") | _OF_A_QUERY,
     exp.SetOperation: words("this expression distinct by_name") | _OF_A_QUERY,
-    exp.Subquery: words("this alias joins") | _OF_A_QUERY,
+    exp.Subquery: words("this alias joins pivots") | _OF_A_QUERY,
     exp.Table: words("this alias db joins version sample pivots"),
     exp.TableAlias: words("this columns"),
+    exp.Pivot: words("expressions fields unpivot alias include_nulls columns pivot_column_naming"),
     exp.Values: words("expressions alias"),
     exp.With: words("expressions recursive"),
     exp.CTE: words("this alias"),
@@ -54,7 +55,6 @@ _SYNTAX = {
     "match": "MATCH_RECOGNIZE",
     "connect": "CONNECT BY",
     "sample": "TABLESAMPLE",
-    "pivots": "PIVOT",
     "hint": "a hint",
     "limit_options": "LIMIT with PERCENT or TIES",
     "expressions": "LIMIT … BY",
@@ -65,7 +65,6 @@ _SYNTAX = {
 """What a part is called where its name in the syntax tree is not the author's word."""
 
 _INSTEAD: dict[type | str, str] = {
-    "pivots": "Write sum(CASE WHEN k = 'a' THEN x END) for each column.",
     exp.WindowSpec: "End the frame at another row.",
     exp.Fetch: "Write LIMIT 10.",
     exp.Between: "Write the lower one first.",

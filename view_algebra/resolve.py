@@ -18,6 +18,7 @@ from view_algebra.determinism import Keys, by_rows
 from view_algebra.dialect import (
     SPELLED,
     is_appended,
+    parsed,
     qualifying,
     span,
     spell_columns,
@@ -61,6 +62,7 @@ from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
 from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, parts_of, refuse_alike, window_key
 from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.passing import PASSED, is_projection, passing_on
+from view_algebra.pivots import pivoted, refuse_counts
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.scalars import Scalars, refuse_aggregates, refuse_windowed
 from view_algebra.ties import settled, settled_set
@@ -264,7 +266,9 @@ class Resolver(Scalars):
 
     def _from(self, node: exp.Expr, scope: Scope) -> Relation:
         relation: Relation
-        if isinstance(node, exp.Table):
+        if node.args.get("pivots"):
+            relation = self._pivoted(node, scope)
+        elif isinstance(node, exp.Table):
             relation = self._table(node, scope)
         elif isinstance(node, exp.Subquery):
             inner = self.query(node, scope.ctes)
@@ -285,6 +289,28 @@ class Resolver(Scalars):
             relation = self._join(relation, join, scope)
         return relation
 
+    def _pivoted(self, node: exp.Expr, scope: Scope) -> Nested:
+        """A relation that PIVOT or UNPIVOT makes of another."""
+        pivot, *more = node.args["pivots"]
+        beside = node.args.get("joins") or (node.parent_select and node.parent_select.args.get("joins"))
+        if more or beside:
+            raise Wrong(span(node), "PIVOT beside a join or another one", "Put what it is of into a subquery.")
+        if pivot.alias and not pivot.args.get("unpivot") and "named" not in pivot.meta:
+            raise Wrong(span(pivot), "PIVOT (…) with an alias", "Write FROM (SELECT * FROM … PIVOT (…)) AS p.")
+        pivot.meta["named"] = True
+        source = type(node)(**{name: part for name, part in node.args.items() if name not in ("pivots", "joins")})
+        known = columns_of(self._from(source, Scope(ctes=scope.ctes)), self.streams)
+        of_stream = isinstance(node, exp.Table) and node.name.lower() in self.streams
+        names = [name for name, _ in known if not (of_stream and name.startswith("kafka_"))]
+        inner = self.query(pivoted(pivot, source, names), scope.ctes)
+        if not pivot.args.get("unpivot"):
+            refuse_counts(pivot, inner)
+        alias, renamed = _alias(pivot, scope)
+        if of_stream:  # to Spark a source has Kafka's columns, too, and would be grouped by them
+            own = parsed(f"SELECT {', '.join(map(spark_name, names))} FROM {spark_name(node.name)}")
+            node.meta[SPELLED] = exp.Subquery(this=own, pivots=[pivot.copy()])
+        return Nested(_renamed(inner, renamed, span(node)) if renamed else inner, alias, span(node))
+
     def _rows(self, node: exp.Values) -> list[list[Expr]]:
         rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
         for value in (value for row in rows for value in row):
@@ -299,8 +325,8 @@ class Resolver(Scalars):
                 "FOR SYSTEM_TIME AS OF: joins with tables are not served yet",
                 "Join views above the aggregation.",
             )
-        if node.args.get("sample") or node.args.get("pivots"):
-            raise Wrong(span(node), "TABLESAMPLE and PIVOT are not served", "Use WHERE, or CASE in aggregates.")
+        if node.args.get("sample"):
+            raise Wrong(span(node), "TABLESAMPLE is not served", "Use WHERE.")
         name, alias = node.name, (node.alias or node.name).lower()
         if node.args.get("alias") and node.args["alias"].args.get("columns"):
             raise Wrong(span(node.args["alias"]), f"new names for the columns of {name}", "Rename them in a subquery.")
@@ -824,7 +850,7 @@ _NAMED_BY_SPARK = ("count", "sum", "min", "max", "avg")
 """Calls that have a name of their own, of a column alone: Spark names others, too, by all that is in them."""
 
 
-def _alias(node: exp.Subquery | exp.Values | exp.Lateral, scope: Scope) -> tuple[str, list[str]]:
+def _alias(node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot, scope: Scope) -> tuple[str, list[str]]:
     """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
     alias = (node.alias or f"q{len(scope.relations) + 1}").lower()
     if not node.alias:  # so that its columns can be named where Spark is told more than the author has written

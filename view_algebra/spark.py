@@ -10,11 +10,13 @@ from view_algebra.operators import BITWISE, overload
 from view_algebra.refusals import Wrong
 from view_algebra.types import BOOLEAN, CALENDAR, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, spark_name, words
 
+_COMPARISON = 4
+
 _BINDS = {
     "or": 1,
     "and": 2,
     "not": 3,
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in", "like", "is null", "is not null"), 4),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in", "like", "is null", "is not null"), _COMPARISON),
     **dict.fromkeys(("+", "-", "+ interval", "- interval"), 5),
     **dict.fromkeys(("*", "/", "%", "div"), 6),
     "negative": 7,
@@ -69,8 +71,9 @@ def _call(call: Call) -> tuple[str, int]:
         text = form(call)
         return text, 4 if text.endswith("IS NOT NULL") else binds
     if binds < _ATOM:
-        # a - (b - c) and a / (b * c) keep their parentheses: only the left side may bind equally
-        return f"{spark(arguments[0], binds)} {name.upper()} {spark(arguments[1], binds + 1)}", binds
+        # a - (b - c) and a / (b * c) keep their parentheses: only the left side may bind equally, and of no comparison
+        left = spark(arguments[0], binds + (binds == _COMPARISON))
+        return f"{left} {name.upper()} {spark(arguments[1], binds + 1)}", binds
     row = overload(call)
     if row is not None and row.below is not None:
         return row.below.format(*(spark(each, _ATOM) for each in arguments)), _ATOM

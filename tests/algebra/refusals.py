@@ -272,9 +272,34 @@ VIEWS = [
         "SELECT country, n FROM hourly LIMIT 3",
     ),
     view(
-        "PIVOT of a subquery",
-        "SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL', 'FR'))",
-        "SELECT sum(CASE WHEN country = 'NL' THEN n END) AS nl, sum(CASE WHEN country = 'FR' THEN n END) AS fr FROM hourly",
+        "PIVOT with an alias, which Spark does not read",
+        "SELECT p.nl FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL' AS nl, 'FR')) AS p",
+        "SELECT p.nl FROM (SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL' AS nl, 'FR'))) AS p",
+    ),
+    view(
+        "PIVOT beside a join",
+        "SELECT * FROM hourly AS h JOIN (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL', 'FR')) ON h.n = NL",
+        "SELECT * FROM hourly AS h JOIN (SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL', 'FR'))) AS p ON h.n = p.NL",
+    ),
+    view(
+        "PIVOT of several aggregates without names",
+        "SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n), max(n) FOR country IN ('NL', 'FR'))",
+        "SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) AS total, max(n) AS most FOR country IN ('NL', 'FR'))",
+    ),
+    view(
+        "PIVOT of a count beside a text",
+        "SELECT * FROM (SELECT kind, country FROM events) PIVOT (count(*) AS n, max(country) AS c FOR kind IN ('show', 'click'))",
+        "SELECT count(*) FILTER (WHERE kind = 'show') AS n, max(country) FILTER (WHERE kind = 'show') AS c FROM events",
+    ),
+    view(
+        "PIVOT by a value without a name",
+        "SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR n IN (1.5))",
+        "SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR n IN (1.5 AS some))",
+    ),
+    view(
+        "PIVOT of several columns",
+        "SELECT * FROM (SELECT country, hour, n FROM hourly) PIVOT (sum(n) FOR (country, hour) IN (('NL', 1)))",
+        "SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL'))",
     ),
     view(
         "EXCLUDE in a frame",

@@ -599,3 +599,48 @@ FROM (SELECT country, count(*) AS n FROM events GROUP BY country) AS c,
     SELECT row_number() OVER (ORDER BY k, city) + c.n AS place, city, k + l.twice AS n
     FROM (SELECT city, count(*) AS k FROM events GROUP BY city) WHERE k <> c.n
   ) AS m;
+
+CREATE VIEW amounts_by_kind AS
+SELECT * FROM (SELECT country, kind, amount FROM events) PIVOT (sum(amount) FOR kind IN ('show', 'click' AS clicked, NULL));
+
+CREATE VIEW counts_by_city AS
+SELECT p.country, p.a_n, p.big_b_n, p.a_most
+FROM (
+  SELECT * FROM (SELECT country, city, price FROM events WHERE price < 10) PIVOT (
+    count(*) AS n, max(price) AS most FOR city IN ('a', 'B' AS big_b)
+  )
+) AS p;
+
+CREATE VIEW kinds_of_everything AS
+SELECT * FROM (SELECT kind, amount, user_id FROM events) PIVOT (
+  count(user_id) AS n, sum(amount) AS total FOR kind IN ('show', 'x', 'never')
+);
+
+CREATE VIEW pivots_of_groups AS
+SELECT * FROM (SELECT country, city, count(*) AS n FROM events GROUP BY country, city) PIVOT (
+  sum(n) FOR city IN ('a', 'B' AS big_b, 'b')
+) ORDER BY country LIMIT 4;
+
+CREATE VIEW pivots_by_number AS
+SELECT * FROM (SELECT kind, user_id, city FROM events) PIVOT (max(city) FOR user_id IN (1, 2, 3)) WHERE kind IS NOT NULL;
+
+CREATE VIEW numbers_of_events AS
+SELECT k, count(*) AS n, sum(v) AS total
+FROM (SELECT country, amount, amount * 2 AS twice FROM events) UNPIVOT (v FOR k IN (amount, twice AS `two times`))
+GROUP BY k;
+
+CREATE VIEW numbers_of_groups AS
+SELECT * FROM (SELECT country, count(*) AS n, count(amount) AS m, max(user_id) AS u FROM events GROUP BY country)
+UNPIVOT INCLUDE NULLS (value FOR name IN (n, m, u)) AS t;
+
+CREATE VIEW comparisons_of_comparisons AS
+SELECT event_id, kind, city, user_id, amount, (kind IN ('show', 'x')) <> (country IS NULL) AS a, (user_id > 1) = (amount > 1) AS b
+FROM events
+WHERE (kind IN ('show', 'x')) = (user_id > 1) OR (kind LIKE 'c%') = (city = 'a') OR (kind IS NULL) <=> (city IN ('a'));
+
+CREATE VIEW comparisons_of_comparisons_above AS
+SELECT
+  event_id, (kind IN ('show', 'x')) <> (city IS NULL) AS a, (user_id > 1) = (amount > 1) AS b, (kind LIKE 'c%') = (city = 'a') AS c,
+  (kind IS NULL) <=> (city IN ('a')) AS d, (amount BETWEEN 1 AND 2) = (NOT (city = 'a')) AS e, (user_id <> 1) IN (true, b) AS f
+FROM comparisons_of_comparisons
+WHERE (a = (user_id > 1)) IS NOT NULL;
