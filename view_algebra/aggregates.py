@@ -438,7 +438,20 @@ def _sum_above(types: Sequence[Type]) -> str:
         return "spark.wrap_bigint(sum({0})@)"
     if kind.name == "DECIMAL":
         return f"spark.decimal(sum({{0}})@, {_summed(kind).precision}, {kind.scale})"
-    return "sum({0}::double precision)@" if kind.name == "FLOAT" else "sum({0})@"
+    if kind.name == "FLOAT":
+        return _sum_of_doubles("{0}::double precision")
+    return _sum_of_doubles("{0}") if kind == DOUBLE else "sum({0})@"
+
+
+def _sum_of_doubles(value: str) -> str:
+    """Postgres' sum raises where a double is too large; those that could make it so are added up by themselves."""
+    large = f"abs({value}) > {_LARGE}"
+    small_ones, large_ones = (f"CASE WHEN {which}{large} THEN {value} END" for which in ("NOT ", ""))
+    return f"spark.total(sum({small_ones})@, spark.sum({large_ones})@)"
+
+
+_LARGE = "1e290"
+"""Of doubles up to this, so many that no table holds them do not add up to Infinity. NaN is greater."""
 
 
 def _avg_above(types: Sequence[Type]) -> str:
@@ -446,7 +459,9 @@ def _avg_above(types: Sequence[Type]) -> str:
     if kind.name == "DECIMAL":
         result = _averaged(kind)
         return f"spark.divide(sum({{0}})@, count({{0}})@, {result.precision}, {result.scale})"
-    return "sum({0})@::double precision / nullif(count({0})@, 0)" if kind.integral else "avg({0})@"
+    if kind.integral:
+        return "sum({0})@::double precision / nullif(count({0})@, 0)"
+    return f"{_sum_above(types)} / nullif(count({{0}})@, 0)"
 
 
 _OF_MOMENTS = (

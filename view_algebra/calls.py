@@ -23,7 +23,7 @@ from view_algebra.functions import WINDOW_FUNCTIONS
 from view_algebra.operators import cast, meet
 from view_algebra.refusals import Wrong
 from view_algebra.times import interval, microseconds
-from view_algebra.types import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, WINDOW, Type
+from view_algebra.types import BIGINT, BOOLEAN, DATE, INT, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ, WINDOW, Type
 from view_algebra.windows import bounds
 
 Read = Callable[[exp.Expr], Expr]
@@ -132,6 +132,8 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
     time = arguments[0]
     if time.type != TIMESTAMP:
         raise Wrong(time.place or place, f"window() over {time.type}", "Write window(CAST(… AS TIMESTAMP), '1 hour').")
+    if any(length.type == INTERVAL for length in arguments[1:]):
+        raise Wrong(place, "window() with an INTERVAL, which Spark refuses", "Write it as text: window(ts, '1 hour').")
     lengths = [microseconds(a, place) for a in arguments[1:]]
     size, slide = lengths[0], lengths[1] if len(lengths) > 1 else lengths[0]
     offset = lengths[2] if len(lengths) > 2 else 0
@@ -225,6 +227,8 @@ def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tu
     for offset in arguments[1:2] if name != "ntile" else arguments:
         if not (isinstance(offset, Constant) and offset.type == INT):
             raise Wrong(offset.place or place, f"{name}() takes a literal number", f"Write {name}(…, 1).")
+        if name in ("ntile", "nth_value") and int(offset.value or 0) < 1:
+            raise Wrong(offset.place or place, f"{name}() of {offset.value}", "Count from 1.")
     if len(arguments) == 3:
         value, offset, default = arguments
         whole = value.type.name == "DECIMAL" and default.type.integral

@@ -139,9 +139,12 @@ def _joined(join: Joined, views: Mapping[str, Keys]) -> RowKeys:
 
 
 def _equalities(condition: Expr | None) -> Iterable[Expr]:
+    """What a condition finds equal to something of other relations."""
     for part in conjuncts(condition):
         if isinstance(part, Call) and part.function in ("=", "<=>"):
-            yield from part.arguments
+            of = [{each.relation for each in walk(side) if isinstance(each, Field)} for side in part.arguments]
+            if not of[0] & of[1]:
+                yield from part.arguments
 
 
 def _fixed(condition: Expr | None) -> Iterable[Expr]:
@@ -164,7 +167,9 @@ def _expressions(query: Select) -> list[Expr]:
 
 def lacking_in_window(call: Windowed, keys: RowKeys) -> list[Expr]:
     """The columns that the order of a window function lacks to be total, where that matters; none without a key."""
-    return _missing(keys, {*call.partition, *(o.expression for o in call.order)}) if by_rows(call) else []
+    given = {*call.partition, *(o.expression for o in call.order)}
+    decided = call.function in _OF_ONE_ROW and call.arguments[0] in given  # equal in all rows of one order
+    return _missing(keys, given) if by_rows(call) and not decided else []
 
 
 def lacking_in_limit(query: Select, keys: RowKeys) -> list[Expr]:
@@ -176,6 +181,19 @@ def lacking_in_limit(query: Select, keys: RowKeys) -> list[Expr]:
     missing: list[Expr] = [e for e in outputs if e not in given and not isinstance(e, Constant)]
     return missing if not missing or query.distinct or not keys else _missing(keys, given)
 
+
+def tells_peers_apart(call: Windowed) -> bool:
+    """Would another column in the order of a window change which rows its frame has? A RANGE ends with those of equal
+    order, its peers; the first row of all stays the first.
+    """
+    if call.function not in _OF_ONE_ROW or call.frame.startswith("ROWS") or call.frame.endswith("UNBOUNDED FOLLOWING"):
+        return call.frame.startswith("RANGE BETWEEN CURRENT ROW")
+    begins = not call.frame or call.frame.startswith("RANGE BETWEEN UNBOUNDED PRECEDING")
+    return not (begins and call.function == "first_value" and not call.known)
+
+
+_OF_ONE_ROW = ("first_value", "last_value", "nth_value")
+"""Window functions that give a value of one row of the frame."""
 
 _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 

@@ -158,8 +158,9 @@ def _below(names: str, takes: str, gives: Gives) -> list[Function]:
 
 
 _BOTH_TIMES = "{0} AT TIME ZONE 'UTC', {1} AT TIME ZONE 'UTC'"
-_WITHIN_CALENDAR = "{1} BETWEEN -119988 AND 119988"
-"""Further than so many months from a date of the years 1 to 9999 there is none."""
+_MONTHS_ABOVE = "(extract(year FROM {0}) * 12 + extract(month FROM {0}) - 1)::bigint + {1} BETWEEN 12 AND 119999"
+_MONTHS_BELOW = "year({0}) * 12L + month({0}) - 1 + {1} BETWEEN 12 AND 119999"
+"""Is a date so many months later within the years 1 to 9999?"""
 
 _WEEKDAY = "strpos('MOTUWETHFRSASU', {1}) / 2"
 _DAYS_APART = "({0} AT TIME ZONE 'UTC')::date - ({1} AT TIME ZONE 'UTC')::date"
@@ -380,9 +381,9 @@ _TIME = [
     _f("to_timestamp", "timestamp", TIMESTAMP, "{0}"),
     _f("to_timestamp", "date", TIMESTAMP, "{0}::timestamp AT TIME ZONE 'UTC'"),
     _f("to_timestamp", "string format?", TIMESTAMP, why=_TEXT_TO_TIME),
-    _f("date_add", "date int", DATE, "{0} + {1}"),
-    _f("dateadd", "date int", DATE, "{0} + {1}"),
-    _f("date_sub", "date int", DATE, "{0} - {1}"),
+    _f("date_add", "date int", DATE, "spark.date_add({0}, {1})"),
+    _f("dateadd", "date int", DATE, "spark.date_add({0}, {1})"),
+    _f("date_sub", "date int", DATE, "spark.date_add({0}, -{1}::bigint)"),
     _f("datediff", "date date", INT, "{0} - {1}"),
     _f("datediff", "timestamp timestamp", INT, _DAYS_APART),
     _f("date_diff", "date date", INT, "{0} - {1}"),
@@ -393,8 +394,8 @@ _TIME = [
         "add_months",
         "date int",
         DATE,
-        f"CASE WHEN {_WITHIN_CALENDAR} THEN ({{0}} + make_interval(months => {{1}}))::date END",
-        below=f"CASE WHEN {_WITHIN_CALENDAR} THEN add_months({{0}}, {{1}}) END",
+        f"CASE WHEN {_MONTHS_ABOVE} THEN ({{0}} + make_interval(months => {{1}}))::date END",
+        below=f"CASE WHEN {_MONTHS_BELOW} THEN add_months({{0}}, {{1}}) END",
     ),
     _f("months_between", "timestamp timestamp", DOUBLE, f"spark.months_between({_BOTH_TIMES})"),
     _f("months_between", "timestamp timestamp flag", DOUBLE, why="Postgres has it rounded to 8 digits"),

@@ -52,6 +52,7 @@ from view_algebra.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     INT,
     MAX_PRECISION,
     STRING,
@@ -177,11 +178,12 @@ def _is_null(call: Call, reading: Reading) -> tuple[str, int]:
 
 def _compared(call: Call, reading: Reading) -> tuple[str, int]:
     name = call.function
-    left, right = (expression(a, reading, OTHER) for a in call.arguments)
+    first, second = call.arguments
+    left, right = expression(first, reading, OTHER), expression(second, reading, OTHER)
     if name == "<=>":
         return f"{left} IS NOT DISTINCT FROM {right}", IS
-    if name not in ("=", "<>") and call.arguments[0].type == STRING and not isinstance(call.arguments[1], Field):
-        left = _by_bytes(call.arguments[0], left)
+    if name not in ("=", "<>") and first.type == STRING and not _is_column(second):
+        left = _by_bytes(first, expression(first, reading, OTHER if _is_column(first) else CAST))
     return f"{left} {name} {right}", COMPARE
 
 
@@ -212,7 +214,10 @@ def _wide_sum(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def _window_start(call: Call, reading: Reading) -> tuple[str, int]:
-    size, offset = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
+    size, offset, *slide = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
+    if slide:
+        way_out = "Hop over the records, or add up by sum(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL … PRECEDING …)."
+        raise Wrong(call.place, "a hopping window above the aggregation", way_out)
     return f"date_bin({_length(size)}, {expression(call.arguments[0], reading)}, {_origin(offset)})", ATOM
 
 
@@ -330,9 +335,14 @@ def _as_text(argument: Expr, reading: Reading) -> str:
     return f"{text}::text" if argument.type.name == "VOID" else text
 
 
+def _is_column(value: Expr) -> bool:
+    """Is it a column, and no field of one?"""
+    return isinstance(value, Field) and len(value.path) == 1
+
+
 def _by_bytes(value: Expr, text: str) -> str:
     """Text that compares by its bytes; every column of text in Lamina's tables and views does already."""
-    return text if isinstance(value, Field) else f'{text} COLLATE "C"'
+    return text if _is_column(value) else f'{text} COLLATE "C"'
 
 
 def _cast(call: Call, reading: Reading) -> tuple[str, int]:
@@ -567,6 +577,8 @@ def _aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tup
 
 def _distinct(template: str, call: Aggregate) -> str:
     """The expression of an aggregate over different values, where it takes its argument as it is."""
+    if call.function in ("sum", "avg") and call.arguments[0].type in (DOUBLE, FLOAT):
+        return template.replace("sum(CASE", "sum(DISTINCT CASE").replace("count({0}", "count(DISTINCT {0}")
     if "({0} IS" in template or template.count("({0}") < template.count("{0}"):
         reason = f"{call.function}(DISTINCT …) above the aggregation"
         raise Wrong(call.place, reason, "Take DISTINCT rows in a subquery.")
@@ -693,7 +705,8 @@ def query(value: Query, reading: Reading) -> str:
         lines.append(f"HAVING {expression(value.having, reading)}")
     named = {o.expression: o.name for o in reversed(value.outputs) if not isinstance(o.expression, Constant)}
     shown = {o.name for o in value.outputs}
-    order = by_bounds(value.order)
+    # A number alone would be the place of a column.
+    order = [key for key in by_bounds(value.order) if not isinstance(_bare_value(key.expression), Constant)]
     names = [postgres_name(named[e]) if (e := o.expression) in named else _hidden(e, reading, shown) for o in order]
     keys = [ordering(o, reading, name) for o, name in zip(order, names, strict=True)]
     return "\n".join(lines + _ending(keys, value.limit, value.offset))
@@ -752,7 +765,7 @@ def output(value: Output, reading: Reading, number: int = 1) -> str:
 
 
 def _exactly(value: Expr, reading: Reading) -> str:
-    if isinstance(value, Field):
+    if _is_column(value):
         return expression(value, reading)
     if value.type == STRING:
         null = isinstance(value, Constant) and value.value is None

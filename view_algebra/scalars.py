@@ -63,6 +63,7 @@ from view_algebra.refusals import Wrong, suggestion
 from view_algebra.times import interval, shifted
 from view_algebra.types import (
     BIGINT,
+    BITS,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -185,6 +186,7 @@ class Scalars(ABC):
                 return find_outside(names, scope, place)
             if alias is None:
                 raise
+            _spell_in_window(node)
             value = alias
             for name in names[1:]:
                 value = member(value, name, place)
@@ -312,13 +314,12 @@ class Scalars(ABC):
             isinstance(value, Constant)
             and value.type == STRING
             and kind.numeric
-            and re.fullmatch(r"-?\d+(\.\d+)?", value.value or "")
+            and re.fullmatch(r"-?\d+(\.\d+)?", text := value.value or "")
         ):
-            return (
-                Call("cast", (number(value.value or "0"),), kind, place=span(node))
-                if number(value.value or "0").type != kind
-                else number(value.value or "0")
-            )
+            if kind.integral and not -(2 ** BITS[kind.name]) <= int(text.partition(".")[0]) < 2 ** BITS[kind.name]:
+                return Constant(None, kind, span(node))  # a number would wrap
+            read = number(text)
+            return read if read.type == kind else Call("cast", (read,), kind, place=span(node))
         return replace(made, place=span(node)) if isinstance(made := cast(value, kind), Call) else made
 
     def _case(self, node: exp.Case, scope: Scope) -> Expr:
@@ -682,6 +683,27 @@ def _is_array(node: exp.Expr) -> bool:
 def _listed(shares: Sequence[Expr], place: Place) -> Expr:
     """Several percentiles of the same values as a list."""
     return Call("shares", tuple(shares), Type("ARRAY", element=shares[0].type), place=place)
+
+
+_OUTPUT = "lamina_output"
+"""The entry of a node's `meta` with what its name stands for, where it is that of another output."""
+
+
+def _spell_in_window(node: exp.Expr) -> None:
+    """Notes what an output's name stands for in OVER (…), where Spark knows no such names."""
+    block = node.parent_select
+    for item in block.expressions if block is not None else ():
+        if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
+            node.meta[_OUTPUT] = item.this
+            if node.find_ancestor(exp.Window) is not None:
+                spell(node, written(_without_names(node)))
+
+
+def _without_names(node: exp.Expr) -> exp.Expr:
+    """An expression that names no other outputs."""
+    if _OUTPUT in node.meta:
+        return exp.Paren(this=_without_names(node.meta[_OUTPUT]))
+    return node.transform(lambda part: _without_names(part) if _OUTPUT in part.meta else part)
 
 
 def _call_of(name: str, *arguments: exp.Expr) -> exp.Anonymous:

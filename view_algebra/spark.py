@@ -63,6 +63,9 @@ def _written(expression: Expr) -> tuple[str, int]:
 
 def _call(call: Call) -> tuple[str, int]:
     name, arguments = call.function, call.arguments
+    if _is_day_made_instant(call):
+        day = storable(arguments[0])  # the days that can be computed are more than those that have instants
+        return (day if call.implicit else f"CAST({day} AS {call.type.spark})"), _ATOM
     if name == "cast" and call.implicit:
         return _written(arguments[0])
     binds = _BINDS.get(name, _ATOM)
@@ -229,6 +232,20 @@ def _to_timestamp(call: Call) -> str:
     return f"to_timestamp({', '.join(map(spark, call.arguments))})" if len(call.arguments) > 1 else _cast(call)
 
 
+def _is_day_made_instant(call: Call) -> bool:
+    if call.function != "cast" or call.type not in (TIMESTAMP, TIMESTAMP_NTZ):
+        return False
+    return call.arguments[0].type == DATE and any(map(_leaves_calendar, walk(call.arguments[0])))
+
+
+def _shifted(call: Call) -> str:
+    """A time plus or minus an interval; of a computed time, which may be near the end of all times, the one tried."""
+    time, length = call.arguments
+    if not any(map(_leaves_calendar, walk(time))):
+        return f"{spark(time, 5)} {call.function[0]} {spark(length)}"
+    return f"try_{'add' if call.function[0] == '+' else 'subtract'}({spark(time)}, {spark(length)})"
+
+
 _FORMS: dict[str, Callable[[Call], str]] = {
     "cast": _cast,
     "to_timestamp": _to_timestamp,
@@ -237,8 +254,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "is not null": lambda c: f"{spark(c.arguments[0], 5)} IS NOT NULL",
     "in": lambda c: f"{spark(c.arguments[0], 5)} IN ({', '.join(map(spark, c.arguments[1:]))})",
     "negative": lambda c: f"-{spark(c.arguments[0], _ATOM)}",
-    "+ interval": lambda c: f"{spark(c.arguments[0], 5)} + {spark(c.arguments[1])}",
-    "- interval": lambda c: f"{spark(c.arguments[0], 5)} - {spark(c.arguments[1])}",
+    **dict.fromkeys(("+ interval", "- interval"), _shifted),
     "window_start": _window_start,
     "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
     "hops": _hops,
@@ -248,7 +264,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "pane_bits": _pane_bits,
     "window": _window,
     **dict.fromkeys(("session", "session_start", "session_end"), _session),
-    "session_until": lambda c: f"{spark(c.arguments[0], 5)} + CAST({spark(c.arguments[1])} AS INTERVAL)",
+    "session_until": lambda c: f"try_add({spark(c.arguments[0])}, CAST({spark(c.arguments[1])} AS INTERVAL))",
     ".": lambda c: f"{spark(c.arguments[0], _ATOM)}.{spark_name(str(getattr(c.arguments[1], 'value', '')))}",
     "[]": lambda c: f"{spark(c.arguments[0], _ATOM)}[{spark(c.arguments[1])}]",
 }

@@ -313,6 +313,29 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT spark.json(x AT TIME ZONE 'UTC') || 'Z'
 $$;
 
+-- sums of doubles, which go on to Infinity where Postgres' own would raise
+
+CREATE OR REPLACE FUNCTION spark.total(a double precision, b double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN a IS NULL THEN b WHEN b IS NULL THEN a ELSE spark.plus(a, b) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.added(a double precision, b double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  SELECT spark.plus(a, b)
+$$;
+
+CREATE OR REPLACE AGGREGATE spark.sum(double precision) (
+  SFUNC = spark.added, STYPE = double precision, COMBINEFUNC = spark.added, PARALLEL = SAFE
+);
+
+-- days later, within the calendar
+
+CREATE OR REPLACE FUNCTION spark.date_add(x date, days bigint) RETURNS date
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN days BETWEEN date '0001-01-01' - x AND date '9999-12-31' - x THEN x + days::integer END
+$$;
+
 -- structs, which are JSON without the fields that are NULL
 
 CREATE OR REPLACE FUNCTION spark.struct(x jsonb) RETURNS jsonb

@@ -14,7 +14,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
-from view_algebra.determinism import Keys, RowKeys, lacking_in_limit, lacking_in_window, relation_keys
+from view_algebra.determinism import (
+    Keys,
+    RowKeys,
+    lacking_in_limit,
+    lacking_in_window,
+    relation_keys,
+    tells_peers_apart,
+)
 from view_algebra.dialect import append_order
 from view_algebra.expressions import Combined, Expr, Field, Order, Select, Windowed, rewritten
 from view_algebra.types import WINDOW, spark_name
@@ -39,7 +46,8 @@ def settled(
     texts = {**grouped, **_columns(keys)}
     changed: dict[Expr, Expr] = {}
     for call, window in windows:
-        if not call.order or _VALUE_BOUND.search(call.frame):  # where Spark takes one column alone
+        one_column = _VALUE_BOUND.search(call.frame)  # is all that Spark takes there
+        if not call.order or one_column or tells_peers_apart(call):
             continue
         if more := _more(lacking_in_window(call, keys), call.order, texts):
             append_order(window, [text for _, text in more])

@@ -94,6 +94,9 @@ CALENDAR = {
 """First and last value, in Spark's syntax, of the years that every tool between Spark and the analyst can write."""
 
 INTEGRAL = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
+"""Bits of a whole-number type, without the sign."""
+
 DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 """Digits of the decimal that holds a whole-number type (Spark's DecimalType.forType)."""
 

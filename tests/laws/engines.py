@@ -9,6 +9,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -208,9 +209,10 @@ def _key(value: Any) -> str:
         return f"{0.0 if value == 0 else value:.6e}"
     if isinstance(value, Decimal):
         return f"{value:.12f}"
-    if isinstance(value, str) and value.startswith('{"'):  # a struct, whose fields jsonb has in another order
-        value = json.loads(value)
-    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else str(value)
+    if isinstance(value, str) and value[:1] in ("{", "["):  # of Spark; jsonb has a struct's fields in another order
+        with suppress(ValueError):
+            value = json.loads(value)
+    return json.dumps(value, sort_keys=True) if isinstance(value, (dict, list)) else str(value)
 
 
 def same(expected: Sequence[Row], actual: Sequence[Row], rounding: float = 0) -> bool:

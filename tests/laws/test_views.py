@@ -75,3 +75,38 @@ def test_views_over_no_records_are_what_spark_says(engines: Engines) -> None:
     for view in catalog.views.values():
         expected, actual = engines.expected(view), engines.actual(view)
         assert same(expected, actual, 1e-13 if view.rounded else 0), told(view, expected, actual)
+
+
+BEYOND_ALL = (
+    SOURCE
+    + """
+CREATE VIEW times_beyond_all AS
+SELECT
+  event_id, CAST(user_id AS TIMESTAMP) + INTERVAL 7 DAYS > ts AS a,
+  date_add(CAST(ts AS DATE), CAST(user_id AS INT)) > ts AS b,
+  timestamp_micros(user_id) - INTERVAL 1 MONTH < ts AS c, add_months(CAST(ts AS DATE), CAST(user_id AS INT)) AS d
+FROM events
+WHERE (CAST(user_id AS TIMESTAMP) + INTERVAL 7 DAYS > ts) IS NOT false;
+
+CREATE VIEW gaps_beyond_all AS
+SELECT session_window.start AS begun, count(*) AS n FROM events GROUP BY session_window(ts, kind);
+"""
+)
+
+
+def test_a_time_that_spark_cannot_compute_stops_no_stream(engines: Engines) -> None:
+    """Spark's own SELECT raises: of such a record the time is NULL."""
+    catalog = compile_catalog({"views.sql": BEYOND_ALL})
+    made = [
+        b'{"event_id": "%d", "user_id": %d, "kind": "300000 years", "ts": "2024-01-01T00:00:00Z"}' % (n, n)
+        for n in NUMBERS
+    ]
+    engines.deploy(catalog)
+    engines.feed(catalog, {"events": [made]})
+    rows = engines.actual(catalog.views["times_beyond_all"])
+    assert (str(2**62), None) in {row[:2] for row in rows}
+    assert engines.actual(catalog.views["gaps_beyond_all"]) == []
+
+
+NUMBERS = (1, 10**10, 2**31 - 1, -(2**31), 2**62, -(2**63))
+"""Of which seconds, microseconds and days are made."""

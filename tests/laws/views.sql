@@ -346,7 +346,7 @@ CREATE VIEW json_read AS SELECT event_id, map('a', kind, 'B', city).a AS a, map(
 CREATE VIEW json_read_by AS SELECT from_json(concat('{"a": ', user_id, ', "b": "', kind, '"}'), 'a BIGINT, b STRING').b AS b, sum(from_json(concat('{"a": ', user_id, ', "b": "x"}'), 'a BIGINT, b STRING').a) AS s, count(*) AS n, max(conv(hex(user_id), 16, 10)) AS m, max(try_add(user_id, user_id)) AS ta, sum(round(user_id, -2)) AS rr, max(bround(amount, 1)) AS br FROM events GROUP BY 1;
 CREATE VIEW bytes_and_places AS SELECT event_id, CAST(unhex(hex(country)) AS STRING) AS a, hex(unhex(country)) AS b, url_encode(country) AS c, find_in_set(kind, 'show,click') AS d, locate('o', kind, 4) AS e, levenshtein(kind, city, 2) AS f, months_between(ts, TIMESTAMP '2024-01-31 00:00:00', false) AS g, regexp_instr(kind, 'o(w)?') AS h, regexp_substr(kind, 'o(w)?') AS i, log1p(price) AS j, expm1(amount) AS k, sinh(price) AS l, hypot(price, amount) AS m, sec(amount) AS n, split_part(kind, 'o', -1) AS o, substring_index(kind, 'o', -1) AS p, overlay(kind, 'x', -1, 1) AS q, base64(country) AS r, last_day(ts) AS s, date_add(ts, 1) AS t, factorial(hour(ts)) AS u, format_number(price, 2) AS v, format_number(amount, 2) AS w FROM events;
 CREATE VIEW texts_of_bytes AS SELECT o, hex(user_id) AS a, hex(country) AS b, hex(h) AS c, bin(user_id) AS d, bin(-h) AS e, sha2(country, 256) AS f, sha2(country, 0) AS g, sha2(kind, 512) AS i, sha2(kind, 384) AS j, sha2(kind, 224) AS k, crc32(country) AS l, base64(country) AS m, base64(repeat(kind, 57)) AS p, sha2(kind, 99) AS q FROM each_record;
-CREATE VIEW known_values AS SELECT event_id, first_value(kind) IGNORE NULLS OVER (PARTITION BY country ORDER BY event_id) AS a, last_value(price, true) OVER (PARTITION BY country ORDER BY event_id ROWS UNBOUNDED PRECEDING) AS b, last_value(amount) IGNORE NULLS OVER (ORDER BY event_id ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS c, lag(kind) IGNORE NULLS OVER (PARTITION BY country ORDER BY event_id) AS d, lead(user_id, 1, 7) IGNORE NULLS OVER (PARTITION BY country ORDER BY event_id) AS e, lag(amount, 1, 0) IGNORE NULLS OVER (ORDER BY event_id DESC) AS f, lead(ts) IGNORE NULLS OVER (PARTITION BY kind ORDER BY price, event_id) AS g, first(city, true) OVER (ORDER BY event_id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS h, last(kind) OVER (ORDER BY event_id) AS i, first_value(upper(kind)) IGNORE NULLS OVER (PARTITION BY country ORDER BY event_id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS j, last_value(kind) RESPECT NULLS OVER (ORDER BY event_id) AS k, last_value(kind) IGNORE NULLS OVER (PARTITION BY user_id ORDER BY amount) AS l, lead(kind) IGNORE NULLS OVER (PARTITION BY user_id ORDER BY amount DESC) AS m FROM events;
+CREATE VIEW known_values AS SELECT event_id, first_value(kind) IGNORE NULLS OVER (PARTITION BY country ORDER BY event_id ROWS UNBOUNDED PRECEDING) AS a, last_value(price, true) OVER (PARTITION BY country ORDER BY event_id ROWS UNBOUNDED PRECEDING) AS b, last_value(amount) IGNORE NULLS OVER (ORDER BY event_id ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS c, lag(kind) IGNORE NULLS OVER (PARTITION BY country ORDER BY event_id) AS d, lead(user_id, 1, 7) IGNORE NULLS OVER (PARTITION BY country ORDER BY event_id) AS e, lag(amount, 1, 0) IGNORE NULLS OVER (ORDER BY event_id DESC) AS f, lead(ts) IGNORE NULLS OVER (PARTITION BY kind ORDER BY price, event_id) AS g, first(city, true) OVER (ORDER BY event_id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS h, last(kind) OVER (ORDER BY event_id ROWS UNBOUNDED PRECEDING) AS i, first_value(upper(kind)) IGNORE NULLS OVER (PARTITION BY country ORDER BY event_id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS j, last_value(kind) RESPECT NULLS OVER (ORDER BY event_id) AS k, last_value(kind) IGNORE NULLS OVER (PARTITION BY user_id ORDER BY amount) AS l, lead(kind) IGNORE NULLS OVER (PARTITION BY user_id ORDER BY amount DESC) AS m FROM events;
 CREATE VIEW known_of_groups AS SELECT country, kind, last_value(m) IGNORE NULLS OVER (ORDER BY country, kind) AS a, lag(m, 1, 0) IGNORE NULLS OVER (ORDER BY n) AS b, lead(concat(kind, 'x')) IGNORE NULLS OVER (PARTITION BY country ORDER BY n DESC) AS c, lag('x') IGNORE NULLS OVER (ORDER BY n) AS d FROM (SELECT country, kind, max(amount) AS m, count(*) AS n FROM events GROUP BY country, kind);
 CREATE VIEW entries AS SELECT event_id, map_filter(map('a', user_id, 'b', 2), (k, v) -> v > 1 AND k <> kind) AS f, transform_values(map('a', kind, 'b', city), (k, v) -> concat(k, v)) AS t, regexp_extract_all(concat(kind, kind), '(h|c)(.)', 2) AS r, array_insert(payload.tags, 1, kind) AS i, floor(amount, 1) AS fl, ceil(amount, -1) AS c FROM events;
 CREATE VIEW constants_named AS SELECT k.country, names.name, k.n FROM by_country_and_kind k JOIN (VALUES ('NL', 'Netherlands'), ('FR', NULL), ('', 'none')) AS names(code, name) ON k.country = names.code;
@@ -644,3 +644,54 @@ SELECT
   (kind IS NULL) <=> (city IN ('a')) AS d, (amount BETWEEN 1 AND 2) = (NOT (city = 'a')) AS e, (user_id <> 1) IN (true, b) AS f
 FROM comparisons_of_comparisons
 WHERE (a = (user_id > 1)) IS NOT NULL;
+
+CREATE VIEW doubles_beyond_all AS
+SELECT
+  kind, sum(price) AS total, sum(s) AS s, avg(s) AS a, sum(DISTINCT s) AS d, avg(DISTINCT s) AS e, sum(s) OVER (PARTITION BY kind) AS w
+FROM (SELECT kind, city, price * 1e200 AS price, sum(price) AS s FROM events GROUP BY kind, city, price * 1e200)
+GROUP BY kind, s;
+
+CREATE VIEW doubles_of_groups_beyond_all AS
+SELECT kind, sum(s) AS s, avg(s) AS a, sum(DISTINCT s) AS d, avg(DISTINCT s) AS e, sum(-s) AS minus, avg(s) FILTER (WHERE s < 1e100) AS f
+FROM (SELECT kind, city, max(price) AS s FROM events GROUP BY kind, city)
+GROUP BY kind;
+
+CREATE VIEW doubles_of_sets_beyond_all AS
+SELECT kind, city, sum(price) AS s, avg(price) AS a FROM events WHERE price > 1e300 GROUP BY ROLLUP(kind, city);
+
+CREATE VIEW averages_over_a_window_of_rows AS
+SELECT kind, city, s, avg(s) OVER (PARTITION BY kind ORDER BY city) AS a, sum(s) OVER (PARTITION BY kind ORDER BY city) AS b
+FROM (SELECT kind, city, max(price) AS s FROM events WHERE price < 1e308 GROUP BY kind, city);
+
+CREATE VIEW constants_are_no_places AS
+SELECT country, count(*) AS n, 2 AS tier, 'x' AS word, CAST(NULL AS INT) AS nothing, 1.5 AS half
+FROM events GROUP BY country ORDER BY tier, word, nothing, half, country LIMIT 3;
+
+CREATE VIEW texts_that_are_numbers AS
+SELECT
+  event_id, CAST('3000000000' AS INT) AS a, CAST('-129' AS TINYINT) AS b, CAST('127.9' AS TINYINT) AS c,
+  CAST('9223372036854775808' AS BIGINT) AS d, CAST('123.456' AS DECIMAL(4,1)) AS e, CAST('12' AS BIGINT) AS f
+FROM events WHERE user_id < CAST('3000000000' AS INT) OR user_id < CAST('3000000000' AS BIGINT);
+
+CREATE VIEW days_beyond_all AS
+SELECT
+  user_id, date_add(DATE '2024-01-01', CAST(user_id AS INT)) AS a, date_sub(DATE '2024-01-01', CAST(user_id AS INT)) AS b,
+  add_months(DATE '2024-01-31', CAST(user_id AS INT)) AS c, add_months(DATE '2024-01-31', -24276) AS d,
+  date_add(DATE '9999-12-30', 1) AS f
+FROM (SELECT user_id, count(*) AS n FROM events GROUP BY user_id);
+
+CREATE VIEW texts_inside_by_bytes AS
+SELECT s.name AS name, s.name < 'a' AS small, 'c' > s.name AS also
+FROM (SELECT struct(kind AS name) AS s FROM events GROUP BY kind) AS q
+WHERE s.name > 'B' ORDER BY s.name DESC LIMIT 5;
+
+CREATE VIEW windows_over_outputs AS
+SELECT
+  country, count(*) AS n, n * 2 AS m, m + n AS o, rank() OVER (ORDER BY n DESC) AS r, sum(m) OVER () AS t,
+  sum(o) OVER (PARTITION BY m ORDER BY n, country) AS u, n / sum(n) OVER () AS share
+FROM events
+GROUP BY country;
+
+CREATE VIEW windows_over_outputs_of_records AS
+SELECT event_id, user_id % 2 AS odd, odd + 1 AS more, row_number() OVER (PARTITION BY odd ORDER BY event_id, ts) AS r, sum(more) OVER (PARTITION BY country) AS s
+FROM events WHERE event_id < 'e3';
