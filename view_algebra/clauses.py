@@ -64,9 +64,13 @@ _SYNTAX = {
 }
 """What a part is called where its name in the syntax tree is not the author's word."""
 
+_SAID: dict[type, str] = {exp.Fetch: "FETCH", exp.Order: "ORDER BY among arguments"}
+"""What is said of a kind of syntax, whichever of its parts is not read."""
+
 _INSTEAD: dict[type | str, str] = {
     exp.WindowSpec: "End the frame at another row.",
     exp.Fetch: "Write LIMIT 10.",
+    exp.Order: "Write listagg(x, ',') WITHIN GROUP (ORDER BY y), or max_by(x, y).",
     exp.Between: "Write the lower one first.",
     exp.Star: "Name the columns.",
     exp.Cast: "Write CAST(x AS type).",
@@ -81,6 +85,6 @@ def refuse_unread(query: exp.Expr) -> None:
             if value and read is not None and name not in read:
                 parts = value if isinstance(value, list) else [value]
                 place = next((found for part in parts if isinstance(part, exp.Expr) and (found := span(part))), None)
-                said = "FETCH" if isinstance(node, exp.Fetch) else _SYNTAX.get(name, name.strip("_").upper())
+                said = _SAID.get(type(node)) or _SYNTAX.get(name, name.strip("_").upper())
                 way_out = _INSTEAD.get(name) or _INSTEAD.get(type(node), "Leave it out.")
                 raise Wrong(place or span(node), f"{said} is not served", way_out)

@@ -540,6 +540,33 @@ NON_DETERMINISTIC: dict[str, tuple[str, str]] = {
 }
 """Functions that cannot be kept true: why, and what to write instead."""
 
+FOREIGN: dict[str, str] = {
+    **dict.fromkeys(("arg_max", "argmax", "latest"), "max_by(x, y)"),
+    **dict.fromkeys(("arg_min", "argmin", "earliest"), "min_by(x, y)"),
+    "latest_by_offset": "last(x), which goes by the order of events",
+    "earliest_by_offset": "first(x), which goes by the order of events",
+    **dict.fromkeys(("group_concat", "groupconcat", "wm_concat"), "listagg(x, ',') WITHIN GROUP (ORDER BY x)"),
+    **dict.fromkeys(("count_distinct", "uniq", "uniq_exact"), "count(DISTINCT x)"),
+    "approx_distinct": "approx_count_distinct(x)",
+    **dict.fromkeys(("time_bucket", "date_bin", "tumble", "tumbling"), "window(ts, '15 minutes').start"),
+    **dict.fromkeys(("hop", "hopping"), "window(ts, '1 hour', '5 minutes').start"),
+    "session": "session_window(ts, '30 minutes')",
+    **dict.fromkeys(("topk", "top_k"), "slice(sort_array(collect_list(x), false), 1, 3)"),
+    **dict.fromkeys(("jsonb_agg", "json_agg", "group_array"), "collect_list(x)"),
+    **dict.fromkeys(("string_to_array", "string_split"), "split(x, ',')"),
+    "to_char": "date_format(ts, 'yyyy-MM-dd'), or format_number(x, 2)",
+    "strpos": "instr(text, part)",
+    "array_length": "size(x)",
+    "unnest": "LATERAL VIEW explode(tags) t AS tag",
+    "generate_series": "explode(sequence(1, 10))",
+    "json_extract_path_text": "get_json_object(x, '$.a')",
+    "json_value": "get_json_object(x, '$.a')",
+    "iif": "if(a, b, c)",
+    "countif": "count_if(x)",
+    "sumif": "sum(x) FILTER (WHERE a)",
+}
+"""What other systems' functions are here."""
+
 WINDOW_FUNCTIONS: dict[str, Gives] = {
     "row_number": INT,
     "rank": INT,

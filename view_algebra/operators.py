@@ -10,7 +10,7 @@ from itertools import pairwise, zip_longest
 from zoneinfo import available_timezones
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
-from view_algebra.functions import FUNCTIONS, NON_DETERMINISTIC, Function
+from view_algebra.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, Function
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import (
     BIGINT,
@@ -250,7 +250,8 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
         raise Wrong(place, f"{name}() {why}", way_out)
     overloads = FUNCTIONS.get(name)
     if overloads is None:
-        raise Wrong(place, f"no function {name}()", suggestion(name, FUNCTIONS))
+        way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, FUNCTIONS)
+        raise Wrong(place, f"no function {name}()", way_out)
     for exactly in (True, False):
         for row in overloads:
             taken = _taken(row, arguments, exactly, place)

@@ -555,7 +555,7 @@ class Scalars(ABC):
             )
         if keys[0].args.get("desc"):
             if name != "percentile":
-                raise Wrong(place, f"{name}() in descending order", "Leave DESC out.")
+                raise Wrong(place, f"{name}() in descending order", _OTHER_END)
             share = Decimal(1) - Decimal(str(getattr(made.arguments[1], "value", 0)))
             made = replace(made, arguments=(made.arguments[0], number(str(share))))
         return made
@@ -685,6 +685,10 @@ def _listed(shares: Sequence[Expr], place: Place) -> Expr:
     return Call("shares", tuple(shares), Type("ARRAY", element=shares[0].type), place=place)
 
 
+_OTHER_END = "Write it ascending, with the share from the other end: at a share that falls on a row, that is its neighbour."
+    "Write it ascending, with the share from the other end: where that falls on a row, it is the neighbour's value."
+)
+
 _OUTPUT = "lamina_output"
 """The entry of a node's `meta` with what its name stands for, where it is that of another output."""
 
@@ -774,7 +778,8 @@ def _listed_by(
         )
     for key in keys:
         if key.args.get("desc") or not key.args.get("nulls_first", True):
-            raise Wrong(made.place, "listagg() in descending order", "Order by a number that ascends: ORDER BY -n.")
+            way_out = "Order by what ascends: by -n, where n is not NULL."
+            raise Wrong(made.place, "listagg() in descending order", way_out)
     value = written(node.expressions[0])
     counts = f"{value} IS NOT NULL" + (_of_filter(whole) if isinstance(whole, exp.Filter) else "")
     found = _sorted(", ".join(written(key.this) for key in keys), value, counts)

@@ -589,6 +589,36 @@ VIEWS = [
         "SELECT country, row_number() OVER (ORDER BY country) AS r FROM (SELECT country FROM hourly UNION SELECT country FROM hourly)",
     ),
     view(
+        "a function of another system",
+        "SELECT country, arg_max(kind, ts) AS k FROM events GROUP BY country",
+        "SELECT country, max_by(kind, ts) AS k FROM events GROUP BY country",
+    ),
+    view(
+        "ORDER BY among arguments",
+        "SELECT country, string_agg(kind, ',' ORDER BY ts) AS k FROM events GROUP BY country",
+        "SELECT country, listagg(kind, ',') WITHIN GROUP (ORDER BY ts) AS k FROM events GROUP BY country",
+    ),
+    view(
+        "a hopping window over a view",
+        "SELECT window.start AS w, sum(n) AS n FROM hourly GROUP BY window(hour, '3 hours', '1 hour')",
+        "SELECT hour, sum(n) OVER (ORDER BY hour RANGE BETWEEN INTERVAL 2 HOURS PRECEDING AND CURRENT ROW) AS n FROM hourly",
+    ),
+    view(
+        "a window with an INTERVAL",
+        "SELECT window.start AS w, count(*) AS n FROM events GROUP BY window(ts, INTERVAL 1 HOUR)",
+        "SELECT window.start AS w, count(*) AS n FROM events GROUP BY window(ts, '1 hour')",
+    ),
+    view(
+        "last_value among equals",
+        "SELECT country, hour, last_value(n) OVER (PARTITION BY country ORDER BY date_trunc('day', hour)) AS r FROM hourly",
+        "SELECT country, hour, last_value(n) OVER (PARTITION BY country ORDER BY date_trunc('day', hour), hour) AS r FROM hourly",
+    ),
+    view(
+        "nth_value of 0",
+        "SELECT nth_value(n, 0) OVER (ORDER BY hour, country) AS n FROM hourly",
+        "SELECT nth_value(n, 1) OVER (ORDER BY hour, country) AS n FROM hourly",
+    ),
+    view(
         "nth_value without ORDER BY",
         "SELECT nth_value(n, 1) OVER () AS n FROM (SELECT count(*) AS n FROM events)",
         "SELECT nth_value(n, 1) OVER (ORDER BY n) AS n FROM (SELECT count(*) AS n FROM events)",
