@@ -685,9 +685,7 @@ def _listed(shares: Sequence[Expr], place: Place) -> Expr:
     return Call("shares", tuple(shares), Type("ARRAY", element=shares[0].type), place=place)
 
 
-_OTHER_END = "Write it ascending, with the share from the other end: at a share that falls on a row, that is its neighbour."
-    "Write it ascending, with the share from the other end: where that falls on a row, it is the neighbour's value."
-)
+_OTHER_END = "Write it ascending, with the share from the other end: on a row of its own, that is its neighbour."
 
 _OUTPUT = "lamina_output"
 """The entry of a node's `meta` with what its name stands for, where it is that of another output."""
