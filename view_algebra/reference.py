@@ -46,7 +46,8 @@ Spark would take it for a time of the day on which it is read.
 
 _VALUES = f"""DISTINCT, `mode`, `median`, `percentile(x, 0.9)`, `percentile_cont(0.9) WITHIN GROUP (ORDER BY x)`,
 `percentile_disc`, `collect_set`, `collect_list` and `listagg` keep a cell per value of a group, and are exact.
-`percentile(x, array(0.5, 0.9))` is a list, and so is `percentile_approx`.
+`percentile(x, array(0.5, 0.9))` is a list, and so is `percentile_approx`. In lists, sets and modes, as in keys, a text of
+more than about 1,200 bytes is its beginning and its digest ([why](decisions/6-long-group-keys.md)).
 `approx_count_distinct(x)` keeps up to {DEFAULT_REGISTERS:,} registers of HyperLogLog, for a relative standard error of
 less than 3.3 % at any size; a second argument says another. `percentile_approx(x, 0.9)` keeps a cell per bucket of
 values and is at most 1 % of the exact percentile off; with a third argument, 1 / that.
@@ -84,6 +85,7 @@ every row.
 
 _FRAMES = """Where an order that decides something leaves
 ties (`row_number`, `LIMIT`, frames of ROWS), the rest of a key breaks them ([how](decisions/9-the-order-of-events.md)).
+In a frame of RANGE, which ends with the rows of equal order, `last_value` and `nth_value` need an order without ties.
 `IGNORE NULLS` goes with `first_value`, `last_value`, `lag` and `lead`.
 Frames are of ROWS, or a RANGE: of an INTERVAL over a time, of whole numbers over a number or a date. Where a bound lies
 beyond the numbers that a BIGINT or an INT can be, the frame reaches to the last of them; Spark's wraps around.
