@@ -48,7 +48,7 @@ LEAP_EVERY = 1.0
 REFUSED_EVERY = 10.0
 """Seconds between two looks whether what refused a query has been mended from outside, as by a leap."""
 
-MOST_HALVINGS = 8
+MOST_HALVINGS = 5
 """A micro-batch is halved so often, at the most, while it fails: it may be one that memory does not hold."""
 
 LONGEST_WAIT = 10.0
@@ -57,13 +57,14 @@ LONGEST_WAIT = 10.0
 
 @dataclass
 class _Query:
-    """A deployed source, and its run if it has one."""
+    """A deployed source, and its run if it has one. `halvings`: of its micro-batches, while they fail."""
 
     source: Source
     fence: int | None = None
     run: Run | None = None
     refused: LaminaError | None = None
     failures: int = 0
+    halvings: int = 0
     delay: float = 0.0
     not_before: float = 0.0
 
@@ -147,7 +148,7 @@ class SpeedLayer:
             query.delay = 0.0
             if query.failures >= MANY_FAILURES:
                 self._tell(query, None)
-            query.failures = 0
+            query.failures = query.halvings = 0  # the run that goes on keeps its bound
 
     def _may_go_on(self, query: _Query) -> bool:
         """Whether nothing refuses a query, or no longer: a leap goes past lost records, a right is given."""
@@ -155,8 +156,8 @@ class SpeedLayer:
             return True
         if isinstance(query.refused, Fenced):
             return False
-        query.not_before = self.clock() + REFUSED_EVERY
         if self._lost_records(query) is not None:
+            query.not_before = self.clock() + REFUSED_EVERY
             return False
         query.refused = query.fence = None
         return True
@@ -171,7 +172,7 @@ class SpeedLayer:
                         query.not_before = self.clock() + LEAP_EVERY
                         return
                     query.fence = progress.take_over(connection, query.source.name, writer())
-            most = max(1, self.parts.max_records >> min(query.failures, MOST_HALVINGS))
+            most = max(1, self.parts.max_records >> query.halvings)
             query.run = Run(self.parts, query.source, self._catalog, query.fence, max_records=most)
         except Exception as error:  # noqa: BLE001 (`_judge` tells what can be waited for from what cannot)
             self._judge(query, error)
@@ -197,8 +198,10 @@ class SpeedLayer:
             log.info("%s", failure)
             return
         query.failures += 1
-        if query.failures >= MANY_FAILURES and not isinstance(failure, KafkaAway) and not is_away(failure):
-            self._tell(query, f"it fails again and again: {_said(failure)}")
+        if not isinstance(failure, KafkaAway) and not is_away(failure):
+            query.halvings = min(query.halvings + 1, MOST_HALVINGS)
+            if query.failures >= MANY_FAILURES:
+                self._tell(query, f"it fails again and again: {_said(failure)}")
         query.delay = min(max(0.5, 2 * query.delay), LONGEST_WAIT)
         query.not_before = self.clock() + query.delay
         log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, _said(failure), query.delay)
