@@ -62,8 +62,10 @@ def test_brokers_that_ask_for_a_login_are_read_from_by_all_of_lamina(
     login = Login("SASL_PLAINTEXT", "PLAIN", USER, PASSWORD)
     with Brokers(broker) as nobody, pytest.raises(LaminaError):
         nobody.latest("any")
-    with Brokers(broker, replace(login, password="wrong")) as wrong, pytest.raises(LaminaError, match="refuse us"):
-        wrong.latest("any")
+    with Brokers(broker, replace(login, password="wrong")) as wrong, pytest.raises(LaminaError) as refused:
+        wrong.latest("any")  # the broker says so, or only hangs up
+    assert "refuse us" in str(refused.value) or "how to log in" in str(refused.value)
+    assert "wrong" not in str(refused.value)
     deployment = Deployment(replace(settings, kafka=broker, login=login), _spark=spark)
     deployment.install()
     with closing(deployment), closing(KafkaProducer(bootstrap_servers=broker, **login.for_client())) as producer:
