@@ -11,7 +11,7 @@ from lamina.deployment import Deployment
 from lamina.render import Output
 from master_log.offsets import Offsets
 from serving_layer import progress
-from serving_layer.status import Status, alarms, queries, status
+from serving_layer.status import Status, alarms, status
 from view_algebra.errors import LaminaError
 
 
@@ -36,9 +36,9 @@ def _held(opened: Deployment) -> tuple[dict[str, Offsets], dict[str, Offsets]]:
 
 def show_alarms(output: Output, opened: Deployment) -> None:
     """Prints what needs a person, and exits 1 where something does; it counts nothing, however large the views are."""
-    ends, earliest = _held(opened)
+    _, earliest = _held(opened)
     with opened.database.snapshot() as connection:
-        found = alarms(queries(connection, ends, earliest))
+        found = alarms(connection, earliest)
     if output.as_json:
         output.record({"alarms": found})
     _alarm(output, found)

@@ -19,10 +19,11 @@ log = logging.getLogger("lamina.serving")
 
 T = TypeVar("T")
 
-ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 25_000}
+KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+ALIVE = {**KEEPALIVES, "tcp_user_timeout": 25_000}
 """Seconds, and milliseconds: a server whose machine vanished is away within half a minute, and not for hours."""
 
-ALIVE_THERE = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+ALIVE_THERE = " ".join(f"-c tcp_{name}={value}" for name, value in KEEPALIVES.items())
 """The same the other way: what a vanished client has locked is free again within half a minute."""
 
 CONNECT_TIMEOUT = 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -57,25 +57,26 @@ class Status:
     @property
     def alarms(self) -> list[str]:
         """What needs a person."""
-        return alarms(self.queries)
+        return [_alarm(query.query, query.problem) for query in self.queries if query.problem]
 
 
-def alarms(of: Sequence[QueryStatus]) -> list[str]:
-    """What needs a person."""
-    return [f"{query.query}: {query.problem}" for query in of if query.problem]
+def alarms(connection: Connection, earliest: Mapping[str, Offsets]) -> list[str]:
+    """What needs a person, without counting anything; `earliest` as for `status`."""
+    problems = {query.name: _problem(connection, query, earliest.get(query.name)) for query in _moving(connection)}
+    return [_alarm(name, problem) for name, problem in problems.items() if problem]
 
 
-def queries(connection: Connection, ends: Mapping[str, Offsets], earliest: Mapping[str, Offsets]) -> list[QueryStatus]:
-    """Every query that moves; `ends` and `earliest` are what the brokers hold, by query (missing when away)."""
-    return [
-        _query(connection, query, ends.get(name), earliest.get(name))
-        for name, query in progress.queries(connection).items()
-        if progress.read(connection, [name])
-    ]
+def _alarm(query: str, problem: str) -> str:
+    return f"{query}: {problem}"
+
+
+def _moving(connection: Connection) -> list[progress.Query]:
+    """The queries that read a topic."""
+    return [query for name, query in progress.queries(connection).items() if progress.read(connection, [name])]
 
 
 def status(connection: Connection, ends: Mapping[str, Offsets], earliest: Mapping[str, Offsets]) -> Status:
-    """All of it in one snapshot, the rows of every view counted."""
+    """All of it in one snapshot; `ends` and `earliest` are what the brokers hold, by query (missing when away)."""
     published = generations.published(connection)
     live = {each.id: each for each in generations.find(connection, generation.c.dropped_at.is_(None))}
     last = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).mappings().one_or_none()
@@ -84,7 +85,9 @@ def status(connection: Connection, ends: Mapping[str, Offsets], earliest: Mappin
             _view(connection, row, live.get(published.get(row.name, -1)))
             for row in connection.execute(select(view).order_by(view.c.position)).all()
         ],
-        queries=queries(connection, ends, earliest),
+        queries=[
+            _query(connection, query, ends.get(query.name), earliest.get(query.name)) for query in _moving(connection)
+        ],
         generations=[
             {"view": each.view, "generation": each.id, "state": each.state, "published": published.get(each.view) == id}
             for id, each in live.items()
@@ -123,8 +126,12 @@ def _query(connection: Connection, query: progress.Query, end: Offsets | None, f
         committed_at=query.committed_at,
         quarantined=connection.execute(bad).scalar_one(),
         writer=query.writer,
-        problem=query.stopped or _lost(connection, query.name, first),
+        problem=_problem(connection, query, first),
     )
+
+
+def _problem(connection: Connection, query: progress.Query, first: Offsets | None) -> str | None:
+    return query.stopped or _lost(connection, query.name, first)
 
 
 def _lost(connection: Connection, name: str, first: Offsets | None) -> str | None:

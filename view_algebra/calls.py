@@ -23,7 +23,19 @@ from view_algebra.functions import WINDOW_FUNCTIONS
 from view_algebra.operators import cast, meet
 from view_algebra.refusals import Wrong
 from view_algebra.times import interval, microseconds
-from view_algebra.types import BIGINT, BOOLEAN, DATE, INT, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ, WINDOW, Type
+from view_algebra.types import (
+    BIGINT,
+    BITS,
+    BOOLEAN,
+    DATE,
+    INT,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    WINDOW,
+    Type,
+)
 from view_algebra.windows import bounds
 
 Read = Callable[[exp.Expr], Expr]
@@ -287,7 +299,7 @@ def _span_of_numbers(length: str, order: Sequence[Order], place: Place) -> str:
     return f"interval '{length} days'" if kind == DATE else length
 
 
-_BEYOND = {"TINYINT": 2**7, "SMALLINT": 2**15, "INT": 2**31, "BIGINT": 2**63, "DATE": 10**7}
+_BEYOND = {name: 2**bits for name, bits in BITS.items()} | {"DATE": 10**7}
 """The least that a number, or of days, is not."""
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from view_algebra.types import (
     BIGINT,
     BINARY,
+    BITS,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -146,9 +147,9 @@ def _tried(name: str, operator: str) -> list[Function]:
             name,
             f"{kind.name.lower()} {kind.name.lower()}",
             kind,
-            f"spark.within({{0}}::numeric {operator} {{1}}, {2**bits}::numeric)::{kind.postgres}",
+            f"spark.within({{0}}::numeric {operator} {{1}}, {2 ** BITS[kind.name]}::numeric)::{kind.postgres}",
         )
-        for kind, bits in ((TINYINT, 7), (SMALLINT, 15), (INT, 31), (BIGINT, 63))
+        for kind in (TINYINT, SMALLINT, INT, BIGINT)
     ]
 
 

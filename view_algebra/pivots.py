@@ -30,14 +30,14 @@ def pivoted(pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str]) -> exp.E
         raise Wrong(place, "PIVOT of several columns", "Pivot one column, as FOR kind IN ('a', 'b').")
     if not isinstance(chosen.this, (exp.Column, exp.Identifier)) or not chosen.expressions:
         raise Wrong(place, "PIVOT by what is no column", "Compute it in a subquery.")
-    named = [value if isinstance(value, exp.PivotAlias) else None for value in chosen.expressions]
-    values = [(value.this if alias else value, alias) for value, alias in zip(chosen.expressions, named, strict=True)]
+    values = [(v.this, v.alias) if isinstance(v, exp.PivotAlias) else (v, "") for v in chosen.expressions]
     if pivot.args.get("unpivot"):
         return _unpivoted(pivot, source, columns, chosen.this.name, values)
     return _grouped(pivot, source, columns, chosen.this, values)
 
 
-_Values = Sequence[tuple[exp.Expr, exp.PivotAlias | None]]
+_Values = Sequence[tuple[exp.Expr, str]]
+"""What stands in the list after IN, and its alias, which may be empty."""
 
 
 def _grouped(pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str], by: exp.Expr, values: _Values) -> exp.Select:
@@ -45,7 +45,7 @@ def _grouped(pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str], by: exp
     group = [spark_name(name) for name in columns if name.lower() not in read]
     outputs = list(group)
     for value, alias in values:
-        name = alias.alias if alias is not None else _name(value)
+        name = alias or _name(value)
         here = f"{written(by)} <=> {written(value)}"
         for each in pivot.expressions:
             call = each.this if isinstance(each, exp.Alias) else each
@@ -67,7 +67,7 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str], key: 
     kept = [spark_name(name) for name in columns if name.lower() not in read]
     branches: list[exp.Expr] = []
     for value, alias in values:
-        name = exp.Literal.string(alias.alias if alias is not None else value.name)
+        name = exp.Literal.string(alias or value.name)
         outputs = [*kept, f"{written(name)} AS {spark_name(key)}", f"{written(value)} AS {into}"]
         where = "" if pivot.args.get("include_nulls") else f" WHERE {written(value)} IS NOT NULL"
         branches.append(_over(source.copy(), f"SELECT {', '.join(outputs)} FROM s{where}"))

@@ -243,8 +243,8 @@ def _shares(call: Call, reading: Reading) -> tuple[str, int]:
 
 def _window(call: Call, reading: Reading) -> tuple[str, int]:
     """A window as Spark writes it; a grouping that leaves it out has none."""
-    start, end = (expression(a, reading) for a in call.arguments)
-    pairs = f"'start', spark.json({start}), 'end', spark.json({end})"
+    start, end = (_inside(a, reading) for a in call.arguments)
+    pairs = f"'start', {start}, 'end', {end}"
     known = expression(call.arguments[0], reading, OTHER)
     return f"CASE WHEN {known} IS NOT NULL THEN jsonb_build_object({pairs}) END", ATOM
 

@@ -295,9 +295,9 @@ class Resolver(Scalars):
         beside = node.args.get("joins") or (node.parent_select and node.parent_select.args.get("joins"))
         if more or beside:
             raise Wrong(span(node), "PIVOT beside a join or another one", "Put what it is of into a subquery.")
-        if pivot.alias and not pivot.args.get("unpivot") and "named" not in pivot.meta:
+        if pivot.alias and not pivot.args.get("unpivot") and _NAMED not in pivot.meta:
             raise Wrong(span(pivot), "PIVOT (…) with an alias", "Write FROM (SELECT * FROM … PIVOT (…)) AS p.")
-        pivot.meta["named"] = True
+        pivot.meta[_NAMED] = True
         source = type(node)(**{name: part for name, part in node.args.items() if name not in ("pivots", "joins")})
         known = columns_of(self._from(source, Scope(ctes=scope.ctes)), self.streams)
         of_stream = isinstance(node, exp.Table) and node.name.lower() in self.streams
@@ -637,6 +637,10 @@ class Resolver(Scalars):
                     key = self.expression(expression, scope)
             result.append(_ordered(key, item))
         return result
+
+
+_NAMED = "lamina_named"
+"""The entry of a PIVOT's `meta` that says: its alias, if it has one, is ours."""
 
 
 def _refuse_outer(outputs: Sequence[Output]) -> None:

@@ -72,7 +72,7 @@ def _call(call: Call) -> tuple[str, int]:
     form = _FORMS.get(name)
     if form is not None:
         text = form(call)
-        return text, 4 if text.endswith("IS NOT NULL") else binds
+        return text, _COMPARISON if text.endswith("IS NOT NULL") else binds
     if binds < _ATOM:
         # a - (b - c) and a / (b * c) keep their parentheses: only the left side may bind equally, and of no comparison
         left = spark(arguments[0], binds + (binds == _COMPARISON))

@@ -248,8 +248,8 @@ def test_a_running_speed_layer_waits_for_a_leap_and_goes_on_behind_it(deployed: 
     deployed.check()
 
 
-def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
-    deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
+def _outrun_by_retention(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
+    """Of 30 events the first ten are counted, all are archived, and retention leaves the last five."""
     deployed.send("events", *(event(n) for n in range(10)), partition=0)
     deployed.catch_up()
     deployed.send("events", *(event(n) for n in range(10, 30)), partition=0)
@@ -257,6 +257,12 @@ def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, k
     source = deployment.deployed().sources["events"]
     deployment.batch.archive_source(source, deployment.brokers.latest(source.topic))
     kafka_admin.delete_records({TopicPartition(source.topic, 0): 25})
+
+
+def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
+    deployment = deployed.deployment
+    _outrun_by_retention(deployed, kafka_admin)
     with pytest.raises(LaminaError, match="removed by retention before they were read"):
         deployed.catch_up()
     deployed.send("events", event(30), b"not JSON", partition=1)
@@ -365,13 +371,8 @@ def test_a_leap_heals_one_query_while_the_others_go_on(
 ) -> None:
     monkeypatch.setattr(layer, "REFUSED_EVERY", 0.5)
     deployed.apply(events=EVENTS, totals=TOTALS, **OTHERS)
-    deployed.send("events", *(event(n) for n in range(10)), partition=0)
-    deployed.catch_up()
-    deployed.send("events", *(event(n) for n in range(10, 30)), partition=0)
     deployment = deployed.deployment
-    source = deployment.deployed().sources["events"]
-    deployment.batch.archive_source(source, deployment.brokers.latest(source.topic))
-    kafka_admin.delete_records({TopicPartition(source.topic, 0): 25})
+    _outrun_by_retention(deployed, kafka_admin)
 
     def stopped() -> str | None:
         with deployment.database.begin() as connection:
