@@ -134,12 +134,11 @@ def another_database(opened: Deployment, name: str) -> Iterator[Deployment]:
     settings = replace(
         opened.settings, postgres=there(opened.settings.postgres), analyst=there(opened.settings.analyst)
     )
-    other = Deployment(settings, tell=opened.tell, _spark=opened.spark)
+    other = Deployment(settings, tell=opened.tell, lent=opened.spark)
     try:
         yield other
     finally:
-        other.brokers.close()
-        other.database.close()
+        other.close()
         with opened.database.autocommit() as connection:
             connection.exec_driver_sql(f"DROP DATABASE {name}")
 

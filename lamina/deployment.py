@@ -42,12 +42,16 @@ BATCH_NICENESS = 19
 
 @dataclass
 class Deployment:
-    """Kafka, Postgres, Spark and the master log of one set of settings. `tell` takes lines of narration."""
+    """Kafka, Postgres, Spark and the master log of one set of settings. `tell` takes lines of narration.
+
+    A Spark session that is `lent` is used in place of one of its own, and goes on when the deployment is closed.
+    """
 
     settings: Settings
     tell: Callable[[str], None] = log.info
     at: Callable[[str], None] = lambda place: None
-    _spark: SparkSession | None = field(default=None, repr=False)
+    lent: SparkSession | None = field(default=None, repr=False)
+    _started: SparkSession | None = field(default=None, init=False, repr=False)
 
     @cached_property
     def database(self) -> Database:
@@ -65,12 +69,14 @@ class Deployment:
         return self._session(nice=BATCH_NICENESS)
 
     def _session(self, nice: int) -> SparkSession:
-        if self._spark is None:
+        if self.lent is not None:
+            return self.lent
+        if self._started is None:
             from lamina.spark import session
 
             self.tell("starting Spark")
-            self._spark = session(self.settings, "lamina", nice=nice)
-        return self._spark
+            self._started = session(self.settings, "lamina", nice=nice)
+        return self._started
 
     @property
     def log(self) -> MasterLog:
@@ -170,9 +176,9 @@ class Deployment:
         return Topic(id, self.brokers.earliest(source.topic))
 
     def close(self) -> None:
-        """Gives everything back."""
-        if self._spark is not None:
-            self._spark.stop()
+        """Gives back what it opened."""
+        if self._started is not None:
+            self._started.stop()
         self.brokers.close()
         self.database.close()
 

@@ -139,11 +139,10 @@ class Deployed:
 @pytest.fixture
 def deployed(settings: Settings, spark: SparkSession, producer: KafkaProducer) -> Iterator[Deployed]:
     """A deployment with nothing in its catalog yet."""
-    deployment = Deployment(settings, _spark=spark)
+    deployment = Deployment(settings, lent=spark)
     deployment.install()
     yield Deployed(deployment, producer)
-    deployment.brokers.close()
-    deployment.database.close()
+    deployment.close()
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def test_a_service_that_is_restarted_in_mid_replay_changes_nothing(
             catalog=None,
             embedded=True,
         )
-        deployment = Deployment(settings, _spark=lamina.spark.sibling(spark_of_run, settings))
+        deployment = Deployment(settings, lent=lamina.spark.sibling(spark_of_run, settings))
         deployment.install()
         deployed = Deployed(deployment, None)
         deployed.apply(events=EVENTS, totals=TOTALS)
@@ -61,8 +61,7 @@ def test_a_service_that_is_restarted_in_mid_replay_changes_nothing(
                 deployed.until(lambda: "is away" in caplog.text, "it waits")
                 began = time.monotonic()
             assert time.monotonic() - began < 30
-        deployment.brokers.close()
-        deployment.database.close()
+        deployment.close()
     finally:
         remove_home(home)
 

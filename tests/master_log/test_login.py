@@ -66,7 +66,7 @@ def test_brokers_that_ask_for_a_login_are_read_from_by_all_of_lamina(
         wrong.latest("any")  # the broker says so, or only hangs up
     assert "refuse us" in str(refused.value) or "how to log in" in str(refused.value)
     assert "wrong" not in str(refused.value)
-    deployment = Deployment(replace(settings, kafka=broker, login=login), _spark=spark)
+    deployment = Deployment(replace(settings, kafka=broker, login=login), lent=spark)
     deployment.install()
     with closing(deployment), closing(KafkaProducer(bootstrap_servers=broker, **login.for_client())) as producer:
         deployed = Deployed(deployment, producer)
