@@ -9,7 +9,8 @@
     GROUP BY k
 
 so that what merges is a set of keys, which is a union, and no number that could not be added up. The same with a count
-of each value serves what needs them all: the median, the mode, a list.
+of each value serves what needs them all: the median, the mode, a list. A text may be longer than a key can be, and is
+shortened as one: where values are shown, a long one is kept beside its key, whole.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.refusals import Wrong
-from view_algebra.types import BIGINT, BOOLEAN
+from view_algebra.spark import SHORTEST
+from view_algebra.types import BIGINT, BOOLEAN, INT, STRING
 from view_algebra.windows import bounds, is_session
 
-_TIMES = Aggregate("count", (), None, False, BIGINT)
-"""How often a value came."""
+_COUNT = Aggregate("count", (), None, False, BIGINT)
 
 _FINER = "finer"
 """Alias of what is read in the place of the stream."""
@@ -58,20 +59,23 @@ class _Finer:
     """The columns of a block's groups and of its finer groups, by what they are.
 
     keys: of a session, its start; until: its end, which the last of its records sets, whatever their values.
-    values: the columns of each finer group. beside: what is kept beside its values, and the column of it.
+    values: the columns of each finer group. beside: what is kept beside its values, and the columns of it.
     """
 
     keys: dict[Expr, str]
     until: dict[Expr, str]
     plain: dict[Aggregate, str]
     values: dict[tuple[Expr, ...], list[str]]
-    beside: dict[tuple[Expr, ...], tuple[Aggregate, str]]
+    beside: dict[tuple[Expr, ...], dict[Aggregate, str]]
 
     @staticmethod
     def of(group: Sequence[Expr], found: Sequence[Aggregate]) -> _Finer:
         plain = dict.fromkeys(a for a in found if not _of_values(a))
-        finer = {_values(a): a for a in found if _of_values(a)}
-        kept = {_values(a): kept for a in found if _of_values(a) and (kept := _beside(a)) is not None}
+        finer: dict[tuple[Expr, ...], dict[Aggregate, str]] = {_values(a): {} for a in found if _of_values(a)}
+        for a in filter(_of_values, found):
+            beside = finer[_values(a)]
+            for kept in _beside(a):
+                beside.setdefault(kept, f"beside_{list(finer).index(_values(a))}_{len(beside)}")
         session = {key: bounds(key) for key in group if is_session(key)}
         keys = [session[key][0] if key in session else key for key in dict.fromkeys(group)]
         return _Finer(
@@ -79,14 +83,14 @@ class _Finer:
             {end: "until" for _, end in session.values()},
             {a: f"plain_{n}" for n, a in enumerate(plain)},
             {values: [f"value_{n}_{i}" for i in range(len(values))] for n, values in enumerate(finer)},
-            {values: (kept[values], f"times_{n}") for n, values in enumerate(finer) if values in kept},
+            finer,
         )
 
     def branches(self, block: Select) -> list[Select]:
         """The block's groups with the aggregates that need no values, and each finer group; all of the same columns."""
         columns: list[tuple[Expr, str]] = [*self.keys.items(), *self.until.items(), *self.plain.items()]
         columns += [pair for values, names in self.values.items() for pair in zip(values, names, strict=True)]
-        columns += self.beside.values()
+        columns += [pair for kept in self.beside.values() for pair in kept.items()]
         keys = tuple(block.group or ())
         within = keys if any(map(is_session, keys)) else None  # the sessions of a value are those of its group
 
@@ -101,9 +105,8 @@ class _Finer:
         coarse: dict[str, Expr] = {name: key for key, name in (self.keys | self.until).items()}
         found = [branch(coarse | {name: a for a, name in self.plain.items()}, ())] if self.plain else []
         for values, names in self.values.items():
-            beside = [self.beside[values]] if values in self.beside else []
-            given = coarse | dict(zip(names, values, strict=True)) | {name: kept for kept, name in beside}
-            found.append(branch(given, values))
+            beside = {name: kept for kept, name in self.beside[values].items()}
+            found.append(branch(coarse | dict(zip(names, values, strict=True)) | beside, values))
         return found
 
     def read(self, expression: Expr) -> Expr | None:
@@ -114,18 +117,21 @@ class _Finer:
             return self._over(expression)
         if isinstance(expression, Aggregate) or expression in self.until:
             name = self.plain[expression] if isinstance(expression, Aggregate) else self.until[expression]
-            return Aggregate("max", (_field(expression, name),), None, False, expression.type)
+            return _greatest(_field(expression, name))
         if isinstance(expression, Field) and expression.relation == "":
             raise neither(expression)
         return None
 
     def _over(self, aggregate: Aggregate) -> Expr:
         values = _values(aggregate)
-        fields = tuple(_field(value, name) for value, name in zip(values, self.values[values], strict=True))
+        fields: tuple[Expr, ...] = tuple(map(_field, values, self.values[values]))
+        beside = {kept: _field(kept, name) for kept, name in self.beside[values].items()}
         if AGGREGATES[aggregate.function].over is not None:
-            often = _field(*self.beside[values]) if values in self.beside else ONE
+            times, wholes = _times(aggregate), _wholes(aggregate)
+            often = ONE if times is None else beside[times]
+            shown = [_or(beside[wholes[v]], f) if v in wholes else f for v, f in zip(values, fields, strict=True)]
             literals = tuple(a for a in aggregate.arguments[1:] if isinstance(a, Constant))
-            return OverValues(aggregate.function, fields[0], often, fields[1:], literals, aggregate.type)
+            return OverValues(aggregate.function, shown[0], often, tuple(shown[1:]), literals, aggregate.type)
         if len(fields) > 1:
             return replace(aggregate, arguments=(), condition=known(fields), distinct=False)
         return replace(aggregate, arguments=fields, condition=None, distinct=False)
@@ -157,13 +163,38 @@ def _of_values(aggregate: Aggregate) -> bool:
     return aggregate.distinct or AGGREGATES[aggregate.function].over is not None
 
 
-def _beside(aggregate: Aggregate) -> Aggregate | None:
-    """What is kept beside a value: how often it came, where that matters, or what a sub-key keeps."""
+def _beside(aggregate: Aggregate) -> tuple[Aggregate, ...]:
+    """What is kept beside the values of an aggregate."""
+    times = _times(aggregate)
+    return (*([] if times is None else [times]), *_wholes(aggregate).values())
+
+
+def _times(aggregate: Aggregate) -> Aggregate | None:
+    """How often a value came, where that matters, or what is kept in its place."""
     row = AGGREGATES[aggregate.function]
     if row.sub_key is not None:
-        kept = row.sub_key(_filtered(aggregate))[1]
-        return Aggregate("max", (kept,), None, False, kept.type)
-    return None if aggregate.distinct or row.over is None or row.once else _TIMES
+        return _greatest(row.sub_key(_filtered(aggregate))[1])
+    return None if aggregate.distinct or row.over is None or row.once else _COUNT
+
+
+def _wholes(aggregate: Aggregate) -> dict[Expr, Aggregate]:
+    """The texts of values that may be shortened as keys: of those with one digest all are the same, so any will do."""
+    row = AGGREGATES[aggregate.function]
+    if aggregate.distinct or row.over is None or row.sub_key is not None:
+        return {}
+    return {value: _greatest(only(_is_long(value), value)) for value in _values(aggregate) if value.type == STRING}
+
+
+def _is_long(text: Expr) -> Expr:
+    return Call(">=", (Call("octet_length", (text,), INT), Constant(str(SHORTEST), INT)), BOOLEAN)
+
+
+def _greatest(value: Expr) -> Aggregate:
+    return Aggregate("max", (value,), None, False, value.type)
+
+
+def _or(whole: Expr, key: Expr) -> Expr:
+    return Call("coalesce", (whole, key), key.type)
 
 
 def _values(aggregate: Aggregate) -> tuple[Expr, ...]:

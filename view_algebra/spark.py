@@ -101,9 +101,10 @@ SHORTENED = "… sha256 "
 """Between the beginning of a text and its digest, where the text itself is too long for an index."""
 
 BEGINNING = 100
-"""Characters of a long text that are kept; with the digest that is at least `_SHORTEST` bytes."""
+"""Characters of a long text that are kept; with the digest that is at least `SHORTEST` bytes."""
 
-_SHORTEST = len(SHORTENED.encode()) + 64
+SHORTEST = len(SHORTENED.encode()) + 64
+"""Bytes that a text has at least, where it is shortened."""
 
 
 def shortened(text: str, longest: int) -> str:
@@ -112,9 +113,9 @@ def shortened(text: str, longest: int) -> str:
     So that no two texts become one, a text that looks shortened is shortened, too. The rare case is in a lambda, which
     Spark keeps out of the code that it generates.
     """
-    beginning = max(0, min(BEGINNING, (longest - _SHORTEST) // 4))
+    beginning = max(0, min(BEGINNING, (longest - SHORTEST) // 4))
     return (
-        f"CASE WHEN octet_length({text}) < {min(longest + 1, _SHORTEST)} THEN {text}"
+        f"CASE WHEN octet_length({text}) < {min(longest + 1, SHORTEST)} THEN {text}"
         f" ELSE element_at(transform(array({text}), t -> CASE"
         f" WHEN octet_length(t) > {longest} OR contains(t, '{SHORTENED}')"
         f" THEN concat(left(t, {beginning}), '{SHORTENED}', sha2(CAST(t AS BINARY), 256)) ELSE t END), 1) END"

@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 
-from tests.laws.engines import Engines
+from tests.laws.engines import Engines, same, told
 from view_algebra import compile_catalog
 
 SOURCE = "CREATE TABLE s (a STRING, b STRING, n BIGINT, ts TIMESTAMP) USING kafka OPTIONS (topic 's', format 'json');\n"
@@ -46,3 +46,33 @@ def test_as_many_long_keys_as_an_index_can_have(engines: Engines) -> None:
     values = {f"k{i}": noise(3_000, i) for i in range(MOST_KEYS)}
     engines.feed(catalog, {"s": [[json.dumps(values).encode()] * 3]})
     assert engines.actual(catalog.views["v"]) == [(*(shortened(t, 0) for t in values.values()), 3)]
+
+
+def test_what_shows_values_shows_long_texts_whole(engines: Engines) -> None:
+    shows = (
+        "collect_list(a) AS l, collect_set(a) AS s, mode(a) AS m, listagg(a, ';') AS t, "
+        "listagg(b, ',') WITHIN GROUP (ORDER BY a) AS o, count(DISTINCT a) AS d, "
+        "collect_list(a) FILTER (WHERE b = 'y') AS f"
+    )
+    views = {
+        "groups": f"SELECT n, {shows} FROM s GROUP BY n",
+        "all_of_them": f"SELECT {shows} FROM s",
+        "sessions": "SELECT session_window(ts, '1 hour') AS w, collect_list(a) AS l, mode(a) AS m FROM s"
+        " GROUP BY session_window(ts, '1 hour')",
+    }
+    catalog = compile_catalog(
+        {"s.sql": SOURCE + "".join(f"CREATE VIEW {name} AS {text};" for name, text in views.items())}
+    )
+    engines.deploy(catalog)
+    # Of these the digests are in another order than the texts themselves.
+    texts = [*WHOLE, *LONG, *LONG, None, *("z" * 3_000 + last for last in "dabc")]
+    records: list[bytes | None] = [
+        json.dumps({"a": text, "b": "xy"[i % 2], "n": i % 3, "ts": f"2024-01-01T0{i % 5}:00:00Z"}).encode()
+        for i, text in enumerate(texts)
+    ]
+    batches = {"s": [records[:7], records[7:]]}
+    engines.feed(catalog, batches)
+    engines.oracle(catalog, batches)
+    for view in catalog.views.values():
+        expected, actual = engines.expected(view), engines.actual(view)
+        assert same(expected, actual), told(view, expected, actual)[:2_000]
