@@ -6,7 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg2
 import psycopg2.errors
@@ -19,15 +19,20 @@ log = logging.getLogger("lamina.serving")
 
 T = TypeVar("T")
 
-KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-ALIVE = {**KEEPALIVES, "tcp_user_timeout": 25_000}
-"""Seconds, and milliseconds: a server whose machine vanished is away within half a minute, and not for hours."""
+_KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+_KEEPALIVES_THERE = " ".join(f"-c tcp_{name}={value}" for name, value in _KEEPALIVES.items())
 
-ALIVE_THERE = " ".join(f"-c tcp_{name}={value}" for name, value in KEEPALIVES.items())
-"""The same the other way: what a vanished client has locked is free again within half a minute."""
-
-CONNECT_TIMEOUT = 10
-"""Seconds to wait for Postgres to answer a connection attempt."""
+CONNECTION: dict[str, Any] = {
+    "connect_timeout": 10,
+    "application_name": "lamina",
+    # Seconds, and milliseconds: a machine that vanished is away within half a minute, and not for hours. The same the
+    # other way: what a vanished client has locked is free again as soon.
+    **_KEEPALIVES,
+    "tcp_user_timeout": 25_000,
+    # Timestamps are instants; the session's zone only decides how they are written, so it must be known.
+    "options": f"-c timezone=UTC {_KEEPALIVES_THERE}",
+}
+"""What every connection that writes is opened with, for the driver."""
 
 RETRIES = 20
 """How often a transaction is repeated that Postgres ended to resolve a deadlock."""
@@ -177,11 +182,5 @@ def _engine(url: str) -> Engine:
         url,
         pool_pre_ping=True,
         max_overflow=-1,  # a connection that waits for a lock keeps nobody else from theirs
-        connect_args={
-            "connect_timeout": CONNECT_TIMEOUT,
-            **ALIVE,
-            "application_name": "lamina",
-            # Timestamps are instants; the session's zone only decides how they are written, so it must be known.
-            "options": f"-c timezone=UTC {ALIVE_THERE}",
-        },
+        connect_args=CONNECTION,
     )

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, delete, select
 
 from serving_layer import cells, courtesy, generations
 from serving_layer.bookkeeping import cell_table, generation_cells, load
+from serving_layer.database import CONNECTION
 from serving_layer.views import quoted
 from view_algebra.errors import LaminaError
 
@@ -67,7 +68,7 @@ def load_part(
     A part that was loaded by another run of the same task is left as it is, and a task that outlived its attempt (its
     driver died, and the view is computed again) loads nothing. `rows`: chunks of CSV.
     """
-    connection = psycopg2.connect(dsn, application_name="lamina", options="-c timezone=UTC")
+    connection = psycopg2.connect(dsn, **CONNECTION)
     courtesy.backend_stands_back(connection)
     try:
         with connection, connection.cursor() as cursor:
