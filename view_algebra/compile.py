@@ -38,7 +38,7 @@ from view_algebra.postgres import query as postgres_query
 from view_algebra.records import PSEUDO_COLUMNS, QUARANTINED, parse_text
 from view_algebra.refusals import File, Mistake, Span, Wrong, refuse_all
 from view_algebra.resolve import Resolver
-from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type
+from view_algebra.types import DATE, SYSTEM_COLUMNS, TIMESTAMP, TIMESTAMP_NTZ, Type
 from view_algebra.windows import pane, with_bounds
 
 
@@ -283,6 +283,8 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
             )
         if name.lower() in seen:
             raise Wrong(place, f"two columns are named {name}", "Write … AS another_name.")
+        if name in SYSTEM_COLUMNS:
+            raise Wrong(place, f"Postgres has a column {name} of its own in every table", "Write … AS another_name.")
         if len(name.encode()) > 63:
             raise Wrong(place, f"{name} is longer than 63 bytes", "Choose a shorter name.")
         seen.add(name.lower())

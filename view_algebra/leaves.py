@@ -50,7 +50,7 @@ from view_algebra.names import member, window_key
 from view_algebra.passing import has_windows, is_projection
 from view_algebra.refusals import Wrong
 from view_algebra.spark import prefix, spark
-from view_algebra.types import BIGINT, INT, TIMESTAMP
+from view_algebra.types import BIGINT, INT, SYSTEM_COLUMNS, TIMESTAMP
 from view_algebra.windows import (
     BEGINS,
     HOP_END,
@@ -455,7 +455,7 @@ class _Names:
     """Readable names, no two alike; made of expressions only, so that renaming a column changes no cells."""
 
     def __init__(self) -> None:
-        self._taken = {"touched", "only_one", SESSION_START, SESSION_END, BEGINS}
+        self._taken = {"touched", "only_one", SESSION_START, SESSION_END, BEGINS, *SYSTEM_COLUMNS}
 
     def give(self, wanted: str) -> str:
         name, number = wanted, 1

@@ -744,16 +744,17 @@ def _ending(keys: list[str], limit: int | None, offset: int | None) -> list[str]
 
 
 def _combined(value: Combined, reading: Reading) -> str:
+    if not all(isinstance(o.expression, Field) for o in value.order):  # Postgres orders it by its columns alone
+        rows = Nested(replace(value, order=(), limit=None, offset=None), "rows")
+        outputs = tuple(Output(name, Field("", (name,), kind)) for name, kind in value.columns)
+        return query(Select(outputs, rows, order=value.order, limit=value.limit, offset=value.offset), reading)
     sides = []
     for side in (value.left, value.right):
         text = query(side, reading)
         more = side is value.left and isinstance(side, Combined) and side.operator == value.operator == "UNION ALL"
         nested = (isinstance(side, Combined) and not more) or side.order or side.limit is not None
         sides.append(f"(\n{_indent(text)}\n)" if nested else text)
-    keys = [
-        ordering(o, reading, postgres_name(o.expression.path[0]) if isinstance(o.expression, Field) else None)
-        for o in value.order
-    ]
+    keys = [ordering(o, reading) for o in value.order]
     return "\n".join([sides[0], value.operator, sides[1], *_ending(keys, value.limit, value.offset)])
 
 

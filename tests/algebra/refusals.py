@@ -171,6 +171,11 @@ VIEWS = [
     ),
     view("a name twice in a view", "SELECT country, kind AS country FROM events", "SELECT country, kind FROM events"),
     view(
+        "a name of the database's own",
+        "SELECT kind AS ctid, count(*) AS n FROM events GROUP BY kind",
+        "SELECT kind AS another_name, count(*) AS n FROM events GROUP BY kind",
+    ),
+    view(
         "neither grouped nor aggregated",
         "SELECT country, kind, count(*) AS n FROM events GROUP BY country",
         "SELECT country, max(kind) AS kind, count(*) AS n FROM events GROUP BY country",

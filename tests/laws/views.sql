@@ -695,3 +695,17 @@ GROUP BY country;
 CREATE VIEW windows_over_outputs_of_records AS
 SELECT event_id, user_id % 2 AS odd, odd + 1 AS more, row_number() OVER (PARTITION BY odd ORDER BY event_id, ts) AS r, sum(more) OVER (PARTITION BY country) AS s
 FROM events WHERE event_id < 'e3';
+
+CREATE VIEW united_by_what_is_computed AS
+SELECT kind AS k, count(*) AS n FROM events GROUP BY kind UNION ALL SELECT country, count(*) FROM events GROUP BY country
+ORDER BY -n, upper(k) DESC LIMIT 4;
+
+CREATE VIEW united_once_by_what_is_computed AS
+SELECT country, n FROM (
+  SELECT kind AS country, count(*) % 7 AS n FROM events GROUP BY kind
+  UNION SELECT country, count(*) % 7 FROM events GROUP BY country
+  ORDER BY n * -1 LIMIT 3 OFFSET 1)
+WHERE n IS NOT NULL;
+
+CREATE VIEW named_as_the_database_does AS
+SELECT xmin AS lowest, max(ctid) AS c FROM (SELECT country AS xmin, city AS ctid FROM events) GROUP BY xmin;
