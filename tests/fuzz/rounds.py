@@ -98,7 +98,7 @@ def _run(engines: Engines, catalog: Catalog, batches: Batches) -> None:
     with engines.connection.cursor() as cursor:
         for schema in ("analytics", "cells"):
             cursor.execute(f"DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema}")
-    engines.deploy(catalog)
+    engines.deploy(catalog, generations=LAST)
     offset, own = 0, []
     for number, batch in enumerate(batches, 2):
         engines.feed(catalog, {"s": [batch]}, number, offset)

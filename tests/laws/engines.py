@@ -23,9 +23,6 @@ from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, Vie
 from view_algebra.compiled import JSON_TIMES
 
 Row = tuple[Any, ...]
-GENERATIONS = 9
-"""How many tables of cells of each kind there are to merge into."""
-
 Batches = Sequence[Sequence[bytes | None]]
 """The values of a source's records, in the micro-batches in which they come."""
 
@@ -72,13 +69,13 @@ class Engines:
             cursor.execute("SET TIME ZONE 'America/St_Johns'")  # final may not depend on it
             cursor.execute("SET default_transaction_isolation = 'read committed'")
 
-    def deploy(self, catalog: Catalog) -> None:
+    def deploy(self, catalog: Catalog, generations: int = 1) -> None:
         """Creates empty generations of every view, and the analysts' views, which read the first."""
         with self.connection.cursor() as cursor:
             for view in in_order(catalog):
                 cursor.execute(f"DROP VIEW IF EXISTS analytics.{view.name} CASCADE")
                 for table in view.cell_tables:
-                    for number in range(1, GENERATIONS + 1):
+                    for number in range(1, generations + 1):
                         cursor.execute(f"DROP TABLE IF EXISTS {place_of(table, number)}")
                         cursor.execute(table.cells.format(table=place_of(table, number)))
                 cursor.execute(f"CREATE VIEW analytics.{view.name} AS {view.final}")

@@ -159,7 +159,7 @@ def merge(engines: Engines, table: CellTable, into: int, come_from: int) -> None
 @given(sets=three_sets())
 def test_partials_merge_in_any_order_to_the_select_over_all_records(engines: Engines, sets: Sets) -> None:
     laws = catalog()
-    engines.deploy(laws)
+    engines.deploy(laws, generations=9)
     offset = 0
     for generation, part in ((5, sets[0]), (6, sets[1]), (7, sets[2]), (9, [])):
         engines.feed(laws, {"s": [part]}, generation, offset)
@@ -227,7 +227,7 @@ def test_moments_merge_in_any_order_to_those_of_all_records(engines: Engines) ->
     made.append(json.dumps({"k": 9, "x": 1.0, "y": 2.0, "n": 3, "d": 4}).encode())
     made.append(json.dumps({"k": 10}).encode())
     parts = [made[:1], made[1:50], made[50:51], made[51:]]
-    engines.deploy(compiled)
+    engines.deploy(compiled, generations=2)
     engines.feed(compiled, {"s": parts})
     engines.feed(compiled, {"s": parts[::-1]}, generation=2)
     engines.oracle(compiled, {"s": parts})
