@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -279,7 +281,8 @@ def _rows(deployment: Deployment, query: str) -> Sequence[Sequence[Any]]:
 def _connect(output: Output, home: Path, speed: embedded.SpeedProcess) -> None:
     output.tell("\nHow to connect:")
     output.table(("what", "where"), embedded.connections(Embedded(home).addresses(), speed))
-    output.text(f'\nLAMINA_HOME={home} lamina sql "SELECT * FROM customers ORDER BY revenue DESC LIMIT 5"')
+    here, lamina = (shlex.quote(str(path)) for path in (home, Path(sys.executable).with_name("lamina")))
+    output.text(f'\nLAMINA_HOME={here} {lamina} sql "SELECT * FROM customers ORDER BY revenue DESC LIMIT 5"')
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,6 +22,8 @@ def test_the_demo_ends_by_itself_with_its_proof(lamina: CommandLine) -> None:
     assert re.search(r"^[\d,]+ cells compared, 0 differ$", done.out, re.MULTILINE)
     assert "postgresql://analyst:" in done.out
     home = str(Path(lamina.environment["LAMINA_HOME"]) / "demo")
+    there, command_, *_ = shlex.split(done.out.splitlines()[-1])  # which a newcomer pastes into a shell
+    assert (there, os.access(command_, os.X_OK)) == (f"LAMINA_HOME={home}", True)
     left = [each.pid for each in psutil.process_iter() if home in " ".join(_arguments(each))]
     assert left == []
 
