@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -139,6 +140,11 @@ class Engines:
         """The rows of the author's SELECT."""
         columns = ", ".join(_readable(c.name, c.spark) for c in view.columns)
         return ordered([tuple(row) for row in self.spark.sql(f"SELECT {columns} FROM {view.name}").collect()])
+
+    def all_expected(self, catalog: Catalog) -> Iterator[tuple[View, list[Row]]]:
+        """Every view and its rows: Spark plans one on one processor, so two of them at a time."""
+        with ThreadPoolExecutor(2) as pool:
+            yield from zip(in_order(catalog), pool.map(self.expected, in_order(catalog)), strict=True)
 
     def actual(self, view: View) -> list[Row]:
         """The rows that an analyst reads, each column of exactly the declared type."""
