@@ -24,6 +24,9 @@ from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, Vie
 from view_algebra.compiled import JSON_TIMES
 
 Row = tuple[Any, ...]
+TOGETHER = 40
+"""Tables of cells that one query computes: of many more, Spark plans it longer than several of these."""
+
 Batches = Sequence[Sequence[bytes | None]]
 """The values of a source's records, in the micro-batches in which they come."""
 
@@ -83,8 +86,11 @@ class Engines:
 
     def feed(self, catalog: Catalog, batches: Mapping[str, Batches], generation: int = 1, offset: int = 0) -> None:
         """Every micro-batch through Spark and into the cells, as the speed layer does it."""
-        for key in QUICK if self.compiling else ():
-            self.spark.conf.unset(key)
+        for key, value in QUICK.items():
+            if self.compiling:
+                self.spark.conf.unset(key)
+            else:
+                self.spark.conf.set(key, value)
         for name, source in catalog.sources.items():
             at = offset
             for batch in batches.get(name, ()):
@@ -96,22 +102,23 @@ class Engines:
         tables = [t for v in catalog.views.values() for t in v.cell_tables if t.source == source.name]
         for kind, make in (("aggregate", fuse), ("row", rows)):
             of_kind = [t for t in tables if t.kind == kind]
-            if not of_kind:
-                continue
-            fused: Fused = make(source, of_kind)
-            staged = self.spark.sql(fused.sql).drop("newest").toArrow()
-            assert tuple(staged.column_names) == tuple(c.name for c in fused.columns)
-            text = io.BytesIO()
-            csv.write_csv(staged, text, csv.WriteOptions(include_header=False))
-            text.seek(0)
-            with self.connection.cursor() as cursor:
-                cursor.execute("BEGIN")
-                cursor.execute(fused.staged)
-                cursor.copy_expert(f"COPY {fused.table} FROM STDIN (FORMAT csv)", text)
-                for table in of_kind:
-                    into = place_of(table, generation)
-                    cursor.execute(table.merge.format(cells=fused.read[table.name], into=into, generation=generation))
-                cursor.execute("COMMIT")
+            for some in (of_kind[i : i + TOGETHER] for i in range(0, len(of_kind), TOGETHER)):
+                self._merge_together(make(source, some), some, generation)
+
+    def _merge_together(self, fused: Fused, tables: Sequence[CellTable], generation: int) -> None:
+        staged = self.spark.sql(fused.sql).drop("newest").toArrow()
+        assert tuple(staged.column_names) == tuple(c.name for c in fused.columns)
+        text = io.BytesIO()
+        csv.write_csv(staged, text, csv.WriteOptions(include_header=False))
+        text.seek(0)
+        with self.connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute(fused.staged)
+            cursor.copy_expert(f"COPY {fused.table} FROM STDIN (FORMAT csv)", text)
+            for table in tables:
+                into = place_of(table, generation)
+                cursor.execute(table.merge.format(cells=fused.read[table.name], into=into, generation=generation))
+            cursor.execute("COMMIT")
 
     def records(self, source: Source, values: Sequence[bytes | None], offset: int = 0) -> None:
         """Makes the views `raw_records`, `records` and the source's own (good records only)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 from tests.laws.engines import Engines, same, told
@@ -49,10 +50,11 @@ def records(count: int, seed: int) -> list[bytes | None]:
 def test_a_view_is_the_select_over_all_records_however_they_come(engines: Engines) -> None:
     catalog = compile_catalog({"views.sql": SOURCE + VIEWS})
     made = records(240, seed=4)
-    batches = {"events": [made[:40], made[40:41], made[41:160], made[160:]]}
+    first, *others = made[:120], made[120:121], made[121:200], made[200:]
     engines.deploy(catalog)
-    engines.feed(catalog, batches)
-    engines.oracle(catalog, batches)
+    engines.feed(catalog, {"events": [first]})
+    replace(engines, compiling=False).feed(catalog, {"events": others}, offset=len(first))
+    engines.oracle(catalog, {"events": [made]})
     for view, expected in engines.all_expected(catalog):
         assert [c.spark.replace(" ", "").replace("`", "").upper() for c in view.columns] == [
             kind.replace(" ", "") for kind in engines.types_of(view)
