@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from view_algebra.types import DIGITS, INTEGRAL, Type, words
+from view_algebra.types import BITS, DIGITS, INTEGRAL, Type, words
 
 _TIMES = words("VOID STRING DATE TIMESTAMP TIMESTAMP_NTZ")
 
@@ -33,6 +33,27 @@ def instead_of(from_: Type, to: Type) -> str | None:
         if refused or (to.name == name and from_.name not in from_these):
             return instead
     return "Cast a part of it." if from_.nested else None
+
+
+def tries(from_: Type, to: Type) -> bool:
+    """Is TRY_CAST, which is NULL where ANSI mode would raise, another than CAST, which wraps, or cuts a fraction off?
+
+    >>> from view_algebra.types import BIGINT, INT, STRING
+    >>> tries(STRING, INT), tries(BIGINT, INT), tries(INT, BIGINT), tries(BIGINT, STRING)
+    (True, True, False, False)
+    """
+    if not to.integral:
+        return False
+    narrower = from_.integral and INTEGRAL.index(from_.name) > INTEGRAL.index(to.name)
+    return (
+        narrower or from_.name in words("STRING DECIMAL DOUBLE FLOAT") or (from_.name, to.name) == ("TIMESTAMP", "INT")
+    )
+
+
+def tried_in_postgres(from_: Type, to: Type) -> str | None:
+    """The template of such a TRY_CAST, None where Postgres has none that agrees."""
+    exact = from_.integral or from_.name == "DECIMAL"
+    return f"spark.within(trunc({{0}}::numeric), {2 ** BITS[to.name]}::numeric)::{to.postgres}" if exact else None
 
 
 _UTC = "AT TIME ZONE 'UTC'"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from view_algebra.aggregates import AGGREGATES, known, only
-from view_algebra.casts import cast_in_postgres
+from view_algebra.casts import cast_in_postgres, tried_in_postgres
 from view_algebra.expressions import (
     TRUE,
     Aggregate,
@@ -349,7 +349,7 @@ def _cast(call: Call, reading: Reading) -> tuple[str, int]:
     value = call.arguments[0]
     if call.implicit and value.type.numeric and call.type.numeric:
         return _written(value, reading)  # Postgres makes the same cast itself, in every place where Spark makes one
-    template = cast_in_postgres(value.type, call.type)
+    template = (tried_in_postgres if call.function == "try_cast" else cast_in_postgres)(value.type, call.type)
     if template is None:
         raise Wrong(
             call.place, f"CAST of {value.type} to {call.type} above the aggregation differs in Postgres", GROUP_BELOW
@@ -654,7 +654,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), _compared),
     "in": _in,
     "like": _like,
-    "cast": _cast,
+    **dict.fromkeys(("cast", "try_cast"), _cast),
     **dict.fromkeys(("+", "-", "*", "/", "%", "div", "negative"), _arithmetic),
     "average": _average,
     "wide sum": _wide_sum,

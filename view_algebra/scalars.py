@@ -24,7 +24,7 @@ from view_algebra.calls import (
     time_window,
     window_arguments,
 )
-from view_algebra.casts import instead_of
+from view_algebra.casts import instead_of, tries
 from view_algebra.constants import rows_of
 from view_algebra.correlated import asked
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
@@ -295,6 +295,12 @@ class Scalars(ABC):
         if kind is None or kind.nested:
             raise Wrong(span(node), f"CAST to {node.args['to'].sql('spark')}", "Cast to a scalar type of docs/sql.md.")
         return self._as(kind, node, node.this, scope)
+
+    def _try_cast(self, node: exp.TryCast, scope: Scope) -> Expr:
+        """TRY_CAST, which alone is `safe` to sqlglot."""
+        made, value = self._cast(node, scope), self.expression(node.this, scope)
+        differs = node.args.get("safe") and tries(value.type, made.type)
+        return Call("try_cast", (value,), made.type, place=span(node)) if differs else made
 
     def _as(self, kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
         """A value as another type, as the author says."""
@@ -647,7 +653,7 @@ class Scalars(ABC):
         ),
         exp.StrPosition: lambda self, n, scope: self._several("position", [n.args["substr"], n.this], scope, span(n)),
         exp.Cast: _cast,
-        exp.TryCast: _cast,
+        exp.TryCast: _try_cast,
         exp.Case: _case,
         exp.Trim: _trim,
         exp.Extract: _extract,

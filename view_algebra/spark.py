@@ -249,6 +249,7 @@ def _shifted(call: Call) -> str:
 
 _FORMS: dict[str, Callable[[Call], str]] = {
     "cast": _cast,
+    "try_cast": lambda c: f"try_cast({spark(c.arguments[0])} AS {c.type.spark})",
     "to_timestamp": _to_timestamp,
     "not": _not,
     "is null": lambda c: f"{spark(c.arguments[0], 5)} IS NULL",
