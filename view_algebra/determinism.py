@@ -51,8 +51,29 @@ def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
     if (rows := rows_of(query)) is not None:
         return frozenset(frozenset({query.columns[number][0]}) for number in unique(rows))
     if isinstance(query, Combined):
-        return frozenset() if query.operator.endswith("ALL") else frozenset({frozenset(n for n, _ in query.columns)})
+        every = frozenset({frozenset(n for n, _ in query.columns)})
+        return _united_keys(query, views) if query.operator.endswith("ALL") else every
     return _outer_keys(query, _block_keys(query, views))
+
+
+def _united_keys(query: Combined, views: Mapping[str, Keys]) -> Keys:
+    """The keys of a UNION ALL, of which each side says by a literal of its own which one it is."""
+    sides = _sides(query)
+    literals = [tuple(o.expression for o in side.outputs) for side in sides if isinstance(side, Select)]
+    known = [min(unique_keys(side, views), key=lambda key: (len(key), sorted(key)), default=None) for side in sides]
+    if len(literals) < len(sides) or None in known:
+        return frozenset()
+    names = [name for name, _ in query.columns]
+    inside = {
+        names[[n for n, _ in side.columns].index(c)] for side, key in zip(sides, known, strict=True) for c in key or ()
+    }
+    return frozenset(frozenset({names[number], *inside}) for number in unique(tuple(literals)))
+
+
+def _sides(query: Query) -> list[Query]:
+    if isinstance(query, Combined) and query.operator == "UNION ALL" and query.limit is None and query.offset is None:
+        return [*_sides(query.left), *_sides(query.right)]
+    return [query]
 
 
 def _block_keys(query: Select, views: Mapping[str, Keys]) -> RowKeys:

@@ -78,7 +78,9 @@ In WHERE of records, too, in FILTER of their aggregates, in `count_if(…)` and 
 cells are then kept by the columns that the condition names ([how](decisions/11-questions-about-each-record.md)).
 """
 
-_CONSTANTS = """`VALUES ('NL', 'Netherlands'), … AS names(code, name)` and SELECT without FROM stand where a query may.
+_CONSTANTS = """`VALUES ('NL', 'Netherlands'), … AS names(code, name)` and SELECT without FROM stand where a query may. So
+do, of literals, `SELECT explode(sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)) AS day` and
+`FROM range(24)`.
 Records are joined with them, too, by any but a RIGHT or FULL JOIN: below the aggregation, where each is compared with
 every row.
 """

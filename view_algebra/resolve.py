@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import TIME_WINDOWS, generator, in_a_window
-from view_algebra.constants import joined, table
+from view_algebra.constants import elements, joined, table
 from view_algebra.correlated import JOINS, refuse_elsewhere, semi_join
-from view_algebra.determinism import Keys, by_rows
+from view_algebra.determinism import Keys, by_rows, unique_keys
 from view_algebra.dialect import (
     SPELLED,
     is_appended,
@@ -53,6 +53,7 @@ from view_algebra.expressions import (
     above_group,
     both,
     is_made_of_bytes,
+    outer_fields,
     renamed,
     rewrite,
     rewritten,
@@ -61,12 +62,14 @@ from view_algebra.expressions import (
 from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
 from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, parts_of, refuse_alike, window_key
 from view_algebra.operators import call, cast, compare, condition, meet
-from view_algebra.passing import PASSED, is_projection, passing_on
+from view_algebra.passing import PASSED, is_of_records, is_projection, passing_on
 from view_algebra.pivots import pivoted, refuse_counts
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.scalars import Scalars, refuse_aggregates, refuse_windowed
 from view_algebra.ties import settled, settled_set
+from view_algebra.times import MOST_ELEMENTS
 from view_algebra.types import (
+    BIGINT,
     BOOLEAN,
     INTERVAL,
     STRING,
@@ -162,8 +165,9 @@ class Resolver(Scalars):
         write_windows_out(node)
         scope = Scope(ctes=ctes)
         relation = self._relation(node, scope)
-        if isinstance(relation, Nested) and isinstance(relation.query, Select) and is_projection(relation.query):
-            scope.records = relation.query
+        if isinstance(relation, Nested) and isinstance(relation.query, Select):
+            scope.records = relation.query if is_projection(relation.query) else None
+            scope.rows = relation.query if is_of_records(relation.query) else None
         scope.above = not _reads_records(relation)
         where = node.args.get("where")
         scope.outer = around
@@ -248,6 +252,8 @@ class Resolver(Scalars):
         """The block with its ties broken, reading what a subquery of records passes on for that."""
         if block.group is None and (block.limit is not None or any(by_rows(call_) for call_, _ in scope.windowed)):
             self._passed(scope)
+            if scope.passed is None and scope.rows is not None:
+                scope.passed = passing_on(scope.rows, self._of_events)
         if scope.passed is not None and isinstance(block.relation, Nested):
             block = replace(block, relation=replace(block.relation, query=scope.passed))
         return settled(block, node, scope.windowed, grouped, self.keys)
@@ -268,6 +274,8 @@ class Resolver(Scalars):
         relation: Relation
         if node.args.get("pivots"):
             relation = self._pivoted(node, scope)
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
+            relation = self._made_rows(node, scope)
         elif isinstance(node, exp.Table):
             relation = self._table(node, scope)
         elif isinstance(node, exp.Subquery):
@@ -318,6 +326,20 @@ class Resolver(Scalars):
                 raise Wrong(span(value), "a name after a value of VALUES", "Write VALUES (1), (2) AS numbers(n).")
         return [[self.expression(value, Scope()) for value in row] for row in rows]
 
+    def _made_rows(self, node: exp.Table, scope: Scope) -> Constants:
+        """FROM range(24), and FROM explode(array(1, 2)) AS t(n)."""
+        name, place = node.this.name.lower(), span(node.this)
+        given = [self.expression(each, Scope()) for each in node.this.expressions]
+        alias, names = _alias(node, scope)
+        if name == "explode" and len(given) == 1:
+            return table([[each] for each in elements(given[0], place)], names or ["col"], alias, place)
+        if name != "range" or not 1 <= len(given) <= 3:
+            raise Wrong(place, f"{name}() in FROM", "Name a source, a view or a subquery.")
+        ends = [int(each.value) for each in given if isinstance(each, Constant) and each.type.integral and each.value]
+        if len(ends) < len(given) or not 0 < len(found := range(*ends)) <= MOST_ELEMENTS:
+            raise Wrong(place, "range() of no rows, or of too many", "Write it as range(0, 24).")
+        return table([[Constant(str(each), BIGINT)] for each in found], names or ["id"], alias, place)
+
     def _table(self, node: exp.Table, scope: Scope) -> Stream | Read | Nested:
         if node.args.get("version"):
             raise Wrong(
@@ -351,7 +373,7 @@ class Resolver(Scalars):
 
     def _explode(
         self, relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, outer: bool = False
-    ) -> Exploded:
+    ) -> Relation:
         call_, alias = lateral.this, lateral.args.get("alias")
         place = span(call_)
         if not isinstance(call_, exp.Anonymous) or len(call_.expressions) != 1:
@@ -454,6 +476,10 @@ class Resolver(Scalars):
         return left
 
     # SELECT, GROUP BY, ORDER BY
+
+    def is_one_row(self, query: Query) -> bool:
+        """Is it sure that a query about nothing around it gives one row at most?"""
+        return frozenset() in unique_keys(query, self.keys) and not any(True for _ in outer_fields(query))
 
     def event_order(self, scope: Scope, place: Place) -> tuple[str, tuple[Expr, ...]]:
         """What puts the records that a block reads in one order, as Spark SQL and as expressions."""
@@ -788,9 +814,10 @@ _EVERY_WINDOW = "every window"
 """An alias that no author can give."""
 
 
-def _exploded(relation: Relation | None, made: Generator) -> Exploded:
+def _exploded(relation: Relation | None, made: Generator) -> Exploded | Constants:
     if relation is None:
-        raise Wrong(made.place, "explode() of what is no record", "Write the rows out, as VALUES (1), (2).")
+        rows = [[element] for element in elements(made.argument, made.place)]
+        return table(rows, [name for name, _ in made.columns], made.alias, made.place)
     if isinstance(relation, Exploded):
         return replace(relation, generators=(*relation.generators, made))
     return Exploded(relation, (made,), made.place)
@@ -854,7 +881,9 @@ _NAMED_BY_SPARK = ("count", "sum", "min", "max", "avg")
 """Calls that have a name of their own, of a column alone: Spark names others, too, by all that is in them."""
 
 
-def _alias(node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot, scope: Scope) -> tuple[str, list[str]]:
+def _alias(
+    node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot | exp.Table, scope: Scope
+) -> tuple[str, list[str]]:
     """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
     alias = (node.alias or f"q{len(scope.relations) + 1}").lower()
     if not node.alias:  # so that its columns can be named where Spark is told more than the author has written

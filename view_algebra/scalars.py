@@ -111,6 +111,10 @@ class Scalars(ABC):
         """A query inside an expression."""
 
     @abstractmethod
+    def is_one_row(self, query: Query) -> bool:
+        """Is it sure that a query about nothing around it gives one row at most?"""
+
+    @abstractmethod
     def order(self, node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[Output] = ()) -> list[Order]:
         """The keys of the ORDER BY of a node."""
 
@@ -362,7 +366,7 @@ class Scalars(ABC):
         if len(inner.columns) != 1:
             raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
         one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1 or inner.relation is None)
-        if not one:
+        if not one and not self.is_one_row(inner):
             raise Wrong(
                 place, "a subquery as a value must give one row", "Aggregate it, or end it with ORDER BY … LIMIT 1."
             )

@@ -11,7 +11,7 @@ from view_algebra.expressions import Call, Case, Constant, Expr, Place
 from view_algebra.names import member
 from view_algebra.operators import calculate, call, case, cast, compare, meet, negative, number
 from view_algebra.refusals import Wrong, suggestion
-from view_algebra.times import MICROSECONDS, interval, shifted
+from view_algebra.times import MICROSECONDS, interval, sequence, shifted
 from view_algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -163,6 +163,8 @@ def made(name: str, given: Arguments, place: Place) -> Expr | None:
     if name in TIMES and len(given) == 1 and isinstance(given[0], Constant) and given[0].type == STRING:
         with suppress(Wrong):
             return cast(given[0], TIMES[name])
+    if name == "sequence":
+        return sequence(given, place)
     fewest, make = MADE.get(name, (0, None))
     if make is None:
         return None

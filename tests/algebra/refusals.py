@@ -584,6 +584,41 @@ VIEWS = [
         "SELECT (SELECT max(n) AS n FROM hourly) AS n, country FROM hourly",
     ),
     view(
+        "the days between two that records decide",
+        "SELECT explode(sequence(a, z)) AS day FROM (SELECT min(day) AS a, max(day) AS z FROM events)",
+        "SELECT d.day, n FROM (SELECT explode(sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)) AS day) d LEFT JOIN (SELECT day, count(*) AS n FROM events GROUP BY day) e ON e.day = d.day",
+    ),
+    view(
+        "days that go backwards",
+        "SELECT explode(sequence(DATE '2024-12-31', DATE '2024-01-01')) AS day, n FROM (SELECT count(*) AS n FROM events)",
+        "SELECT d.day, n FROM (SELECT explode(sequence(DATE '2024-01-01', DATE '2024-12-31')) AS day) d CROSS JOIN (SELECT count(*) AS n FROM events)",
+    ),
+    view(
+        "a calendar of two centuries",
+        "SELECT d.day, n FROM (SELECT explode(sequence(DATE '1900-01-01', DATE '2100-01-01')) AS day) d CROSS JOIN (SELECT count(*) AS n FROM events)",
+        "SELECT d.day, n FROM (SELECT explode(sequence(DATE '1900-01-01', DATE '2100-01-01', INTERVAL 1 MONTH)) AS day) d CROSS JOIN (SELECT count(*) AS n FROM events)",
+    ),
+    view(
+        "a range of no rows",
+        "SELECT id, n FROM range(0) CROSS JOIN (SELECT count(*) AS n FROM events)",
+        "SELECT id, n FROM range(0, 24) CROSS JOIN (SELECT count(*) AS n FROM events)",
+    ),
+    view(
+        "a table of a function",
+        "SELECT * FROM json_each('[1]')",
+        "SELECT id, n FROM range(3) CROSS JOIN (SELECT count(*) AS n FROM events)",
+    ),
+    view(
+        "sides of a UNION ALL that say alike which they are",
+        "SELECT k, lag(n) OVER (ORDER BY k) AS l FROM (SELECT 'a' AS k, count(*) AS n FROM events UNION ALL SELECT 'a', count(*) FROM orders)",
+        "SELECT k, lag(n) OVER (ORDER BY k) AS l FROM (SELECT 'a' AS k, count(*) AS n FROM events UNION ALL SELECT 'b', count(*) FROM orders)",
+    ),
+    view(
+        "TRY_CAST of a double above",
+        "SELECT try_cast(sum(price) AS INT) AS n FROM events",
+        "SELECT CAST(sum(price) AS INT) AS n FROM events",
+    ),
+    view(
         "row_number where nothing tells two rows apart",
         "SELECT country, row_number() OVER (ORDER BY country) AS r FROM (SELECT country FROM hourly UNION ALL SELECT country FROM hourly)",
         "SELECT country, row_number() OVER (ORDER BY country) AS r FROM (SELECT country FROM hourly UNION SELECT country FROM hourly)",
@@ -1038,8 +1073,8 @@ VIEWS = [
     ),
     view(
         "explode of constants",
-        "SELECT n, m FROM hourly JOIN (SELECT explode(array(1, 2)) AS m) AS ms ON n = m",
-        "SELECT n, m FROM hourly JOIN VALUES (1), (2) AS ms(m) ON n = m",
+        "SELECT n, m FROM hourly JOIN (SELECT explode(split('NL FR', ' ')) AS m) AS ms ON country = m",
+        "SELECT n, m FROM hourly JOIN VALUES ('NL'), ('FR') AS ms(m) ON country = m",
     ),
     view(
         "constants that no record meets",

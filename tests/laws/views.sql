@@ -695,3 +695,78 @@ GROUP BY country;
 CREATE VIEW windows_over_outputs_of_records AS
 SELECT event_id, user_id % 2 AS odd, odd + 1 AS more, row_number() OVER (PARTITION BY odd ORDER BY event_id, ts) AS r, sum(more) OVER (PARTITION BY country) AS s
 FROM events WHERE event_id < 'e3';
+
+CREATE VIEW one_row_of_a_cte AS
+WITH t AS (SELECT count(*) AS total, avg(amount) AS mean FROM events)
+SELECT country, count(*) AS n, count(*) * 100.0 / (SELECT total FROM t) AS share
+FROM events
+GROUP BY country
+HAVING min(amount) < (SELECT mean FROM t WHERE total > 1) OR count(*) > (SELECT total FROM t WHERE total < 0);
+
+CREATE VIEW one_row_of_a_group AS
+SELECT country, n, n / (SELECT n FROM by_country_and_kind WHERE country = 'NL' AND kind = 'click') AS of_clicks, (SELECT n FROM by_country_and_kind WHERE country = 'XX' AND kind = 'show') AS none
+FROM by_country_and_kind;
+
+CREATE VIEW days_of_a_calendar AS
+SELECT d.day, coalesce(n, 0) AS n, sum(n) OVER (ORDER BY d.day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS two_days
+FROM (SELECT explode(sequence(DATE '2023-12-31', DATE '2024-01-03')) AS day) AS d
+LEFT JOIN (SELECT to_date(ts) AS day, count(*) AS n FROM events GROUP BY to_date(ts)) AS e ON d.day = e.day;
+
+CREATE VIEW months_of_a_calendar AS
+WITH months AS (SELECT explode(sequence(to_date('2023-10-31'), to_date('2024-05-01'), INTERVAL 1 MONTH)) AS month)
+SELECT month, n, lag(month) OVER (ORDER BY month) AS before
+FROM months
+LEFT JOIN (SELECT last_day(to_date(ts)) AS until, count(*) AS n FROM events GROUP BY last_day(to_date(ts))) ON until = month;
+
+CREATE VIEW hours_of_a_day AS
+SELECT t.hour, n FROM explode(sequence(TIMESTAMP '2024-01-01 09:00:00', TIMESTAMP '2024-01-01 12:30:00', INTERVAL 30 MINUTES)) AS t(hour)
+LEFT JOIN (SELECT date_trunc('hour', ts) AS h, count(*) AS n FROM events GROUP BY date_trunc('hour', ts)) ON h = t.hour;
+
+CREATE VIEW hours_by_number AS
+SELECT r.id AS hour, n, q.id FROM range(24) AS r LEFT JOIN (SELECT hour(ts) AS h, count(*) AS n FROM events GROUP BY hour(ts)) ON h = r.id CROSS JOIN range(5, 0, -2) AS q;
+
+CREATE VIEW counted_downwards AS
+SELECT n, count(*) AS events FROM events JOIN (SELECT explode(sequence(3, 1)) AS n) AS s ON user_id >= n GROUP BY n;
+
+CREATE VIEW visits_by_lag AS
+WITH gaps AS (SELECT *, lag(ts) OVER (PARTITION BY user_id ORDER BY ts) AS before FROM events),
+  visits AS (
+    SELECT *, sum(CASE WHEN before IS NULL OR ts > before + INTERVAL 30 MINUTES THEN 1 ELSE 0 END)
+      OVER (PARTITION BY user_id ORDER BY ts ROWS UNBOUNDED PRECEDING) AS visit
+    FROM gaps
+  )
+SELECT user_id, visit, min(ts) AS begun, max(ts) AS ended, count(*) AS n, count(before) AS m FROM visits GROUP BY user_id, visit;
+
+CREATE VIEW changes_of_kind AS
+SELECT user_id, kind, ts AS since, lead(ts) OVER (PARTITION BY user_id ORDER BY ts DESC) AS next, row_number() OVER (PARTITION BY user_id ORDER BY ts DESC) AS r
+FROM (SELECT user_id, kind, ts, lag(kind) OVER (PARTITION BY user_id ORDER BY ts DESC) AS before FROM events)
+WHERE before IS NULL OR before <> kind;
+
+CREATE VIEW first_changes AS
+WITH a AS (SELECT user_id, city, ts, row_number() OVER (PARTITION BY user_id ORDER BY ts) AS r FROM events WHERE price IS NOT NULL),
+  b AS (SELECT *, lag(city) OVER (PARTITION BY user_id ORDER BY ts) AS before FROM a WHERE r % 2 = 0)
+SELECT user_id, city, before, r FROM b QUALIFY row_number() OVER (PARTITION BY user_id ORDER BY ts) <= 3;
+
+CREATE VIEW steps_of_a_funnel AS
+SELECT step, users, round(users / first_value(users) OVER (ORDER BY step) * 100, 1) AS share, lag(users) OVER (ORDER BY step) - users AS lost
+FROM (
+  SELECT 1 AS step, count(DISTINCT user_id) AS users FROM events WHERE kind = 'show'
+  UNION ALL SELECT 2, count(DISTINCT user_id) FROM events WHERE kind = 'click'
+  UNION ALL SELECT 3, count(DISTINCT user_id) FROM events WHERE kind = 'x' AND user_id > 2
+);
+
+CREATE VIEW united_and_numbered AS
+SELECT what, which, row_number() OVER (PARTITION BY what ORDER BY n DESC) AS r, lag(n) OVER (ORDER BY n) AS before
+FROM (
+  SELECT 'country' AS what, country AS which, count(*) AS n FROM events GROUP BY country
+  UNION ALL SELECT 'city', city, count(*) FROM events GROUP BY city
+);
+
+CREATE VIEW tried_casts AS
+SELECT
+  kind, sum(try_cast(city || '.5' AS INT)) AS a, max(try_cast(concat(user_id, '.5') AS BIGINT)) AS b, max(try_cast(user_id AS SMALLINT)) AS c,
+  min(try_cast(amount AS TINYINT)) AS d, max(try_cast(price AS INT)) AS e, max(try_cast(concat(user_id, '') AS INT)) AS f,
+  count(try_cast(price AS BIGINT)) AS g, try_cast(sum(amount) AS INT) AS h, try_cast(max(user_id) AS SMALLINT) AS i,
+  try_cast(sum(amount) AS TINYINT) AS j, try_cast(max(ts) AS DATE) AS k, try_cast(count(*) AS STRING) AS l
+FROM events
+GROUP BY kind;
