@@ -61,6 +61,8 @@ _UTC = "AT TIME ZONE 'UTC'"
 _CASTS: dict[tuple[str, str], str] = {
     ("DOUBLE", "BIGINT"): "spark.to_bigint({0})",
     ("DOUBLE", "INT"): "spark.to_int({0})",
+    ("DOUBLE", "SMALLINT"): "spark.wrap_smallint(spark.to_int({0})::bigint)",
+    ("DOUBLE", "TINYINT"): "spark.wrap_tinyint(spark.to_int({0})::bigint)",
     ("FLOAT", "BIGINT"): "spark.to_bigint({0}::double precision)",
     ("FLOAT", "INT"): "spark.to_int({0}::double precision)",
     ("FLOAT", "DOUBLE"): "{0}::double precision",
@@ -117,8 +119,8 @@ def _from_decimal(from_: Type, to: Type) -> str | None:
         if to.scale >= from_.scale and to.precision - to.scale >= from_.precision - from_.scale:
             return "{0}::" + to.postgres
         return f"spark.decimal({{0}}, {to.precision}, {to.scale})"
-    if to.name == "INT":
-        return "spark.wrap_int(spark.wrap_bigint(trunc({0})))"
+    if to.integral and to.name != "BIGINT":
+        return f"spark.wrap_{to.name.lower()}(spark.wrap_bigint(trunc({{0}})))"
     if to.name == "STRING":
         return f"{{0}}::{from_.postgres}::text" if from_.scale <= _PLAIN_TEXT else None
     return _CASTS.get((from_.name, to.name))

@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import reduce
 
 from view_algebra.expressions import (
-    NULL,
     Aggregate,
     Call,
     Combined,
@@ -37,7 +36,7 @@ from view_algebra.expressions import (
     rewrite,
     walk,
 )
-from view_algebra.nested import VARIABLE
+from view_algebra.nested import VARIABLE, saying_its_type
 from view_algebra.operators import cast
 from view_algebra.passing import is_projection
 from view_algebra.refusals import Wrong
@@ -197,15 +196,8 @@ def _of_records(relation: Relation) -> bool:
 
 
 def _struct(names: Sequence[str], row: Mapping[Expr, Expr], kind: Type) -> Expr:
-    pairs = zip(names, map(_typed, row.values()), strict=True)
+    pairs = zip(names, map(saying_its_type, row.values()), strict=True)
     return Call("named_struct", tuple(part for name, value in pairs for part in (Constant(name, STRING), value)), kind)
-
-
-def _typed(value: Expr) -> Expr:
-    """A value that says its type itself."""
-    if isinstance(value, Constant) and value.value is None:
-        return Call("cast", (NULL,), value.type)
-    return replace(value, implicit=False) if isinstance(value, Call) else value
 
 
 def _lambda(condition: Expr, of: Named, kind: Type) -> Expr:

@@ -130,6 +130,8 @@ def member(value: Expr, name: str, place: Place) -> Expr:
     if value.type.key == STRING and value.type.element is not None:
         fields = {name: value.type.element}
     exact = next((f for f in fields if f.lower() == name.lower()), None)
+    if exact is None and value.type.element is not None and value.type.element.fields:
+        raise Wrong(place, f"{name} of each element of an array", f"Write transform(x, each -> each.{name}).")
     if exact is None:
         raise Wrong(place, f"no field {name} in {value.type}", suggestion(name, fields))
     if isinstance(value, Call) and value.function == "window":

@@ -59,10 +59,12 @@ from view_algebra.expressions import (
     rewritten,
     walk,
 )
+from view_algebra.functions import GENERATORS, instead_of_rows
 from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
 from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, parts_of, refuse_alike, window_key
+from view_algebra.nested import stacked
 from view_algebra.operators import call, cast, compare, condition, meet
-from view_algebra.passing import PASSED, is_of_records, is_projection, passing_on
+from view_algebra.passing import PASSED, has_windows, is_of_records, is_projection, passing_on
 from view_algebra.pivots import pivoted, refuse_counts
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.scalars import Scalars, refuse_aggregates, refuse_windowed
@@ -376,15 +378,16 @@ class Resolver(Scalars):
     ) -> Relation:
         call_, alias = lateral.this, lateral.args.get("alias")
         place = span(call_)
-        if not isinstance(call_, exp.Anonymous) or len(call_.expressions) != 1:
-            raise Wrong(
-                place, "LATERAL of something that is no explode()", "Write LATERAL VIEW explode(tags) t AS tag."
+        if not _makes_rows(call_):
+            what = (
+                f"{call_.name.lower()}() as LATERAL VIEW" if isinstance(call_, exp.Anonymous) else "LATERAL of no call"
             )
+            raise Wrong(place, what, instead_of_rows(call_.name))
         name = alias.name.lower() if alias is not None and alias.name else f"q{len(scope.relations) + 1}"
         if name in scope.relations:
             raise Wrong(place, f"two relations are named {name}", "Give one of them another alias.")
         names = [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
-        made = generator(call_.name, self.expression(call_.expressions[0], scope), names, name, place)
+        made = self._generator(call_, names, name, scope)
         made = replace(made, outer=made.outer or outer or bool(lateral.args.get("outer")))
         scope.relations[name] = made.columns
         return _exploded(relation, made)
@@ -533,8 +536,11 @@ class Resolver(Scalars):
             if star is not None:
                 outputs += self._star(star, qualifier, scope)
                 continue
-            inner = item.this if isinstance(item, exp.Alias) else item
-            expression = self._exploded(inner, item, scope) or self.expression(inner, scope)
+            inner = item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
+            if _makes_rows(inner):
+                outputs += self._exploded(inner, item, scope)
+                continue
+            expression = self.expression(inner, scope)
             name = item.alias if isinstance(item, exp.Alias) else _natural_name(item)
             if expression.type == INTERVAL:
                 raise Wrong(span(item), "the column is an interval", "Subtract unix_timestamp() of both times instead.")
@@ -545,17 +551,29 @@ class Resolver(Scalars):
                 scope.aliases.setdefault(name.lower(), expression)
         return outputs
 
-    def _exploded(self, node: exp.Expr, item: exp.Expr, scope: Scope) -> Expr | None:
-        """The element of `SELECT explode(x) AS element`; None for any other column."""
-        if not isinstance(node, exp.Anonymous) or node.name.lower() not in ("explode", "explode_outer"):
-            return None
-        select = typed(exp.Select, item.parent)
-        if select.args.get("group") or len(node.expressions) != 1 or not isinstance(item, exp.Alias):
-            raise Wrong(span(node), f"{node.name}() among columns", "Write LATERAL VIEW explode(tags) t AS tag.")
-        alias = f"q{len(scope.relations) + len(scope.generators) + 1}"
-        made = generator(node.name, self.expression(node.expressions[0], scope), [item.alias], alias, span(node))
+    def _exploded(self, node: exp.Expr, item: exp.Expr, scope: Scope) -> list[Output]:
+        """The columns of `SELECT explode(x) AS element`."""
+        place, select = span(node), typed(exp.Select, item.parent)
+        if select.args.get("group") or scope.generators:
+            way_out = "Write LATERAL VIEW explode(tags) t AS tag."
+            raise Wrong(place, f"{node.name.lower()}() among columns, beside another or GROUP BY", way_out)
+        names = [each.name for each in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
+        names = [item.alias] if isinstance(item, exp.Alias) else names
+        made = self._generator(node, names, f"q{len(scope.relations) + 1}", scope)
         scope.generators.append(made)
-        return Field(alias, (item.alias,), made.columns[0][1], place=span(node))
+        found = [Output(name, Field(made.alias, (name,), kind, place=place)) for name, kind in made.columns]
+        for output in found if names else ():
+            scope.aliases.setdefault(output.name.lower(), output.expression)
+        return found
+
+    def _generator(self, node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
+        """What a call makes rows of, and the columns that it gives."""
+        place, given = span(node), [self.expression(each, scope) for each in node.expressions]
+        if node.name.lower() == "stack":
+            given = [stacked(given, place)]
+        if len(given) != 1:
+            raise Wrong(place, f"{node.name}() with {len(given)} arguments", f"Write {node.name}(tags).")
+        return generator(node.name, given[0], names, alias, place)
 
     def _star(self, star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
         if not scope.relations:
@@ -751,7 +769,8 @@ def _reads_records(relation: Relation | None) -> bool:
         case Joined():
             return _reads_records(relation.left) or _reads_records(relation.right)
         case Nested(query=Select() as query):
-            return query.group is None and not query.distinct and _reads_records(query.relation)
+            rows = query.group is None and not query.distinct and query.limit is None and query.offset is None
+            return rows and not has_windows(query) and _reads_records(query.relation)
     return False
 
 
@@ -814,6 +833,10 @@ _EVERY_WINDOW = "every window"
 """An alias that no author can give."""
 
 
+def _makes_rows(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
+
+
 def _exploded(relation: Relation | None, made: Generator) -> Exploded | Constants:
     if relation is None:
         rows = [[element] for element in elements(made.argument, made.place)]
@@ -862,6 +885,8 @@ def _ordered(key: Expr, item: exp.Expr) -> Order:
 
 def _natural_name(item: exp.Expr) -> str:
     """The name of an output without an alias; empty where the author must give one."""
+    if isinstance(item, exp.Paren):
+        return _natural_name(item.this)
     if isinstance(item, exp.Column):
         return str(item.name)
     if isinstance(item, exp.Dot):

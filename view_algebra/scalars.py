@@ -43,7 +43,7 @@ from view_algebra.expressions import (
     both,
     walk,
 )
-from view_algebra.functions import NON_DETERMINISTIC, WINDOW_FUNCTIONS
+from view_algebra.functions import FOREIGN, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, instead_of_rows
 from view_algebra.names import Columns, Scope, find, find_outside, member, parts_of, window_key
 from view_algebra.nested import LAMBDAS, over_elements, structured
 from view_algebra.operators import (
@@ -392,8 +392,8 @@ class Scalars(ABC):
             return time_window(name, node, read)
         if name in WINDOW_FUNCTIONS and not known_aggregate(name):
             raise Wrong(place, f"{name}() without OVER", f"Write {name}() OVER (ORDER BY …).")
-        if name.removesuffix("_outer") in ("explode", "posexplode", "inline", "stack"):
-            raise Wrong(place, f"{name}() gives several rows for one", "Write LATERAL VIEW explode(tags) t AS tag.")
+        if name in GENERATORS:
+            raise Wrong(place, f"{name}() gives several rows for one", instead_of_rows(name))
         if name in ("grouping", "grouping_id"):
             read_ = [read(a) for a in node.expressions]
             return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
@@ -418,6 +418,8 @@ class Scalars(ABC):
             return self._extract(exp.Extract(this=exp.Var(this=given[0].name), expression=given[1]), scope, place)
         if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Column):
             return sugar.timed(name, given[0].name, [self.expression(a, scope) for a in given[1:]], place)
+        if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Literal):
+            raise Wrong(place, f"{name}() of a unit in quotes", f"Write {name}({given[0].name.upper()}, a, b).")
         if name in sugar.CASTS and len(given) == 1:
             return self._as(sugar.CASTS[name], node, given[0], scope)
         arguments = [self.expression(a, scope) for a in node.expressions]
@@ -614,7 +616,10 @@ class Scalars(ABC):
             arguments = tuple(self.expression(a, scope) for a in given)
             arguments, kind = window_arguments(name, arguments, place)
         else:
-            raise Wrong(place, f"{name}() OVER (…)", suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES]))
+            way_out = (
+                f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES])
+            )
+            raise Wrong(place, f"{name}() OVER (…)", way_out)
         partition = tuple(self.expression(e, scope) for e in node.args.get("partition_by") or [])
         order = tuple(self.order(node, scope, ()))
         if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
@@ -624,6 +629,16 @@ class Scalars(ABC):
         call_ = Windowed(name, arguments, partition, order, frame(node, order), kind, place, known)
         scope.windowed.append((call_, node))
         return call_
+
+    def _tuple(self, node: exp.Tuple, _: Scope) -> Expr:
+        raise Wrong(span(node), "several values in parentheses", "Write struct(a, b), or to_json(struct(a, b)).")
+
+    def _shifted_bits(self, node: exp.Binary, scope: Scope) -> Expr:
+        for side in (node.left, node.right):
+            if _BINARY.get(type(side)) in BITWISE:
+                raise Wrong(span(node), f"{_BINARY[type(side)]} beside a shift", "Put one of them into parentheses.")
+        name = "shiftleft" if isinstance(node, exp.BitwiseLeftShift) else "shiftright"
+        return self._several(name, [node.left, node.right], scope, span(node))
 
     _readers: ClassVar[dict[type[exp.Expr], Callable[[Any, Any, Scope], Expr]]] = {
         exp.Paren: lambda self, node, scope: self.expression(node.this, scope),
@@ -644,6 +659,8 @@ class Scalars(ABC):
         exp.Like: _like,
         exp.Escape: _escaped,
         exp.BitwiseNot: lambda self, node, scope: bitwise("~", [self.expression(node.this, scope)], span(node)),
+        exp.BitwiseLeftShift: _shifted_bits,
+        exp.BitwiseRightShift: _shifted_bits,
         exp.ILike: _like,
         exp.RawString: lambda _, node, __: Constant(node.name, STRING, span(node)),
         exp.RegexpLike: lambda self, n, scope: self._several("rlike", [n.this, n.expression], scope, span(n)),
@@ -665,11 +682,13 @@ class Scalars(ABC):
         exp.Filter: _filtered,
         exp.Window: _windowed,
         exp.IgnoreNulls: _ignoring_nulls,
+        exp.RespectNulls: lambda self, node, scope: self.expression(node.this, scope),
         exp.WithinGroup: _within_group,
         exp.Subquery: _subquery,
         exp.Exists: _subquery,
         exp.Anonymous: _call,
         exp.Interval: lambda _, node, __: interval(node),
+        exp.Tuple: _tuple,
     }
 
 

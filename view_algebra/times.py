@@ -81,11 +81,10 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
         return Call(f"{operator} interval", (left, right), left.type, place=place)
     times = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
     if left.type in times and right.type in times:
-        raise Wrong(
-            place,
-            "the difference of two times is an interval",
-            "Write timestampdiff(SECOND, b, a), or compare: a > b + INTERVAL 7 DAYS.",
-        )
+        way_out = "Write timestampdiff(SECOND, b, a), or compare: a > b + INTERVAL 7 DAYS."
+        if left.type == right.type == DATE:
+            way_out = "Write datediff(a, b)."
+        raise Wrong(place, "the difference of two times is an interval", way_out)
     if left.type == DATE and right.type.integral:
         return call("date_add" if operator == "+" else "date_sub", [left, right], place)
     if left.type in times or right.type in times:
@@ -93,7 +92,7 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
     return None
 
 
-_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 MOST_ELEMENTS = 10_000
 """Of a sequence that is spelled out: the days of 27 years. They stand in the view's texts."""
@@ -111,7 +110,7 @@ def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
         raise Wrong(place, "sequence() of times that are no literals", way_out)
     begin, end = map(datetime.fromisoformat, known[:2])
     number, unit = int(known[2].split()[0]), known[2].split()[1]
-    if number <= 0 or end < begin or (kind == DATE and unit not in (*_MONTHS, "day", "week")):
+    if number <= 0 or end < begin or (kind == DATE and unit not in (*MONTHS, "day", "week")):
         raise Wrong(place, "sequence() that does not go forward by days", "Begin with the first, and go on by days.")
     found = [*takewhile(lambda at: at <= end, _steps(begin, number, unit, place))]
     return Call("array", tuple(_literal(at, kind) for at in found), Type("ARRAY", element=kind), place=place)
@@ -121,7 +120,7 @@ def _steps(begin: datetime, number: int, unit: str, place: Place) -> Iterator[da
     """Each that many steps after the first: of months on its day, or the last that there is."""
     with suppress(OverflowError, ValueError):  # after the year 9999
         for many in range(MOST_ELEMENTS):
-            year, month = divmod(begin.month - 1 + many * number * _MONTHS.get(unit, 0), 12)
+            year, month = divmod(begin.month - 1 + many * number * MONTHS.get(unit, 0), 12)
             moved = begin.replace(year=begin.year + year, month=1)
             day = min(begin.day, monthrange(moved.year, month + 1)[1])
             moved = moved.replace(month=month + 1, day=day)
