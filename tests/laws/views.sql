@@ -770,3 +770,105 @@ SELECT
   try_cast(sum(amount) AS TINYINT) AS j, try_cast(max(ts) AS DATE) AS k, try_cast(count(*) AS STRING) AS l
 FROM events
 GROUP BY kind;
+
+CREATE VIEW stacked_columns AS
+SELECT what, sum(value) AS total, count(*) AS n
+FROM (SELECT kind, stack(3, 'amount', amount, 'user', CAST(user_id AS DECIMAL(10,2)), 'none', NULL) AS (what, value) FROM events WHERE user_id < 10)
+GROUP BY what;
+
+CREATE VIEW stacked_laterally AS
+SELECT s.what, kind, max(s.value) AS most FROM events LATERAL VIEW stack(2, 'price', price, 'length', double(length(city))) s AS what, value GROUP BY s.what, kind;
+
+CREATE VIEW stacked_rows AS
+SELECT event_id, stack(2, kind, user_id, NULL, 7L) FROM events WHERE user_id = 1;
+
+CREATE VIEW fields_of_elements AS
+SELECT event_id, inline(array(named_struct('a', kind, 'b', user_id), named_struct('a', city, 'b', 7L), if(user_id = 1, named_struct('a', country, 'b', 0L), NULL))) FROM events;
+
+CREATE VIEW fields_of_inlined_structs AS
+SELECT word, sum(number) AS n
+FROM events LATERAL VIEW inline(array(struct(kind AS a, user_id AS b), struct(city AS a, 7L AS b))) t AS word, number
+WHERE number IS NOT NULL
+GROUP BY word;
+
+CREATE VIEW fields_or_none AS
+SELECT event_id, x, y FROM events LATERAL VIEW OUTER inline(transform(payload.tags, t -> struct(t AS a, kind AS b))) q AS x, y;
+
+CREATE VIEW places_of_tags AS
+SELECT event_id, posexplode_outer(payload.tags) AS (place, tag) FROM events;
+
+CREATE VIEW places_of_tags_counted AS
+SELECT pos, col, count(*) AS n FROM (SELECT posexplode(payload.tags) FROM events) GROUP BY pos, col;
+
+CREATE VIEW letters_unnamed AS
+SELECT col, count(*) AS n FROM (SELECT explode(split(kind, '')) FROM events) GROUP BY col;
+
+CREATE VIEW shifted_bits AS
+SELECT
+  event_id, (user_id >> 2) & 255 AS a, CAST(user_id AS INT) << 3 AS b, user_id >> 1 + 1 AS c, -user_id << 40 AS d, user_id >> 62 >> 1 AS e,
+  CAST(user_id AS SMALLINT) >> 1 AS f, user_id << 1 & 7 AS g
+FROM events;
+
+CREATE VIEW shifted_bits_above AS
+SELECT kind, max(user_id) >> 3 AS a, (count(*) << 2) | 1 AS b, sum(user_id) << 60 >> 60 AS c FROM events GROUP BY kind;
+
+CREATE VIEW buckets_of_groups AS
+SELECT
+  kind, country, width_bucket(most, 0, 10, 5) AS a, width_bucket(most, 2.5, -1, 3) AS b, width_bucket(total, -5, 100000000.5, 7) AS c,
+  width_bucket(n, 0, 20, 4) AS d, width_bucket(1.5, least, most, 3) AS e, width_bucket(most, -1e308, 1.7e308, 9) AS f, width_bucket(most, 1, 1, 2) AS g,
+  width_bucket(most, 0, 1e-310, 4) AS h
+FROM (SELECT kind, country, max(price) AS most, min(price) AS least, sum(amount) AS total, count(*) AS n FROM events GROUP BY kind, country);
+
+CREATE VIEW small_casts_of_groups AS
+SELECT
+  country, CAST(avg(price) AS SMALLINT) AS a, CAST(max(price) AS TINYINT) AS b, CAST(avg(amount) AS SMALLINT) AS c, CAST(sum(amount) AS TINYINT) AS d,
+  percentile_approx(CAST(user_id AS SMALLINT), 0.5) AS e, percentile_approx(CAST(amount AS TINYINT), array(0.1, 0.9)) AS f
+FROM events GROUP BY country;
+
+CREATE VIEW most_of_two_sides AS
+SELECT what, n, lag(n) OVER (ORDER BY n DESC) AS before
+FROM (
+  SELECT 'country' AS what, country AS which, count(*) AS n FROM events GROUP BY country
+  UNION ALL SELECT 'city', city, count(*) FROM events GROUP BY city
+  ORDER BY n DESC, which, what LIMIT 4
+);
+
+CREATE VIEW all_but AS
+SELECT country, n FROM (
+  SELECT country, 1 AS n FROM events EXCEPT ALL SELECT country, 1 FROM events WHERE kind = 'show'
+  INTERSECT ALL SELECT country, 1 FROM events
+);
+
+CREATE VIEW visits_and_their_ends AS
+SELECT user_id, visit, count(*) AS n, max_by(kind, ts) AS last_kind, min_by(city, ts) AS first_city, any_value(country) AS some, mode(city) AS usual
+FROM (
+  SELECT *, sum(begins) OVER (PARTITION BY user_id ORDER BY ts ROWS UNBOUNDED PRECEDING) AS visit
+  FROM (SELECT *, CASE WHEN ts - INTERVAL 30 MINUTES > lag(ts) OVER (PARTITION BY user_id ORDER BY ts) THEN 1 ELSE 0 END AS begins FROM events)
+)
+GROUP BY user_id, visit;
+
+CREATE VIEW kinds_of_the_last_ten AS
+SELECT count(DISTINCT kind) AS n, max_by(kind, event_id) AS last_kind, median(price) AS m FROM (SELECT kind, event_id, price FROM events ORDER BY ts DESC LIMIT 10);
+
+CREATE VIEW nulls_respected AS
+SELECT country, last(kind) RESPECT NULLS AS a, first(price) IGNORE NULLS AS b, count(*) AS n FROM events GROUP BY country;
+
+CREATE VIEW months_apart AS
+SELECT
+  event_id, timestampdiff(MONTH, ts, TIMESTAMP '2024-03-31 10:20:30') AS a, timestampdiff(YEAR, TIMESTAMP '2030-02-28 11:00:00', ts) AS b,
+  datediff(QUARTER, DATE '2019-12-31', ts) AS c, timestampdiff(MONTH, date_add(DATE '2024-01-31', CAST(user_id AS INT) % 70), ts) AS d
+FROM events;
+
+CREATE VIEW months_apart_above AS
+SELECT
+  country, city, timestampdiff(MONTH, min(ts), max(ts)) AS a, timestampdiff(MONTH, max(ts), min(ts)) AS b, datediff(YEAR, max(ts), DATE '2031-03-10') AS c,
+  timestampdiff(QUARTER, max(ts), TIMESTAMP '2024-04-10 07:29:59') AS d, timestampdiff(MONTH, DATE '2024-01-31', last_day(to_date(max(ts)))) AS e,
+  timestampdiff(MONTH, min(ts) + INTERVAL 31 DAYS, max(ts) - INTERVAL 1 SECOND) AS f, timestampdiff(MONTH, max(ts), TIMESTAMP '1960-02-29 23:59:59') AS g
+FROM events GROUP BY country, city;
+
+CREATE VIEW gaps_between_firsts AS
+SELECT user_id, ts, lag(ts) OVER (PARTITION BY country ORDER BY ts) AS before, count(*) OVER (ORDER BY ts ROWS UNBOUNDED PRECEDING) AS n
+FROM (SELECT user_id, country, ts FROM events WHERE amount > 0 QUALIFY row_number() OVER (PARTITION BY user_id, kind ORDER BY ts) = 1);
+
+CREATE VIEW in_parentheses AS SELECT DISTINCT(country), (city) FROM events;
+CREATE VIEW in_more_parentheses AS SELECT ((country)), (count(*)) FROM events GROUP BY (country);
