@@ -48,6 +48,7 @@ from view_algebra.names import Columns, Scope, find, find_outside, member, parts
 from view_algebra.nested import LAMBDAS, over_elements, structured
 from view_algebra.operators import (
     BITWISE,
+    COMPARISONS,
     bitwise,
     calculate,
     call,
@@ -96,6 +97,12 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseOr: "|",
     exp.BitwiseXor: "^",
 }
+
+
+_CONDITIONS = (exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
+"""What a comparison with a side that stands in no parentheses is taken for by sqlglot: Spark takes a = b IN (c) for
+(a = b) IN (c), and a LIKE b = c for a LIKE (b = c).
+"""
 
 
 class Scalars(ABC):
@@ -198,6 +205,8 @@ class Scalars(ABC):
 
     def _binary(self, operator: str, node: exp.Binary, scope: Scope) -> Expr:
         place = span(node)
+        if operator in COMPARISONS and any(isinstance(side, _CONDITIONS) for side in (node.left, node.right)):
+            raise Wrong(place, f"{operator} beside another condition", "Put one of them into parentheses.")
         left, right = self.expression(node.left, scope), self.expression(node.right, scope)
         if operator in ("+", "-"):
             moved = shifted(operator, left, right, place)
@@ -633,6 +642,14 @@ class Scalars(ABC):
     def _tuple(self, node: exp.Tuple, _: Scope) -> Expr:
         raise Wrong(span(node), "several values in parentheses", "Write struct(a, b), or to_json(struct(a, b)).")
 
+    def _joined_texts(self, node: exp.DPipe, scope: Scope) -> Expr:
+        """Spark takes a || b + c for (a || b) + c, and sqlglot for a || (b + c)."""
+        for side in (node.right, node.left):
+            operator = _BINARY.get(type(side))
+            if operator in BITWISE or (operator in ("+", "-") and side is node.right):
+                raise Wrong(span(node), f"|| beside {operator}", "Put one of them into parentheses.")
+        return self._several("concat", [node.left, node.right], scope, span(node))
+
     def _shifted_bits(self, node: exp.Binary, scope: Scope) -> Expr:
         for side in (node.left, node.right):
             if _BINARY.get(type(side)) in BITWISE:
@@ -664,7 +681,7 @@ class Scalars(ABC):
         exp.ILike: _like,
         exp.RawString: lambda _, node, __: Constant(node.name, STRING, span(node)),
         exp.RegexpLike: lambda self, n, scope: self._several("rlike", [n.this, n.expression], scope, span(n)),
-        exp.DPipe: lambda self, n, scope: self._several("concat", [n.left, n.right], scope, span(n)),
+        exp.DPipe: _joined_texts,
         exp.Concat: lambda self, n, scope: self._several("concat", n.expressions, scope, span(n)),
         exp.Substring: lambda self, n, scope: self._several(
             "substring", [n.this, n.args.get("start"), n.args.get("length")], scope, span(n)

@@ -669,6 +669,21 @@ VIEWS = [
         "SELECT (user_id & 3) >> 1 AS n FROM events",
     ),
     view(
+        "a sum beside joined texts",
+        "SELECT country || user_id + 1 AS t FROM events",
+        "SELECT country || (user_id + 1) AS t FROM events",
+    ),
+    view(
+        "a comparison beside IN",
+        "SELECT count(*) AS n FROM events WHERE user_id > 1 = kind IN ('a', 'b')",
+        "SELECT count(*) AS n FROM events WHERE (user_id > 1) = (kind IN ('a', 'b'))",
+    ),
+    view(
+        "a comparison beside LIKE",
+        "SELECT count(*) AS n FROM events WHERE kind LIKE 'a%' = true",
+        "SELECT count(*) AS n FROM events WHERE (kind LIKE 'a%') = true",
+    ),
+    view(
         "a unit in quotes",
         "SELECT datediff('day', ts, kafka_timestamp) AS n FROM events",
         "SELECT datediff(DAY, ts, kafka_timestamp) AS n FROM events",

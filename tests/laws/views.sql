@@ -872,3 +872,7 @@ FROM (SELECT user_id, country, ts FROM events WHERE amount > 0 QUALIFY row_numbe
 
 CREATE VIEW in_parentheses AS SELECT DISTINCT(country), (city) FROM events;
 CREATE VIEW in_more_parentheses AS SELECT ((country)), (count(*)) FROM events GROUP BY (country);
+
+CREATE VIEW qualified_sums AS
+SELECT event_id, user_id % 3 + 1 AS q, country = 'NL' OR kind = 'show' AS seen FROM events
+QUALIFY q * 2 > 3 AND seen = (city = 'a') AND row_number() OVER (PARTITION BY q ORDER BY event_id) < 50;
