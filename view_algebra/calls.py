@@ -86,6 +86,8 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> Non
         raise Wrong(place, "a window function inside an aggregate", "Compute it in a subquery first.")
     if not row.accepts(argument.type):
         way_out = f"Write {row.name}(CAST(… AS …)) with a type that it takes."
+        if row.name in ("collect_list", "collect_set", "mode"):
+            way_out = f"Write {row.name}(to_json(…)) over records."
         if argument.type.name == "STRUCT" and row.name in ("min", "max"):
             way_out = f"Write {row.name}_by(x, y), for each x of the struct, y being its first field."
         raise Wrong(place, f"{row.name}() of {argument.type}", way_out)
@@ -169,21 +171,26 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
 
 
 def generator(function: str, argument: Expr, names: list[str], alias: str, place: Place) -> Generator:
-    """explode(array) names its element, explode(map) its key and value, posexplode the position before."""
+    """explode(array) names its element, explode(map) its key and value, posexplode the position before, and inline the
+    fields of its elements.
+    """
     name = function.lower()
-    if name.removesuffix("_outer") not in ("explode", "posexplode"):
-        raise Wrong(place, f"{name}() as LATERAL VIEW", "Write LATERAL VIEW explode(tags) t AS tag.")
-    kind, positions = argument.type, name.startswith("pos")
+    kind, positions, fields = argument.type, name.startswith("pos"), name.startswith(("inline", "stack"))
     if kind.name not in ("ARRAY", "MAP") or kind.element is None:
         raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array or a map: split(line, ' ').")
+    if fields and not kind.element.fields:
+        raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array of structs.")
     types = [INT] * positions + ([kind.key] if kind.key is not None else []) + [kind.element]
-    given = names or [*["pos"] * positions, *(["key", "value"] if kind.name == "MAP" else ["col"])]
+    known = [*["pos"] * positions, *(["key", "value"] if kind.name == "MAP" else ["col"])]
+    if fields:
+        known, types = [name for name, _ in kind.element.fields], [of for _, of in kind.element.fields]
+    given = names or known
     if len(given) != len(types):
         raise Wrong(
             place, f"{len(given)} names for the {len(types)} columns of {name}()", "Name each of them after AS."
         )
     columns = tuple(zip(given, types, strict=True))
-    return Generator(argument, columns, positions, name.endswith("_outer"), alias, place)
+    return Generator(argument, columns, positions, name.endswith("_outer"), alias, place, fields=fields)
 
 
 MOST_PANES = 100_000

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from view_algebra.types import DIGITS, INTEGRAL, Type, words
+from view_algebra.types import BITS, DIGITS, INTEGRAL, Type, words
 
 _TIMES = words("VOID STRING DATE TIMESTAMP TIMESTAMP_NTZ")
 
@@ -35,11 +35,34 @@ def instead_of(from_: Type, to: Type) -> str | None:
     return "Cast a part of it." if from_.nested else None
 
 
+def tries(from_: Type, to: Type) -> bool:
+    """Is TRY_CAST, which is NULL where ANSI mode would raise, another than CAST, which wraps, or cuts a fraction off?
+
+    >>> from view_algebra.types import BIGINT, INT, STRING
+    >>> tries(STRING, INT), tries(BIGINT, INT), tries(INT, BIGINT), tries(BIGINT, STRING)
+    (True, True, False, False)
+    """
+    if not to.integral:
+        return False
+    narrower = from_.integral and INTEGRAL.index(from_.name) > INTEGRAL.index(to.name)
+    return (
+        narrower or from_.name in words("STRING DECIMAL DOUBLE FLOAT") or (from_.name, to.name) == ("TIMESTAMP", "INT")
+    )
+
+
+def tried_in_postgres(from_: Type, to: Type) -> str | None:
+    """The template of such a TRY_CAST, None where Postgres has none that agrees."""
+    exact = from_.integral or from_.name == "DECIMAL"
+    return f"spark.within(trunc({{0}}::numeric), {2 ** BITS[to.name]}::numeric)::{to.postgres}" if exact else None
+
+
 _UTC = "AT TIME ZONE 'UTC'"
 
 _CASTS: dict[tuple[str, str], str] = {
     ("DOUBLE", "BIGINT"): "spark.to_bigint({0})",
     ("DOUBLE", "INT"): "spark.to_int({0})",
+    ("DOUBLE", "SMALLINT"): "spark.wrap_smallint(spark.to_int({0})::bigint)",
+    ("DOUBLE", "TINYINT"): "spark.wrap_tinyint(spark.to_int({0})::bigint)",
     ("FLOAT", "BIGINT"): "spark.to_bigint({0}::double precision)",
     ("FLOAT", "INT"): "spark.to_int({0}::double precision)",
     ("FLOAT", "DOUBLE"): "{0}::double precision",
@@ -96,8 +119,8 @@ def _from_decimal(from_: Type, to: Type) -> str | None:
         if to.scale >= from_.scale and to.precision - to.scale >= from_.precision - from_.scale:
             return "{0}::" + to.postgres
         return f"spark.decimal({{0}}, {to.precision}, {to.scale})"
-    if to.name == "INT":
-        return "spark.wrap_int(spark.wrap_bigint(trunc({0})))"
+    if to.integral and to.name != "BIGINT":
+        return f"spark.wrap_{to.name.lower()}(spark.wrap_bigint(trunc({{0}})))"
     if to.name == "STRING":
         return f"{{0}}::{from_.postgres}::text" if from_.scale <= _PLAIN_TEXT else None
     return _CASTS.get((from_.name, to.name))

@@ -43,6 +43,7 @@ _READ: dict[type, frozenset[str]] = {
     exp.Trim: words("this expression position"),
     exp.Substring: words("this start length"),
     exp.Interval: words("this unit"),
+    exp.Placeholder: words(""),
 }
 """The parts of each kind of syntax that are read, or refused by name, where a query is resolved."""
 
@@ -64,7 +65,11 @@ _SYNTAX = {
 }
 """What a part is called where its name in the syntax tree is not the author's word."""
 
-_SAID: dict[type, str] = {exp.Fetch: "FETCH", exp.Order: "ORDER BY among arguments"}
+_SAID: dict[type, str] = {
+    exp.Fetch: "FETCH",
+    exp.Order: "ORDER BY among arguments",
+    exp.Placeholder: "a field after a colon",
+}
 """What is said of a kind of syntax, whichever of its parts is not read."""
 
 _INSTEAD: dict[type | str, str] = {
@@ -74,6 +79,7 @@ _INSTEAD: dict[type | str, str] = {
     exp.Between: "Write the lower one first.",
     exp.Star: "Name the columns.",
     exp.Cast: "Write CAST(x AS type).",
+    exp.Placeholder: "Write get_json_object(x, '$.a') AS a, or x.a of a struct.",
 }
 
 
@@ -84,7 +90,10 @@ def refuse_unread(query: exp.Expr) -> None:
         for name, value in node.args.items():
             if value and read is not None and name not in read:
                 parts = value if isinstance(value, list) else [value]
+                if name == "hint":  # whose own places are counted from its beginning
+                    parts = node.expressions
                 place = next((found for part in parts if isinstance(part, exp.Expr) and (found := span(part))), None)
                 said = _SAID.get(type(node)) or _SYNTAX.get(name, name.strip("_").upper())
                 way_out = _INSTEAD.get(name) or _INSTEAD.get(type(node), "Leave it out.")
-                raise Wrong(place or span(node), f"{said} is not served", way_out)
+                around = span(node) or span(node.parent or node)
+                raise Wrong(place or around, f"{said} is not served", way_out)

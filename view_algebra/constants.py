@@ -1,4 +1,4 @@
-"""Rows that no record decides: VALUES, and SELECT without FROM.
+"""Rows that no record decides: VALUES, SELECT without FROM, and what an array of literals explodes to.
 
 Above the aggregation they are read as they are. Records that are joined with them are exploded: `FROM events JOIN names
 ON events.country = names.code` is
@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import reduce
 
 from view_algebra.expressions import (
-    NULL,
     Aggregate,
     Call,
     Combined,
@@ -37,12 +36,13 @@ from view_algebra.expressions import (
     rewrite,
     walk,
 )
-from view_algebra.nested import VARIABLE
+from view_algebra.nested import VARIABLE, saying_its_type
 from view_algebra.operators import cast
 from view_algebra.passing import is_projection
 from view_algebra.refusals import Wrong
 from view_algebra.spark import can_make_any_text
-from view_algebra.types import BOOLEAN, DATE, STRING, VOID, Type, common
+from view_algebra.times import MOST_ELEMENTS
+from view_algebra.types import BIGINT, BOOLEAN, DATE, INT, STRING, VOID, Type, common
 
 Rows = tuple[tuple[Expr, ...], ...]
 
@@ -75,6 +75,18 @@ def _meeting(column: Sequence[Expr], place: Place) -> Type:
 
     kind = reduce(wider, column, VOID)
     return STRING if kind == VOID else kind
+
+
+def elements(array: Expr, place: Place) -> list[Expr]:
+    """What `array(1, 2)` and `sequence(0, 23)` hold, where no record decides it."""
+    if isinstance(array, Call) and array.function == "array" and all(isinstance(e, Constant) for e in array.arguments):
+        return [*array.arguments]
+    if isinstance(array, Call) and array.function == "sequence":
+        first, last = (int(getattr(each, "value", None) or 0) for each in array.arguments)
+        if abs(last - first) < MOST_ELEMENTS:
+            step = 1 if last >= first else -1
+            return [Constant(str(each), INT) for each in range(first, last + step, step)]
+    raise Wrong(place, "explode() of what is no record", "Write the rows out, as VALUES (1), (2).")
 
 
 def rows_of(query: Query) -> Rows | None:
@@ -125,15 +137,22 @@ def _columns(relation: Constants | Nested) -> tuple[tuple[str, Type], ...]:
 def unique(rows: Rows) -> list[int]:
     """The columns, by number, of which no two values are alike."""
     columns = [[_bare(value) for value in column] for column in zip(*rows, strict=True)]
-    return [number for number, column in enumerate(columns) if None not in column and len({*column}) == len(column)]
+    return [number for number, column in enumerate(columns) if _all_differ(column)]
+
+
+def _all_differ(column: Sequence[Constant | None]) -> bool:
+    kinds = {value and value.type for value in column}
+    return None not in column and len(kinds) == 1 and len({*column}) == len(column)
 
 
 def _bare(value: Expr) -> Constant | None:
-    """A literal of which another text is another value."""
+    """A literal of which another text is another value, whichever whole number's type it is of."""
     while isinstance(value, Call) and value.implicit:
         value = value.arguments[0]
-    exact = value.type.integral or value.type in (STRING, DATE)
-    return replace(value, place=None) if isinstance(value, Constant) and exact else None
+    if not isinstance(value, Constant) or not (value.type.integral or value.type in (STRING, DATE)):
+        return None
+    text = str(int(value.value)) if value.type.integral and value.value is not None else value.value
+    return replace(value, value=text, type=BIGINT if value.type.integral else value.type, place=None)
 
 
 _SEEN_FROM_RIGHT = {"LEFT": "RIGHT", "RIGHT": "LEFT"}
@@ -177,15 +196,8 @@ def _of_records(relation: Relation) -> bool:
 
 
 def _struct(names: Sequence[str], row: Mapping[Expr, Expr], kind: Type) -> Expr:
-    pairs = zip(names, map(_typed, row.values()), strict=True)
+    pairs = zip(names, map(saying_its_type, row.values()), strict=True)
     return Call("named_struct", tuple(part for name, value in pairs for part in (Constant(name, STRING), value)), kind)
-
-
-def _typed(value: Expr) -> Expr:
-    """A value that says its type itself."""
-    if isinstance(value, Constant) and value.value is None:
-        return Call("cast", (NULL,), value.type)
-    return replace(value, implicit=False) if isinstance(value, Call) else value
 
 
 def _lambda(condition: Expr, of: Named, kind: Type) -> Expr:

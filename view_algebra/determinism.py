@@ -5,6 +5,7 @@ Tracked per relation: its unique keys, each a set of columns that no two rows sh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from view_algebra.aggregates import EVENT_ORDER
@@ -29,6 +30,7 @@ from view_algebra.expressions import (
     Subquery,
     Windowed,
     conjuncts,
+    renamed,
     walk,
 )
 from view_algebra.leaves import RECORD_KEYS
@@ -51,8 +53,29 @@ def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
     if (rows := rows_of(query)) is not None:
         return frozenset(frozenset({query.columns[number][0]}) for number in unique(rows))
     if isinstance(query, Combined):
-        return frozenset() if query.operator.endswith("ALL") else frozenset({frozenset(n for n, _ in query.columns)})
+        every = frozenset({frozenset(n for n, _ in query.columns)})
+        if query.operator == "UNION ALL":
+            return _united_keys(query, views)
+        return frozenset() if query.operator.endswith("ALL") else every
     return _outer_keys(query, _block_keys(query, views))
+
+
+def _united_keys(query: Combined, views: Mapping[str, Keys]) -> Keys:
+    """The keys of a UNION ALL, of which each side says by a literal of its own which one it is."""
+    names = [name for name, _ in query.columns]
+    sides = [renamed(side, names) for side in (*_sides(query.left), *_sides(query.right))]
+    literals = [tuple(o.expression for o in side.outputs) for side in sides if isinstance(side, Select)]
+    known = [min(unique_keys(side, views), key=lambda key: (len(key), sorted(key)), default=None) for side in sides]
+    if len(literals) < len(sides) or None in known or len(set(names)) < len(names):
+        return frozenset()
+    inside = {name for key in known for name in key or ()}
+    return frozenset(frozenset({names[number], *inside}) for number in unique(tuple(literals)))
+
+
+def _sides(query: Query) -> list[Query]:
+    if isinstance(query, Combined) and query.operator == "UNION ALL" and query.limit is None and query.offset is None:
+        return [*_sides(query.left), *_sides(query.right)]
+    return [query]
 
 
 def _block_keys(query: Select, views: Mapping[str, Keys]) -> RowKeys:
@@ -235,22 +258,29 @@ def _label(expression: Expr) -> str:
     return "…"
 
 
+_SHARED = "Order by columns that no two rows share, as kafka_partition and kafka_offset of records."
+
+
 def _refuse(place: Span | None, what: str, missing: Sequence[str], of_window: bool = False) -> None:
     where = f"{what} picks rows by" if not of_window else f"{what} depends on"
-    way_out = f"Add to its ORDER BY: {', '.join(missing)}." if missing else "Order by columns that no two rows share."
+    way_out = f"Add to its ORDER BY: {', '.join(missing)}." if missing else _SHARED
     if missing and all(m == "…" or m.endswith("(…)") for m in missing):
         way_out = "Order by all of the group's columns."
+    if any(re.fullmatch(r"position[ _]\d+", m) for m in missing):  # of an element, which explode() does not tell
+        way_out = "Write posexplode(…), and add to its ORDER BY: kafka_partition, kafka_offset, and the position."
     raise Wrong(place, f"{where} an order that leaves ties", way_out)
 
 
 def _outer_keys(query: Select, inner: RowKeys) -> Keys:
+    given = [output.name for output in query.outputs]
+    named = [output for output in query.outputs if output.name and given.count(output.name) == 1]
     names: dict[Expr, str] = {}
-    for output in query.outputs:
+    for output in named:
         names.setdefault(output.expression, output.name)
         names.setdefault(window_key(output.expression), output.name)
     keys = {frozenset(names[e] for e in key) for key in inner if all(e in names for e in key)}
-    if query.distinct:
-        keys.add(frozenset(o.name for o in query.outputs))
+    if query.distinct and len(named) == len(given):
+        keys.add(frozenset(given))
     if query.limit == 1:
         keys.add(frozenset())
     return frozenset(keys)

@@ -207,7 +207,10 @@ def qualifying(block: exp.Select) -> exp.Select:
 
     def unaliased(node: exp.Expr) -> exp.Expr:
         simple = isinstance(node, exp.Column) and not node.table and isinstance(node.this, exp.Identifier)
-        return named[node.name.lower()].copy() if simple and node.name.lower() in named else node
+        if not simple or node.name.lower() not in named:
+            return node
+        meant = named[node.name.lower()].copy()
+        return exp.Paren(this=meant) if isinstance(meant, (exp.Binary, exp.Unary, exp.Predicate)) else meant
 
     condition = block.args["qualify"].this.copy().transform(unaliased)
     for clause in ("qualify", *_AROUND_QUALIFY):

@@ -230,7 +230,7 @@ _MATH = [
     _f("degrees", "double", DOUBLE),
     _f("pi", "", DOUBLE, "pi()"),
     _f("e", "", DOUBLE, "exp(1::double precision)"),
-    _f("width_bucket", "double double double positive", BIGINT),
+    _f("width_bucket", "double double double positive", BIGINT, "spark.width_bucket({0}, {1}, {2}, {3})"),
     _f("shiftleft", "int int", INT, "{0} << ({1} & 31)"),
     _f("shiftleft", "bigint int", BIGINT, "{0} << ({1} & 63)"),
     _f("shiftright", "int int", INT, "{0} >> ({1} & 31)"),
@@ -552,6 +552,16 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(("time_bucket", "date_bin", "tumble", "tumbling"), "window(ts, '15 minutes').start"),
     **dict.fromkeys(("hop", "hopping"), "window(ts, '1 hour', '5 minutes').start"),
     "session": "session_window(ts, '30 minutes')",
+    **dict.fromkeys(("hll_count_distinct", "approx_count", "ndv"), "approx_count_distinct(x)"),
+    **dict.fromkeys(("quantile", "quantile_cont", "quantiles"), "percentile(x, 0.9)"),
+    **dict.fromkeys(("approx_quantile", "approx_quantiles"), "percentile_approx(x, 0.9)"),
+    **dict.fromkeys(("logical_or", "boolor_agg"), "bool_or(x)"),
+    **dict.fromkeys(("logical_and", "booland_agg"), "bool_and(x)"),
+    "arbitrary": "any_value(x)",
+    "ratio_to_report": "x / sum(x) OVER ()",
+    **dict.fromkeys(
+        ("conditional_change_event", "conditional_true_event"), "sum(CASE WHEN a THEN 1 ELSE 0 END) OVER (ORDER BY ts)"
+    ),
     **dict.fromkeys(("topk", "top_k"), "slice(sort_array(collect_list(x), false), 1, 3)"),
     **dict.fromkeys(("jsonb_agg", "json_agg", "group_array"), "collect_list(x)"),
     **dict.fromkeys(("string_to_array", "string_split"), "split(x, ',')"),
@@ -562,11 +572,42 @@ FOREIGN: dict[str, str] = {
     "generate_series": "explode(sequence(1, 10))",
     "json_extract_path_text": "get_json_object(x, '$.a')",
     "json_value": "get_json_object(x, '$.a')",
-    "iif": "if(a, b, c)",
+    **dict.fromkeys(
+        ("json_tuple", "json_extract", "json_extract_scalar", "json_extract_string", "parse_json", "variant_get"),
+        "get_json_object(x, '$.a')",
+    ),
+    **dict.fromkeys(("json_object_keys", "json_keys"), "map_keys(from_json(x, 'MAP<STRING, STRING>'))"),
+    "url_decode": "try_url_decode(x)",
+    **dict.fromkeys(("try_parse_url", "url_extract_host", "domain"), "parse_url(x, 'HOST')"),
+    "str_to_map": "parse_url(x, 'QUERY', 'a'), or nullif(regexp_extract(x, 'a=([^&]*)', 1), '')",
+    "convert_timezone": "from_utc_timestamp(ts, 'Europe/Paris')",
+    **dict.fromkeys(("make_interval", "make_dt_interval"), "ts + INTERVAL 15 MINUTES"),
+    **dict.fromkeys(
+        ("strftime", "format_date", "format_timestamp", "format_datetime"), "date_format(ts, 'yyyy-MM-dd')"
+    ),
+    **dict.fromkeys(("strptime", "parse_date", "date_parse"), "to_date(x, 'yyyy-MM-dd')"),
+    **dict.fromkeys(("parse_timestamp", "to_timestamp_ntz"), "to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"),
+    **dict.fromkeys(("timestamp_diff", "datetime_diff"), "timestampdiff(DAY, begin, end)"),
+    **dict.fromkeys(("timestamp_trunc", "datetime_trunc"), "date_trunc('day', ts)"),
+    **dict.fromkeys(("to_unixtime", "epoch"), "unix_timestamp(ts)"),
+    "epoch_ms": "unix_millis(ts)",
+    **dict.fromkeys(("safe_divide", "div0"), "try_divide(a, b)"),
+    "regexp_contains": "x RLIKE 'a|b'",
+    "generate_date_array": "explode(sequence(DATE '2024-01-01', DATE '2024-12-31'))",
+    **dict.fromkeys(("iif", "iff"), "if(a, b, c)"),
     "countif": "count_if(x)",
     "sumif": "sum(x) FILTER (WHERE a)",
 }
 """What other systems' functions are here."""
+
+GENERATORS = words("explode explode_outer posexplode posexplode_outer inline inline_outer stack")
+"""Functions that give several rows for one; those with `_outer` give one for none."""
+
+
+def instead_of_rows(name: str) -> str:
+    """What to write instead of a function that gives rows, where it cannot stand."""
+    return f"Write {FOREIGN.get(name.lower(), 'LATERAL VIEW explode(tags) t AS tag')}."
+
 
 WINDOW_FUNCTIONS: dict[str, Gives] = {
     "row_number": INT,

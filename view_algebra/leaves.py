@@ -220,6 +220,14 @@ def _once(query: Query) -> Query:
     return replace(query, distinct=query.distinct or query.group is None, order=())
 
 
+_JOINED = "Aggregate each side in a subquery and join those, or declare a row view of it and join that."
+_ONE_ROW = "Write a value of the one row that it is joined with as (SELECT total FROM t)."
+
+
+def _is_one_row(side: Relation) -> bool:
+    return isinstance(side, Nested) and isinstance(side.query, Select) and side.query.group == ()
+
+
 def _flattened_relation(relation: Relation | None) -> Relation | None:
     match relation:
         case Nested():
@@ -239,7 +247,7 @@ def _flattened_relation(relation: Relation | None) -> Relation | None:
                     raise Wrong(
                         side.place or relation.place,
                         "a join below the aggregation is not served yet",
-                        "Aggregate each side in a subquery and join those, or declare a row view of it and join that.",
+                        _ONE_ROW if any(map(_is_one_row, (left, right))) else _JOINED,
                     )
             return replace(relation, left=left, right=right)
     return relation
@@ -283,7 +291,8 @@ def _own_columns(query: Select, stream: Stream) -> Select:
         names = [f"position {number}"] * each.positions + [f"{prefix(argument)}{name} {number}" for name in given]
         columns = tuple((name, kind) for name, (_, kind) in zip(names, each.columns, strict=False))
         if each.fields and element is not None:
-            own |= {(each.alias, old): (names[0], old) for old, _ in each.columns}
+            pairs = zip(each.columns, element.fields, strict=True)
+            own |= {(each.alias, name): (names[0], field) for (name, _), (field, _) in pairs}
             columns = ((names[0], element),)
         elif each.alias:
             own |= {(each.alias, old): (new,) for (old, _), new in zip(each.columns, names, strict=True)}

@@ -22,7 +22,8 @@ class Scope:
 
     windows: what `window` or `session_window` means, where GROUP BY names one. using: the columns that a join USING
     gives once. above: does it read groups, and no records? records: the subquery of records that it reads, where it
-    reads that alone; passed: the same, as it passes the order of events on.
+    reads that alone; rows: the same, or one that computes window functions of records; passed: the one or the other, as
+    it passes the order of events on.
     outer: the block around a subquery, where its columns may be named. lateral: are those of what stands before it in
     FROM? semi: the conditions of SEMI and ANTI joins.
     variables: of the lambdas around an expression. preferred: what names mean before they mean columns of FROM.
@@ -38,6 +39,7 @@ class Scope:
     using: dict[str, Expr] = field(default_factory=dict)
     above: bool = False
     records: Select | None = None
+    rows: Select | None = None
     passed: Select | None = None
     outer: Scope | None = None
     lateral: bool = False
@@ -128,6 +130,8 @@ def member(value: Expr, name: str, place: Place) -> Expr:
     if value.type.key == STRING and value.type.element is not None:
         fields = {name: value.type.element}
     exact = next((f for f in fields if f.lower() == name.lower()), None)
+    if exact is None and value.type.element is not None and value.type.element.fields:
+        raise Wrong(place, f"{name} of each element of an array", f"Write transform(x, each -> each.{name}).")
     if exact is None:
         raise Wrong(place, f"no field {name} in {value.type}", suggestion(name, fields))
     if isinstance(value, Call) and value.function == "window":

@@ -8,11 +8,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from view_algebra.dialect import span
-from view_algebra.expressions import Aggregate, Call, Constant, Expr, Field, Place, Subquery, Windowed, walk
+from view_algebra.expressions import NULL, Aggregate, Call, Constant, Expr, Field, Place, Subquery, Windowed, walk
 from view_algebra.names import Scope
-from view_algebra.operators import condition, meet
+from view_algebra.operators import cast, condition, meet
 from view_algebra.refusals import Wrong
-from view_algebra.types import BOOLEAN, INT, STRING, Type
+from view_algebra.types import BOOLEAN, INT, STRING, VOID, Type
 
 Read = Callable[[exp.Expr, Scope], Expr]
 """Resolves an expression in a scope."""
@@ -64,6 +64,38 @@ def _pairs(given: Sequence[Expr], name: str, place: Place) -> tuple[list[str], l
     if len(given) % 2 or len(keys) * 2 != len(given) or None in keys:
         raise Wrong(place, f"{name}() with keys that are no literal texts", f"Write {name}('a', x, 'b', y).")
     return [key for key in keys if key is not None], list(given[1::2])
+
+
+def stacked(given: Sequence[Expr], place: Place) -> Expr:
+    """The array of structs that stack(2, a, b, c, d) is the inline() of: of a and b, and of c and d."""
+    count = given[0] if given else None
+    rows = int(count.value or 0) if isinstance(count, Constant) and count.type == INT else 0
+    if rows < 1 or len(given) == 1 or (len(given) - 1) % rows:
+        raise Wrong(place, "stack() of rows that are not as long as each other", "Write stack(2, 'a', a, 'b', b).")
+    width = (len(given) - 1) // rows
+    columns = [_column(given[1 + n :: width], place) for n in range(width)]
+    kind = Type("STRUCT", fields=tuple((f"col{n}", column[0].type) for n, column in enumerate(columns)))
+    names = [Constant(name, STRING) for name, _ in kind.fields]
+    structs = [
+        Call("named_struct", tuple(part for pair in zip(names, row, strict=True) for part in pair), kind, place=place)
+        for row in zip(*columns, strict=True)
+    ]
+    return Call("array", tuple(structs), Type("ARRAY", element=kind), place=place)
+
+
+def _column(values: Sequence[Expr], place: Place) -> list[Expr]:
+    """Values of one type, which Spark wants there, saying it themselves."""
+    kinds = list(dict.fromkeys(v.type for v in values if v.type != VOID)) or [STRING]
+    if len(kinds) > 1:
+        raise Wrong(place, f"stack() of {kinds[0]} and {kinds[1]}", f"Write CAST(… AS {kinds[0]}).")
+    return [saying_its_type(cast(v, kinds[0], implicit=True)) for v in values]
+
+
+def saying_its_type(value: Expr) -> Expr:
+    """A value that Spark takes for one of its type wherever it stands."""
+    if isinstance(value, Constant) and value.value is None:
+        return Call("cast", (NULL,), value.type)
+    return replace(value, implicit=False) if isinstance(value, Call) else value
 
 
 def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:

@@ -292,6 +292,8 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
     for row in overloads:
         for taken, argument in zip(row.takes, arguments, strict=False):
             kind = taken.rstrip("?")
+            if kind in _NUMBERS and argument.type.integral and not isinstance(argument, Constant):
+                raise Wrong(argument.place, f"{name}() with a number that is no literal", "Write it out.")
             if kind not in wanted or argument.type != STRING:
                 continue
             if not isinstance(argument, Constant):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from view_algebra.dialect import append_output
+from view_algebra.dialect import append_output, is_appended
 from view_algebra.expressions import Expr, Field, Nested, Output, Query, Select, Stream, Windowed, above_group, walk
 
 PASSED = ("kafka_time", "kafka_partition", "kafka_offset")
@@ -19,14 +19,18 @@ EventOrder = Callable[[Stream], tuple[tuple[str, ...], tuple[Expr, ...]]]
 """What puts the records of a stream in one order: its time, partition and offset, in Spark SQL and as expressions."""
 
 
-def is_projection(query: Query) -> bool:
-    """A SELECT … WHERE over records, or over such a SELECT, and nothing else: a row is a record."""
+def is_of_records(query: Query, windows: bool = True) -> bool:
+    """Is a row of it a record, whatever window functions, where they may be, have computed beside it?"""
     if not isinstance(query, Select) or query.group is not None or query.distinct:
         return False
-    plain = query.limit is None and query.offset is None
     below = query.relation
-    records = isinstance(below, Stream) or (isinstance(below, Nested) and is_projection(below.query))
-    return plain and records and not has_windows(query)
+    plain = query.limit is None and query.offset is None and (windows or not has_windows(query))
+    return plain and (isinstance(below, Stream) or (isinstance(below, Nested) and is_of_records(below.query, windows)))
+
+
+def is_projection(query: Query) -> bool:
+    """A SELECT … WHERE over records, or over such a SELECT, and nothing else: a row is a record."""
+    return is_of_records(query, windows=False)
 
 
 def has_windows(query: Select) -> bool:
@@ -35,10 +39,12 @@ def has_windows(query: Select) -> bool:
 
 
 def passing_on(query: Select, order: EventOrder) -> Select | None:
-    """A projection that gives PASSED as well, in its syntax, too; None where a column of its own has such a name."""
+    """A SELECT over records that gives PASSED as well, in its syntax, too; None where its columns have such names."""
     names = {output.name.lower() for output in query.outputs}
-    if names & set(PASSED) or query.syntax is None:
+    if query.syntax is None:
         return None
+    if names & set(PASSED):
+        return query if any(is_appended(item) for item in query.syntax.expressions) else None
     relation = query.relation
     if isinstance(relation, Nested):
         assert isinstance(relation.query, Select)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from view_algebra.aggregates import AGGREGATES, known, only
-from view_algebra.casts import cast_in_postgres
+from view_algebra.casts import cast_in_postgres, tried_in_postgres
 from view_algebra.expressions import (
     TRUE,
     Aggregate,
@@ -47,6 +47,7 @@ from view_algebra.expressions import (
 )
 from view_algebra.operators import BITWISE, overload, pattern
 from view_algebra.refusals import Wrong
+from view_algebra.times import MONTHS
 from view_algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -152,6 +153,8 @@ def _call(call: Call, reading: Reading) -> tuple[str, int]:
     if form is not None:
         return form(call, reading)
     row = overload(call)
+    if call.function.startswith("session"):
+        raise Wrong(call.place, "session_window() above the aggregation", "Group the records of a source by it.")
     if row is None or row.above is None:
         why = f": {row.why}" if row is not None and row.why else ""
         raise Wrong(call.place, f"{call.function}() above the aggregation{why}", GROUP_BELOW)
@@ -211,6 +214,15 @@ def _average(call: Call, reading: Reading) -> tuple[str, int]:
 def _wide_sum(call: Call, reading: Reading) -> tuple[str, int]:
     high, low, unit = (expression(a, reading, MULTIPLY) for a in call.arguments)
     return f"spark.decimal({high} * {unit} + {low}, {call.type.precision}, {call.type.scale})", ATOM
+
+
+def _months_apart(call: Call, reading: Reading) -> tuple[str, int]:
+    """Whole months, quarters or years between two times."""
+    unit, *times = call.arguments
+    begin, end = (expression(each, reading, CAST) for each in times)
+    whole = f"spark.months_apart({begin} AT TIME ZONE 'UTC', {end} AT TIME ZONE 'UTC')"
+    months = MONTHS[str(getattr(unit, "value", "")).lower()]
+    return (whole, ATOM) if months == 1 else (f"{whole} / {months}", MULTIPLY)
 
 
 def _window_start(call: Call, reading: Reading) -> tuple[str, int]:
@@ -345,14 +357,19 @@ def _by_bytes(value: Expr, text: str) -> str:
     return text if _is_column(value) else f'{text} COLLATE "C"'
 
 
+_AS_DECIMAL = "Cast it to a decimal first: CAST(CAST(x AS DECIMAL(18, 2)) AS STRING)."
+
+
 def _cast(call: Call, reading: Reading) -> tuple[str, int]:
     value = call.arguments[0]
     if call.implicit and value.type.numeric and call.type.numeric:
         return _written(value, reading)  # Postgres makes the same cast itself, in every place where Spark makes one
-    template = cast_in_postgres(value.type, call.type)
+    template = (tried_in_postgres if call.function == "try_cast" else cast_in_postgres)(value.type, call.type)
     if template is None:
         raise Wrong(
-            call.place, f"CAST of {value.type} to {call.type} above the aggregation differs in Postgres", GROUP_BELOW
+            call.place,
+            f"CAST of {value.type} to {call.type} above the aggregation differs in Postgres",
+            _AS_DECIMAL if (value.type, call.type) == (DOUBLE, STRING) else GROUP_BELOW,
         )
     filled, _ = _filled(template, call, reading)
     return filled, (
@@ -552,6 +569,10 @@ def _by_order(call: Aggregate, reading: Reading) -> str:
     return f"(array_agg({value} ORDER BY {keys}) FILTER (WHERE {order[-1]} IS NOT NULL))[1]"
 
 
+_EXACT = {"approx_count_distinct": "Write count(DISTINCT x), which is exact."}
+"""What to write instead of an estimate."""
+
+
 def _aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tuple[str, int]:
     if isinstance(call, Aggregate) and (text := _without_suffix(call, reading)) is not None:
         return text, ATOM
@@ -562,7 +583,7 @@ def _aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tup
             way_out = "Compute it with GROUP BY in a subquery, and join that."
         elif row.over is not None:
             way_out = "Compute it over the records of a source."
-        raise Wrong(call.place, f"{call.function}() above the aggregation", way_out)
+        raise Wrong(call.place, f"{call.function}() above the aggregation", _EXACT.get(call.function, way_out))
     if len(call.arguments) > 1 and row.arguments[0] < 2:  # count(a, b)
         together = Call("row", call.arguments, STRING)
         call = replace(call, arguments=(Case(((known(call.arguments) or TRUE, together),), None, STRING),))
@@ -654,11 +675,12 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>"), _compared),
     "in": _in,
     "like": _like,
-    "cast": _cast,
+    **dict.fromkeys(("cast", "try_cast"), _cast),
     **dict.fromkeys(("+", "-", "*", "/", "%", "div", "negative"), _arithmetic),
     "average": _average,
     "wide sum": _wide_sum,
     **dict.fromkeys(("+ interval", "- interval"), _shifted),
+    "timestampdiff": _months_apart,
     "window_start": _window_start,
     "window_end": _window_end,
     "window": _window,

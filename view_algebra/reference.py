@@ -79,6 +79,8 @@ cells are then kept by the columns that the condition names ([how](decisions/11-
 """
 
 _CONSTANTS = """`VALUES ('NL', 'Netherlands'), … AS names(code, name)` and SELECT without FROM stand where a query may.
+So do, of literals, `SELECT explode(sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)) AS day` and
+`FROM range(24)`.
 Records are joined with them, too, by any but a RIGHT or FULL JOIN: below the aggregation, where each is compared with
 every row.
 """
@@ -120,7 +122,8 @@ def reference() -> str:
             "QUALIFY filters by window functions; to Spark it is WHERE around a subquery.\n",
             "PIVOT and UNPIVOT of one column are the GROUP BY and the UNION ALL that they stand for.\n",
             (
-                "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`; maps, too) stands below;\n"
+                "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` stands below (`posexplode`,\n"
+                "`inline` and `stack`, too, and maps), and so does `SELECT event_id, explode(tags) AS tag`;\n"
                 "`FROM s, LATERAL explode(tags) AS t(tag)` and `LEFT JOIN LATERAL … ON true` are the same.\n"
             ),
             "## Subqueries\n",

@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import TIME_WINDOWS, generator, in_a_window
-from view_algebra.constants import joined, table
+from view_algebra.constants import elements, joined, table
 from view_algebra.correlated import JOINS, refuse_elsewhere, semi_join
-from view_algebra.determinism import Keys, by_rows
+from view_algebra.determinism import Keys, by_rows, unique_keys
 from view_algebra.dialect import (
     SPELLED,
     is_appended,
@@ -53,20 +53,25 @@ from view_algebra.expressions import (
     above_group,
     both,
     is_made_of_bytes,
+    outer_fields,
     renamed,
     rewrite,
     rewritten,
     walk,
 )
+from view_algebra.functions import GENERATORS, instead_of_rows
 from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
 from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, parts_of, refuse_alike, window_key
+from view_algebra.nested import stacked
 from view_algebra.operators import call, cast, compare, condition, meet
-from view_algebra.passing import PASSED, is_projection, passing_on
+from view_algebra.passing import PASSED, has_windows, is_of_records, is_projection, passing_on
 from view_algebra.pivots import pivoted, refuse_counts
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.scalars import Scalars, refuse_aggregates, refuse_windowed
 from view_algebra.ties import settled, settled_set
+from view_algebra.times import MOST_ELEMENTS
 from view_algebra.types import (
+    BIGINT,
     BOOLEAN,
     INTERVAL,
     STRING,
@@ -162,8 +167,9 @@ class Resolver(Scalars):
         write_windows_out(node)
         scope = Scope(ctes=ctes)
         relation = self._relation(node, scope)
-        if isinstance(relation, Nested) and isinstance(relation.query, Select) and is_projection(relation.query):
-            scope.records = relation.query
+        if isinstance(relation, Nested) and isinstance(relation.query, Select):
+            scope.records = relation.query if is_projection(relation.query) else None
+            scope.rows = relation.query if is_of_records(relation.query) else None
         scope.above = not _reads_records(relation)
         where = node.args.get("where")
         scope.outer = around
@@ -248,6 +254,8 @@ class Resolver(Scalars):
         """The block with its ties broken, reading what a subquery of records passes on for that."""
         if block.group is None and (block.limit is not None or any(by_rows(call_) for call_, _ in scope.windowed)):
             self._passed(scope)
+            if scope.passed is None and scope.rows is not None:
+                scope.passed = passing_on(scope.rows, self._of_events)
         if scope.passed is not None and isinstance(block.relation, Nested):
             block = replace(block, relation=replace(block.relation, query=scope.passed))
         return settled(block, node, scope.windowed, grouped, self.keys)
@@ -268,6 +276,8 @@ class Resolver(Scalars):
         relation: Relation
         if node.args.get("pivots"):
             relation = self._pivoted(node, scope)
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
+            relation = self._made_rows(node, scope)
         elif isinstance(node, exp.Table):
             relation = self._table(node, scope)
         elif isinstance(node, exp.Subquery):
@@ -318,6 +328,20 @@ class Resolver(Scalars):
                 raise Wrong(span(value), "a name after a value of VALUES", "Write VALUES (1), (2) AS numbers(n).")
         return [[self.expression(value, Scope()) for value in row] for row in rows]
 
+    def _made_rows(self, node: exp.Table, scope: Scope) -> Constants:
+        """FROM range(24), and FROM explode(array(1, 2)) AS t(n)."""
+        name, place = node.this.name.lower(), span(node.this)
+        given = [self.expression(each, Scope()) for each in node.this.expressions]
+        alias, names = _alias(node, scope)
+        if name == "explode" and len(given) == 1:
+            return table([[each] for each in elements(given[0], place)], names or ["col"], alias, place)
+        if name != "range" or not 1 <= len(given) <= 3:
+            raise Wrong(place, f"{name}() in FROM", "Name a source, a view or a subquery.")
+        ends = [int(each.value) for each in given if isinstance(each, Constant) and each.type.integral and each.value]
+        if len(ends) < len(given) or not 0 < len(found := range(*ends)) <= MOST_ELEMENTS:
+            raise Wrong(place, "range() of no rows, or of too many", "Write it as range(0, 24).")
+        return table([[Constant(str(each), BIGINT)] for each in found], names or ["id"], alias, place)
+
     def _table(self, node: exp.Table, scope: Scope) -> Stream | Read | Nested:
         if node.args.get("version"):
             raise Wrong(
@@ -351,18 +375,19 @@ class Resolver(Scalars):
 
     def _explode(
         self, relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, outer: bool = False
-    ) -> Exploded:
+    ) -> Relation:
         call_, alias = lateral.this, lateral.args.get("alias")
         place = span(call_)
-        if not isinstance(call_, exp.Anonymous) or len(call_.expressions) != 1:
-            raise Wrong(
-                place, "LATERAL of something that is no explode()", "Write LATERAL VIEW explode(tags) t AS tag."
+        if not _makes_rows(call_):
+            what = (
+                f"{call_.name.lower()}() as LATERAL VIEW" if isinstance(call_, exp.Anonymous) else "LATERAL of no call"
             )
+            raise Wrong(place, what, instead_of_rows(call_.name))
         name = alias.name.lower() if alias is not None and alias.name else f"q{len(scope.relations) + 1}"
         if name in scope.relations:
             raise Wrong(place, f"two relations are named {name}", "Give one of them another alias.")
         names = [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
-        made = generator(call_.name, self.expression(call_.expressions[0], scope), names, name, place)
+        made = self._generator(call_, names, name, scope)
         made = replace(made, outer=made.outer or outer or bool(lateral.args.get("outer")))
         scope.relations[name] = made.columns
         return _exploded(relation, made)
@@ -455,6 +480,10 @@ class Resolver(Scalars):
 
     # SELECT, GROUP BY, ORDER BY
 
+    def is_one_row(self, query: Query) -> bool:
+        """Is it sure that a query about nothing around it gives one row at most?"""
+        return frozenset() in unique_keys(query, self.keys) and not any(True for _ in outer_fields(query))
+
     def event_order(self, scope: Scope, place: Place) -> tuple[str, tuple[Expr, ...]]:
         """What puts the records that a block reads in one order, as Spark SQL and as expressions."""
         if len(scope.relations) == 1 and (passed := self._passed(scope)) is not None:
@@ -507,8 +536,11 @@ class Resolver(Scalars):
             if star is not None:
                 outputs += self._star(star, qualifier, scope)
                 continue
-            inner = item.this if isinstance(item, exp.Alias) else item
-            expression = self._exploded(inner, item, scope) or self.expression(inner, scope)
+            inner = item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
+            if _makes_rows(inner):
+                outputs += self._exploded(inner, item, scope)
+                continue
+            expression = self.expression(inner, scope)
             name = item.alias if isinstance(item, exp.Alias) else _natural_name(item)
             if expression.type == INTERVAL:
                 raise Wrong(span(item), "the column is an interval", "Subtract unix_timestamp() of both times instead.")
@@ -519,17 +551,29 @@ class Resolver(Scalars):
                 scope.aliases.setdefault(name.lower(), expression)
         return outputs
 
-    def _exploded(self, node: exp.Expr, item: exp.Expr, scope: Scope) -> Expr | None:
-        """The element of `SELECT explode(x) AS element`; None for any other column."""
-        if not isinstance(node, exp.Anonymous) or node.name.lower() not in ("explode", "explode_outer"):
-            return None
-        select = typed(exp.Select, item.parent)
-        if select.args.get("group") or len(node.expressions) != 1 or not isinstance(item, exp.Alias):
-            raise Wrong(span(node), f"{node.name}() among columns", "Write LATERAL VIEW explode(tags) t AS tag.")
-        alias = f"q{len(scope.relations) + len(scope.generators) + 1}"
-        made = generator(node.name, self.expression(node.expressions[0], scope), [item.alias], alias, span(node))
+    def _exploded(self, node: exp.Expr, item: exp.Expr, scope: Scope) -> list[Output]:
+        """The columns of `SELECT explode(x) AS element`."""
+        place, select = span(node), typed(exp.Select, item.parent)
+        if select.args.get("group") or scope.generators:
+            way_out = "Write LATERAL VIEW explode(tags) t AS tag."
+            raise Wrong(place, f"{node.name.lower()}() among columns, beside another or GROUP BY", way_out)
+        names = [each.name for each in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
+        names = [item.alias] if isinstance(item, exp.Alias) else names
+        made = self._generator(node, names, f"q{len(scope.relations) + 1}", scope)
         scope.generators.append(made)
-        return Field(alias, (item.alias,), made.columns[0][1], place=span(node))
+        found = [Output(name, Field(made.alias, (name,), kind, place=place)) for name, kind in made.columns]
+        for output in found if names else ():
+            scope.aliases.setdefault(output.name.lower(), output.expression)
+        return found
+
+    def _generator(self, node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
+        """What a call makes rows of, and the columns that it gives."""
+        place, given = span(node), [self.expression(each, scope) for each in node.expressions]
+        if node.name.lower() == "stack":
+            given = [stacked(given, place)]
+        if len(given) != 1:
+            raise Wrong(place, f"{node.name}() with {len(given)} arguments", f"Write {node.name}(tags).")
+        return generator(node.name, given[0], names, alias, place)
 
     def _star(self, star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
         if not scope.relations:
@@ -725,7 +769,8 @@ def _reads_records(relation: Relation | None) -> bool:
         case Joined():
             return _reads_records(relation.left) or _reads_records(relation.right)
         case Nested(query=Select() as query):
-            return query.group is None and not query.distinct and _reads_records(query.relation)
+            rows = query.group is None and not query.distinct and query.limit is None and query.offset is None
+            return rows and not has_windows(query) and _reads_records(query.relation)
     return False
 
 
@@ -788,9 +833,14 @@ _EVERY_WINDOW = "every window"
 """An alias that no author can give."""
 
 
-def _exploded(relation: Relation | None, made: Generator) -> Exploded:
+def _makes_rows(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
+
+
+def _exploded(relation: Relation | None, made: Generator) -> Exploded | Constants:
     if relation is None:
-        raise Wrong(made.place, "explode() of what is no record", "Write the rows out, as VALUES (1), (2).")
+        rows = [[element] for element in elements(made.argument, made.place)]
+        return table(rows, [name for name, _ in made.columns], made.alias, made.place)
     if isinstance(relation, Exploded):
         return replace(relation, generators=(*relation.generators, made))
     return Exploded(relation, (made,), made.place)
@@ -835,6 +885,8 @@ def _ordered(key: Expr, item: exp.Expr) -> Order:
 
 def _natural_name(item: exp.Expr) -> str:
     """The name of an output without an alias; empty where the author must give one."""
+    if isinstance(item, exp.Paren):
+        return _natural_name(item.this)
     if isinstance(item, exp.Column):
         return str(item.name)
     if isinstance(item, exp.Dot):
@@ -854,7 +906,9 @@ _NAMED_BY_SPARK = ("count", "sum", "min", "max", "avg")
 """Calls that have a name of their own, of a column alone: Spark names others, too, by all that is in them."""
 
 
-def _alias(node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot, scope: Scope) -> tuple[str, list[str]]:
+def _alias(
+    node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot | exp.Table, scope: Scope
+) -> tuple[str, list[str]]:
     """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
     alias = (node.alias or f"q{len(scope.relations) + 1}").lower()
     if not node.alias:  # so that its columns can be named where Spark is told more than the author has written

@@ -24,7 +24,7 @@ from view_algebra.calls import (
     time_window,
     window_arguments,
 )
-from view_algebra.casts import instead_of
+from view_algebra.casts import instead_of, tries
 from view_algebra.constants import rows_of
 from view_algebra.correlated import asked
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
@@ -43,11 +43,12 @@ from view_algebra.expressions import (
     both,
     walk,
 )
-from view_algebra.functions import NON_DETERMINISTIC, WINDOW_FUNCTIONS
+from view_algebra.functions import FOREIGN, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, instead_of_rows
 from view_algebra.names import Columns, Scope, find, find_outside, member, parts_of, window_key
 from view_algebra.nested import LAMBDAS, over_elements, structured
 from view_algebra.operators import (
     BITWISE,
+    COMPARISONS,
     bitwise,
     calculate,
     call,
@@ -98,6 +99,12 @@ _BINARY: dict[type[exp.Expr], str] = {
 }
 
 
+_CONDITIONS = (exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
+"""What a comparison with a side that stands in no parentheses is taken for by sqlglot: Spark takes a = b IN (c) for
+(a = b) IN (c), and a LIKE b = c for a LIKE (b = c).
+"""
+
+
 class Scalars(ABC):
     """Resolves scalar expressions; queries inside them, and their ORDER BY, are for the subclass.
 
@@ -109,6 +116,10 @@ class Scalars(ABC):
     @abstractmethod
     def query(self, node: exp.Expr, ctes: Mapping[str, Query] | None = None) -> Query:
         """A query inside an expression."""
+
+    @abstractmethod
+    def is_one_row(self, query: Query) -> bool:
+        """Is it sure that a query about nothing around it gives one row at most?"""
 
     @abstractmethod
     def order(self, node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[Output] = ()) -> list[Order]:
@@ -194,6 +205,8 @@ class Scalars(ABC):
 
     def _binary(self, operator: str, node: exp.Binary, scope: Scope) -> Expr:
         place = span(node)
+        if operator in COMPARISONS and any(isinstance(side, _CONDITIONS) for side in (node.left, node.right)):
+            raise Wrong(place, f"{operator} beside another condition", "Put one of them into parentheses.")
         left, right = self.expression(node.left, scope), self.expression(node.right, scope)
         if operator in ("+", "-"):
             moved = shifted(operator, left, right, place)
@@ -296,6 +309,12 @@ class Scalars(ABC):
             raise Wrong(span(node), f"CAST to {node.args['to'].sql('spark')}", "Cast to a scalar type of docs/sql.md.")
         return self._as(kind, node, node.this, scope)
 
+    def _try_cast(self, node: exp.TryCast, scope: Scope) -> Expr:
+        """TRY_CAST, which alone is `safe` to sqlglot."""
+        made, value = self._cast(node, scope), self.expression(node.this, scope)
+        differs = node.args.get("safe") and tries(value.type, made.type)
+        return Call("try_cast", (value,), made.type, place=span(node)) if differs else made
+
     def _as(self, kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
         """A value as another type, as the author says."""
         value = self.expression(what, scope)
@@ -356,7 +375,7 @@ class Scalars(ABC):
         if len(inner.columns) != 1:
             raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
         one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1 or inner.relation is None)
-        if not one:
+        if not one and not self.is_one_row(inner):
             raise Wrong(
                 place, "a subquery as a value must give one row", "Aggregate it, or end it with ORDER BY … LIMIT 1."
             )
@@ -382,8 +401,8 @@ class Scalars(ABC):
             return time_window(name, node, read)
         if name in WINDOW_FUNCTIONS and not known_aggregate(name):
             raise Wrong(place, f"{name}() without OVER", f"Write {name}() OVER (ORDER BY …).")
-        if name.removesuffix("_outer") in ("explode", "posexplode", "inline", "stack"):
-            raise Wrong(place, f"{name}() gives several rows for one", "Write LATERAL VIEW explode(tags) t AS tag.")
+        if name in GENERATORS:
+            raise Wrong(place, f"{name}() gives several rows for one", instead_of_rows(name))
         if name in ("grouping", "grouping_id"):
             read_ = [read(a) for a in node.expressions]
             return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
@@ -408,6 +427,8 @@ class Scalars(ABC):
             return self._extract(exp.Extract(this=exp.Var(this=given[0].name), expression=given[1]), scope, place)
         if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Column):
             return sugar.timed(name, given[0].name, [self.expression(a, scope) for a in given[1:]], place)
+        if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Literal):
+            raise Wrong(place, f"{name}() of a unit in quotes", f"Write {name}({given[0].name.upper()}, a, b).")
         if name in sugar.CASTS and len(given) == 1:
             return self._as(sugar.CASTS[name], node, given[0], scope)
         arguments = [self.expression(a, scope) for a in node.expressions]
@@ -604,7 +625,10 @@ class Scalars(ABC):
             arguments = tuple(self.expression(a, scope) for a in given)
             arguments, kind = window_arguments(name, arguments, place)
         else:
-            raise Wrong(place, f"{name}() OVER (…)", suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES]))
+            way_out = (
+                f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES])
+            )
+            raise Wrong(place, f"{name}() OVER (…)", way_out)
         partition = tuple(self.expression(e, scope) for e in node.args.get("partition_by") or [])
         order = tuple(self.order(node, scope, ()))
         if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
@@ -614,6 +638,24 @@ class Scalars(ABC):
         call_ = Windowed(name, arguments, partition, order, frame(node, order), kind, place, known)
         scope.windowed.append((call_, node))
         return call_
+
+    def _tuple(self, node: exp.Tuple, _: Scope) -> Expr:
+        raise Wrong(span(node), "several values in parentheses", "Write struct(a, b), or to_json(struct(a, b)).")
+
+    def _joined_texts(self, node: exp.DPipe, scope: Scope) -> Expr:
+        """Spark takes a || b + c for (a || b) + c, and sqlglot for a || (b + c)."""
+        for side in (node.right, node.left):
+            operator = _BINARY.get(type(side))
+            if operator in BITWISE or (operator in ("+", "-") and side is node.right):
+                raise Wrong(span(node), f"|| beside {operator}", "Put one of them into parentheses.")
+        return self._several("concat", [node.left, node.right], scope, span(node))
+
+    def _shifted_bits(self, node: exp.Binary, scope: Scope) -> Expr:
+        for side in (node.left, node.right):
+            if _BINARY.get(type(side)) in BITWISE:
+                raise Wrong(span(node), f"{_BINARY[type(side)]} beside a shift", "Put one of them into parentheses.")
+        name = "shiftleft" if isinstance(node, exp.BitwiseLeftShift) else "shiftright"
+        return self._several(name, [node.left, node.right], scope, span(node))
 
     _readers: ClassVar[dict[type[exp.Expr], Callable[[Any, Any, Scope], Expr]]] = {
         exp.Paren: lambda self, node, scope: self.expression(node.this, scope),
@@ -634,10 +676,12 @@ class Scalars(ABC):
         exp.Like: _like,
         exp.Escape: _escaped,
         exp.BitwiseNot: lambda self, node, scope: bitwise("~", [self.expression(node.this, scope)], span(node)),
+        exp.BitwiseLeftShift: _shifted_bits,
+        exp.BitwiseRightShift: _shifted_bits,
         exp.ILike: _like,
         exp.RawString: lambda _, node, __: Constant(node.name, STRING, span(node)),
         exp.RegexpLike: lambda self, n, scope: self._several("rlike", [n.this, n.expression], scope, span(n)),
-        exp.DPipe: lambda self, n, scope: self._several("concat", [n.left, n.right], scope, span(n)),
+        exp.DPipe: _joined_texts,
         exp.Concat: lambda self, n, scope: self._several("concat", n.expressions, scope, span(n)),
         exp.Substring: lambda self, n, scope: self._several(
             "substring", [n.this, n.args.get("start"), n.args.get("length")], scope, span(n)
@@ -647,7 +691,7 @@ class Scalars(ABC):
         ),
         exp.StrPosition: lambda self, n, scope: self._several("position", [n.args["substr"], n.this], scope, span(n)),
         exp.Cast: _cast,
-        exp.TryCast: _cast,
+        exp.TryCast: _try_cast,
         exp.Case: _case,
         exp.Trim: _trim,
         exp.Extract: _extract,
@@ -655,11 +699,13 @@ class Scalars(ABC):
         exp.Filter: _filtered,
         exp.Window: _windowed,
         exp.IgnoreNulls: _ignoring_nulls,
+        exp.RespectNulls: lambda self, node, scope: self.expression(node.this, scope),
         exp.WithinGroup: _within_group,
         exp.Subquery: _subquery,
         exp.Exists: _subquery,
         exp.Anonymous: _call,
         exp.Interval: lambda _, node, __: interval(node),
+        exp.Tuple: _tuple,
     }
 
 

@@ -222,6 +222,11 @@ def _window(call: Call) -> str:
     return f"named_struct('start', {storable(start)}, 'end', {spark(end)})"
 
 
+def _months_apart(call: Call) -> str:
+    unit, begin, end = call.arguments
+    return f"timestampdiff({getattr(unit, 'value', '')}, {spark(begin)}, {spark(end)})"
+
+
 def _cast(call: Call) -> str:
     text = spark(call.arguments[0])
     if call.type == TIMESTAMP and call.arguments[0].type == STRING:
@@ -249,6 +254,7 @@ def _shifted(call: Call) -> str:
 
 _FORMS: dict[str, Callable[[Call], str]] = {
     "cast": _cast,
+    "try_cast": lambda c: f"try_cast({spark(c.arguments[0])} AS {c.type.spark})",
     "to_timestamp": _to_timestamp,
     "not": _not,
     "is null": lambda c: f"{spark(c.arguments[0], 5)} IS NULL",
@@ -256,6 +262,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "in": lambda c: f"{spark(c.arguments[0], 5)} IN ({', '.join(map(spark, c.arguments[1:]))})",
     "negative": lambda c: f"-{spark(c.arguments[0], _ATOM)}",
     **dict.fromkeys(("+ interval", "- interval"), _shifted),
+    "timestampdiff": _months_apart,
     "window_start": _window_start,
     "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
     "hops": _hops,

@@ -212,6 +212,18 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   END
 $$;
 
+CREATE OR REPLACE FUNCTION spark.width_bucket(x double precision, a double precision, b double precision, n integer)
+RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN x = 'NaN' OR a = b OR a IN ('NaN', 'Infinity', '-Infinity') OR b IN ('NaN', 'Infinity', '-Infinity') THEN NULL
+    WHEN (a < b AND x < a) OR (a > b AND x > a) THEN 0
+    WHEN (a < b AND x >= b) OR (a > b AND x <= b) THEN n + 1::bigint
+    WHEN a < b THEN spark.to_bigint(spark.divide(spark.times(n, spark.minus(x, a)), spark.minus(b, a))) + 1
+    ELSE spark.to_bigint(spark.divide(spark.times(n, spark.minus(a, x)), spark.minus(a, b))) + 1
+  END
+$$;
+
 -- decimals: rounded half up to the scale of the result, NULL where the whole digits do not fit
 
 CREATE OR REPLACE FUNCTION spark.decimal(x numeric, digits integer, scale integer) RETURNS numeric
@@ -279,6 +291,22 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 -- Whole months between two equal days of a month, or two last ones; else of 31 days each, to 8 digits.
+CREATE OR REPLACE FUNCTION spark.months_apart(a timestamp, b timestamp) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  -- whole ones, as Java counts them: the last day is none where its time of day is not reached
+  SELECT (
+      (extract(year FROM until) - extract(year FROM a)) * 384 + (extract(month FROM until) - extract(month FROM a)) * 32
+      + extract(day FROM until) - extract(day FROM a)
+    )::bigint / 32
+  FROM (
+    SELECT b::date + CASE
+      WHEN b::date > a::date AND b::time < a::time THEN -1
+      WHEN b::date < a::date AND b::time > a::time THEN 1
+      ELSE 0
+    END AS until
+  ) AS last_day
+$$;
+
 CREATE OR REPLACE FUNCTION spark.months_between(a timestamp, b timestamp) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   WITH given AS (

@@ -11,7 +11,7 @@ from view_algebra.expressions import Call, Case, Constant, Expr, Place
 from view_algebra.names import member
 from view_algebra.operators import calculate, call, case, cast, compare, meet, negative, number
 from view_algebra.refusals import Wrong, suggestion
-from view_algebra.times import MICROSECONDS, interval, shifted
+from view_algebra.times import MICROSECONDS, MONTHS, interval, sequence, shifted
 from view_algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -163,6 +163,8 @@ def made(name: str, given: Arguments, place: Place) -> Expr | None:
     if name in TIMES and len(given) == 1 and isinstance(given[0], Constant) and given[0].type == STRING:
         with suppress(Wrong):
             return cast(given[0], TIMES[name])
+    if name == "sequence":
+        return sequence(given, place)
     fewest, make = MADE.get(name, (0, None))
     if make is None:
         return None
@@ -192,9 +194,13 @@ def _moved(name: str, unit: str, given: Arguments, place: Place) -> Expr:
 
 def _apart(name: str, unit: str, given: Arguments, place: Place) -> Expr:
     """Whole units between two times, towards 0."""
+    if unit.lower() in MONTHS and all(each.type in (DATE, TIMESTAMP) for each in given):
+        times = (cast(each, TIMESTAMP, implicit=True) for each in given)
+        return Call("timestampdiff", (Constant(unit.upper(), STRING), *times), BIGINT, place=place)
     length = MICROSECONDS.get(unit.lower())
     if length is None:
-        raise Wrong(place, f"{name}() in units of {unit}", f"Write {name}(DAY, a, b): its length is always the same.")
+        way_out = f"Write {name}(YEAR, a, b): a unit from MICROSECOND to YEAR, of timestamps."
+        raise Wrong(place, f"{name}() in units of {unit}", way_out)
     begin, end = (call("unix_micros", [each], place) for each in given)
     apart = calculate("-", end, begin, place)
     return apart if length == 1 else Call("div", (apart, Constant(str(length), BIGINT)), BIGINT, place=place)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import takewhile
 
 from sqlglot import exp
 
@@ -10,7 +15,7 @@ from view_algebra.dialect import span
 from view_algebra.expressions import Call, Constant, Expr, Place
 from view_algebra.operators import call, cast
 from view_algebra.refusals import Wrong
-from view_algebra.types import DATE, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from view_algebra.types import DATE, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 
 MICROSECONDS = {
     "microsecond": 1,
@@ -76,13 +81,52 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
         return Call(f"{operator} interval", (left, right), left.type, place=place)
     times = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
     if left.type in times and right.type in times:
-        raise Wrong(
-            place,
-            "the difference of two times is an interval",
-            "Write timestampdiff(SECOND, b, a), or compare: a > b + INTERVAL 7 DAYS.",
-        )
+        way_out = "Write timestampdiff(SECOND, b, a), or compare: a > b + INTERVAL 7 DAYS."
+        if left.type == right.type == DATE:
+            way_out = "Write datediff(a, b)."
+        raise Wrong(place, "the difference of two times is an interval", way_out)
     if left.type == DATE and right.type.integral:
         return call("date_add" if operator == "+" else "date_sub", [left, right], place)
     if left.type in times or right.type in times:
         raise Wrong(place, f"{left.type} {operator} {right.type}", "Write ts + INTERVAL 5 MINUTES.")
     return None
+
+
+MONTHS = {"month": 1, "quarter": 3, "year": 12}
+
+MOST_ELEMENTS = 10_000
+"""Of a sequence that is spelled out: the days of 27 years. They stand in the view's texts."""
+
+
+def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
+    """The array that `sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)` is; None of other types."""
+    kind = given[0].type if given else STRING
+    if kind not in (DATE, TIMESTAMP) or not 2 <= len(given) <= 3 or given[1].type != kind:
+        return None
+    step = given[2] if len(given) == 3 else Constant("1 day", INTERVAL)
+    known = [each.value for each in (*given[:2], step) if isinstance(each, Constant) and each.value is not None]
+    if len(known) < 3 or step.type != INTERVAL:
+        way_out = "Write it out: sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)."
+        raise Wrong(place, "sequence() of times that are no literals", way_out)
+    begin, end = map(datetime.fromisoformat, known[:2])
+    number, unit = int(known[2].split()[0]), known[2].split()[1]
+    if number <= 0 or end < begin or (kind == DATE and unit not in (*MONTHS, "day", "week")):
+        raise Wrong(place, "sequence() that does not go forward by days", "Begin with the first, and go on by days.")
+    found = [*takewhile(lambda at: at <= end, _steps(begin, number, unit, place))]
+    return Call("array", tuple(_literal(at, kind) for at in found), Type("ARRAY", element=kind), place=place)
+
+
+def _steps(begin: datetime, number: int, unit: str, place: Place) -> Iterator[datetime]:
+    """Each that many steps after the first: of months on its day, or the last that there is."""
+    with suppress(OverflowError, ValueError):  # after the year 9999
+        for many in range(MOST_ELEMENTS):
+            year, month = divmod(begin.month - 1 + many * number * MONTHS.get(unit, 0), 12)
+            moved = begin.replace(year=begin.year + year, month=1)
+            day = min(begin.day, monthrange(moved.year, month + 1)[1])
+            moved = moved.replace(month=month + 1, day=day)
+            yield moved + timedelta(microseconds=many * number * MICROSECONDS.get(unit, 0))
+        raise Wrong(place, f"sequence() of more than {MOST_ELEMENTS:,}", "Take longer steps.")
+
+
+def _literal(at: datetime, kind: Type) -> Constant:
+    return Constant(str(at.date()) if kind == DATE else at.isoformat(" "), kind)

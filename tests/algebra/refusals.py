@@ -312,9 +312,9 @@ VIEWS = [
         "SELECT n, sum(n) OVER (ORDER BY hour, country ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS s FROM hourly",
     ),
     view(
-        "months between two times",
-        "SELECT country, timestampdiff(MONTH, min(hour), max(hour)) AS m FROM hourly GROUP BY country",
-        "SELECT country, timestampdiff(DAY, min(hour), max(hour)) AS m FROM hourly GROUP BY country",
+        "decades between two times",
+        "SELECT country, timestampdiff(DECADE, min(hour), max(hour)) AS m FROM hourly GROUP BY country",
+        "SELECT country, timestampdiff(YEAR, min(hour), max(hour)) div 10 AS m FROM hourly GROUP BY country",
     ),
     view(
         "percentile_disc in descending order",
@@ -478,6 +478,11 @@ VIEWS = [
         "SELECT count(*) AS n FROM events WHERE ts > '2024-02-01'",
     ),
     view(
+        "the difference of days",
+        "SELECT max(day) - min(day) AS d FROM events",
+        "SELECT datediff(max(day), min(day)) AS d FROM events",
+    ),
+    view(
         "the difference of times",
         "SELECT max(ts) - min(ts) AS d FROM events",
         "SELECT unix_timestamp(max(ts)) - unix_timestamp(min(ts)) AS d FROM events",
@@ -506,6 +511,11 @@ VIEWS = [
         "a join of streams",
         "SELECT o.id, e.kind FROM orders o JOIN events e ON o.user_id = e.user_id",
         "SELECT o.n, e.n AS m FROM (SELECT user_id, count(*) AS n FROM orders GROUP BY user_id) o JOIN (SELECT user_id, count(*) AS n FROM events GROUP BY user_id) e ON o.user_id = e.user_id",
+    ),
+    view(
+        "a join with the total",
+        "WITH t AS (SELECT count(*) AS total FROM events) SELECT e.country, count(*) / max(t.total) AS share FROM events e CROSS JOIN t GROUP BY e.country",
+        "WITH t AS (SELECT count(*) AS total FROM events) SELECT e.country, count(*) / (SELECT total FROM t) AS share FROM events e GROUP BY e.country",
     ),
     view("a table", "SELECT name FROM users", "SELECT country FROM hourly"),
     view(
@@ -587,6 +597,146 @@ VIEWS = [
         "a subquery of many rows",
         "SELECT (SELECT n FROM hourly) AS n, country FROM hourly",
         "SELECT (SELECT max(n) AS n FROM hourly) AS n, country FROM hourly",
+    ),
+    view(
+        "the days between two that records decide",
+        "SELECT explode(sequence(a, z)) AS day FROM (SELECT min(day) AS a, max(day) AS z FROM events)",
+        "SELECT d.day, n FROM (SELECT explode(sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)) AS day) d LEFT JOIN (SELECT day, count(*) AS n FROM events GROUP BY day) e ON e.day = d.day",
+    ),
+    view(
+        "days that go backwards",
+        "SELECT explode(sequence(DATE '2024-12-31', DATE '2024-01-01')) AS day, n FROM (SELECT count(*) AS n FROM events)",
+        "SELECT d.day, n FROM (SELECT explode(sequence(DATE '2024-01-01', DATE '2024-12-31')) AS day) d CROSS JOIN (SELECT count(*) AS n FROM events)",
+    ),
+    view(
+        "a calendar of two centuries",
+        "SELECT d.day, n FROM (SELECT explode(sequence(DATE '1900-01-01', DATE '2100-01-01')) AS day) d CROSS JOIN (SELECT count(*) AS n FROM events)",
+        "SELECT d.day, n FROM (SELECT explode(sequence(DATE '1900-01-01', DATE '2100-01-01', INTERVAL 1 MONTH)) AS day) d CROSS JOIN (SELECT count(*) AS n FROM events)",
+    ),
+    view(
+        "a range of no rows",
+        "SELECT id, n FROM range(0) CROSS JOIN (SELECT count(*) AS n FROM events)",
+        "SELECT id, n FROM range(0, 24) CROSS JOIN (SELECT count(*) AS n FROM events)",
+    ),
+    view(
+        "a table of a function",
+        "SELECT * FROM json_each('[1]')",
+        "SELECT id, n FROM range(3) CROSS JOIN (SELECT count(*) AS n FROM events)",
+    ),
+    view(
+        "sides of a UNION ALL that say alike which they are",
+        "SELECT k, lag(n) OVER (ORDER BY k) AS l FROM (SELECT 'a' AS k, count(*) AS n FROM events UNION ALL SELECT 'a', count(*) FROM orders)",
+        "SELECT k, lag(n) OVER (ORDER BY k) AS l FROM (SELECT 'a' AS k, count(*) AS n FROM events UNION ALL SELECT 'b', count(*) FROM orders)",
+    ),
+    view(
+        "TRY_CAST of a double above",
+        "SELECT try_cast(sum(price) AS INT) AS n FROM events",
+        "SELECT CAST(sum(price) AS INT) AS n FROM events",
+    ),
+    view(
+        "a field after a colon",
+        "SELECT payload:user FROM events",
+        "SELECT payload.user.name AS user FROM events",
+    ),
+    Refusal(
+        "a field of each element",
+        f"CREATE TABLE x (items ARRAY<STRUCT<sku: STRING>>) {_KAFKA}; CREATE VIEW v AS SELECT items.sku AS skus FROM x;",
+        f"CREATE TABLE x (items ARRAY<STRUCT<sku: STRING>>) {_KAFKA}; CREATE VIEW v AS SELECT transform(items, each -> each.sku) AS skus FROM x;",
+    ),
+    view(
+        "stack of rows of different lengths",
+        "SELECT stack(2, 'a', amount, 'p') AS (what, value) FROM events",
+        "SELECT stack(2, 'a', amount, 'b', CAST(user_id AS DECIMAL(10, 2))) AS (what, value) FROM events",
+    ),
+    view(
+        "stack of two types",
+        "SELECT stack(2, 'a', amount, 'b', user_id) AS (what, value) FROM events",
+        "SELECT stack(2, 'a', amount, 'b', CAST(user_id AS DECIMAL(10, 2))) AS (what, value) FROM events",
+    ),
+    view(
+        "inline of texts",
+        "SELECT event_id, inline(tags) FROM events",
+        "SELECT event_id, explode(tags) AS tag FROM events",
+    ),
+    view(
+        "two explodes among columns",
+        "SELECT explode(tags) AS a, explode(tags) AS b FROM events",
+        "SELECT explode(tags) AS a, b FROM events LATERAL VIEW explode(tags) t AS b",
+    ),
+    view(
+        "json_tuple",
+        "SELECT j.a FROM events LATERAL VIEW json_tuple(kind, 'a') j AS a",
+        "SELECT get_json_object(kind, '$.a') AS a FROM events",
+    ),
+    view(
+        "a shift beside another operator of bits",
+        "SELECT user_id & 3 >> 1 AS n FROM events",
+        "SELECT (user_id & 3) >> 1 AS n FROM events",
+    ),
+    view(
+        "a sum beside joined texts",
+        "SELECT country || user_id + 1 AS t FROM events",
+        "SELECT country || (user_id + 1) AS t FROM events",
+    ),
+    view(
+        "a comparison beside IN",
+        "SELECT count(*) AS n FROM events WHERE user_id > 1 = kind IN ('a', 'b')",
+        "SELECT count(*) AS n FROM events WHERE (user_id > 1) = (kind IN ('a', 'b'))",
+    ),
+    view(
+        "a comparison beside LIKE",
+        "SELECT count(*) AS n FROM events WHERE kind LIKE 'a%' = true",
+        "SELECT count(*) AS n FROM events WHERE (kind LIKE 'a%') = true",
+    ),
+    view(
+        "a unit in quotes",
+        "SELECT datediff('day', ts, kafka_timestamp) AS n FROM events",
+        "SELECT datediff(DAY, ts, kafka_timestamp) AS n FROM events",
+    ),
+    view(
+        "different pairs",
+        "SELECT count(DISTINCT (user_id, kind)) AS n FROM events",
+        "SELECT count(DISTINCT to_json(struct(user_id, kind))) AS n FROM events",
+    ),
+    view(
+        "a bar of stars",
+        "SELECT country, repeat('*', CAST(count(*) AS INT)) AS bar FROM events GROUP BY country",
+        "SELECT country, repeat('*', 3) AS bar, count(*) AS n FROM events GROUP BY country",
+    ),
+    view(
+        "an average as text",
+        "SELECT concat(CAST(avg(price) AS STRING), ' EUR') AS t FROM events",
+        "SELECT concat(CAST(CAST(avg(price) AS DECIMAL(18, 2)) AS STRING), ' EUR') AS t FROM events",
+    ),
+    view(
+        "a list of structs",
+        "SELECT user_id, collect_list(struct(kind, ts)) AS found FROM events GROUP BY user_id",
+        "SELECT user_id, collect_list(to_json(struct(kind, ts))) AS found FROM events GROUP BY user_id",
+    ),
+    view(
+        "a share of the total by another system's function",
+        "SELECT country, ratio_to_report(sum(n)) OVER () AS share FROM hourly GROUP BY country",
+        "SELECT country, sum(n) / sum(sum(n)) OVER () AS share FROM hourly GROUP BY country",
+    ),
+    view(
+        "the last of numbered records",
+        "SELECT user_id, last(kind) AS k FROM (SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY ts) AS r FROM events) WHERE r < 5 GROUP BY user_id",
+        "SELECT user_id, max_by(kind, ts) AS k FROM (SELECT *, row_number() OVER (PARTITION BY user_id ORDER BY ts) AS r FROM events) WHERE r < 5 GROUP BY user_id",
+    ),
+    view(
+        "a hint",
+        "SELECT /*+ BROADCAST(events) */ country, count(*) AS n FROM events GROUP BY country",
+        "SELECT country, count(*) AS n FROM events GROUP BY country",
+    ),
+    view(
+        "rows told apart by a column without a name",
+        "SELECT n, lag(n) OVER (ORDER BY n) AS l FROM (SELECT upper(country), count(*) AS n FROM events GROUP BY upper(country))",
+        "SELECT n, lag(n) OVER (ORDER BY n) AS l FROM (SELECT upper(country) AS c, count(*) AS n FROM events GROUP BY upper(country))",
+    ),
+    view(
+        "numbered elements",
+        "SELECT tag, row_number() OVER (PARTITION BY tag ORDER BY ts) AS r FROM events LATERAL VIEW explode(tags) t AS tag",
+        "SELECT tag, row_number() OVER (PARTITION BY tag ORDER BY ts, kafka_partition, kafka_offset, place) AS r FROM events LATERAL VIEW posexplode(tags) t AS place, tag",
     ),
     view(
         "row_number where nothing tells two rows apart",
@@ -1043,8 +1193,8 @@ VIEWS = [
     ),
     view(
         "explode of constants",
-        "SELECT n, m FROM hourly JOIN (SELECT explode(array(1, 2)) AS m) AS ms ON n = m",
-        "SELECT n, m FROM hourly JOIN VALUES (1), (2) AS ms(m) ON n = m",
+        "SELECT n, m FROM hourly JOIN (SELECT explode(split('NL FR', ' ')) AS m) AS ms ON country = m",
+        "SELECT n, m FROM hourly JOIN VALUES ('NL'), ('FR') AS ms(m) ON country = m",
     ),
     view(
         "constants that no record meets",

@@ -709,3 +709,184 @@ WHERE n IS NOT NULL;
 
 CREATE VIEW named_as_the_database_does AS
 SELECT xmin AS lowest, max(ctid) AS c FROM (SELECT country AS xmin, city AS ctid FROM events) GROUP BY xmin;
+
+CREATE VIEW one_row_of_a_cte AS
+WITH t AS (SELECT count(*) AS total, avg(amount) AS mean FROM events)
+SELECT country, count(*) AS n, count(*) * 100.0 / (SELECT total FROM t) AS share
+FROM events
+GROUP BY country
+HAVING min(amount) < (SELECT mean FROM t WHERE total > 1) OR count(*) > (SELECT total FROM t WHERE total < 0);
+
+CREATE VIEW one_row_of_a_group AS
+SELECT country, n, n / (SELECT n FROM by_country_and_kind WHERE country = 'NL' AND kind = 'click') AS of_clicks, (SELECT n FROM by_country_and_kind WHERE country = 'XX' AND kind = 'show') AS none
+FROM by_country_and_kind;
+
+CREATE VIEW days_of_a_calendar AS
+SELECT d.day, coalesce(n, 0) AS n, sum(n) OVER (ORDER BY d.day ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS two_days
+FROM (SELECT explode(sequence(DATE '2023-12-31', DATE '2024-01-03')) AS day) AS d
+LEFT JOIN (SELECT to_date(ts) AS day, count(*) AS n FROM events GROUP BY to_date(ts)) AS e ON d.day = e.day;
+
+CREATE VIEW months_of_a_calendar AS
+WITH months AS (SELECT explode(sequence(to_date('2023-10-31'), to_date('2024-05-01'), INTERVAL 1 MONTH)) AS month)
+SELECT month, n, lag(month) OVER (ORDER BY month) AS before
+FROM months
+LEFT JOIN (SELECT last_day(to_date(ts)) AS until, count(*) AS n FROM events GROUP BY last_day(to_date(ts))) ON until = month;
+
+CREATE VIEW hours_of_a_day AS
+SELECT t.hour, n FROM explode(sequence(TIMESTAMP '2024-01-01 09:00:00', TIMESTAMP '2024-01-01 12:30:00', INTERVAL 30 MINUTES)) AS t(hour)
+LEFT JOIN (SELECT date_trunc('hour', ts) AS h, count(*) AS n FROM events GROUP BY date_trunc('hour', ts)) ON h = t.hour;
+
+CREATE VIEW hours_by_number AS
+SELECT r.id AS hour, n, q.id FROM range(24) AS r LEFT JOIN (SELECT hour(ts) AS h, count(*) AS n FROM events GROUP BY hour(ts)) ON h = r.id CROSS JOIN range(5, 0, -2) AS q;
+
+CREATE VIEW counted_downwards AS
+SELECT n, count(*) AS events FROM events JOIN (SELECT explode(sequence(3, 1)) AS n) AS s ON user_id >= n GROUP BY n;
+
+CREATE VIEW visits_by_lag AS
+WITH gaps AS (SELECT *, lag(ts) OVER (PARTITION BY user_id ORDER BY ts) AS before FROM events),
+  visits AS (
+    SELECT *, sum(CASE WHEN before IS NULL OR ts > before + INTERVAL 30 MINUTES THEN 1 ELSE 0 END)
+      OVER (PARTITION BY user_id ORDER BY ts ROWS UNBOUNDED PRECEDING) AS visit
+    FROM gaps
+  )
+SELECT user_id, visit, min(ts) AS begun, max(ts) AS ended, count(*) AS n, count(before) AS m FROM visits GROUP BY user_id, visit;
+
+CREATE VIEW changes_of_kind AS
+SELECT user_id, kind, ts AS since, lead(ts) OVER (PARTITION BY user_id ORDER BY ts DESC) AS next, row_number() OVER (PARTITION BY user_id ORDER BY ts DESC) AS r
+FROM (SELECT user_id, kind, ts, lag(kind) OVER (PARTITION BY user_id ORDER BY ts DESC) AS before FROM events)
+WHERE before IS NULL OR before <> kind;
+
+CREATE VIEW first_changes AS
+WITH a AS (SELECT user_id, city, ts, row_number() OVER (PARTITION BY user_id ORDER BY ts) AS r FROM events WHERE price IS NOT NULL),
+  b AS (SELECT *, lag(city) OVER (PARTITION BY user_id ORDER BY ts) AS before FROM a WHERE r % 2 = 0)
+SELECT user_id, city, before, r FROM b QUALIFY row_number() OVER (PARTITION BY user_id ORDER BY ts) <= 3;
+
+CREATE VIEW steps_of_a_funnel AS
+SELECT step, users, round(users / first_value(users) OVER (ORDER BY step) * 100, 1) AS share, lag(users) OVER (ORDER BY step) - users AS lost
+FROM (
+  SELECT 1 AS step, count(DISTINCT user_id) AS users FROM events WHERE kind = 'show'
+  UNION ALL SELECT 2, count(DISTINCT user_id) FROM events WHERE kind = 'click'
+  UNION ALL SELECT 3, count(DISTINCT user_id) FROM events WHERE kind = 'x' AND user_id > 2
+);
+
+CREATE VIEW united_and_numbered AS
+SELECT what, which, row_number() OVER (PARTITION BY what ORDER BY n DESC) AS r, lag(n) OVER (ORDER BY n) AS before
+FROM (
+  SELECT 'country' AS what, country AS which, count(*) AS n FROM events GROUP BY country
+  UNION ALL SELECT 'city', city, count(*) FROM events GROUP BY city
+);
+
+CREATE VIEW tried_casts AS
+SELECT
+  kind, sum(try_cast(city || '.5' AS INT)) AS a, max(try_cast(concat(user_id, '.5') AS BIGINT)) AS b, max(try_cast(user_id AS SMALLINT)) AS c,
+  min(try_cast(amount AS TINYINT)) AS d, max(try_cast(price AS INT)) AS e, max(try_cast(concat(user_id, '') AS INT)) AS f,
+  count(try_cast(price AS BIGINT)) AS g, try_cast(sum(amount) AS INT) AS h, try_cast(max(user_id) AS SMALLINT) AS i,
+  try_cast(sum(amount) AS TINYINT) AS j, try_cast(max(ts) AS DATE) AS k, try_cast(count(*) AS STRING) AS l
+FROM events
+GROUP BY kind;
+
+CREATE VIEW stacked_columns AS
+SELECT what, sum(value) AS total, count(*) AS n
+FROM (SELECT kind, stack(3, 'amount', amount, 'user', CAST(user_id AS DECIMAL(10,2)), 'none', NULL) AS (what, value) FROM events WHERE user_id < 10)
+GROUP BY what;
+
+CREATE VIEW stacked_laterally AS
+SELECT s.what, kind, max(s.value) AS most FROM events LATERAL VIEW stack(2, 'price', price, 'length', double(length(city))) s AS what, value GROUP BY s.what, kind;
+
+CREATE VIEW stacked_rows AS
+SELECT event_id, stack(2, kind, user_id, NULL, 7L) FROM events WHERE user_id = 1;
+
+CREATE VIEW fields_of_elements AS
+SELECT event_id, inline(array(named_struct('a', kind, 'b', user_id), named_struct('a', city, 'b', 7L), if(user_id = 1, named_struct('a', country, 'b', 0L), NULL))) FROM events;
+
+CREATE VIEW fields_of_inlined_structs AS
+SELECT word, sum(number) AS n
+FROM events LATERAL VIEW inline(array(struct(kind AS a, user_id AS b), struct(city AS a, 7L AS b))) t AS word, number
+WHERE number IS NOT NULL
+GROUP BY word;
+
+CREATE VIEW fields_or_none AS
+SELECT event_id, x, y FROM events LATERAL VIEW OUTER inline(transform(payload.tags, t -> struct(t AS a, kind AS b))) q AS x, y;
+
+CREATE VIEW places_of_tags AS
+SELECT event_id, posexplode_outer(payload.tags) AS (place, tag) FROM events;
+
+CREATE VIEW places_of_tags_counted AS
+SELECT pos, col, count(*) AS n FROM (SELECT posexplode(payload.tags) FROM events) GROUP BY pos, col;
+
+CREATE VIEW letters_unnamed AS
+SELECT col, count(*) AS n FROM (SELECT explode(split(kind, '')) FROM events) GROUP BY col;
+
+CREATE VIEW shifted_bits AS
+SELECT
+  event_id, (user_id >> 2) & 255 AS a, CAST(user_id AS INT) << 3 AS b, user_id >> 1 + 1 AS c, -user_id << 40 AS d, user_id >> 62 >> 1 AS e,
+  CAST(user_id AS SMALLINT) >> 1 AS f, user_id << 1 & 7 AS g
+FROM events;
+
+CREATE VIEW shifted_bits_above AS
+SELECT kind, max(user_id) >> 3 AS a, (count(*) << 2) | 1 AS b, sum(user_id) << 60 >> 60 AS c FROM events GROUP BY kind;
+
+CREATE VIEW buckets_of_groups AS
+SELECT
+  kind, country, width_bucket(most, 0, 10, 5) AS a, width_bucket(most, 2.5, -1, 3) AS b, width_bucket(total, -5, 100000000.5, 7) AS c,
+  width_bucket(n, 0, 20, 4) AS d, width_bucket(1.5, least, most, 3) AS e, width_bucket(most, -1e308, 1.7e308, 9) AS f, width_bucket(most, 1, 1, 2) AS g,
+  width_bucket(most, 0, 1e-310, 4) AS h
+FROM (SELECT kind, country, max(price) AS most, min(price) AS least, sum(amount) AS total, count(*) AS n FROM events GROUP BY kind, country);
+
+CREATE VIEW small_casts_of_groups AS
+SELECT
+  country, CAST(avg(price) AS SMALLINT) AS a, CAST(max(price) AS TINYINT) AS b, CAST(avg(amount) AS SMALLINT) AS c, CAST(sum(amount) AS TINYINT) AS d,
+  percentile_approx(CAST(user_id AS SMALLINT), 0.5) AS e, percentile_approx(CAST(amount AS TINYINT), array(0.1, 0.9)) AS f
+FROM events GROUP BY country;
+
+CREATE VIEW most_of_two_sides AS
+SELECT what, n, lag(n) OVER (ORDER BY n DESC) AS before
+FROM (
+  SELECT 'country' AS what, country AS which, count(*) AS n FROM events GROUP BY country
+  UNION ALL SELECT 'city', city, count(*) FROM events GROUP BY city
+  ORDER BY n DESC, which, what LIMIT 4
+);
+
+CREATE VIEW all_but AS
+SELECT country, n FROM (
+  SELECT country, 1 AS n FROM events EXCEPT ALL SELECT country, 1 FROM events WHERE kind = 'show'
+  INTERSECT ALL SELECT country, 1 FROM events
+);
+
+CREATE VIEW visits_and_their_ends AS
+SELECT user_id, visit, count(*) AS n, max_by(kind, ts) AS last_kind, min_by(city, ts) AS first_city, any_value(country) AS some, mode(city) AS usual
+FROM (
+  SELECT *, sum(begins) OVER (PARTITION BY user_id ORDER BY ts ROWS UNBOUNDED PRECEDING) AS visit
+  FROM (SELECT *, CASE WHEN ts - INTERVAL 30 MINUTES > lag(ts) OVER (PARTITION BY user_id ORDER BY ts) THEN 1 ELSE 0 END AS begins FROM events)
+)
+GROUP BY user_id, visit;
+
+CREATE VIEW kinds_of_the_last_ten AS
+SELECT count(DISTINCT kind) AS n, max_by(kind, event_id) AS last_kind, median(price) AS m FROM (SELECT kind, event_id, price FROM events ORDER BY ts DESC LIMIT 10);
+
+CREATE VIEW nulls_respected AS
+SELECT country, last(kind) RESPECT NULLS AS a, first(price) IGNORE NULLS AS b, count(*) AS n FROM events GROUP BY country;
+
+CREATE VIEW months_apart AS
+SELECT
+  event_id, timestampdiff(MONTH, ts, TIMESTAMP '2024-03-31 10:20:30') AS a, timestampdiff(YEAR, TIMESTAMP '2030-02-28 11:00:00', ts) AS b,
+  datediff(QUARTER, DATE '2019-12-31', ts) AS c, timestampdiff(MONTH, date_add(DATE '2024-01-31', CAST(user_id AS INT) % 70), ts) AS d
+FROM events;
+
+CREATE VIEW months_apart_above AS
+SELECT
+  country, city, timestampdiff(MONTH, min(ts), max(ts)) AS a, timestampdiff(MONTH, max(ts), min(ts)) AS b, datediff(YEAR, max(ts), DATE '2031-03-10') AS c,
+  timestampdiff(QUARTER, max(ts), TIMESTAMP '2024-04-10 07:29:59') AS d, timestampdiff(MONTH, DATE '2024-01-31', last_day(to_date(max(ts)))) AS e,
+  timestampdiff(MONTH, min(ts) + INTERVAL 31 DAYS, max(ts) - INTERVAL 1 SECOND) AS f, timestampdiff(MONTH, max(ts), TIMESTAMP '1960-02-29 23:59:59') AS g
+FROM events GROUP BY country, city;
+
+CREATE VIEW gaps_between_firsts AS
+SELECT user_id, ts, lag(ts) OVER (PARTITION BY country ORDER BY ts) AS before, count(*) OVER (ORDER BY ts ROWS UNBOUNDED PRECEDING) AS n
+FROM (SELECT user_id, country, ts FROM events WHERE amount > 0 QUALIFY row_number() OVER (PARTITION BY user_id, kind ORDER BY ts) = 1);
+
+CREATE VIEW columns_in_parentheses AS SELECT DISTINCT(country), (city) FROM events;
+CREATE VIEW columns_in_more_parentheses AS SELECT ((country)), (count(*)) FROM events GROUP BY (country);
+
+CREATE VIEW qualified_sums AS
+SELECT event_id, user_id % 3 + 1 AS q, country = 'NL' OR kind = 'show' AS seen FROM events
+QUALIFY q * 2 > 3 AND seen = (city = 'a') AND row_number() OVER (PARTITION BY q ORDER BY event_id) < 50;
