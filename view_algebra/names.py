@@ -21,8 +21,9 @@ class Scope:
     """What names mean inside one SELECT block.
 
     windows: what `window` or `session_window` means, where GROUP BY names one. using: the columns that a join USING
-    gives once. above: does it read groups, and no records? records: the subquery of records that it reads, where it
-    reads that alone; passed: the same, as it passes the order of events on.
+    gives once; merged: what they stand for, by relation and name. above: does it read groups, and no records? records:
+    the subquery of records that it reads, where it reads that alone; passed: the same, as it passes the order of
+    events on.
     outer: the block around a subquery, where its columns may be named. lateral: are those of what stands before it in
     FROM? semi: the conditions of SEMI and ANTI joins.
     variables: of the lambdas around an expression. preferred: what names mean before they mean columns of FROM.
@@ -36,6 +37,7 @@ class Scope:
     windowed: list[tuple[Windowed, exp.Window]] = field(default_factory=list)
     streams: dict[str, str] = field(default_factory=dict)
     using: dict[str, Expr] = field(default_factory=dict)
+    merged: set[tuple[str, str]] = field(default_factory=set)
     above: bool = False
     records: Select | None = None
     passed: Select | None = None
@@ -80,8 +82,28 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Fi
         raise Wrong(place, f"{names[0]} could be of several relations", f"Write {either}.")
     if not hits:
         known = [name for columns in relations.values() for name, _ in columns]
-        raise Wrong(place, f"no column {'.'.join(names)}", suggestion(names[0], known))
+        way_out = suggestion(names[0], known) if len(names) == 1 else f"{suggestion(names[0], relations)} {_AROUND}"
+        raise Wrong(place, f"no column {'.'.join(names)}", way_out)
     return hits[0]
+
+
+_AROUND = "Columns of the query around are named in a subquery's own WHERE, one level down."
+
+
+def given_once(name: str, scope: Scope, place: Place) -> Expr | None:
+    """The column that a join USING it gives once."""
+    key = name.lower()
+    others = [
+        alias
+        for alias, columns in scope.relations.items()
+        if (alias, key) not in scope.merged and any(column.lower() == key for column, _ in columns)
+    ]
+    if key in scope.using and others:
+        either = " or ".join(
+            f"{alias}.{name}" for alias in (*(a for a, k in sorted(scope.merged) if k == key), *others)
+        )
+        raise Wrong(place, f"{name} could be of several relations", f"Write {either}.")
+    return scope.using.get(key)
 
 
 def find_outside(names: list[str], scope: Scope, place: Place) -> Field:

@@ -59,7 +59,17 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
-from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, parts_of, refuse_alike, window_key
+from view_algebra.names import (
+    OWN_ALIASES,
+    Columns,
+    Scope,
+    find,
+    given_once,
+    member,
+    parts_of,
+    refuse_alike,
+    window_key,
+)
 from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.passing import PASSED, is_projection, passing_on
 from view_algebra.pivots import pivoted, refuse_counts
@@ -67,7 +77,6 @@ from view_algebra.refusals import Wrong, suggestion
 from view_algebra.scalars import Scalars, refuse_aggregates, refuse_windowed
 from view_algebra.ties import settled, settled_set
 from view_algebra.types import (
-    BOOLEAN,
     INTERVAL,
     STRING,
     TIMESTAMP,
@@ -108,6 +117,10 @@ class Resolver(Scalars):
             return self._combined(node, known)
         if isinstance(node, exp.Select):
             return self._qualified(node, known) if node.args.get("qualify") else self._select(node, known, around)
+        if isinstance(node, exp.Table):
+            raise Wrong(
+                span(node), "a join in parentheses", "Name its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
+            )
         raise Wrong(span(node), f"{node.key.upper()} is not a query", "Write a SELECT.")
 
     def _combined(self, node: exp.SetOperation, ctes: Mapping[str, Query]) -> Query:
@@ -386,14 +399,7 @@ class Resolver(Scalars):
         on: Expr | None = None
         using = _shared(before, scope.relations[right_alias(right)]) if natural else join.args.get("using")
         if using:
-            given, scope.using = scope.using, {}
-            for column in using:
-                a = given.get(column.name.lower()) or find([column.name], before, span(column))
-                b = find([right_alias(right), column.name], scope.relations, span(column))
-                scope.using[column.name.lower()] = _of_both(kind, a, b, span(column))
-                both_ = compare("=", a, b, span(column))
-                on = both_ if on is None else Call("and", (on, both_), BOOLEAN)
-            scope.using = {**scope.using, **{name: e for name, e in given.items() if name not in scope.using}}
+            on = self._using(kind, using, replace(scope, relations=before), right_alias(right), scope)
         elif join.args.get("on") is not None:
             on = condition(self.expression(join.args["on"], scope), "ON")
             refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
@@ -403,6 +409,20 @@ class Resolver(Scalars):
             kind = "CROSS" if on is None else "INNER"
         kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
         return joined(Joined(left, right, kind_, on, span(join)))
+
+    def _using(self, kind: str, names: Sequence[exp.Expr], left: Scope, right: str, scope: Scope) -> Expr | None:
+        """The condition of a join USING columns, each of which `scope` gives once from then on."""
+        on: Expr | None = None
+        once: dict[str, Expr] = {}
+        for column in names:
+            place, key = span(column), column.name.lower()
+            a = given_once(column.name, left, place) or find([column.name], left.relations, place)
+            b = find([right, column.name], scope.relations, place)
+            once[key] = _of_both(kind, a, b, place)
+            scope.merged |= {(e.relation, key) for e in (*walk(a), b) if isinstance(e, Field)}
+            on = both(on, compare("=", a, b, place))
+        scope.using = {**once, **{name: e for name, e in scope.using.items() if name not in once}}
+        return on
 
     def _lateral(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
         """`FROM a, LATERAL explode(x) AS t(c)` is LATERAL VIEW, and OUTER where the join keeps its left side; or a
@@ -546,7 +566,8 @@ class Resolver(Scalars):
             if not (alias in scope.streams and name.startswith("kafka_")) and name.lower() not in left_out
         ]
         shared = {} if qualifier else {name: e for name, e in scope.using.items() if name not in left_out}
-        found = [field for field in found if field.path[0].lower() not in shared]
+        if not qualifier:
+            found = [field for field in found if (field.relation, field.path[0].lower()) not in scope.merged]
         own = [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in found]
         spell_columns(star, [*map(spark_name, shared), *own])
         once = [Output(next(f.path[0] for f in walk(e) if isinstance(f, Field)), e) for e in shared.values()]

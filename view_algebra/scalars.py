@@ -44,7 +44,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.functions import NON_DETERMINISTIC, WINDOW_FUNCTIONS
-from view_algebra.names import Columns, Scope, find, find_outside, member, parts_of, window_key
+from view_algebra.names import Columns, Scope, find, find_outside, given_once, member, parts_of, window_key
 from view_algebra.nested import LAMBDAS, over_elements, structured
 from view_algebra.operators import (
     BITWISE,
@@ -97,6 +97,12 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseXor: "^",
 }
 
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.BitwiseLeftShift: "Write shiftleft(x, n).",
+    exp.BitwiseRightShift: "Write shiftright(x, n).",
+}
+"""What to write instead of an operator."""
+
 
 class Scalars(ABC):
     """Resolves scalar expressions; queries inside them, and their ORDER BY, are for the subclass.
@@ -132,7 +138,8 @@ class Scalars(ABC):
             return self._binary(operator, typed(exp.Binary, node), scope)
         if isinstance(node, exp.Func):
             return call(node.sql_name(), [], span(node))
-        raise Wrong(span(node), f"{node.key.upper()} is not served", "Write it with the functions in docs/sql.md.")
+        way_out = _OPERATORS.get(type(node), "Write it with the functions in docs/sql.md.")
+        raise Wrong(span(node), f"{node.key.upper()} is not served", way_out)
 
     def _several(self, name: str, nodes: Sequence[exp.Expr | None], scope: Scope, place: Place) -> Expr:
         """A call whose syntax is special."""
@@ -174,8 +181,9 @@ class Scalars(ABC):
         if first in scope.windows and len(names) <= 2:
             window = replace(typed(Call, scope.windows[first]), place=place)
             return member(window, names[1], place) if len(names) == 2 else window
-        if names[0].lower() in scope.using and len(names) == 1:
-            return scope.using[names[0].lower()]
+        once = given_once(names[0], scope, place) if len(names) == 1 else None
+        if once is not None:
+            return once
         try:
             return find(names, scope.relations, place)
         except Wrong:
@@ -555,7 +563,7 @@ class Scalars(ABC):
             )
         if keys[0].args.get("desc"):
             if name != "percentile":
-                raise Wrong(place, f"{name}() in descending order", _OTHER_END)
+                raise Wrong(place, f"{name}() in descending order", _FROM_THE_TOP[name])
             share = Decimal(1) - Decimal(str(getattr(made.arguments[1], "value", 0)))
             made = replace(made, arguments=(made.arguments[0], number(str(share))))
         return made
@@ -591,6 +599,8 @@ class Scalars(ABC):
         if isinstance(inner, exp.Filter):
             way_out = "Write f(CASE WHEN … THEN x END) OVER (…)."
             raise Wrong(place, "FILTER before OVER, which Spark does not run", way_out)
+        if isinstance(inner, exp.WithinGroup):
+            raise Wrong(place, "WITHIN GROUP before OVER", "Compute it with GROUP BY in a subquery, and join that.")
         if not isinstance(inner, exp.Anonymous):
             raise Wrong(place, "OVER after something that is no function", "Write f(x) OVER (…).")
         name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
@@ -685,7 +695,12 @@ def _listed(shares: Sequence[Expr], place: Place) -> Expr:
     return Call("shares", tuple(shares), Type("ARRAY", element=shares[0].type), place=place)
 
 
-_OTHER_END = "Write it ascending, with the share from the other end: on a row of its own, that is its neighbour."
+_FROM_THE_TOP = {
+    "listagg": "Write array_join(sort_array(collect_list(x), false), ', '), which is '' where there is no x.",
+    "mode": "Count where x IS NOT NULL, GROUP BY x, and take the first by row_number() OVER (ORDER BY n DESC, x DESC).",
+    "percentile_disc": "Of rows whose x is not NULL, take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25.",
+}
+"""What to write instead of descending order."""
 
 _OUTPUT = "lamina_output"
 """The entry of a node's `meta` with what its name stands for, where it is that of another output."""

@@ -313,8 +313,53 @@ VIEWS = [
     ),
     view(
         "percentile_disc in descending order",
-        "SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY amount DESC) AS p FROM events",
-        "SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY amount) AS p FROM events",
+        "SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY n DESC) AS p FROM hourly",
+        "SELECT max(n) AS p FROM (SELECT n, cume_dist() OVER (ORDER BY n DESC) AS share FROM hourly WHERE n IS NOT NULL) WHERE share >= 0.9",
+    ),
+    view(
+        "mode in descending order",
+        "SELECT mode() WITHIN GROUP (ORDER BY amount DESC) AS m FROM events",
+        "SELECT amount AS m FROM (SELECT amount, row_number() OVER (ORDER BY count(*) DESC, amount DESC) AS r FROM events WHERE amount IS NOT NULL GROUP BY amount) WHERE r = 1",
+    ),
+    view(
+        "listagg in its own order, and down",
+        "SELECT listagg(kind, ',') WITHIN GROUP (ORDER BY kind DESC) AS k FROM events",
+        "SELECT array_join(sort_array(collect_list(kind), false), ',') AS k FROM events",
+    ),
+    view(
+        "WITHIN GROUP before OVER",
+        "SELECT country, n, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) OVER (PARTITION BY country) AS m FROM hourly",
+        "SELECT country, n, m FROM hourly JOIN (SELECT country, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS m FROM hourly GROUP BY country) USING (country)",
+    ),
+    view(
+        "an operator that is a function",
+        "SELECT event_id, user_id << 2 AS x FROM events",
+        "SELECT event_id, shiftleft(user_id, 2) AS x FROM events",
+    ),
+    view(
+        "the difference of two days",
+        "SELECT event_id, CAST(ts AS DATE) - day AS d FROM events",
+        "SELECT event_id, datediff(CAST(ts AS DATE), day) AS d FROM events",
+    ),
+    view(
+        "a column that a join gives beside one that another gives once",
+        "SELECT country, a.n FROM hourly a JOIN hourly b USING (country) JOIN hourly c ON a.country = c.country",
+        "SELECT a.country, a.n FROM hourly a JOIN hourly b USING (country) JOIN hourly c ON a.country = c.country",
+    ),
+    view(
+        "all columns of a join beside one that gives some once",
+        "SELECT * FROM (SELECT country FROM hourly) a NATURAL JOIN (SELECT country, n FROM hourly) b JOIN (SELECT country, hour FROM hourly) c ON a.country = c.country",
+        "SELECT a.*, b.n, c.hour FROM (SELECT country FROM hourly) a NATURAL JOIN (SELECT country, n FROM hourly) b JOIN (SELECT country, hour FROM hourly) c ON a.country = c.country",
+    ),
+    view(
+        "a join in parentheses",
+        "SELECT a.country, b.n, c.hour FROM (hourly a JOIN hourly b ON a.country = b.country) JOIN hourly c ON a.country = c.country",
+        "SELECT ab.country, ab.n, c.hour FROM (SELECT a.country, b.n FROM hourly a JOIN hourly b ON a.country = b.country) AS ab JOIN hourly c ON ab.country = c.country",
+    ),
+    view(
+        "a column of the query two around",
+        "SELECT a.country, (SELECT max(m) AS m FROM (SELECT b.n AS m FROM hourly b WHERE b.country = a.country)) AS m FROM hourly a",
+        "SELECT a.country, (SELECT max(b.n) AS m FROM hourly b WHERE b.country = a.country) AS m FROM hourly a",
     ),
     view(
         "percentile_cont without its order",
