@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast as typed
@@ -82,12 +82,26 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Fi
         raise Wrong(place, f"{names[0]} could be of several relations", f"Write {either}.")
     if not hits:
         known = [name for columns in relations.values() for name, _ in columns]
-        way_out = suggestion(names[0], known) if len(names) == 1 else f"{suggestion(names[0], relations)} {_AROUND}"
-        raise Wrong(place, f"no column {'.'.join(names)}", way_out)
+        raise Wrong(place, f"no column {'.'.join(names)}", suggestion(names[0], known))
     return hits[0]
 
 
-_AROUND = "Columns of the query around are named in a subquery's own WHERE, one level down."
+def is_column(names: list[str], block: Scope) -> bool:
+    """Is it a column, or one of several, of what a block reads?"""
+    first, *inner = (name.lower() for name in names)
+    if inner and first in block.relations:
+        return inner[0] in {name.lower() for name, _ in block.relations[first]}
+    return any(first == name.lower() for columns in block.relations.values() for name, _ in columns)
+
+
+def refuse_far(names: list[str], scope: Scope, blocks: Iterable[Scope], place: Place) -> None:
+    """A column of a query around that cannot be named here."""
+    if is_column(names, scope) or not any(is_column(names, block) for block in blocks):
+        return
+    way_out = (
+        "Name it in the WHERE of a subquery directly inside that query: of none inside that, and no side of a UNION."
+    )
+    raise Wrong(place, f"{'.'.join(names)} is a column of a query around this one", way_out)
 
 
 def given_once(name: str, scope: Scope, place: Place) -> Expr | None:

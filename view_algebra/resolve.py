@@ -97,6 +97,7 @@ class Resolver(Scalars):
     keys: Mapping[str, Keys]
     tables: frozenset[str] = frozenset()
     times: Mapping[str, str | None] = field(default_factory=dict)
+    blocks: list[Scope] = field(default_factory=list)
 
     def query(self, node: exp.Expr, ctes: Mapping[str, Query] | None = None) -> Query:
         """A query, its CTEs inlined where they are named."""
@@ -111,16 +112,14 @@ class Resolver(Scalars):
                 names = [c.name for c in (cte.args["alias"].args.get("columns") or [])]
                 known[cte.alias.lower()] = _renamed(inner, names, span(cte)) if names else inner
         if isinstance(node, exp.Subquery):
+            if _in_parentheses(node):
+                raise Wrong(span(node), "a relation in parentheses", _AS_A_SUBQUERY)
             self.around = around
             return self._modified(self.query(node.this, known), node, known)
         if isinstance(node, exp.SetOperation):
             return self._combined(node, known)
         if isinstance(node, exp.Select):
             return self._qualified(node, known) if node.args.get("qualify") else self._select(node, known, around)
-        if isinstance(node, exp.Table):
-            raise Wrong(
-                span(node), "a join in parentheses", "Name its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
-            )
         raise Wrong(span(node), f"{node.key.upper()} is not a query", "Write a SELECT.")
 
     def _combined(self, node: exp.SetOperation, ctes: Mapping[str, Query]) -> Query:
@@ -172,8 +171,14 @@ class Resolver(Scalars):
         return self.query(block, ctes)
 
     def _select(self, node: exp.Select, ctes: Mapping[str, Query], around: Scope | None = None) -> Select:
+        self.blocks.append(Scope(ctes=ctes))
+        try:
+            return self._block(node, self.blocks[-1], around)
+        finally:
+            self.blocks.pop()
+
+    def _block(self, node: exp.Select, scope: Scope, around: Scope | None) -> Select:
         write_windows_out(node)
-        scope = Scope(ctes=ctes)
         relation = self._relation(node, scope)
         if isinstance(relation, Nested) and isinstance(relation.query, Select) and is_projection(relation.query):
             scope.records = relation.query
@@ -278,6 +283,12 @@ class Resolver(Scalars):
         return relation
 
     def _from(self, node: exp.Expr, scope: Scope) -> Relation:
+        relation = self._from(node.this, scope) if _is_plain(node, scope) else self._named(node, scope)
+        for join in node.args.get("joins") or []:
+            relation = self._join(relation, join, scope)
+        return relation
+
+    def _named(self, node: exp.Expr, scope: Scope) -> Relation:
         relation: Relation
         if node.args.get("pivots"):
             relation = self._pivoted(node, scope)
@@ -298,8 +309,6 @@ class Resolver(Scalars):
                 span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b."
             )
         scope.relations[relation.alias] = columns
-        for join in node.args.get("joins") or []:
-            relation = self._join(relation, join, scope)
         return relation
 
     def _pivoted(self, node: exp.Expr, scope: Scope) -> Nested:
@@ -432,7 +441,9 @@ class Resolver(Scalars):
         if kind in ("RIGHT", "FULL") or join.args.get("using"):
             raise Wrong(span(join), f"LATERAL in a {kind} JOIN", "Put the condition into WHERE.")
         if kind == "LEFT" and on != always:  # Spark itself leaves rows out where there is no ON
-            raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", _FILTERED)
+            of_rows = isinstance(join.this.this, exp.Subquery)
+            way_out = "Write ON true, and the condition into the subquery's WHERE." if of_rows else _FILTERED
+            raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", way_out)
         if isinstance(join.this.this, exp.Subquery):
             if on not in (None, always):
                 raise Wrong(span(join), "LATERAL (SELECT …) with a condition", "Put the condition into WHERE.")
@@ -768,6 +779,25 @@ def _is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
         way_out = "Leave it out, or take to_json(…) of it."
         raise Wrong(nested.place or span(node), f"SELECT DISTINCT of a column of type {nested.type}", way_out)
     return distinct is not None
+
+
+_AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
+
+
+def _in_parentheses(node: exp.Expr) -> bool:
+    """Is it a relation in parentheses, as `(a JOIN b ON …)`, and no query?"""
+    inner = node.this if isinstance(node, exp.Subquery) else None
+    if isinstance(inner, exp.Subquery):
+        parts = ("joins", "pivots", "laterals") if node.alias else ("joins", "pivots", "laterals", "alias")
+        return any(inner.args.get(part) for part in parts)
+    return isinstance(inner, exp.Table)
+
+
+def _is_plain(node: exp.Expr, scope: Scope) -> bool:
+    """Does it mean without its parentheses what it means with them?"""
+    if not _in_parentheses(node) or node.alias or node.args.get("pivots"):
+        return False
+    return not (scope.relations and node.this.args.get("joins"))
 
 
 def _shared(left: Mapping[str, Columns], right: Columns) -> list[exp.Identifier]:

@@ -44,7 +44,18 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.functions import NON_DETERMINISTIC, WINDOW_FUNCTIONS
-from view_algebra.names import Columns, Scope, find, find_outside, given_once, member, parts_of, window_key
+from view_algebra.names import (
+    Columns,
+    Scope,
+    find,
+    find_outside,
+    given_once,
+    is_column,
+    member,
+    parts_of,
+    refuse_far,
+    window_key,
+)
 from view_algebra.nested import LAMBDAS, over_elements, structured
 from view_algebra.operators import (
     BITWISE,
@@ -97,6 +108,9 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseXor: "^",
 }
 
+_OF_A_FRAME = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
+"""What functions of the order of events are called where OVER says the order."""
+
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.BitwiseLeftShift: "Write shiftleft(x, n).",
     exp.BitwiseRightShift: "Write shiftright(x, n).",
@@ -107,10 +121,11 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 class Scalars(ABC):
     """Resolves scalar expressions; queries inside them, and their ORDER BY, are for the subclass.
 
-    around: the block around the subquery that is resolved next.
+    around: the block around the subquery that is resolved next. blocks: what is being resolved, from the outermost.
     """
 
     around: Scope | None = None
+    blocks: list[Scope]
 
     @abstractmethod
     def query(self, node: exp.Expr, ctes: Mapping[str, Query] | None = None) -> Query:
@@ -190,9 +205,10 @@ class Scalars(ABC):
             alias = scope.aliases.get(names[0].lower())
             if alias is None and names[0].lower() in NON_DETERMINISTIC:
                 return call(names[0], [], place)
-            if alias is None and scope.outer is not None:
+            if alias is None and scope.outer is not None and is_column(names, scope.outer):
                 return find_outside(names, scope, place)
             if alias is None:
+                refuse_far(names, scope, self.blocks, place)
                 raise
             _spell_in_window(node)
             value = alias
@@ -604,7 +620,7 @@ class Scalars(ABC):
         if not isinstance(inner, exp.Anonymous):
             raise Wrong(place, "OVER after something that is no function", "Write f(x) OVER (…).")
         name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
-        name, given = {"first": "first_value", "last": "last_value"}.get(name, name), inner.expressions
+        name, given = _OF_A_FRAME.get(name, name), inner.expressions
         if name in ("first_value", "last_value") and len(given) == 2 and isinstance(given[1], exp.Boolean):
             known, given = known or bool(given[1].this), given[:1]
         if name in AGGREGATES:

@@ -352,9 +352,24 @@ VIEWS = [
         "SELECT a.*, b.n, c.hour FROM (SELECT country FROM hourly) a NATURAL JOIN (SELECT country, n FROM hourly) b JOIN (SELECT country, hour FROM hourly) c ON a.country = c.country",
     ),
     view(
-        "a join in parentheses",
-        "SELECT a.country, b.n, c.hour FROM (hourly a JOIN hourly b ON a.country = b.country) JOIN hourly c ON a.country = c.country",
-        "SELECT ab.country, ab.n, c.hour FROM (SELECT a.country, b.n FROM hourly a JOIN hourly b ON a.country = b.country) AS ab JOIN hourly c ON ab.country = c.country",
+        "a lateral subquery on a condition",
+        "SELECT a.country, l.n FROM hourly a LEFT JOIN LATERAL (SELECT n FROM hourly b WHERE b.country = a.country) AS l ON l.n > a.n",
+        "SELECT a.country, l.n FROM hourly a LEFT JOIN LATERAL (SELECT n FROM hourly b WHERE b.country = a.country AND b.n > a.n) AS l ON true",
+    ),
+    view(
+        "a join in parentheses on the right",
+        "SELECT c.hour, a.n FROM hourly c LEFT JOIN (hourly a JOIN hourly b ON a.country = b.country) ON a.country = c.country",
+        "SELECT c.hour, ab.n FROM hourly c LEFT JOIN (SELECT a.country, a.n FROM hourly a JOIN hourly b ON a.country = b.country) AS ab ON ab.country = c.country",
+    ),
+    view(
+        "a join in parentheses with a name",
+        "SELECT ab.x FROM ((SELECT country, n AS x FROM hourly) a JOIN hourly b ON a.x = b.n) ab",
+        "SELECT ab.x FROM (SELECT a.x FROM (SELECT country, n AS x FROM hourly) a JOIN hourly b ON a.x = b.n) ab",
+    ),
+    view(
+        "PIVOT in parentheses with a name",
+        "SELECT p.NL FROM ((SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL'))) p",
+        "SELECT p.NL FROM (SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL'))) p",
     ),
     view(
         "a column of the query two around",
