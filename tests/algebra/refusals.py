@@ -407,6 +407,16 @@ VIEWS = [
         "SELECT country, sum(n) OVER w AS s FROM (SELECT * FROM hourly) WINDOW w AS (PARTITION BY country)",
     ),
     view(
+        "a window that adds to another",
+        "SELECT country, sum(n) OVER v AS s FROM hourly WINDOW w AS (PARTITION BY country), v AS (w ORDER BY hour)",
+        "SELECT country, sum(n) OVER (PARTITION BY country ORDER BY hour) AS s FROM hourly",
+    ),
+    view(
+        "a window by the name of a name",
+        "SELECT country, sum(n) OVER v AS s FROM hourly WINDOW w AS (PARTITION BY country), u AS w, v AS u",
+        "SELECT country, sum(n) OVER (PARTITION BY country) AS s FROM hourly",
+    ),
+    view(
         "a range of numbers",
         "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 0.5 PRECEDING AND CURRENT ROW) AS s FROM hourly",
         "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM hourly",
