@@ -108,6 +108,15 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseXor: "^",
 }
 
+_PREDICATES = (exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
+_ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_LATER: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
+    exp.DPipe: (exp.Add, exp.Sub),
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ), (*_ORDERED, *_PREDICATES)),
+    **dict.fromkeys(_ORDERED, _PREDICATES),
+}
+"""Right sides that Spark reads after the operator: to it `a || b + 1` is `(a || b) + 1`."""
+
 _OF_A_FRAME = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
 """What functions of the order of events are called where OVER says the order."""
 
@@ -144,6 +153,10 @@ class Scalars(ABC):
         if scope.preferred and _aggregates(node):
             with scope.preferring({}):
                 return self.expression(node, scope)
+        if isinstance(node.args.get("expression"), _LATER.get(type(node), ())):
+            raise Wrong(
+                span(node), "operators that Spark reads from left to right", "Put the right side into parentheses."
+            )
         reader = self._readers.get(type(node))
         if reader is not None:
             made = reader(self, node, scope)  # sqlglot notes the NOT of `x NOT LIKE y` beside the rest

@@ -417,6 +417,16 @@ VIEWS = [
         "SELECT country, sum(n) OVER (PARTITION BY country) AS s FROM hourly",
     ),
     view(
+        "a sum after ||",
+        "SELECT event_id, kind || user_id + 1 AS k FROM events",
+        "SELECT event_id, kind || (user_id + 1) AS k FROM events",
+    ),
+    view(
+        "LIKE after =",
+        "SELECT event_id, (amount > 1) = kind LIKE 'a%' AS k FROM events",
+        "SELECT event_id, (amount > 1) = (kind LIKE 'a%') AS k FROM events",
+    ),
+    view(
         "a range of numbers",
         "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 0.5 PRECEDING AND CURRENT ROW) AS s FROM hourly",
         "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM hourly",
