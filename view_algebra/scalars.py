@@ -356,7 +356,10 @@ class Scalars(ABC):
             if kind.integral and not -(2 ** BITS[kind.name]) <= int(text.partition(".")[0]) < 2 ** BITS[kind.name]:
                 return Constant(None, kind, span(node))  # a number would wrap
             read = number(text)
-            return read if read.type == kind else Call("cast", (read,), kind, place=span(node))
+            plain = read.type == kind and not kind.integral
+            return read if plain else Call("cast", (read,), kind, place=span(node))
+        if isinstance(value, Constant) and value.type == kind and kind.integral:
+            return Call("cast", (value,), kind, place=span(node))  # no literal, whose digits alone would count
         return replace(made, place=span(node)) if isinstance(made := cast(value, kind), Call) else made
 
     def _case(self, node: exp.Case, scope: Scope) -> Expr:
