@@ -83,6 +83,7 @@ from view_algebra.types import (
     VOID,
     WINDOW,
     Type,
+    inside,
     spark_name,
 )
 from view_algebra.windows import bounds, hops, is_session
@@ -541,7 +542,7 @@ class Resolver(Scalars):
             inner = item.this if isinstance(item, exp.Alias) else item
             expression = self._exploded(inner, item, scope) or self.expression(inner, scope)
             name = item.alias if isinstance(item, exp.Alias) else _natural_name(item)
-            if expression.type == INTERVAL:
+            if INTERVAL in inside(expression.type):
                 raise Wrong(span(item), "the column is an interval", "Subtract unix_timestamp() of both times instead.")
             if expression.type == VOID:
                 expression = cast(expression, STRING, implicit=True)

@@ -427,6 +427,11 @@ VIEWS = [
         "SELECT event_id, (amount > 1) = (kind LIKE 'a%') AS k FROM events",
     ),
     view(
+        "a list of intervals",
+        "SELECT event_id, array(INTERVAL 1 DAY, INTERVAL 2 DAYS) AS a FROM events",
+        "SELECT event_id, array(86400, unix_timestamp(ts) - unix_timestamp(day)) AS a FROM events",
+    ),
+    view(
         "a range of numbers",
         "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 0.5 PRECEDING AND CURRENT ROW) AS s FROM hourly",
         "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM hourly",
