@@ -36,10 +36,21 @@ class _Parser(SparkParser):
         "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"],
     }
 
+    UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
+        **SparkParser.UNARY_PARSERS,
+        TokenType.PLUS: lambda self: _positive(self._parse_unary()),
+    }
+
     def _parse_as_command(self, start: Token) -> exp.Command:
         """A statement that cannot be read is refused where reading it ended, not taken as a command unread."""
         self.raise_error("This is not understood", self._curr or self._prev or start)
         raise AssertionError("raise_error raises")
+
+
+def _positive(operand: exp.Expr) -> exp.Expr:
+    """`+x`, which makes a number of a text; of a number it is the number."""
+    plain = isinstance(operand, exp.Literal) and not operand.is_string
+    return operand if plain else exp.Anonymous(this="positive", expressions=[operand])
 
 
 class _Generator(SparkGenerator):

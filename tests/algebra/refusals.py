@@ -432,6 +432,11 @@ VIEWS = [
         "SELECT event_id, array(86400, unix_timestamp(ts) - unix_timestamp(day)) AS a FROM events",
     ),
     view(
+        "a sign before a text",
+        "SELECT event_id, +kind AS k FROM events",
+        "SELECT event_id, CAST(kind AS DOUBLE) AS k FROM events",
+    ),
+    view(
         "a range of numbers",
         "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 0.5 PRECEDING AND CURRENT ROW) AS s FROM hourly",
         "SELECT country, n, sum(n) OVER (ORDER BY n RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM hourly",
