@@ -110,12 +110,12 @@ _BINARY: dict[type[exp.Expr], str] = {
 
 _PREDICATES = (exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
 _ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE)
-_LATER: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
-    exp.DPipe: (exp.Add, exp.Sub),
-    **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ), (*_ORDERED, *_PREDICATES)),
-    **dict.fromkeys(_ORDERED, _PREDICATES),
+_LOOSE: dict[type[exp.Expr], tuple[tuple[type[exp.Expr], ...], ...]] = {
+    exp.DPipe: ((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), (exp.Add, exp.Sub)),
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ), ((), (*_ORDERED, *_PREDICATES))),
+    **dict.fromkeys(_ORDERED, ((), _PREDICATES)),
 }
-"""Right sides that Spark reads after the operator: to it `a || b + 1` is `(a || b) + 1`."""
+"""Left and right sides that Spark does not read as the operator's: to it `a || b + 1` is `(a || b) + 1`."""
 
 _OF_A_FRAME = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
 """What functions of the order of events are called where OVER says the order."""
@@ -153,10 +153,9 @@ class Scalars(ABC):
         if scope.preferred and _aggregates(node):
             with scope.preferring({}):
                 return self.expression(node, scope)
-        if isinstance(node.args.get("expression"), _LATER.get(type(node), ())):
-            raise Wrong(
-                span(node), "operators that Spark reads from left to right", "Put the right side into parentheses."
-            )
+        sides = zip((node.args.get("this"), node.args.get("expression")), _LOOSE.get(type(node), ()), strict=False)
+        if any(isinstance(side, kinds) for side, kinds in sides):
+            raise Wrong(span(node), "operators that Spark reads in another order", "Put one of them into parentheses.")
         reader = self._readers.get(type(node))
         if reader is not None:
             made = reader(self, node, scope)  # sqlglot notes the NOT of `x NOT LIKE y` beside the rest
