@@ -577,7 +577,8 @@ class Resolver(Scalars):
             for name, kind in columns
             if not (alias in scope.streams and name.startswith("kafka_")) and name.lower() not in left_out
         ]
-        shared = {} if qualifier else {name: e for name, e in scope.using.items() if name not in left_out}
+        names = () if qualifier else [name for name in scope.using if name not in left_out]
+        shared = {name: e for name in names if (e := given_once(name, scope, span(star))) is not None}
         if not qualifier:
             found = [field for field in found if (field.relation, field.path[0].lower()) not in scope.merged]
         own = [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in found]
@@ -798,7 +799,7 @@ def _is_plain(node: exp.Expr, scope: Scope) -> bool:
     """Does it mean without its parentheses what it means with them?"""
     if not _in_parentheses(node) or node.alias or node.args.get("pivots"):
         return False
-    return not (scope.relations and node.this.args.get("joins"))
+    return not (node.this.args.get("pivots") or (scope.relations and node.this.args.get("joins")))
 
 
 def _shared(left: Mapping[str, Columns], right: Columns) -> list[exp.Identifier]:

@@ -367,6 +367,11 @@ VIEWS = [
         "SELECT ab.x FROM (SELECT a.x FROM (SELECT country, n AS x FROM hourly) a JOIN hourly b ON a.x = b.n) ab",
     ),
     view(
+        "PIVOT in parentheses",
+        "SELECT NL FROM ((SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL')))",
+        "SELECT NL FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL'))",
+    ),
+    view(
         "PIVOT in parentheses with a name",
         "SELECT p.NL FROM ((SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL'))) p",
         "SELECT p.NL FROM (SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL'))) p",
