@@ -7,7 +7,7 @@ is looked up in `functions.FUNCTIONS` and `aggregates.AGGREGATES`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -36,10 +36,21 @@ class _Parser(SparkParser):
         "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"],
     }
 
+    UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
+        **SparkParser.UNARY_PARSERS,
+        TokenType.PLUS: lambda self: _positive(self._parse_unary()),
+    }
+
     def _parse_as_command(self, start: Token) -> exp.Command:
         """A statement that cannot be read is refused where reading it ended, not taken as a command unread."""
         self.raise_error("This is not understood", self._curr or self._prev or start)
         raise AssertionError("raise_error raises")
+
+
+def _positive(operand: exp.Expr) -> exp.Expr:
+    """`+x`, which makes a number of a text; of a number it is the number."""
+    plain = isinstance(operand, exp.Literal) and not operand.is_string
+    return operand if plain else exp.Anonymous(this="positive", expressions=[operand])
 
 
 class _Generator(SparkGenerator):
@@ -223,12 +234,20 @@ def write_windows_out(block: exp.Select) -> None:
     """Puts the windows that a block names with WINDOW into the OVER of the functions that name them."""
     named = {window.name.lower(): window for window in block.args.pop("windows", None) or []}
     for window in block.find_all(exp.Window) if named else ():
-        name, more = window.args.get("alias"), [window.args.get(clause) for clause in _OF_A_WINDOW]
-        if name is not None and not any(more) and name.name.lower() in named and window.parent_select is block:
-            meant = named[name.name.lower()].copy()
+        meant = _named(_named(window, named), named)
+        if meant is not None and not meant.args.get("alias") and meant is not window and window.parent_select is block:
             window.set("alias", None)
             for clause in _OF_A_WINDOW:
-                window.set(clause, meant.args.get(clause))
+                part = meant.args.get(clause)
+                window.set(clause, [each.copy() for each in part] if isinstance(part, list) else part and part.copy())
+
+
+def _named(window: exp.Expr | None, named: Mapping[str, exp.Expr]) -> exp.Expr | None:
+    """The window that one is said to be, which is itself where it names none; None where it adds to another."""
+    name = None if window is None else window.args.get("alias")
+    if window is None or name is None:
+        return window
+    return None if any(window.args.get(clause) for clause in _OF_A_WINDOW) else named.get(name.name.lower())
 
 
 _OF_A_WINDOW = ("partition_by", "order", "spec")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast as typed
@@ -21,9 +21,9 @@ class Scope:
     """What names mean inside one SELECT block.
 
     windows: what `window` or `session_window` means, where GROUP BY names one. using: the columns that a join USING
-    gives once. above: does it read groups, and no records? records: the subquery of records that it reads, where it
-    reads that alone; rows: the same, or one that computes window functions of records; passed: the one or the other, as
-    it passes the order of events on.
+    gives once; merged: what they stand for, by relation and name. above: does it read groups, and no records? records:
+    the subquery of records that it reads, where it reads that alone; rows: the same, or one that computes window
+    functions of records; passed: the one or the other, as it passes the order of events on.
     outer: the block around a subquery, where its columns may be named. lateral: are those of what stands before it in
     FROM? semi: the conditions of SEMI and ANTI joins.
     variables: of the lambdas around an expression. preferred: what names mean before they mean columns of FROM.
@@ -37,6 +37,7 @@ class Scope:
     windowed: list[tuple[Windowed, exp.Window]] = field(default_factory=list)
     streams: dict[str, str] = field(default_factory=dict)
     using: dict[str, Expr] = field(default_factory=dict)
+    merged: set[tuple[str, str]] = field(default_factory=set)
     above: bool = False
     records: Select | None = None
     rows: Select | None = None
@@ -84,6 +85,40 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Fi
         known = [name for columns in relations.values() for name, _ in columns]
         raise Wrong(place, f"no column {'.'.join(names)}", suggestion(names[0], known))
     return hits[0]
+
+
+def is_column(names: list[str], block: Scope) -> bool:
+    """Is it a column, or one of several, of what a block reads?"""
+    first, *inner = (name.lower() for name in names)
+    if inner and first in block.relations:
+        return inner[0] in {name.lower() for name, _ in block.relations[first]}
+    return any(first == name.lower() for columns in block.relations.values() for name, _ in columns)
+
+
+def refuse_far(names: list[str], scope: Scope, blocks: Iterable[Scope], place: Place) -> None:
+    """A column of a query around that cannot be named here."""
+    if is_column(names, scope) or not any(is_column(names, block) for block in blocks):
+        return
+    way_out = (
+        "Name it in the WHERE of a subquery directly inside that query: of none inside that, and no side of a UNION."
+    )
+    raise Wrong(place, f"{'.'.join(names)} is a column of a query around this one", way_out)
+
+
+def given_once(name: str, scope: Scope, place: Place) -> Expr | None:
+    """The column that a join USING it gives once."""
+    key = name.lower()
+    others = [
+        alias
+        for alias, columns in scope.relations.items()
+        if (alias, key) not in scope.merged and any(column.lower() == key for column, _ in columns)
+    ]
+    if key in scope.using and others:
+        either = " or ".join(
+            f"{alias}.{name}" for alias in (*(a for a, k in sorted(scope.merged) if k == key), *others)
+        )
+        raise Wrong(place, f"{name} could be of several relations", f"Write {either}.")
+    return scope.using.get(key)
 
 
 def find_outside(names: list[str], scope: Scope, place: Place) -> Field:

@@ -61,7 +61,17 @@ from view_algebra.expressions import (
 )
 from view_algebra.functions import GENERATORS, instead_of_rows
 from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
-from view_algebra.names import OWN_ALIASES, Columns, Scope, find, member, parts_of, refuse_alike, window_key
+from view_algebra.names import (
+    OWN_ALIASES,
+    Columns,
+    Scope,
+    find,
+    given_once,
+    member,
+    parts_of,
+    refuse_alike,
+    window_key,
+)
 from view_algebra.nested import stacked
 from view_algebra.operators import call, cast, compare, condition, meet
 from view_algebra.passing import PASSED, has_windows, is_of_records, is_projection, passing_on
@@ -72,13 +82,13 @@ from view_algebra.ties import settled, settled_set
 from view_algebra.times import MOST_ELEMENTS
 from view_algebra.types import (
     BIGINT,
-    BOOLEAN,
     INTERVAL,
     STRING,
     TIMESTAMP,
     VOID,
     WINDOW,
     Type,
+    inside,
     spark_name,
 )
 from view_algebra.windows import bounds, hops, is_session
@@ -93,6 +103,7 @@ class Resolver(Scalars):
     keys: Mapping[str, Keys]
     tables: frozenset[str] = frozenset()
     times: Mapping[str, str | None] = field(default_factory=dict)
+    blocks: list[Scope] = field(default_factory=list)
 
     def query(self, node: exp.Expr, ctes: Mapping[str, Query] | None = None) -> Query:
         """A query, its CTEs inlined where they are named."""
@@ -107,6 +118,8 @@ class Resolver(Scalars):
                 names = [c.name for c in (cte.args["alias"].args.get("columns") or [])]
                 known[cte.alias.lower()] = _renamed(inner, names, span(cte)) if names else inner
         if isinstance(node, exp.Subquery):
+            if _in_parentheses(node):
+                raise Wrong(span(node), "a relation in parentheses", _AS_A_SUBQUERY)
             self.around = around
             return self._modified(self.query(node.this, known), node, known)
         if isinstance(node, exp.SetOperation):
@@ -164,8 +177,14 @@ class Resolver(Scalars):
         return self.query(block, ctes)
 
     def _select(self, node: exp.Select, ctes: Mapping[str, Query], around: Scope | None = None) -> Select:
+        self.blocks.append(Scope(ctes=ctes))
+        try:
+            return self._block(node, self.blocks[-1], around)
+        finally:
+            self.blocks.pop()
+
+    def _block(self, node: exp.Select, scope: Scope, around: Scope | None) -> Select:
         write_windows_out(node)
-        scope = Scope(ctes=ctes)
         relation = self._relation(node, scope)
         if isinstance(relation, Nested) and isinstance(relation.query, Select):
             scope.records = relation.query if is_projection(relation.query) else None
@@ -273,6 +292,12 @@ class Resolver(Scalars):
         return relation
 
     def _from(self, node: exp.Expr, scope: Scope) -> Relation:
+        relation = self._from(node.this, scope) if _is_plain(node, scope) else self._named(node, scope)
+        for join in node.args.get("joins") or []:
+            relation = self._join(relation, join, scope)
+        return relation
+
+    def _named(self, node: exp.Expr, scope: Scope) -> Relation:
         relation: Relation
         if node.args.get("pivots"):
             relation = self._pivoted(node, scope)
@@ -295,8 +320,6 @@ class Resolver(Scalars):
                 span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b."
             )
         scope.relations[relation.alias] = columns
-        for join in node.args.get("joins") or []:
-            relation = self._join(relation, join, scope)
         return relation
 
     def _pivoted(self, node: exp.Expr, scope: Scope) -> Nested:
@@ -411,14 +434,7 @@ class Resolver(Scalars):
         on: Expr | None = None
         using = _shared(before, scope.relations[right_alias(right)]) if natural else join.args.get("using")
         if using:
-            given, scope.using = scope.using, {}
-            for column in using:
-                a = given.get(column.name.lower()) or find([column.name], before, span(column))
-                b = find([right_alias(right), column.name], scope.relations, span(column))
-                scope.using[column.name.lower()] = _of_both(kind, a, b, span(column))
-                both_ = compare("=", a, b, span(column))
-                on = both_ if on is None else Call("and", (on, both_), BOOLEAN)
-            scope.using = {**scope.using, **{name: e for name, e in given.items() if name not in scope.using}}
+            on = self._using(kind, using, replace(scope, relations=before), right_alias(right), scope)
         elif join.args.get("on") is not None:
             on = condition(self.expression(join.args["on"], scope), "ON")
             refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
@@ -429,6 +445,20 @@ class Resolver(Scalars):
         kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
         return joined(Joined(left, right, kind_, on, span(join)))
 
+    def _using(self, kind: str, names: Sequence[exp.Expr], left: Scope, right: str, scope: Scope) -> Expr | None:
+        """The condition of a join USING columns, each of which `scope` gives once from then on."""
+        on: Expr | None = None
+        once: dict[str, Expr] = {}
+        for column in names:
+            place, key = span(column), column.name.lower()
+            a = given_once(column.name, left, place) or find([column.name], left.relations, place)
+            b = find([right, column.name], scope.relations, place)
+            once[key] = _of_both(kind, a, b, place)
+            scope.merged |= {(e.relation, key) for e in (*walk(a), b) if isinstance(e, Field)}
+            on = both(on, compare("=", a, b, place))
+        scope.using = {**once, **{name: e for name, e in scope.using.items() if name not in once}}
+        return on
+
     def _lateral(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
         """`FROM a, LATERAL explode(x) AS t(c)` is LATERAL VIEW, and OUTER where the join keeps its left side; or a
         subquery about each row of the left side.
@@ -437,7 +467,9 @@ class Resolver(Scalars):
         if kind in ("RIGHT", "FULL") or join.args.get("using"):
             raise Wrong(span(join), f"LATERAL in a {kind} JOIN", "Put the condition into WHERE.")
         if kind == "LEFT" and on != always:  # Spark itself leaves rows out where there is no ON
-            raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", _FILTERED)
+            of_rows = isinstance(join.this.this, exp.Subquery)
+            way_out = "Write ON true, and the condition into the subquery's WHERE." if of_rows else _FILTERED
+            raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", way_out)
         if isinstance(join.this.this, exp.Subquery):
             if on not in (None, always):
                 raise Wrong(span(join), "LATERAL (SELECT …) with a condition", "Put the condition into WHERE.")
@@ -542,7 +574,7 @@ class Resolver(Scalars):
                 continue
             expression = self.expression(inner, scope)
             name = item.alias if isinstance(item, exp.Alias) else _natural_name(item)
-            if expression.type == INTERVAL:
+            if INTERVAL in inside(expression.type):
                 raise Wrong(span(item), "the column is an interval", "Subtract unix_timestamp() of both times instead.")
             if expression.type == VOID:
                 expression = cast(expression, STRING, implicit=True)
@@ -589,8 +621,10 @@ class Resolver(Scalars):
             for name, kind in columns
             if not (alias in scope.streams and name.startswith("kafka_")) and name.lower() not in left_out
         ]
-        shared = {} if qualifier else {name: e for name, e in scope.using.items() if name not in left_out}
-        found = [field for field in found if field.path[0].lower() not in shared]
+        names = () if qualifier else [name for name in scope.using if name not in left_out]
+        shared = {name: e for name in names if (e := given_once(name, scope, span(star))) is not None}
+        if not qualifier:
+            found = [field for field in found if (field.relation, field.path[0].lower()) not in scope.merged]
         own = [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in found]
         spell_columns(star, [*map(spark_name, shared), *own])
         once = [Output(next(f.path[0] for f in walk(e) if isinstance(f, Field)), e) for e in shared.values()]
@@ -792,6 +826,25 @@ def _is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
         way_out = "Leave it out, or take to_json(…) of it."
         raise Wrong(nested.place or span(node), f"SELECT DISTINCT of a column of type {nested.type}", way_out)
     return distinct is not None
+
+
+_AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
+
+
+def _in_parentheses(node: exp.Expr) -> bool:
+    """Is it a relation in parentheses, as `(a JOIN b ON …)`, and no query?"""
+    inner = node.this if isinstance(node, exp.Subquery) else None
+    if isinstance(inner, exp.Subquery):
+        parts = ("joins", "pivots", "laterals") if node.alias else ("joins", "pivots", "laterals", "alias")
+        return any(inner.args.get(part) for part in parts)
+    return isinstance(inner, exp.Table)
+
+
+def _is_plain(node: exp.Expr, scope: Scope) -> bool:
+    """Does it mean without its parentheses what it means with them?"""
+    if not _in_parentheses(node) or node.alias or node.args.get("pivots"):
+        return False
+    return not (node.this.args.get("pivots") or (scope.relations and node.this.args.get("joins")))
 
 
 def _shared(left: Mapping[str, Columns], right: Columns) -> list[exp.Identifier]:

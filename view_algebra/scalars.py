@@ -44,11 +44,21 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.functions import FOREIGN, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, instead_of_rows
-from view_algebra.names import Columns, Scope, find, find_outside, member, parts_of, window_key
+from view_algebra.names import (
+    Columns,
+    Scope,
+    find,
+    find_outside,
+    given_once,
+    is_column,
+    member,
+    parts_of,
+    refuse_far,
+    window_key,
+)
 from view_algebra.nested import LAMBDAS, over_elements, structured
 from view_algebra.operators import (
     BITWISE,
-    COMPARISONS,
     bitwise,
     calculate,
     call,
@@ -98,20 +108,34 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseXor: "^",
 }
 
-
-_CONDITIONS = (exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
-"""What a comparison with a side that stands in no parentheses is taken for by sqlglot: Spark takes a = b IN (c) for
-(a = b) IN (c), and a LIKE b = c for a LIKE (b = c).
+_PREDICATES = (exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
+_ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_BITS = (exp.BitwiseAnd, exp.BitwiseXor, exp.BitwiseOr)
+_SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
+_LOOSE: dict[type[exp.Expr], tuple[tuple[type[exp.Expr], ...], ...]] = {
+    exp.DPipe: ((*_BITS, *_SHIFTS), (exp.Add, exp.Sub)),
+    **dict.fromkeys(_SHIFTS, (_BITS, ())),
+    exp.BitwiseAnd: ((exp.BitwiseXor, exp.BitwiseOr), ()),
+    exp.BitwiseXor: ((exp.BitwiseOr,), ()),
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ), (_PREDICATES, (*_ORDERED, *_PREDICATES))),
+    **dict.fromkeys(_ORDERED, (_PREDICATES, _PREDICATES)),
+}
+"""Left and right sides that Spark does not read as the operator's: to it `a || b + 1` is `(a || b) + 1`, `a | b & c` is
+`a | (b & c)`, and `a = b IN (c)` is `(a = b) IN (c)`.
 """
+
+_OF_A_FRAME = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
+"""What functions of the order of events are called where OVER says the order."""
 
 
 class Scalars(ABC):
     """Resolves scalar expressions; queries inside them, and their ORDER BY, are for the subclass.
 
-    around: the block around the subquery that is resolved next.
+    around: the block around the subquery that is resolved next. blocks: what is being resolved, from the outermost.
     """
 
     around: Scope | None = None
+    blocks: list[Scope]
 
     @abstractmethod
     def query(self, node: exp.Expr, ctes: Mapping[str, Query] | None = None) -> Query:
@@ -134,6 +158,9 @@ class Scalars(ABC):
         if scope.preferred and _aggregates(node):
             with scope.preferring({}):
                 return self.expression(node, scope)
+        sides = zip((node.args.get("this"), node.args.get("expression")), _LOOSE.get(type(node), ()), strict=False)
+        if any(isinstance(side, kinds) for side, kinds in sides):
+            raise Wrong(span(node), "operators that Spark reads in another order", "Put one of them into parentheses.")
         reader = self._readers.get(type(node))
         if reader is not None:
             made = reader(self, node, scope)  # sqlglot notes the NOT of `x NOT LIKE y` beside the rest
@@ -185,17 +212,19 @@ class Scalars(ABC):
         if first in scope.windows and len(names) <= 2:
             window = replace(typed(Call, scope.windows[first]), place=place)
             return member(window, names[1], place) if len(names) == 2 else window
-        if names[0].lower() in scope.using and len(names) == 1:
-            return scope.using[names[0].lower()]
+        once = given_once(names[0], scope, place) if len(names) == 1 else None
+        if once is not None:
+            return once
         try:
             return find(names, scope.relations, place)
         except Wrong:
             alias = scope.aliases.get(names[0].lower())
             if alias is None and names[0].lower() in NON_DETERMINISTIC:
                 return call(names[0], [], place)
-            if alias is None and scope.outer is not None:
+            if alias is None and scope.outer is not None and is_column(names, scope.outer):
                 return find_outside(names, scope, place)
             if alias is None:
+                refuse_far(names, scope, self.blocks, place)
                 raise
             _spell_in_window(node)
             value = alias
@@ -205,8 +234,6 @@ class Scalars(ABC):
 
     def _binary(self, operator: str, node: exp.Binary, scope: Scope) -> Expr:
         place = span(node)
-        if operator in COMPARISONS and any(isinstance(side, _CONDITIONS) for side in (node.left, node.right)):
-            raise Wrong(place, f"{operator} beside another condition", "Put one of them into parentheses.")
         left, right = self.expression(node.left, scope), self.expression(node.right, scope)
         if operator in ("+", "-"):
             moved = shifted(operator, left, right, place)
@@ -216,9 +243,6 @@ class Scalars(ABC):
         if operator in ("*", "/", "%", "div"):
             return calculate(operator, left, right, place)
         if operator in BITWISE:
-            for side in (node.left, node.right):
-                if _BINARY.get(type(side), operator) != operator and _BINARY[type(side)] in BITWISE:
-                    raise Wrong(place, f"{operator} beside {_BINARY[type(side)]}", "Put one of them into parentheses.")
             return bitwise(operator, (left, right), place)
         return compare(operator, left, right, place)
 
@@ -338,7 +362,10 @@ class Scalars(ABC):
             if kind.integral and not -(2 ** BITS[kind.name]) <= int(text.partition(".")[0]) < 2 ** BITS[kind.name]:
                 return Constant(None, kind, span(node))  # a number would wrap
             read = number(text)
-            return read if read.type == kind else Call("cast", (read,), kind, place=span(node))
+            plain = read.type == kind and not kind.integral
+            return read if plain else Call("cast", (read,), kind, place=span(node))
+        if isinstance(value, Constant) and value.type == kind and kind.integral:
+            return Call("cast", (value,), kind, place=span(node))  # no literal, whose digits alone would count
         return replace(made, place=span(node)) if isinstance(made := cast(value, kind), Call) else made
 
     def _case(self, node: exp.Case, scope: Scope) -> Expr:
@@ -576,7 +603,7 @@ class Scalars(ABC):
             )
         if keys[0].args.get("desc"):
             if name != "percentile":
-                raise Wrong(place, f"{name}() in descending order", _OTHER_END)
+                raise Wrong(place, f"{name}() in descending order", _FROM_THE_TOP[name])
             share = Decimal(1) - Decimal(str(getattr(made.arguments[1], "value", 0)))
             made = replace(made, arguments=(made.arguments[0], number(str(share))))
         return made
@@ -612,10 +639,12 @@ class Scalars(ABC):
         if isinstance(inner, exp.Filter):
             way_out = "Write f(CASE WHEN … THEN x END) OVER (…)."
             raise Wrong(place, "FILTER before OVER, which Spark does not run", way_out)
+        if isinstance(inner, exp.WithinGroup):
+            raise Wrong(place, "WITHIN GROUP before OVER", "Compute it with GROUP BY in a subquery, and join that.")
         if not isinstance(inner, exp.Anonymous):
             raise Wrong(place, "OVER after something that is no function", "Write f(x) OVER (…).")
         name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
-        name, given = {"first": "first_value", "last": "last_value"}.get(name, name), inner.expressions
+        name, given = _OF_A_FRAME.get(name, name), inner.expressions
         if name in ("first_value", "last_value") and len(given) == 2 and isinstance(given[1], exp.Boolean):
             known, given = known or bool(given[1].this), given[:1]
         if name in AGGREGATES:
@@ -642,21 +671,6 @@ class Scalars(ABC):
     def _tuple(self, node: exp.Tuple, _: Scope) -> Expr:
         raise Wrong(span(node), "several values in parentheses", "Write struct(a, b), or to_json(struct(a, b)).")
 
-    def _joined_texts(self, node: exp.DPipe, scope: Scope) -> Expr:
-        """Spark takes a || b + c for (a || b) + c, and sqlglot for a || (b + c)."""
-        for side in (node.right, node.left):
-            operator = _BINARY.get(type(side))
-            if operator in BITWISE or (operator in ("+", "-") and side is node.right):
-                raise Wrong(span(node), f"|| beside {operator}", "Put one of them into parentheses.")
-        return self._several("concat", [node.left, node.right], scope, span(node))
-
-    def _shifted_bits(self, node: exp.Binary, scope: Scope) -> Expr:
-        for side in (node.left, node.right):
-            if _BINARY.get(type(side)) in BITWISE:
-                raise Wrong(span(node), f"{_BINARY[type(side)]} beside a shift", "Put one of them into parentheses.")
-        name = "shiftleft" if isinstance(node, exp.BitwiseLeftShift) else "shiftright"
-        return self._several(name, [node.left, node.right], scope, span(node))
-
     _readers: ClassVar[dict[type[exp.Expr], Callable[[Any, Any, Scope], Expr]]] = {
         exp.Paren: lambda self, node, scope: self.expression(node.this, scope),
         exp.Column: _field,
@@ -676,12 +690,12 @@ class Scalars(ABC):
         exp.Like: _like,
         exp.Escape: _escaped,
         exp.BitwiseNot: lambda self, node, scope: bitwise("~", [self.expression(node.this, scope)], span(node)),
-        exp.BitwiseLeftShift: _shifted_bits,
-        exp.BitwiseRightShift: _shifted_bits,
+        exp.BitwiseLeftShift: lambda self, n, scope: self._several("shiftleft", [n.left, n.right], scope, span(n)),
+        exp.BitwiseRightShift: lambda self, n, scope: self._several("shiftright", [n.left, n.right], scope, span(n)),
         exp.ILike: _like,
         exp.RawString: lambda _, node, __: Constant(node.name, STRING, span(node)),
         exp.RegexpLike: lambda self, n, scope: self._several("rlike", [n.this, n.expression], scope, span(n)),
-        exp.DPipe: _joined_texts,
+        exp.DPipe: lambda self, n, scope: self._several("concat", [n.left, n.right], scope, span(n)),
         exp.Concat: lambda self, n, scope: self._several("concat", n.expressions, scope, span(n)),
         exp.Substring: lambda self, n, scope: self._several(
             "substring", [n.this, n.args.get("start"), n.args.get("length")], scope, span(n)
@@ -731,7 +745,12 @@ def _listed(shares: Sequence[Expr], place: Place) -> Expr:
     return Call("shares", tuple(shares), Type("ARRAY", element=shares[0].type), place=place)
 
 
-_OTHER_END = "Write it ascending, with the share from the other end: on a row of its own, that is its neighbour."
+_FROM_THE_TOP = {
+    "listagg": "Write array_join(sort_array(collect_list(x), false), ', '), which is '' where there is no x.",
+    "mode": "Count where x IS NOT NULL, GROUP BY x, and take the first by row_number() OVER (ORDER BY n DESC, x DESC).",
+    "percentile_disc": "Of rows whose x is not NULL, take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25.",
+}
+"""What to write instead of descending order."""
 
 _OUTPUT = "lamina_output"
 """The entry of a node's `meta` with what its name stands for, where it is that of another output."""

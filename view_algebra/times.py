@@ -81,10 +81,12 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
         return Call(f"{operator} interval", (left, right), left.type, place=place)
     times = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
     if left.type in times and right.type in times:
-        way_out = "Write timestampdiff(SECOND, b, a), or compare: a > b + INTERVAL 7 DAYS."
-        if left.type == right.type == DATE:
-            way_out = "Write datediff(a, b)."
-        raise Wrong(place, "the difference of two times is an interval", way_out)
+        difference = "datediff(a, b)" if left.type == right.type == DATE else "timestampdiff(SECOND, b, a)"
+        raise Wrong(
+            place,
+            "the difference of two times is an interval",
+            f"Write {difference}, or compare: a > b + INTERVAL 7 DAYS.",
+        )
     if left.type == DATE and right.type.integral:
         return call("date_add" if operator == "+" else "date_sub", [left, right], place)
     if left.type in times or right.type in times:

@@ -318,8 +318,68 @@ VIEWS = [
     ),
     view(
         "percentile_disc in descending order",
-        "SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY amount DESC) AS p FROM events",
-        "SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY amount) AS p FROM events",
+        "SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY n DESC) AS p FROM hourly",
+        "SELECT max(n) AS p FROM (SELECT n, cume_dist() OVER (ORDER BY n DESC) AS share FROM hourly WHERE n IS NOT NULL) WHERE share >= 0.9",
+    ),
+    view(
+        "mode in descending order",
+        "SELECT mode() WITHIN GROUP (ORDER BY amount DESC) AS m FROM events",
+        "SELECT amount AS m FROM (SELECT amount, row_number() OVER (ORDER BY count(*) DESC, amount DESC) AS r FROM events WHERE amount IS NOT NULL GROUP BY amount) WHERE r = 1",
+    ),
+    view(
+        "listagg in its own order, and down",
+        "SELECT listagg(kind, ',') WITHIN GROUP (ORDER BY kind DESC) AS k FROM events",
+        "SELECT array_join(sort_array(collect_list(kind), false), ',') AS k FROM events",
+    ),
+    view(
+        "WITHIN GROUP before OVER",
+        "SELECT country, n, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) OVER (PARTITION BY country) AS m FROM hourly",
+        "SELECT country, n, m FROM hourly JOIN (SELECT country, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS m FROM hourly GROUP BY country) USING (country)",
+    ),
+    view(
+        "the difference of two days",
+        "SELECT event_id, CAST(ts AS DATE) - day AS d FROM events",
+        "SELECT event_id, datediff(CAST(ts AS DATE), day) AS d FROM events",
+    ),
+    view(
+        "a column that a join gives beside one that another gives once",
+        "SELECT country, a.n FROM hourly a JOIN hourly b USING (country) JOIN hourly c ON a.country = c.country",
+        "SELECT a.country, a.n FROM hourly a JOIN hourly b USING (country) JOIN hourly c ON a.country = c.country",
+    ),
+    view(
+        "all columns of a join beside one that gives some once",
+        "SELECT * FROM (SELECT country FROM hourly) a NATURAL JOIN (SELECT country, n FROM hourly) b JOIN (SELECT country, hour FROM hourly) c ON a.country = c.country",
+        "SELECT a.*, b.n, c.hour FROM (SELECT country FROM hourly) a NATURAL JOIN (SELECT country, n FROM hourly) b JOIN (SELECT country, hour FROM hourly) c ON a.country = c.country",
+    ),
+    view(
+        "a lateral subquery on a condition",
+        "SELECT a.country, l.n FROM hourly a LEFT JOIN LATERAL (SELECT n FROM hourly b WHERE b.country = a.country) AS l ON l.n > a.n",
+        "SELECT a.country, l.n FROM hourly a LEFT JOIN LATERAL (SELECT n FROM hourly b WHERE b.country = a.country AND b.n > a.n) AS l ON true",
+    ),
+    view(
+        "a join in parentheses on the right",
+        "SELECT c.hour, a.n FROM hourly c LEFT JOIN (hourly a JOIN hourly b ON a.country = b.country) ON a.country = c.country",
+        "SELECT c.hour, ab.n FROM hourly c LEFT JOIN (SELECT a.country, a.n FROM hourly a JOIN hourly b ON a.country = b.country) AS ab ON ab.country = c.country",
+    ),
+    view(
+        "a join in parentheses with a name",
+        "SELECT ab.x FROM ((SELECT country, n AS x FROM hourly) a JOIN hourly b ON a.x = b.n) ab",
+        "SELECT ab.x FROM (SELECT a.x FROM (SELECT country, n AS x FROM hourly) a JOIN hourly b ON a.x = b.n) ab",
+    ),
+    view(
+        "PIVOT in parentheses",
+        "SELECT NL FROM ((SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL')))",
+        "SELECT NL FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL'))",
+    ),
+    view(
+        "PIVOT in parentheses with a name",
+        "SELECT p.NL FROM ((SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL'))) p",
+        "SELECT p.NL FROM (SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL'))) p",
+    ),
+    view(
+        "a column of the query two around",
+        "SELECT a.country, (SELECT max(m) AS m FROM (SELECT b.n AS m FROM hourly b WHERE b.country = a.country)) AS m FROM hourly a",
+        "SELECT a.country, (SELECT max(b.n) AS m FROM hourly b WHERE b.country = a.country) AS m FROM hourly a",
     ),
     view(
         "percentile_cont without its order",
@@ -350,6 +410,36 @@ VIEWS = [
         "a window of another block",
         "SELECT country, sum(n) OVER w AS s FROM (SELECT * FROM hourly WINDOW w AS (PARTITION BY country))",
         "SELECT country, sum(n) OVER w AS s FROM (SELECT * FROM hourly) WINDOW w AS (PARTITION BY country)",
+    ),
+    view(
+        "a window that adds to another",
+        "SELECT country, sum(n) OVER v AS s FROM hourly WINDOW w AS (PARTITION BY country), v AS (w ORDER BY hour)",
+        "SELECT country, sum(n) OVER (PARTITION BY country ORDER BY hour) AS s FROM hourly",
+    ),
+    view(
+        "a window by the name of a name",
+        "SELECT country, sum(n) OVER v AS s FROM hourly WINDOW w AS (PARTITION BY country), u AS w, v AS u",
+        "SELECT country, sum(n) OVER (PARTITION BY country) AS s FROM hourly",
+    ),
+    view(
+        "a sum after ||",
+        "SELECT event_id, kind || user_id + 1 AS k FROM events",
+        "SELECT event_id, kind || (user_id + 1) AS k FROM events",
+    ),
+    view(
+        "LIKE after =",
+        "SELECT event_id, (amount > 1) = kind LIKE 'a%' AS k FROM events",
+        "SELECT event_id, (amount > 1) = (kind LIKE 'a%') AS k FROM events",
+    ),
+    view(
+        "a list of intervals",
+        "SELECT event_id, array(INTERVAL 1 DAY, INTERVAL 2 DAYS) AS a FROM events",
+        "SELECT event_id, array(86400, unix_timestamp(ts) - unix_timestamp(day)) AS a FROM events",
+    ),
+    view(
+        "a sign before a text",
+        "SELECT event_id, +kind AS k FROM events",
+        "SELECT event_id, CAST(kind AS DOUBLE) AS k FROM events",
     ),
     view(
         "a range of numbers",

@@ -184,6 +184,31 @@ def calls(row: Function) -> Iterator[str]:
 
 
 ROWS = [row for rows in FUNCTIONS.values() for row in rows]
+NARROWER = {"d": ("c", "w", "i", "ti"), "l": ("i", "ti"), "i": ("ti", "si"), "ts": ("day", "ntz"), "day": ("ts", "ntz")}
+"""Columns of other types that a parameter takes, by the column of its own."""
+
+
+def narrower() -> list[str]:
+    """Calls with one argument of another type than the row's own, where that is taken."""
+    found = dict.fromkeys(
+        f"{row.name}({', '.join([*own[:at], other, *own[at + 1 :]])})"
+        for row in ROWS
+        if row.above and row.name not in SPECIAL
+        for own in [[ARGUMENTS[kind.rstrip("*")] for kind in row.takes if kind[-1] != "?"]]
+        for at, name in enumerate(own)
+        for other in NARROWER.get(name, ())
+    )
+    return [
+        call for call in found if _compiles(f"CREATE VIEW r AS {OF_S}; CREATE VIEW v AS SELECT {call} AS x FROM r;")
+    ]
+
+
+def functions() -> list[str]:
+    """Calls of every row that stands above the aggregation."""
+    return [call for row in ROWS if row.above for call in calls(row)]
+
+
+OF_S = f"SELECT kafka_offset AS id, {', '.join(VALUES)} FROM s"
 EXPRESSIONS = {
     "arithmetic": [
         f"{a} {op} {b}"
@@ -420,12 +445,13 @@ def test_a_function_below_the_aggregation_has_the_type_and_value_that_spark_give
     assert compare(engines, views) == []
 
 
-@pytest.mark.parametrize("kind", ["functions", *EXPRESSIONS])
+@pytest.mark.parametrize("kind", ["functions", "narrower", *EXPRESSIONS])
 def test_an_expression_above_the_aggregation_has_the_type_and_value_that_spark_gives_it(
     engines: Engines, kind: str
 ) -> None:
-    above = [c for row in ROWS if row.above for c in calls(row)] if kind == "functions" else EXPRESSIONS[kind]
-    views = {"rows_of_s": f"SELECT kafka_offset AS id, {', '.join(VALUES)} FROM s"}
+    made = {"functions": functions, "narrower": narrower}
+    above = made[kind]() if kind in made else EXPRESSIONS[kind]
+    views = {"rows_of_s": OF_S}
     for start in range(0, len(above), 40):
         columns = [f"{call} AS c{n}" for n, call in enumerate(above[start : start + 40])]
         views[f"w{start}"] = f"SELECT id, {', '.join(columns)} FROM rows_of_s"
