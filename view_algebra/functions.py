@@ -415,6 +415,7 @@ _TIME = [
     _f("unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
     _f("unix_timestamp", "string format?", BIGINT, why=_TEXT_TO_TIME),
     _f("to_unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
+    _f("to_unix_timestamp", "string format?", BIGINT, why=_TEXT_TO_TIME),
     _f("unix_seconds", "instant", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
     _f("unix_millis", "instant", BIGINT, "floor(extract(epoch FROM {0}) * 1000)::bigint"),
     _f("unix_micros", "instant", BIGINT, "(extract(epoch FROM {0}) * 1000000)::bigint"),

@@ -234,8 +234,14 @@ def _cast(call: Call) -> str:
     return f"CAST({text} AS {call.type.spark})"
 
 
-def _to_timestamp(call: Call) -> str:
-    return f"to_timestamp({', '.join(map(spark, call.arguments))})" if len(call.arguments) > 1 else _cast(call)
+def _read_time(call: Call) -> str:
+    """A text as a time, by a pattern: where Spark raises, as of the year 294248, NULL."""
+    text, *pattern = call.arguments
+    if text.type != STRING or (not pattern and not call.function.endswith("unix_timestamp")):
+        return _cast(call) if call.type == TIMESTAMP else f"{call.function}({spark(text)})"
+    by = spark(pattern[0]) if pattern else "'yyyy-MM-dd HH:mm:ss'"
+    time = f"try_add(to_timestamp({spark(text)}, {by}), INTERVAL 0 SECONDS)"
+    return f"{call.function}({time})" if call.type != TIMESTAMP else time
 
 
 def _is_day_made_instant(call: Call) -> bool:
@@ -255,7 +261,7 @@ def _shifted(call: Call) -> str:
 _FORMS: dict[str, Callable[[Call], str]] = {
     "cast": _cast,
     "try_cast": lambda c: f"try_cast({spark(c.arguments[0])} AS {c.type.spark})",
-    "to_timestamp": _to_timestamp,
+    **dict.fromkeys(words("to_timestamp to_date unix_timestamp to_unix_timestamp"), _read_time),
     "not": _not,
     "is null": lambda c: f"{spark(c.arguments[0], 5)} IS NULL",
     "is not null": lambda c: f"{spark(c.arguments[0], 5)} IS NOT NULL",

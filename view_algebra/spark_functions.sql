@@ -83,7 +83,13 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN a = '-9223372036854775808'::bigint THEN a ELSE abs(a) END
 $$;
 
--- doubles: overflow is Infinity, underflow is 0, division by zero is NULL
+-- Doubles: overflow is Infinity, underflow is 0, division by zero is NULL. Postgres raises: each is foreseen from the same
+-- digits some powers of two away.
+
+CREATE OR REPLACE FUNCTION spark.two(n integer) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT power(2::double precision, n)
+$$;
 
 CREATE OR REPLACE FUNCTION spark.plus(a double precision, b double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -106,8 +112,11 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE
     WHEN abs(a) BETWEEN 1e-150 AND 1e150 AND abs(b) BETWEEN 1e-150 AND 1e150 THEN a * b
     WHEN a = 0 OR b = 0 OR a IN ('NaN', 'Infinity', '-Infinity') OR b IN ('NaN', 'Infinity', '-Infinity') THEN a * b
-    WHEN abs(b) > 1 AND abs(a) > 1.7976931348623157e308 / abs(b) THEN sign(a) * sign(b) * 'Infinity'::double precision
-    WHEN abs(b) < 1 AND abs(a) < 1 AND abs(a) * 1e150 < 4.94065645841247e-174 / (abs(b) * 1e150) * 1e150 THEN 0
+    WHEN abs(a) > 1 AND abs(b) > 1 AND (abs(a) * spark.two(-512)) * (abs(b) * spark.two(-512)) >= 1
+    THEN sign(a) * sign(b) * 'Infinity'::double precision
+    WHEN abs(a) < 1 AND abs(b) < 1
+      AND (least(abs(a), abs(b), spark.two(-500)) * spark.two(1000)) * (greatest(abs(a), abs(b)) * spark.two(80)) <= 32
+    THEN 0
     ELSE a * b
   END
 $$;
@@ -118,8 +127,10 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     WHEN b = 0 THEN NULL
     WHEN abs(a) BETWEEN 1e-150 AND 1e150 AND abs(b) BETWEEN 1e-150 AND 1e150 THEN a / b
     WHEN a = 0 OR a IN ('NaN', 'Infinity', '-Infinity') OR b IN ('NaN', 'Infinity', '-Infinity') THEN a / b
-    WHEN abs(b) < 1 AND abs(a) > 1.7976931348623157e308 * abs(b) THEN sign(a) * sign(b) * 'Infinity'::double precision
-    WHEN abs(b) > 1 AND abs(a) < 4.94065645841247e-324 * abs(b) THEN 0
+    WHEN abs(b) < 1 AND abs(a) >= abs(b) * spark.two(1023)
+      AND (abs(a) * 0.5 >= abs(b) * spark.two(1023) OR abs(a) * 0.25 / abs(b) >= spark.two(1022))
+    THEN sign(a) * sign(b) * 'Infinity'::double precision
+    WHEN abs(b) > 1 AND least(abs(a), 1) * spark.two(100) <= abs(b) * spark.two(-975) THEN 0
     ELSE a / b
   END
 $$;
@@ -290,10 +301,9 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   END
 $$;
 
--- Whole months between two equal days of a month, or two last ones; else of 31 days each, to 8 digits.
+-- Whole months as Java counts them: the last day is none where its time of day is not reached.
 CREATE OR REPLACE FUNCTION spark.months_apart(a timestamp, b timestamp) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  -- whole ones, as Java counts them: the last day is none where its time of day is not reached
   SELECT (
       (extract(year FROM until) - extract(year FROM a)) * 384 + (extract(month FROM until) - extract(month FROM a)) * 32
       + extract(day FROM until) - extract(day FROM a)
@@ -307,6 +317,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   ) AS last_day
 $$;
 
+-- Whole months between two equal days of a month, or two last ones; else of 31 days each, to 8 digits.
 CREATE OR REPLACE FUNCTION spark.months_between(a timestamp, b timestamp) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   WITH given AS (

@@ -92,6 +92,14 @@ WHERE (CAST(user_id AS TIMESTAMP) + INTERVAL 7 DAYS > ts) IS NOT false;
 
 CREATE VIEW gaps_beyond_all AS
 SELECT session_window.start AS begun, count(*) AS n FROM events GROUP BY session_window(ts, kind);
+
+CREATE VIEW read_beyond_all AS
+SELECT
+  to_timestamp(country, 'yyyy-MM-dd') AS a, to_date(country, 'yyyy-MM-dd') AS b,
+  unix_timestamp(country, 'yyyy-MM-dd') AS c,
+  to_unix_timestamp(country, 'yyyy-MM-dd') AS d, unix_timestamp(concat(country, ' 00:00:00')) AS e, count(*) AS n
+FROM events
+GROUP BY ALL;
 """
 )
 
@@ -100,7 +108,8 @@ def test_a_time_that_spark_cannot_compute_stops_no_stream(engines: Engines) -> N
     """Spark's own SELECT raises: of such a record the time is NULL."""
     catalog = compile_catalog({"views.sql": BEYOND_ALL})
     made = [
-        b'{"event_id": "%d", "user_id": %d, "kind": "300000 years", "ts": "2024-01-01T00:00:00Z"}' % (n, n)
+        b'{"event_id": "%d", "user_id": %d, "kind": "300000 years", "ts": "2024-01-01T00:00:00Z",'
+        b' "country": "+294248-01-01"}' % (n, n)
         for n in NUMBERS
     ]
     engines.deploy(catalog)
@@ -108,6 +117,7 @@ def test_a_time_that_spark_cannot_compute_stops_no_stream(engines: Engines) -> N
     rows = engines.actual(catalog.views["times_beyond_all"])
     assert (str(2**62), None) in {row[:2] for row in rows}
     assert engines.actual(catalog.views["gaps_beyond_all"]) == []
+    assert engines.actual(catalog.views["read_beyond_all"]) == [(None, None, None, None, None, len(NUMBERS))]
 
 
 NUMBERS = (1, 10**10, 2**31 - 1, -(2**31), 2**62, -(2**63))
