@@ -71,11 +71,9 @@ class _Finer:
     @staticmethod
     def of(group: Sequence[Expr], found: Sequence[Aggregate]) -> _Finer:
         plain = dict.fromkeys(a for a in found if not _of_values(a))
-        finer: dict[tuple[Expr, ...], dict[Aggregate, str]] = {_values(a): {} for a in found if _of_values(a)}
+        finer: dict[tuple[Expr, ...], dict[Aggregate, None]] = {}
         for a in filter(_of_values, found):
-            beside = finer[_values(a)]
-            for kept in _beside(a):
-                beside.setdefault(kept, f"beside_{list(finer).index(_values(a))}_{len(beside)}")
+            finer.setdefault(_values(a), {}).update(dict.fromkeys(_beside(a)))
         session = {key: bounds(key) for key in group if is_session(key)}
         keys = [session[key][0] if key in session else key for key in dict.fromkeys(group)]
         return _Finer(
@@ -83,7 +81,10 @@ class _Finer:
             {end: "until" for _, end in session.values()},
             {a: f"plain_{n}" for n, a in enumerate(plain)},
             {values: [f"value_{n}_{i}" for i in range(len(values))] for n, values in enumerate(finer)},
-            finer,
+            {
+                values: {a: f"beside_{n}_{i}" for i, a in enumerate(beside)}
+                for n, (values, beside) in enumerate(finer.items())
+            },
         )
 
     def branches(self, block: Select) -> list[Select]:

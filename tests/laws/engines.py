@@ -86,11 +86,10 @@ class Engines:
 
     def feed(self, catalog: Catalog, batches: Mapping[str, Batches], generation: int = 1, offset: int = 0) -> None:
         """Every micro-batch through Spark and into the cells, as the speed layer does it."""
-        for key, value in QUICK.items():
-            if self.compiling:
-                self.spark.conf.unset(key)
-            else:
-                self.spark.conf.set(key, value)
+        if not self.compiling:
+            quick(self.spark)
+        for key in QUICK if self.compiling else ():
+            self.spark.conf.unset(key)
         for name, source in catalog.sources.items():
             at = offset
             for batch in batches.get(name, ()):
