@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tests.fuzz.duck import Duck
-from tests.fuzz.grammar import SOURCE, Grammar, Query
+from tests.fuzz.grammar import Grammar, Query
 from tests.fuzz.records import records, split
 from tests.fuzz.rounds import UNANSWERED, Finding, Round, catalog_text, check
 from tests.fuzz.shrinking import shrink
+from tests.fuzz.values import SOURCE
 from tests.laws.engines import Engines
 from view_algebra import Refused, compile_catalog
 

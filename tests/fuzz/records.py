@@ -1,4 +1,4 @@
-"""Records of the source of `grammar.SOURCE` at random: NULLs, extremes, late ones, and some that are no records."""
+"""Records of the source of `values.SOURCE` at random: NULLs, extremes, late ones, and some that are no records."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.fuzz.duck import Duck, agree
-from tests.fuzz.grammar import SOURCE
+from tests.fuzz.values import SOURCE
 from tests.laws.engines import Engines, Row, in_order, ordered, place_of, quick, same
 from tests.laws.test_laws import merge, stored
 from view_algebra import Catalog, View, compile_catalog
