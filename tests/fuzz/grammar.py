@@ -144,8 +144,7 @@ class Grammar(Values):
                 ("posexplode(tags) l AS p,", "tag", STRING),
                 ("explode(sequence(1, 3)) l AS", "step", INT),
                 ("stack(2, kind, k, word, CAST(tiny AS INT)) l AS called,", "number", INT),
-                ("inline(arrays_zip(tags, numbers)) l AS tag,", "number", INT),
-                ("inline(array(struct(k, kind), struct(7, 'x'))) l AS number,", "called", STRING),
+                ("inline(array(struct(k AS n, kind AS c), struct(7 AS n, 'x' AS c))) l AS number,", "called", STRING),
             ]
         )
         return f"s LATERAL VIEW {outer}{made} {name}", [*columns, (name, kind), (name, kind)], [*few, name, name]
