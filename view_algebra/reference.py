@@ -46,8 +46,7 @@ Spark would take it for a time of the day on which it is read.
 
 _VALUES = f"""DISTINCT, `mode`, `median`, `percentile(x, 0.9)`, `percentile_cont(0.9) WITHIN GROUP (ORDER BY x)`,
 `percentile_disc`, `collect_set`, `collect_list` and `listagg` keep a cell per value of a group, and are exact.
-`percentile(x, array(0.5, 0.9))` is a list, and so is `percentile_approx`. In lists, sets and modes, as in keys, a
-text of more than about 1,200 bytes is its beginning and its digest ([why](decisions/6-long-group-keys.md)).
+`percentile(x, array(0.5, 0.9))` is a list, and so is `percentile_approx`.
 `approx_count_distinct(x)` keeps up to {DEFAULT_REGISTERS:,} registers of HyperLogLog, for a relative standard error of
 less than 3.3 % at any size; a second argument says another. `percentile_approx(x, 0.9)` keeps a cell per bucket of
 values and is at most 1 % of the exact percentile off; with a third argument, 1 / that.
