@@ -50,6 +50,17 @@ def tries(from_: Type, to: Type) -> bool:
     )
 
 
+def is_untried(from_: Type, to: Type) -> bool:
+    """Does Spark refuse TRY_CAST, though it takes CAST?
+
+    >>> from view_algebra.types import BIGINT, DATE
+    >>> is_untried(DATE, BIGINT), is_untried(BIGINT, DATE)
+    (True, False)
+    """
+    of_day = from_.name == "DATE" and (to.numeric or to.name == "BOOLEAN")
+    return of_day or {from_.name, to.name} == {"BOOLEAN", "TIMESTAMP"} or (from_.integral and to.name == "BINARY")
+
+
 def tried_in_postgres(from_: Type, to: Type) -> str | None:
     """The template of such a TRY_CAST, None where Postgres has none that agrees."""
     exact = from_.integral or from_.name == "DECIMAL"

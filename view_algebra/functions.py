@@ -153,9 +153,9 @@ def _tried(name: str, operator: str) -> list[Function]:
     ]
 
 
-def _below(names: str, takes: str, gives: Gives) -> list[Function]:
-    """Functions that Spark alone has."""
-    return [_f(name, takes, gives) for name in names.split()]
+def _below(names: str, takes: str, gives: Gives, why: str = "") -> list[Function]:
+    """Functions that stand below the aggregation only."""
+    return [_f(name, takes, gives, why=why) for name in names.split()]
 
 
 _BOTH_TIMES = "{0} AT TIME ZONE 'UTC', {1} AT TIME ZONE 'UTC'"
@@ -307,6 +307,7 @@ _TEXT = [
     _f("contains", "string string", BOOLEAN, "strpos({0}, {1}) > 0"),
     _f("translate", "string string string", STRING, why="Postgres pairs the characters differently"),
     _f("ascii", "string", INT),
+    *_below("printf format_string", "literal scalar*", STRING),
     _f("split_part", "string delimiter nonzero", STRING, "split_part({0}, {1}, {2})"),
     _f("split_part", "string string nonzero", STRING, why="an empty delimiter differs in Postgres"),
     _f(
@@ -381,7 +382,7 @@ _TIME = [
     _f("to_date", "string format?", DATE, why=_TEXT_TO_TIME),
     _f("to_timestamp", "timestamp", TIMESTAMP, "{0}"),
     _f("to_timestamp", "date", TIMESTAMP, "{0}::timestamp AT TIME ZONE 'UTC'"),
-    _f("to_timestamp", "string format?", TIMESTAMP, why=_TEXT_TO_TIME),
+    *_below("to_timestamp try_to_timestamp", "string format?", TIMESTAMP, _TEXT_TO_TIME),
     _f("date_add", "date int", DATE, "spark.date_add({0}, {1})"),
     _f("dateadd", "date int", DATE, "spark.date_add({0}, {1})"),
     _f("date_sub", "date int", DATE, "spark.date_add({0}, -{1}::bigint)"),
@@ -406,6 +407,7 @@ _TIME = [
     _f("make_date", "int int int", DATE, "spark.make_date({0}, {1}, {2})"),
     _f("make_timestamp", "int int int int int double", TIMESTAMP),
     _f("date_format", "timestamp pattern", STRING, "to_char({0} AT TIME ZONE 'UTC', {1})"),
+    _f("date_format", "timestamp_ntz pattern", STRING, "to_char({0}, {1})"),
     _f(
         "date_format",
         "timestamp format",
@@ -597,8 +599,6 @@ FOREIGN: dict[str, str] = {
     "generate_date_array": "explode(sequence(DATE '2024-01-01', DATE '2024-12-31'))",
     **dict.fromkeys(("iif", "iff"), "if(a, b, c)"),
     **dict.fromkeys(("to_number", "try_to_number"), "CAST(x AS DECIMAL(18, 2))"),
-    "try_to_timestamp": "to_timestamp(x), which is NULL where x is no time",
-    **dict.fromkeys(("format_string", "printf"), "concat(a, ', ', b)"),
     "elt": "CASE n WHEN 1 THEN a WHEN 2 THEN b END",
     **dict.fromkeys(("getbit", "bit_get"), "shiftright(x, n) & 1"),
     "ilike": "x ILIKE 'a%'",

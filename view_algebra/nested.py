@@ -17,7 +17,17 @@ from view_algebra.types import BOOLEAN, INT, STRING, VOID, Type
 Read = Callable[[exp.Expr, Scope], Expr]
 """Resolves an expression in a scope."""
 
-LAMBDAS = ("transform", "filter", "exists", "forall", "aggregate", "reduce", "map_filter", "transform_values")
+LAMBDAS = (
+    "aggregate",
+    "exists",
+    "filter",
+    "forall",
+    "map_filter",
+    "reduce",
+    "transform",
+    "transform_values",
+    "zip_with",
+)
 """Functions that take a lambda."""
 
 _WINDOWS = ("window", "window_start", "window_end", "session", "session_start", "session_end")
@@ -101,15 +111,22 @@ def saying_its_type(value: Expr) -> Expr:
 def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
     """A function that takes a lambda, over an array."""
     name, given, place = node.name.lower(), node.expressions, span(node)
-    folds = name in ("aggregate", "reduce")
-    if not (3 <= len(given) <= 4 if folds else len(given) == 2):
+    folds, zips = name in ("aggregate", "reduce"), name == "zip_with"
+    if not (3 <= len(given) <= 4 if folds else len(given) == 2 + zips):
         way_out = "Write aggregate(x, 0, (a, e) -> a + e)." if folds else f"Write {name}(x, e -> …)."
+        way_out = "Write zip_with(x, y, (a, b) -> a + b)." if zips else way_out
         raise Wrong(place, f"{name}() with {len(given)} arguments", way_out)
     array = read(given[0], scope)
     if name in ("map_filter", "transform_values"):
         return _over_entries(name, array, given[1], scope, read, place)
-    if array.type.element is None or array.type.name != "ARRAY":
-        raise Wrong(array.place or place, f"{name}() of {array.type}", "It takes an array: split(line, ' ').")
+    arrays = [array, *(read(each, scope) for each in given[1 : 1 + zips])]
+    for each in arrays:
+        if each.type.element is None or each.type.name != "ARRAY":
+            raise Wrong(each.place or place, f"{name}() of {each.type}", "It takes an array: split(line, ' ').")
+    if zips:
+        made = _lambda(given[2], [each.type.element or VOID for each in arrays], scope, read, fewest=2)
+        return Call(name, (*arrays, made), Type("ARRAY", element=made.type), place=place)
+    assert array.type.element is not None
     if folds:
         return _folded(array, given[1:], scope, read, place)
     made = _lambda(given[1], [array.type.element, INT], scope, read)

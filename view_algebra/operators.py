@@ -10,6 +10,7 @@ from itertools import pairwise, zip_longest
 from zoneinfo import available_timezones
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
+from view_algebra.formats import refuse_format
 from view_algebra.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, Function
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import (
@@ -259,6 +260,8 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
                 literals = [a.value if isinstance(a, Constant) else None for a in taken]
                 if name in ("regexp_replace", "regexp_extract", "regexp_extract_all"):
                     _refuse_groups(name, literals, taken[-1].place or place)
+                if name in ("printf", "format_string"):
+                    refuse_format(name, taken, place)
                 return Call(name, taken, _given(row, taken, literals), place=place)
     _refuse_literals(name, overloads, arguments)
     given = ", ".join(str(a.type) for a in arguments)

@@ -64,7 +64,9 @@ _TIME = f"""`window(ts, '1 hour')` tumbles, `window(ts, '1 hour', '5 seconds')` 
 decides. Grouped by, each is a value of `.start` and `.end`, read as jsonb; its bounds alone are found by index. A
 hopping window keeps cells of gcd(length, slide), up to {MOST_PANES:,} to a window, and a session cells as long as its
 gap ([how](decisions/8-windows-of-panes.md)). Months:
-`date_trunc('month', ts)`. Days of a time zone: `date_trunc('day', from_utc_timestamp(ts, 'Europe/Paris'))`. A late
+`date_trunc('month', ts)`. Days of a time zone: `date_trunc('day', from_utc_timestamp(ts, 'Europe/Paris'))`, or
+`CAST(ts AT TIME ZONE 'Europe/Paris' AS DATE)`: AT TIME ZONE, which Spark does not read, is what clocks there show as a
+TIMESTAMP_NTZ, and of a TIMESTAMP_NTZ the instant, as it is in Postgres. A late
 record corrects its windows at once, whatever its age.
 """
 

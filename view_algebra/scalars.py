@@ -24,7 +24,7 @@ from view_algebra.calls import (
     time_window,
     window_arguments,
 )
-from view_algebra.casts import instead_of, tries
+from view_algebra.casts import instead_of, is_untried, tries
 from view_algebra.constants import rows_of
 from view_algebra.correlated import asked
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
@@ -336,6 +336,9 @@ class Scalars(ABC):
     def _try_cast(self, node: exp.TryCast, scope: Scope) -> Expr:
         """TRY_CAST, which alone is `safe` to sqlglot."""
         made, value = self._cast(node, scope), self.expression(node.this, scope)
+        if node.args.get("safe") and is_untried(value.type, made.type):
+            what = f"TRY_CAST of {value.type} to {made.type}, which Spark refuses"
+            raise Wrong(span(node), what, f"Write CAST(… AS {made.type}), which raises nothing.")
         differs = node.args.get("safe") and tries(value.type, made.type)
         return Call("try_cast", (value,), made.type, place=span(node)) if differs else made
 
@@ -385,6 +388,13 @@ class Scalars(ABC):
 
     def _extract(self, node: exp.Extract, scope: Scope, place: Place = None) -> Expr:
         return sugar.extracted(node.this.name.upper(), self.expression(node.expression, scope), place or span(node))
+
+    def _in_zone(self, node: exp.AtTimeZone, scope: Scope) -> Expr:
+        """AT TIME ZONE, which Spark does not read."""
+        time, zone = node.this, node.args["zone"]
+        text, made = sugar.in_zone(self.expression(time, scope), self.expression(zone, scope), span(node))
+        spell(node, text.format(time=written(time), zone=written(zone)))
+        return made
 
     def _bracket(self, node: exp.Bracket, scope: Scope) -> Expr:
         value, key = self.expression(node.this, scope), self.expression(node.expressions[0], scope)
@@ -671,6 +681,9 @@ class Scalars(ABC):
     def _tuple(self, node: exp.Tuple, _: Scope) -> Expr:
         raise Wrong(span(node), "several values in parentheses", "Write struct(a, b), or to_json(struct(a, b)).")
 
+    def _lambda(self, node: exp.Lambda, _: Scope) -> Expr:
+        raise Wrong(span(node), "a lambda, where none is taken", f"These take one: {', '.join(LAMBDAS)}.")
+
     _readers: ClassVar[dict[type[exp.Expr], Callable[[Any, Any, Scope], Expr]]] = {
         exp.Paren: lambda self, node, scope: self.expression(node.this, scope),
         exp.Column: _field,
@@ -709,6 +722,7 @@ class Scalars(ABC):
         exp.Case: _case,
         exp.Trim: _trim,
         exp.Extract: _extract,
+        exp.AtTimeZone: _in_zone,
         exp.Bracket: _bracket,
         exp.Filter: _filtered,
         exp.Window: _windowed,
@@ -720,6 +734,7 @@ class Scalars(ABC):
         exp.Anonymous: _call,
         exp.Interval: lambda _, node, __: interval(node),
         exp.Tuple: _tuple,
+        exp.Lambda: _lambda,
     }
 
 

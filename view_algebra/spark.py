@@ -261,7 +261,7 @@ def _shifted(call: Call) -> str:
 _FORMS: dict[str, Callable[[Call], str]] = {
     "cast": _cast,
     "try_cast": lambda c: f"try_cast({spark(c.arguments[0])} AS {c.type.spark})",
-    **dict.fromkeys(words("to_timestamp to_date unix_timestamp to_unix_timestamp"), _read_time),
+    **dict.fromkeys(words("to_timestamp try_to_timestamp to_date unix_timestamp to_unix_timestamp"), _read_time),
     "not": _not,
     "is null": lambda c: f"{spark(c.arguments[0], 5)} IS NULL",
     "is not null": lambda c: f"{spark(c.arguments[0], 5)} IS NOT NULL",

@@ -154,7 +154,7 @@ MADE: dict[str, tuple[int, Callable[[Arguments, Place], Expr]]] = {
 """What a function is made of, and the fewest arguments that it takes."""
 
 
-TIMES: dict[str, Type] = {"to_date": DATE, "to_timestamp": TIMESTAMP}
+TIMES: dict[str, Type] = {"to_date": DATE, "to_timestamp": TIMESTAMP, "try_to_timestamp": TIMESTAMP}
 """Functions that are a literal, where they read one."""
 
 
@@ -172,6 +172,17 @@ def made(name: str, given: Arguments, place: Place) -> Expr | None:
         more = " or more" if name == "decode" else ""
         raise Wrong(place, f"{name}() with {len(given)} arguments", f"It takes {fewest}{more}.")
     return make(given, place)
+
+
+def in_zone(time: Expr, zone: Expr, place: Place) -> tuple[str, Expr]:
+    """`ts AT TIME ZONE zone`, as Spark SQL of `{time}` and `{zone}` and as an expression: of an instant the time that
+    clocks show there, of such a time the instant.
+    """
+    if time.type == TIMESTAMP_NTZ:
+        instant = call("to_utc_timestamp", [cast(time, TIMESTAMP), zone], place)
+        return "to_utc_timestamp(CAST({time} AS TIMESTAMP), {zone})", instant
+    shown = call("from_utc_timestamp", [time, zone], place)
+    return "CAST(from_utc_timestamp({time}, {zone}) AS TIMESTAMP_NTZ)", cast(shown, TIMESTAMP_NTZ)
 
 
 def timed(name: str, unit: str, given: Arguments, place: Place) -> Expr:

@@ -1054,6 +1054,36 @@ VIEWS = [
         "SELECT map('kind', country) AS m FROM events",
     ),
     view(
+        "printf() of what its format does not take",
+        "SELECT event_id, printf('%d', price) AS x FROM events",
+        "SELECT event_id, printf('%d', CAST(price AS BIGINT)) AS x FROM events",
+    ),
+    view(
+        "printf() with fewer values than signs",
+        "SELECT event_id, printf('%s-%s', kind) AS x FROM events",
+        "SELECT event_id, printf('%s-%s', kind, country) AS x FROM events",
+    ),
+    view(
+        "printf() with a sign that could raise",
+        "SELECT event_id, printf('%tY', ts) AS x FROM events",
+        "SELECT event_id, printf('%05d', year(ts)) AS x FROM events",
+    ),
+    view(
+        "a lambda where none is taken",
+        "SELECT event_id, array_sort(tags, (a, b) -> 1) AS x FROM events",
+        "SELECT event_id, array_sort(transform(tags, a -> upper(a))) AS x FROM events",
+    ),
+    view(
+        "TRY_CAST that Spark refuses",
+        "SELECT event_id, TRY_CAST(day AS BIGINT) AS x FROM events",
+        "SELECT event_id, CAST(day AS BIGINT) AS x FROM events",
+    ),
+    view(
+        "zip_with() of one array",
+        "SELECT event_id, zip_with(tags, a -> a) AS x FROM events",
+        "SELECT event_id, zip_with(tags, tags, (a, b) -> a) AS x FROM events",
+    ),
+    view(
         "a lambda that changes its type",
         "SELECT aggregate(array(1, 2), 0, (a, x) -> a + 0.5) AS s FROM events",
         "SELECT aggregate(array(1, 2), 0D, (a, x) -> a + 0.5D) AS s FROM events",

@@ -896,3 +896,22 @@ CREATE VIEW columns_in_more_parentheses AS SELECT ((country)), (count(*)) FROM e
 CREATE VIEW qualified_sums AS
 SELECT event_id, user_id % 3 + 1 AS q, country = 'NL' OR kind = 'show' AS seen FROM events
 QUALIFY q * 2 > 3 AND seen = (city = 'a') AND row_number() OVER (PARTITION BY q ORDER BY event_id) < 50;
+
+CREATE VIEW clocks_elsewhere AS
+SELECT
+  event_id, ts AT TIME ZONE 'America/New_York' AS there, hour(ts AT TIME ZONE 'Asia/Kolkata') AS h,
+  date_trunc('day', ts AT TIME ZONE 'America/New_York') AS d, CAST(ts AT TIME ZONE 'Asia/Tokyo' AS DATE) AS day,
+  date_format(ts AT TIME ZONE 'Asia/Tokyo', 'yyyy-MM-dd HH:mm') AS shown, ts AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Paris' AS meant
+FROM events;
+
+CREATE VIEW days_elsewhere AS
+SELECT CAST(ts AT TIME ZONE 'America/New_York' AS DATE) AS day, min(ts AT TIME ZONE 'Asia/Tokyo') AS first, count(*) AS n,
+  max(date_format(ts AT TIME ZONE 'America/New_York', 'E d')) AS shown
+FROM events GROUP BY CAST(ts AT TIME ZONE 'America/New_York' AS DATE);
+
+CREATE VIEW printed AS
+SELECT
+  event_id, printf('%05d|%-9s|%s', user_id, kind, country) AS a, format_string('%.2f %+e %% %,d %x', price, price, user_id, user_id) AS b,
+  try_to_timestamp(concat('2024-01-0', user_id % 10), 'yyyy-MM-dd') AS c,
+  zip_with(payload.tags, array(country, kind, 'x'), (a, b) -> coalesce(a, '-') || coalesce(b, '+')) AS d
+FROM events;
