@@ -75,8 +75,9 @@ class Grammar(Values):
 
     def relation(self) -> Query:
         """What is read above an aggregation."""
-        if self.views and self.chance(0.25):
-            name = self.dice.choice(sorted(self.views))
+        known = sorted(name for name, view in self.views.items() if any(exact(kind) for _, kind in view.columns))
+        if known and self.chance(0.25):
+            name = self.dice.choice(known)
             return Query(f"SELECT * FROM {name}", self.views[name].columns, self.views[name].unique)
         inner = self.aggregated()
         return self.above(inner) if self.chance(0.33) else inner
