@@ -68,7 +68,7 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
         arguments = ()
     if distinct and row.arguments[0] > 1:
         raise Wrong(place, f"{name}(DISTINCT …) of pairs", "Take DISTINCT rows in a subquery first.")
-    distinct = distinct and not row.once
+    distinct = distinct and not (row.once or row.sub_key)  # which keep a value once anyway
     if row.over is not None:
         arguments = (arguments[0], *_parameters(name, arguments[1:], place))
     return Aggregate(name, arguments, when, distinct, row.gives([a.type for a in arguments]), place)

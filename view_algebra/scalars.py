@@ -485,6 +485,8 @@ class Scalars(ABC):
     def _by(self, name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: bool = False) -> Aggregate:
         """The value with the least or greatest order, ties and all decided by the order of the events."""
         place, given = span(node), list(node.expressions)
+        if given and isinstance(given[0], exp.Distinct) and name in BY_EVENT_ORDER:
+            given[:1] = given[0].expressions  # of different values, too, it is the first
         function = BY_EVENT_ORDER.get(name, name)
         if name in BY_EVENT_ORDER and len(given) == 2 and isinstance(given[1], exp.Boolean):
             known = bool(given.pop().this)

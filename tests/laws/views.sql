@@ -915,3 +915,7 @@ SELECT
   try_to_timestamp(concat('2024-01-0', user_id % 10), 'yyyy-MM-dd') AS c,
   zip_with(payload.tags, array(country, kind, 'x'), (a, b) -> coalesce(a, '-') || coalesce(b, '+')) AS d
 FROM events;
+
+CREATE VIEW different_where_it_matters_not AS
+SELECT country, approx_count_distinct(DISTINCT user_id) AS a, approx_count_distinct(DISTINCT city, 0.1) AS b, any_value(DISTINCT kind) AS c, last(DISTINCT city) AS d
+FROM events GROUP BY country;
