@@ -376,7 +376,10 @@ class Values:
 
     def _moments(self, name: str, arguments: int, columns: Sequence[tuple[str, Type]], where: str) -> tuple[str, Type]:
         """An aggregate of deviations, of numbers that are not so large that their squares drown each other."""
-        fitting = [n for n, t in columns if t in (TINYINT, SMALL, MONEY)] or ["1"]
+        own = dict(COLUMNS)
+        fitting = [
+            n if n in own else f"CAST({n} AS SMALLINT)" for n, t in columns if own.get(n, t) in (TINYINT, SMALL, MONEY)
+        ] or ["1"]
         return f"{name}({', '.join(self.dice.choice(fitting) for _ in range(arguments))}){where}", ABOUT
 
 
