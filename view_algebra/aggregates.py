@@ -13,7 +13,8 @@ from typing import Literal as Choice
 
 from view_algebra.compiled import Merge
 from view_algebra.expressions import NULL, TRUE, Aggregate, Call, Case, Constant, Expr, both
-from view_algebra.operators import calculate, cast
+from view_algebra.meeting import cast
+from view_algebra.operators import calculate
 from view_algebra.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Type, decimal, words
 
 WIDE = 28

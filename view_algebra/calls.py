@@ -20,7 +20,7 @@ from view_algebra.aggregates import (
 from view_algebra.dialect import span
 from view_algebra.expressions import Aggregate, Call, Constant, Expr, Generator, Order, Place, Windowed, walk
 from view_algebra.functions import WINDOW_FUNCTIONS
-from view_algebra.operators import cast, meet
+from view_algebra.meeting import cast, meet
 from view_algebra.refusals import Wrong
 from view_algebra.times import interval, microseconds
 from view_algebra.types import (
@@ -28,6 +28,7 @@ from view_algebra.types import (
     BITS,
     BOOLEAN,
     DATE,
+    DOUBLE,
     INT,
     INTERVAL,
     STRING,
@@ -55,7 +56,7 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     star = len(given) == 1 and isinstance(given[0], exp.Star)
     if star and (distinct or name != "count"):
         raise Wrong(place, f"{name}({'DISTINCT ' if distinct else ''}*)", f"Name the column: {name}(amount).")
-    arguments = () if star else tuple(read(a) for a in given)
+    arguments = () if star else tuple(_number(row, read(a)) for a in given)
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
         raise Wrong(
@@ -72,6 +73,12 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     if row.over is not None:
         arguments = (arguments[0], *_parameters(name, arguments[1:], place))
     return Aggregate(name, arguments, when, distinct, row.gives([a.type for a in arguments]), place)
+
+
+def _number(row: AggregateFunction, argument: Expr) -> Expr:
+    """An argument; a text as a number to an aggregate of numbers."""
+    wanted = argument.type == STRING and row.accepts(DOUBLE) and not row.accepts(STRING)
+    return cast(argument, DOUBLE) if wanted else argument
 
 
 _USUAL = {0: "Write count(*).", 1: "Write {}(x)."}
@@ -121,7 +128,7 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
     if any(isinstance(a, exp.Distinct) for a in node.expressions):
         raise Wrong(place, f"{name}(DISTINCT …) OVER (…)", "Take DISTINCT rows in a subquery first.")
     star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
-    arguments = () if star else tuple(read(a) for a in node.expressions)
+    arguments = () if star else tuple(_number(row, read(a)) for a in node.expressions)
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
         raise Wrong(place, f"{name}() with {len(arguments)} arguments", "docs/sql.md tells of each aggregate.")

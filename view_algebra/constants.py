@@ -36,8 +36,8 @@ from view_algebra.expressions import (
     rewrite,
     walk,
 )
+from view_algebra.meeting import cast
 from view_algebra.nested import VARIABLE, saying_its_type
-from view_algebra.operators import cast
 from view_algebra.passing import is_projection
 from view_algebra.refusals import Wrong
 from view_algebra.spark import can_make_any_text

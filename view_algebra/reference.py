@@ -103,8 +103,9 @@ def reference() -> str:
             "## Types\n",
             _table(("Spark", "Postgres"), sorted(postgres_types().items())),
             (
-                "Text compares by its bytes in both engines. A nested value is read as jsonb, whose"
-                " fields and elements can be taken above (`payload.user.id`, `tags[0]`).\n"
+                "Text compares by its bytes in both engines; with a number, a time or a BOOLEAN it compares as one, as"
+                " in Spark (`t > 2.5`), and in a list, in CASE and in coalesce() it makes texts of them. A nested"
+                " value is read as jsonb: its fields and elements can be taken above (`payload.user.id`, `tags[0]`).\n"
             ),
             _EDGES,
             "## Every source's own columns\n",

@@ -44,6 +44,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.functions import FOREIGN, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, instead_of_rows
+from view_algebra.meeting import among, cast, compare, meet
 from view_algebra.names import (
     Columns,
     Scope,
@@ -57,19 +58,7 @@ from view_algebra.names import (
     window_key,
 )
 from view_algebra.nested import LAMBDAS, over_elements, structured
-from view_algebra.operators import (
-    BITWISE,
-    bitwise,
-    calculate,
-    call,
-    case,
-    cast,
-    compare,
-    condition,
-    meet,
-    negative,
-    number,
-)
+from view_algebra.operators import BITWISE, bitwise, calculate, call, case, condition, negative, number
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.times import interval, shifted
 from view_algebra.types import (
@@ -270,12 +259,12 @@ class Scalars(ABC):
                 raise Wrong(place, f"IN over {len(inner.columns)} columns", "Select one column.")
             value = _beside(value, inner.columns[0][1], place)
             if (rows := rows_of(inner)) is not None:
-                return Call("in", meet([value, *(row[0] for row in rows)], place, "IN"), BOOLEAN, place=place)
+                return Call("in", among([value, *(row[0] for row in rows)], place), BOOLEAN, place=place)
             return asked("in", inner, value, place)
         if not node.expressions:
             raise Wrong(place, "IN of nothing", "Name a value, or a subquery.")
-        items = meet([value, *(self.expression(e, scope) for e in node.expressions)], place, "IN")
-        return Call("in", items, BOOLEAN, place=place)
+        items = [value, *(self.expression(e, scope) for e in node.expressions)]
+        return Call("in", among(items, place), BOOLEAN, place=place)
 
     def _row_in(self, node: exp.In, scope: Scope) -> Expr:
         """(a, b) IN (SELECT x, y …)."""

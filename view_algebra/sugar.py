@@ -8,8 +8,9 @@ from contextlib import suppress
 from sqlglot import exp
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
+from view_algebra.meeting import cast, compare, meet
 from view_algebra.names import member
-from view_algebra.operators import calculate, call, case, cast, compare, meet, negative, number
+from view_algebra.operators import calculate, call, case, negative, number
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.times import MICROSECONDS, MONTHS, interval, sequence, shifted
 from view_algebra.types import (

@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from view_algebra.dialect import span
 from view_algebra.expressions import Call, Constant, Expr, Place
-from view_algebra.operators import call, cast
+from view_algebra.meeting import cast
+from view_algebra.operators import call
 from view_algebra.refusals import Wrong
 from view_algebra.types import DATE, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 

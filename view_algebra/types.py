@@ -183,9 +183,9 @@ _RANK = {"TINYINT": 0, "SMALLINT": 1, "INT": 2, "BIGINT": 3, "DECIMAL": 4, "FLOA
 
 
 def common(left: Type, right: Type) -> Type | None:
-    """The type two values meet in without loss (Spark's findWiderTypeForTwo), None where we refuse to guess.
+    """The type two values meet in without loss (Spark's findWiderTypeForTwo), None where there is none.
 
-    Text never meets a number: `'10' < 9` is a question to put to the author.
+    Text is of no rank among them: what it is beside a number, `meeting` knows.
     """
     if left == right:
         return left

@@ -531,7 +531,7 @@ VIEWS = [
         "SELECT country, kind, count(DISTINCT user_id) AS users FROM events GROUP BY country",
         "SELECT country, max(kind) AS kind, count(DISTINCT user_id) AS users FROM events GROUP BY country",
     ),
-    view("sum of text", "SELECT sum(kind) AS n FROM events", "SELECT sum(CAST(kind AS INT)) AS n FROM events"),
+    view("sum of times", "SELECT sum(ts) AS n FROM events", "SELECT sum(CAST(ts AS BIGINT)) AS n FROM events"),
     view(
         "the wall clock",
         "SELECT count(*) AS n FROM events WHERE ts > current_timestamp()",
@@ -553,14 +553,19 @@ VIEWS = [
         "SELECT kafka_partition, kafka_offset FROM events",
     ),
     view(
-        "text and number",
-        "SELECT count(*) AS n FROM events WHERE kind = 1",
-        "SELECT count(*) AS n FROM events WHERE kind = CAST(1 AS STRING)",
+        "text and truth in a list",
+        "SELECT count(*) AS n FROM events WHERE kind IN (true)",
+        "SELECT count(*) AS n FROM events WHERE CAST(kind AS BOOLEAN) IN (true)",
     ),
     view(
-        "text in arithmetic",
-        "SELECT kind + 1 AS n FROM events",
-        "SELECT CAST(kind AS DECIMAL(18, 2)) + 1 AS n FROM events",
+        "text divided to a whole number",
+        "SELECT kind div 2 AS n FROM events",
+        "SELECT floor(kind / 2) AS n FROM events",
+    ),
+    view(
+        "the greatest of text and number",
+        "SELECT greatest(kind, 1) AS n FROM events",
+        "SELECT greatest(CAST(kind AS INT), 1) AS n FROM events",
     ),
     view(
         "a time that engines read differently",
@@ -1069,9 +1074,9 @@ VIEWS = [
         "SELECT country FROM hourly WHERE country LIKE 'N%'",
     ),
     view(
-        "text to number above",
-        "SELECT CAST(country AS INT) AS c FROM hourly",
-        "SELECT CAST(country AS INT) AS c, count(*) AS n FROM events GROUP BY CAST(country AS INT)",
+        "text and fractions above",
+        "SELECT n FROM hourly WHERE country > 2.5",
+        "SELECT n FROM (SELECT country > 2.5 AS is_more, count(*) AS n FROM events GROUP BY country > 2.5) WHERE is_more",
     ),
     view(
         "too many groupings",

@@ -896,3 +896,47 @@ CREATE VIEW columns_in_more_parentheses AS SELECT ((country)), (count(*)) FROM e
 CREATE VIEW qualified_sums AS
 SELECT event_id, user_id % 3 + 1 AS q, country = 'NL' OR kind = 'show' AS seen FROM events
 QUALIFY q * 2 > 3 AND seen = (city = 'a') AND row_number() OVER (PARTITION BY q ORDER BY event_id) < 50;
+
+CREATE VIEW texts_compared AS
+SELECT
+  event_id, t = 12 AS a, t > 2.5 AS b, t < 10L AS c, t <=> 3 AS d, t = true AS e, t <> false AS f, t >= DATE '2023-12-31' AS g,
+  t < ts AS h, t BETWEEN 1 AND 15.5 AS i, t IN (12, 0.50, 3) AS j, t + 1 AS k, -t AS l, t * amount AS m, t = price AS n, user_id IN ('1', '2', '03') AS o,
+  user_id = ' 1.9' AS p, amount > '1' AS q, price < 'x' AS r, ts IN ('2024-01-01 10:20:30', '2024-01-01') AS s, CAST(ts AS DATE) IN ('2024-01-01') AS u,
+  CAST(ts AS DATE) < '2024-01-01 10:00:00' AS v, coalesce(user_id, 'none') AS w, CASE WHEN price > 1 THEN amount ELSE t END AS x,
+  coalesce(ts, '2024-01-01') AS y, (user_id > 1) = 1 AS z, (user_id > 1) <> amount AS aa, nullif(t, 3) AS bb, CASE t WHEN 12 THEN 'twelve' WHEN 3 THEN 'three' END AS cc,
+  array(t, 1, price) AS dd, t % 5 AS ee, if(price > 1, ts, t) AS ff
+FROM (
+  SELECT *, get(array(
+    ' 12.9', '-0', '.', '+', '1e3', '0x1p3', 'inf', 'NaN', '٣', '99999999999', 'true', ' Yes\t', 'n', '2024-01-01', '2024-1-1 10:00', '1.5d', '', '0.50', '3', '-2147483649', '9223372036854775808', '5.', '1 2'
+  ), CAST(substring(event_id, 2) AS INT) % 23) AS t
+  FROM events
+);
+
+CREATE VIEW texts_compared_above AS
+SELECT
+  t, n, t = 12 AS a, t < 10L AS c, t <=> 3 AS d, t = true AS e, t <> false AS f, t BETWEEN 1 AND 15 AS i, t IN (12, 0.50, 3) AS j, n IN ('1', '02', '11') AS k,
+  CAST(t AS TINYINT) AS l, CAST(t AS SMALLINT) AS m, CAST(t AS INT) AS o, CAST(t AS BIGINT) AS p, CAST(t AS BOOLEAN) AS q, n = '10' AS r, until IN ('2024-03-10', '2024-03-10 07:30:00') AS s,
+  coalesce(least, t) AS u, CASE WHEN n > 10 THEN until ELSE t END AS v, (n > 10) = 1 AS w, coalesce(CAST(until AS DATE), 'none') AS x, 2 < t AS y, day < '2024-03-10 23:00:00' AS z
+FROM (
+  SELECT t, count(*) AS n, max(ts) AS until, min(amount) AS least, CAST(max(ts) AS DATE) AS day
+  FROM (
+    SELECT *, get(array(
+      ' 12.9', '-0', '.', '+', '1e3', '0x1p3', 'inf', 'NaN', '٣', '99999999999', 'true', ' Yes\t', 'n', '2024-01-01', '2024-1-1 10:00', '1.5d', '', '0.50', '3', '-2147483649', '9223372036854775808', '5.', '1 2'
+    ), CAST(substring(event_id, 2) AS INT) % 23) AS t
+    FROM events
+  )
+  GROUP BY t
+);
+
+CREATE VIEW sums_of_texts AS
+SELECT kind, sum(substring(event_id, 2)) AS s, avg(substring(event_id, 2)) AS a, stddev(substring(event_id, 2)) AS d, median(substring(event_id, 2)) AS m, sum(country) AS n
+FROM events WHERE substring(event_id, 2) > 7 GROUP BY kind;
+
+CREATE VIEW texts_united AS
+SELECT what, count(*) AS n FROM (SELECT kind AS what FROM events UNION ALL SELECT user_id FROM events UNION ALL SELECT price FROM events) GROUP BY what;
+
+CREATE VIEW texts_united_once AS
+SELECT kind AS what FROM events UNION SELECT user_id FROM events UNION SELECT count(*) FROM events GROUP BY kind;
+
+CREATE VIEW joined_by_text AS
+SELECT a.t, b.n FROM (SELECT substring(event_id, 2) AS t, count(*) AS m FROM events GROUP BY 1) a JOIN (SELECT user_id, count(*) AS n FROM events GROUP BY user_id) b ON a.t = b.user_id;
