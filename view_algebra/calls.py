@@ -20,14 +20,16 @@ from view_algebra.aggregates import (
 from view_algebra.dialect import span
 from view_algebra.expressions import Aggregate, Call, Constant, Expr, Generator, Order, Place, Windowed, walk
 from view_algebra.functions import WINDOW_FUNCTIONS
-from view_algebra.operators import cast, meet
+from view_algebra.lengths import LENGTHS
+from view_algebra.meeting import cast, meet
 from view_algebra.refusals import Wrong
-from view_algebra.times import interval, microseconds
+from view_algebra.times import OF_LENGTHS, interval, microseconds
 from view_algebra.types import (
     BIGINT,
     BITS,
     BOOLEAN,
     DATE,
+    DOUBLE,
     INT,
     INTERVAL,
     STRING,
@@ -55,7 +57,7 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     star = len(given) == 1 and isinstance(given[0], exp.Star)
     if star and (distinct or name != "count"):
         raise Wrong(place, f"{name}({'DISTINCT ' if distinct else ''}*)", f"Name the column: {name}(amount).")
-    arguments = () if star else tuple(read(a) for a in given)
+    arguments = () if star else tuple(_number(row, read(a)) for a in given)
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
         raise Wrong(
@@ -74,6 +76,12 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     return Aggregate(name, arguments, when, distinct, row.gives([a.type for a in arguments]), place)
 
 
+def _number(row: AggregateFunction, argument: Expr) -> Expr:
+    """An argument; a text as a number to an aggregate of numbers."""
+    wanted = argument.type == STRING and row.accepts(DOUBLE) and not row.accepts(STRING)
+    return cast(argument, DOUBLE) if wanted else argument
+
+
 _USUAL = {0: "Write count(*).", 1: "Write {}(x)."}
 """A call with the fewest arguments."""
 
@@ -84,12 +92,12 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> Non
         raise Wrong(place, "an aggregate inside an aggregate", "Aggregate in a subquery first.")
     if any(isinstance(e, Windowed) for e in walk(argument)):
         raise Wrong(place, "a window function inside an aggregate", "Compute it in a subquery first.")
-    if not row.accepts(argument.type):
+    if not row.accepts(argument.type) and not (row.name in OF_LENGTHS and argument.type in LENGTHS):
         way_out = f"Write {row.name}(CAST(… AS …)) with a type that it takes."
         if row.name in ("collect_list", "collect_set", "mode"):
             way_out = f"Write {row.name}(to_json(…)) over records."
         if argument.type.name == "STRUCT" and row.name in ("min", "max"):
-            way_out = f"Write {row.name}_by(x, y), for each x of the struct, y being its first field."
+            way_out = "Take to_json(…) of each list or map in it."
         raise Wrong(place, f"{row.name}() of {argument.type}", way_out)
 
 
@@ -121,11 +129,14 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
     if any(isinstance(a, exp.Distinct) for a in node.expressions):
         raise Wrong(place, f"{name}(DISTINCT …) OVER (…)", "Take DISTINCT rows in a subquery first.")
     star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
-    arguments = () if star else tuple(read(a) for a in node.expressions)
+    arguments = () if star else tuple(_number(row, read(a)) for a in node.expressions)
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
         raise Wrong(place, f"{name}() with {len(arguments)} arguments", "docs/sql.md tells of each aggregate.")
     for argument in arguments:
+        if argument.type.name == "STRUCT" and row.accepts(argument.type) and name != "count":
+            way_out = "Compute it with GROUP BY in a subquery, and join that."
+            raise Wrong(argument.place or place, f"{name}() OVER (…) of {argument.type}", way_out)
         if not row.accepts(argument.type):
             raise Wrong(argument.place or place, f"{name}() of {argument.type}", f"Write {name}(CAST(… AS …)).")
     return Aggregate(name, arguments, None, False, row.gives([a.type for a in arguments]), place)

@@ -82,6 +82,7 @@ _CASTS: dict[tuple[str, str], str] = {
     ("BOOLEAN", "INT"): "{0}::integer",
     ("BOOLEAN", "BIGINT"): "{0}::integer::bigint",
     ("BOOLEAN", "STRING"): "{0}::text",
+    ("STRING", "BOOLEAN"): "spark.to_boolean({0})",
     ("DATE", "STRING"): "to_char({0}, 'YYYY-MM-DD')",
     ("TIMESTAMP", "STRING"): f"spark.to_text({{0}} {_UTC})",
     ("TIMESTAMP_NTZ", "STRING"): "spark.to_text({0})",
@@ -96,7 +97,7 @@ _CASTS: dict[tuple[str, str], str] = {
 }
 """By the types from and to. What is missing here is refused above the aggregation."""
 
-_PLAIN_TEXT = 6
+PLAIN_TEXT = 6
 """Digits after the point up to which Spark writes a decimal without an exponent."""
 
 
@@ -110,6 +111,8 @@ def cast_in_postgres(from_: Type, to: Type) -> str | None:
         return _from_whole(from_, to)
     if from_.name == "DECIMAL":
         return _from_decimal(from_, to)
+    if from_.name == "STRING" and to.integral:
+        return f"spark.whole({{0}}, {2 ** BITS[to.name]}::numeric)::{to.postgres}"
     if from_.name == "DOUBLE" and to.name == "DECIMAL":
         return f"spark.decimal({{0}}, {to.precision}, {to.scale})"
     return _CASTS.get((from_.name, to.name))
@@ -133,5 +136,5 @@ def _from_decimal(from_: Type, to: Type) -> str | None:
     if to.integral and to.name != "BIGINT":
         return f"spark.wrap_{to.name.lower()}(spark.wrap_bigint(trunc({{0}})))"
     if to.name == "STRING":
-        return f"{{0}}::{from_.postgres}::text" if from_.scale <= _PLAIN_TEXT else None
+        return f"{{0}}::{from_.postgres}::text" if from_.scale <= PLAIN_TEXT else None
     return _CASTS.get((from_.name, to.name))

@@ -35,7 +35,8 @@ from view_algebra.expressions import (
     rewritten,
     walk,
 )
-from view_algebra.operators import calculate, cast
+from view_algebra.meeting import cast
+from view_algebra.operators import calculate
 from view_algebra.refusals import Wrong
 from view_algebra.types import BIGINT, BOOLEAN
 from view_algebra.windows import is_session

@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from view_algebra.dialect import span
 from view_algebra.expressions import NULL, Aggregate, Call, Constant, Expr, Field, Place, Subquery, Windowed, walk
+from view_algebra.meeting import cast, meet
 from view_algebra.names import Scope
-from view_algebra.operators import cast, condition, meet
+from view_algebra.operators import condition
 from view_algebra.refusals import Wrong
 from view_algebra.types import BOOLEAN, INT, STRING, VOID, Type
 
@@ -50,7 +51,7 @@ def structured(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
     if not values or len({each.lower() for each in names}) < len(names):
         raise Wrong(place, f"{name}() of {'two values of one name' if values else 'nothing'}", "Name each value once.")
     if name == "map":
-        values = list(meet(values, place, "map()"))
+        values = list(meet(values, place, "map()", texts=True))
         kind = Type("MAP", key=STRING, element=values[0].type)
     else:
         kind = Type("STRUCT", fields=tuple((n, value.type) for n, value in zip(names, values, strict=True)))

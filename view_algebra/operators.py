@@ -5,37 +5,37 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date, datetime
 from itertools import pairwise, zip_longest
 from zoneinfo import available_timezones
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
 from view_algebra.formats import refuse_format
 from view_algebra.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, Function
+from view_algebra.lengths import is_length, length, microseconds_of
+from view_algebra.lengths import number as number_of
+from view_algebra.meeting import as_time, cast, meet, read
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import (
     BIGINT,
     BOOLEAN,
     DATE,
+    DAYS,
     DOUBLE,
+    DURATION,
     INT,
     INTEGRAL,
-    INTERVAL,
     STRING,
     TIMESTAMP,
-    TIMESTAMP_NTZ,
     VOID,
     WINDOW,
     Type,
     arithmetic,
     as_decimal,
-    common,
     decimal,
     schema,
 )
 
 BITWISE = ("&", "|", "^")
-COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
 UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
     "QUARTER": "quarter",
@@ -60,90 +60,11 @@ _PATTERN = dict(
 """Letters of date_format, in Spark's words and Postgres'."""
 
 
-def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
-    """An expression as another type; a literal becomes a literal of that type where both engines agree on it."""
-    if expression.type == kind:
-        return expression
-    if isinstance(expression, Constant) and implicit and expression.value is None:
-        return replace(expression, type=kind)
-    if isinstance(expression, Constant) and expression.type == STRING and expression.value is not None:
-        read = as_time(expression.value, kind)
-        if read is not None:
-            return replace(expression, value=read, type=kind)
-    return Call("cast", (expression,), kind, implicit, place=expression.place)
-
-
-def as_time(text: str, kind: Type) -> str | None:
-    """A text that every engine reads as the same date or time, in one form; None where they might not.
-
-    >>> as_time("2024-01-31", TIMESTAMP), as_time("2024-1-31", DATE), as_time("2024-01-31T12:30", TIMESTAMP)
-    ('2024-01-31 00:00:00', None, '2024-01-31 12:30:00')
-    """
-    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?(Z?)", text.strip())
-    if match is None or (match[5] and kind != TIMESTAMP):
-        return None
-    try:
-        date.fromisoformat(match[1])
-        datetime.fromisoformat(f"{match[1]} {match[2] or '00:00'}:{match[3] or '00'}")
-    except ValueError:
-        return None
-    if kind == DATE:
-        return match[1] if match[2] is None else None
-    if kind in (TIMESTAMP, TIMESTAMP_NTZ):
-        fraction = f".{match[4].ljust(6, '0')}" if match[4] else ""
-        return f"{match[1]} {match[2] or '00:00'}:{match[3] or '00'}{fraction}"
-    return None
-
-
 def condition(expression: Expr, of: str) -> Expr:
     """An expression that must be true or false."""
     if expression.type in (BOOLEAN, VOID):
         return cast(expression, BOOLEAN, implicit=True)
     raise Wrong(expression.place, f"{of} takes a condition, this is {expression.type}", "Compare it with a value.")
-
-
-def meet(expressions: Sequence[Expr], place: Place, of: str) -> tuple[Expr, ...]:
-    """Expressions brought to one type, by casts that Spark makes too."""
-    kind = expressions[0].type
-    for other in expressions[1:]:
-        literal = next(
-            (e for e in expressions if isinstance(e, Constant) and e.type == STRING and e.value is not None), None
-        )
-        times = next((e.type for e in expressions if e.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ)), None)
-        if literal is not None and times is not None:
-            return meet([_time_literal(e, times) for e in expressions], place, of)
-        wider = common(kind, other.type)
-        if wider is None:
-            raise Wrong(
-                place,
-                f"{of} meets {kind} with {other.type}",
-                f"Write the cast that you mean, as CAST(… AS {kind}) or CAST(… AS {other.type}).",
-            )
-        kind = wider
-    return tuple(cast(e, kind, implicit=True) for e in expressions)
-
-
-def _time_literal(expression: Expr, kind: Type) -> Expr:
-    if not (isinstance(expression, Constant) and expression.type == STRING and expression.value is not None):
-        return expression
-    read = as_time(expression.value, kind)
-    if read is None and kind == DATE and as_time(expression.value, TIMESTAMP):
-        return replace(expression, value=as_time(expression.value, TIMESTAMP), type=TIMESTAMP)
-    if read is None:
-        raise Wrong(
-            expression.place,
-            f"{expression.value!r} is no {kind} that both engines read alike",
-            "Write it as '2024-01-31' or '2024-01-31 12:30:00'.",
-        )
-    return replace(expression, value=read, type=kind)
-
-
-def compare(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
-    """`left operator right` as BOOLEAN."""
-    sides = meet((left, right), place, operator)
-    if sides[0].type.nested and not (sides[0].type == WINDOW and operator in ("=", "<>", "<=>")):
-        raise Wrong(place, f"{operator} of nested values", "Compare their fields, or to_json() of both.")
-    return Call(operator, sides, BOOLEAN, place=place)
 
 
 def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
@@ -152,6 +73,9 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
     >>> calculate("/", Constant("1", INT), Constant("2", INT)).type.spark
     'DOUBLE'
     """
+    if is_length(left) or is_length(right):
+        return _of_lengths(operator, left, right, place)
+    left, right = (read(side, DOUBLE) if side.type == STRING else side for side in (left, right))
     for side in (left, right):
         if not side.type.numeric and side.type != VOID:
             raise Wrong(
@@ -178,6 +102,28 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
     return Call(operator, (left, right), left.type, place=place)
 
 
+def _of_lengths(operator: str, left: Expr, right: Expr, place: Place) -> Expr:
+    """Lengths added up, or one times, or by, a whole number: to the nearest microsecond."""
+    if operator in ("+", "-") and is_length(left) and is_length(right):
+        kind = DAYS if left.type == right.type == DAYS else DURATION
+        a, b = (number_of(each) if kind == DAYS else microseconds_of(each, place) for each in (left, right))
+        return length(calculate(operator, a, b, place), kind)
+    if operator == "*" and is_length(right):
+        left, right = right, left
+    if operator not in ("*", "/") or not is_length(left) or not right.type.integral:
+        what = f"{left.type} {operator} {right.type}"
+        way_out = "Compute with CAST(… AS BIGINT) of a difference, which is its seconds, or its days, of two dates."
+        raise Wrong(place, what, way_out)
+    whole = microseconds_of(left)
+    return length(calculate("*", whole, right, place) if operator == "*" else quotient(whole, right, place), DURATION)
+
+
+def quotient(total: Expr, count: Expr, place: Place) -> Expr:
+    """The whole number that is the nearest."""
+    a, b = (cast(each, decimal(20, 0)) for each in (total, count))
+    return cast(call("round", [calculate("/", a, b, place)], place), BIGINT)
+
+
 def bitwise(operator: str, sides: Sequence[Expr], place: Place = None) -> Expr:
     """`left & right`, `left | right`, `left ^ right` or `~ operand`, of whole numbers."""
     for side in sides:
@@ -201,6 +147,9 @@ def negative(operand: Expr, place: Place = None) -> Expr:
         value = operand.value[1:] if operand.value.startswith("-") else f"-{operand.value}"
         whole = operand.type.name in (*INTEGRAL, "DECIMAL") and "." not in value  # the least BIGINT's digits are none
         return number(value, place) if whole else replace(operand, value=value, place=place)
+    operand = read(operand, DOUBLE) if operand.type == STRING else operand
+    if is_length(operand):
+        return length(negative(number_of(operand), place), operand.type if operand.type == DAYS else DURATION)
     if not operand.type.numeric:
         raise Wrong(place or operand.place, f"- takes a number, this is {operand.type}", "Cast it to a number first.")
     return Call("negative", (operand,), operand.type, place=place)
@@ -234,7 +183,7 @@ def number(text: str, place: Place = None) -> Constant:
 def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None, place: Place = None) -> Expr:
     """CASE, its results brought to one type."""
     values = [then for _, then in branches] + ([] if otherwise is None else [otherwise])
-    met = meet(values, place, "CASE")
+    met = meet(values, place, "CASE", texts=True)
     pairs = tuple((when, then) for (when, _), then in zip(branches, met, strict=False))
     return Case(pairs, None if otherwise is None else met[-1], met[0].type, place)
 
@@ -349,7 +298,7 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
     shared = [i for i, kind in enumerate(kinds) if kind in ("common", "ordered")]
     if shared:
         try:
-            met = meet([result[i] for i in shared], place, f"{row.name}()")
+            met = meet([result[i] for i in shared], place, f"{row.name}()", texts="common" in kinds)
         except Wrong:
             return None
         for i, expression in zip(shared, met, strict=True):
@@ -377,10 +326,11 @@ _SHAPES: dict[str, Callable[[Type], bool]] = {
     "listed": lambda kind: _is_list_of(kind, lambda of: not of.nested),
     "plain": lambda kind: _is_list_of(kind, lambda of: _is_printed(of) or of.name == "DECIMAL"),
     "printed": lambda kind: _is_list_of(kind, _is_printed),
+    "structs": lambda kind: _is_list_of(kind, lambda of: of.name == "STRUCT"),
     "arrays": lambda kind: kind.element is not None and kind.element.name == "ARRAY",
     "map": lambda kind: kind.name == "MAP",
     "struct": lambda kind: kind.name == "STRUCT" or kind == WINDOW,
-    "scalar": lambda kind: not kind.nested and kind not in (VOID, INTERVAL),
+    "scalar": lambda kind: not kind.nested and not kind.length and kind != VOID,
 }
 """Kinds of arguments that take a type or do not, without a cast."""
 

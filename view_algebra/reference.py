@@ -55,6 +55,8 @@ What Spark leaves to the order of rows goes here by the order of events: their t
 `first(x)` (and `… IGNORE NULLS`), `max_by(x, y)` and `min_by(x, y)` where several have the extreme `y`, `collect_list`
 and `listagg` without WITHIN GROUP; with it `listagg` goes by any columns, upwards, and where they are alike by its own
 texts. `collect_set` is sorted, and of the most frequent values `mode` is the least.
+Structs of scalars stand where scalars do in `max`, `min`, `max_by`, `min_by`, `first`, `last`, `collect_list` and
+`collect_set`: `max(struct(ts, kind)).kind`, `sort_array(collect_list(struct(ts, kind)))`.
 `lamina check` runs the SELECT with that order spelled out. Sums of doubles, and what is made of them, may differ in
 their last digits by the order of adding up. A date or a time outside the years 1 to 9999 that a function makes is NULL.
 """
@@ -64,7 +66,9 @@ _TIME = f"""`window(ts, '1 hour')` tumbles, `window(ts, '1 hour', '5 seconds')` 
 decides. Grouped by, each is a value of `.start` and `.end`, read as jsonb; its bounds alone are found by index. A
 hopping window keeps cells of gcd(length, slide), up to {MOST_PANES:,} to a window, and a session cells as long as its
 gap ([how](decisions/8-windows-of-panes.md)). Months:
-`date_trunc('month', ts)`. Days of a time zone: `date_trunc('day', from_utc_timestamp(ts, 'Europe/Paris'))`, or
+`date_trunc('month', ts)`. `a - b` of two times, or days, is a length: it is compared with an INTERVAL, added up and
+averaged, taken apart by EXTRACT, and cast to a number, which is its seconds, or days; a column of a view it is not.
+Days of a time zone: `date_trunc('day', from_utc_timestamp(ts, 'Europe/Paris'))`, or
 `CAST(ts AT TIME ZONE 'Europe/Paris' AS DATE)`: AT TIME ZONE, which Spark does not read, is what clocks there show as a
 TIMESTAMP_NTZ, and of a TIMESTAMP_NTZ the instant, as it is in Postgres. A late
 record corrects its windows at once, whatever its age.
@@ -104,8 +108,9 @@ def reference() -> str:
             "## Types\n",
             _table(("Spark", "Postgres"), sorted(postgres_types().items())),
             (
-                "Text compares by its bytes in both engines. A nested value is read as jsonb, whose"
-                " fields and elements can be taken above (`payload.user.id`, `tags[0]`).\n"
+                "Text compares by its bytes in both engines; with a number, a time or a BOOLEAN it compares as one, as"
+                " in Spark (`t > 2.5`), and in a list, in CASE and in coalesce() it makes texts of them. A nested"
+                " value is read as jsonb: its fields and elements can be taken above (`payload.user.id`, `tags[0]`).\n"
             ),
             _EDGES,
             "## Every source's own columns\n",
@@ -137,7 +142,10 @@ def reference() -> str:
             _windows(),
             "## Functions\n",
             _table(("call", "above, in Postgres"), [_row(f) for name in sorted(FUNCTIONS) for f in FUNCTIONS[name]]),
-            f"Below only: `struct`, `named_struct`, `map`, and with a lambda {', '.join(f'`{n}`' for n in LAMBDAS)}.\n",
+            (
+                f"With a lambda, below only: {', '.join(f'`{n}`' for n in LAMBDAS)}; `transform(x, s -> s.a)`"
+                " above, too. `struct`, `named_struct` and `map` make nested values in both.\n"
+            ),
             _written_as(),
             "## Refused everywhere\n",
             _table(("function", "because it", "instead"), [(n, *why) for n, why in sorted(NON_DETERMINISTIC.items())]),

@@ -61,6 +61,8 @@ from view_algebra.expressions import (
 )
 from view_algebra.functions import GENERATORS, instead_of_rows
 from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
+from view_algebra.lengths import LENGTHS
+from view_algebra.meeting import cast, compare, meet
 from view_algebra.names import (
     OWN_ALIASES,
     Columns,
@@ -73,7 +75,7 @@ from view_algebra.names import (
     window_key,
 )
 from view_algebra.nested import stacked
-from view_algebra.operators import call, cast, compare, condition, meet
+from view_algebra.operators import call, condition
 from view_algebra.passing import PASSED, has_windows, is_of_records, is_projection, passing_on
 from view_algebra.pivots import pivoted, refuse_counts
 from view_algebra.refusals import Wrong, suggestion
@@ -82,7 +84,6 @@ from view_algebra.ties import settled, settled_set
 from view_algebra.times import MOST_ELEMENTS
 from view_algebra.types import (
     BIGINT,
-    INTERVAL,
     STRING,
     TIMESTAMP,
     VOID,
@@ -140,7 +141,8 @@ class Resolver(Scalars):
         if node.args.get("by_name"):
             raise Wrong(place, f"{node.key.upper()} BY NAME", "Put the columns in the same order on both sides.")
         sides = zip(_kinds(left), _kinds(right), strict=True)
-        kinds = [meet((Constant("", a), Constant("", b)), place, node.key.upper())[0].type for a, b in sides]
+        met = [meet((Constant("", a), Constant("", b)), place, node.key.upper(), texts=True) for a, b in sides]
+        kinds = [column[0].type for column in met]
         kinds = [STRING if kind == VOID else kind for kind in kinds]
         left, right = _cast_outputs(left, kinds), _cast_outputs(right, kinds)
         operator = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}[type(node)]
@@ -574,7 +576,7 @@ class Resolver(Scalars):
                 continue
             expression = self.expression(inner, scope)
             name = item.alias if isinstance(item, exp.Alias) else _natural_name(item)
-            if INTERVAL in inside(expression.type):
+            if any(kind.length for kind in inside(expression.type)) and expression.type not in LENGTHS:
                 raise Wrong(span(item), "the column is an interval", "Subtract unix_timestamp() of both times instead.")
             if expression.type == VOID:
                 expression = cast(expression, STRING, implicit=True)
@@ -998,7 +1000,7 @@ def _kinds(query: Query) -> list[Type]:
 def _cast_outputs(query: Query, kinds: Sequence[Type]) -> Query:
     if isinstance(query, Select):
         outputs = tuple(
-            replace(o, expression=cast(o.expression, kind, implicit=True))
+            replace(o, expression=cast(o.expression, kind, implicit=kind != STRING or o.expression.type == VOID))
             for o, kind in zip(query.outputs, kinds, strict=True)
         )
         return replace(query, outputs=outputs)

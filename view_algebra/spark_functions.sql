@@ -291,6 +291,23 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   END, 'hex')
 $$;
 
+-- texts as numbers, their fraction cut off, and as truth
+
+CREATE OR REPLACE FUNCTION spark.whole(x text, bound numeric) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN length(ltrim(m[2], '0')) < 20 AND (m[2] <> '' OR m[3] <> '')
+    THEN spark.within((m[1] || '0' || m[2])::numeric, bound) END
+  FROM regexp_match(x, '^[\u0001-\u0020\u007F]*([+-]?)([0-9]*)(\.?)(?:[0-9]*)[\u0001-\u0020\u007F]*$') AS found (m)
+$$;
+
+CREATE OR REPLACE FUNCTION spark.to_boolean(x text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN x ~* '^[\u0001-\u0020\u007F]*(t|true|y|yes|1)[\u0001-\u0020\u007F]*$' THEN true
+    WHEN x ~* '^[\u0001-\u0020\u007F]*(f|false|n|no|0)[\u0001-\u0020\u007F]*$' THEN false
+  END
+$$;
+
 -- dates
 
 CREATE OR REPLACE FUNCTION spark.make_date(y integer, m integer, d integer) RETURNS date
@@ -403,6 +420,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN x IS NOT NULL THEN coalesce((
     SELECT jsonb_agg(v ORDER BY i) FROM jsonb_array_elements(x) WITH ORDINALITY AS each (v, i)
     WHERE i >= start AND i - start < length), '[]') END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.field_of_each(x jsonb, path text[]) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NOT NULL THEN coalesce((
+    SELECT jsonb_agg(v #> path ORDER BY i) FROM jsonb_array_elements(x) WITH ORDINALITY AS each (v, i)), '[]') END
 $$;
 
 CREATE OR REPLACE FUNCTION spark.array_distinct(x jsonb) RETURNS jsonb

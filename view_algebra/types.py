@@ -61,6 +61,11 @@ class Type:
         """Is it a struct, an array or a map?"""
         return self.name in ("STRUCT", "ARRAY", "MAP", "WINDOW")
 
+    @property
+    def length(self) -> bool:
+        """Is it a length of time?"""
+        return self.name.startswith("INTERVAL")
+
     def __str__(self) -> str:
         return self.spark
 
@@ -114,6 +119,8 @@ TIMESTAMP_NTZ = Type("TIMESTAMP_NTZ")
 BINARY = Type("BINARY")
 VOID = Type("VOID")
 INTERVAL = Type("INTERVAL")
+DURATION = Type("INTERVAL DAY TO SECOND")
+DAYS = Type("INTERVAL DAY")
 WINDOW = Type("WINDOW", fields=(("start", TIMESTAMP), ("end", TIMESTAMP)))
 """To Spark a struct like any other; NULL as a whole, never in part."""
 
@@ -183,9 +190,9 @@ _RANK = {"TINYINT": 0, "SMALLINT": 1, "INT": 2, "BIGINT": 3, "DECIMAL": 4, "FLOA
 
 
 def common(left: Type, right: Type) -> Type | None:
-    """The type two values meet in without loss (Spark's findWiderTypeForTwo), None where we refuse to guess.
+    """The type two values meet in without loss (Spark's findWiderTypeForTwo), None where there is none.
 
-    Text never meets a number: `'10' < 9` is a question to put to the author.
+    Text is of no rank among them: what it is beside a number, `meeting` knows.
     """
     if left == right:
         return left
@@ -281,6 +288,14 @@ def inside(kind: Type) -> Iterator[Type]:
     for each in (*(field for _, field in kind.fields), kind.key, kind.element):
         if each is not None:
             yield from inside(each)
+
+
+def of_scalars(kind: Type) -> bool:
+    """Is it a struct of scalars, or of such structs?"""
+    return kind.name == "STRUCT" and all(
+        each.name == "STRUCT" or not (each.nested or each.name in ("BINARY", "VOID", "INTERVAL"))
+        for each in inside(kind)
+    )
 
 
 def not_in_json(kind: Type) -> str | None:

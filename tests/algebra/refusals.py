@@ -186,9 +186,29 @@ VIEWS = [
         "SELECT max(country) AS country, sum(n) AS n FROM hourly",
     ),
     view(
-        "the greatest struct",
-        "SELECT country, max(struct(ts, kind)).kind AS kind FROM events GROUP BY country",
-        "SELECT country, max_by(kind, ts) AS kind FROM events GROUP BY country",
+        "the greatest struct with a list",
+        "SELECT country, max(struct(ts, tags)).tags AS tags FROM events GROUP BY country",
+        "SELECT country, max(struct(ts, to_json(tags) AS tags)).tags AS tags FROM events GROUP BY country",
+    ),
+    view(
+        "the last list",
+        "SELECT country, last(tags) AS tags FROM events GROUP BY country",
+        "SELECT country, last(to_json(tags)) AS tags FROM events GROUP BY country",
+    ),
+    view(
+        "the greatest struct over a window",
+        "SELECT country, max(struct(n, hour)) OVER (PARTITION BY country) AS m FROM hourly",
+        "SELECT country, m FROM hourly JOIN (SELECT country, max(struct(n, hour)) AS m FROM hourly GROUP BY country) AS best USING (country)",
+    ),
+    view(
+        "a set of structs above",
+        "SELECT collect_set(struct(country, n)) AS s FROM hourly",
+        "SELECT sort_array(collect_list(struct(country, n))) AS s FROM (SELECT DISTINCT country, n FROM hourly)",
+    ),
+    view(
+        "a lambda above",
+        "SELECT country, transform(collect_list(struct(ts, kind)), s -> upper(s.kind)) AS k FROM events GROUP BY country",
+        "SELECT country, transform(collect_list(struct(ts, upper(kind) AS kind)), s -> s.kind) AS k FROM events GROUP BY country",
     ),
     view("GROUP BY ()", "SELECT count(*) AS n FROM events GROUP BY ()", "SELECT count(*) AS n FROM events"),
     view(
@@ -531,7 +551,7 @@ VIEWS = [
         "SELECT country, kind, count(DISTINCT user_id) AS users FROM events GROUP BY country",
         "SELECT country, max(kind) AS kind, count(DISTINCT user_id) AS users FROM events GROUP BY country",
     ),
-    view("sum of text", "SELECT sum(kind) AS n FROM events", "SELECT sum(CAST(kind AS INT)) AS n FROM events"),
+    view("sum of times", "SELECT sum(ts) AS n FROM events", "SELECT sum(CAST(ts AS BIGINT)) AS n FROM events"),
     view(
         "the wall clock",
         "SELECT count(*) AS n FROM events WHERE ts > current_timestamp()",
@@ -553,14 +573,19 @@ VIEWS = [
         "SELECT kafka_partition, kafka_offset FROM events",
     ),
     view(
-        "text and number",
-        "SELECT count(*) AS n FROM events WHERE kind = 1",
-        "SELECT count(*) AS n FROM events WHERE kind = CAST(1 AS STRING)",
+        "text and truth in a list",
+        "SELECT count(*) AS n FROM events WHERE kind IN (true)",
+        "SELECT count(*) AS n FROM events WHERE CAST(kind AS BOOLEAN) IN (true)",
     ),
     view(
-        "text in arithmetic",
-        "SELECT kind + 1 AS n FROM events",
-        "SELECT CAST(kind AS DECIMAL(18, 2)) + 1 AS n FROM events",
+        "text divided to a whole number",
+        "SELECT kind div 2 AS n FROM events",
+        "SELECT floor(kind / 2) AS n FROM events",
+    ),
+    view(
+        "the greatest of text and number",
+        "SELECT greatest(kind, 1) AS n FROM events",
+        "SELECT greatest(CAST(kind AS INT), 1) AS n FROM events",
     ),
     view(
         "a time that engines read differently",
@@ -575,7 +600,42 @@ VIEWS = [
     view(
         "the difference of times",
         "SELECT max(ts) - min(ts) AS d FROM events",
-        "SELECT unix_timestamp(max(ts)) - unix_timestamp(min(ts)) AS d FROM events",
+        "SELECT CAST(max(ts) - min(ts) AS BIGINT) AS d FROM events",
+    ),
+    view(
+        "the seconds of a difference",
+        "SELECT extract(EPOCH FROM max(ts) - min(ts)) AS s FROM events",
+        "SELECT CAST(max(ts) - min(ts) AS BIGINT) AS s FROM events",
+    ),
+    view(
+        "a difference by an interval",
+        "SELECT (max(ts) - min(ts)) / INTERVAL 1 MINUTE AS m FROM events",
+        "SELECT CAST(max(ts) - min(ts) AS BIGINT) / 60 AS m FROM events",
+    ),
+    view(
+        "a difference and a number",
+        "SELECT count(*) AS n FROM events WHERE day - DATE '2024-01-01' > 3",
+        "SELECT count(*) AS n FROM events WHERE day - DATE '2024-01-01' > INTERVAL 3 DAYS",
+    ),
+    view(
+        "a difference and months",
+        "SELECT count(*) AS n FROM events WHERE kafka_timestamp - ts > INTERVAL 1 MONTH",
+        "SELECT count(*) AS n FROM events WHERE kafka_timestamp - ts > INTERVAL 30 DAYS",
+    ),
+    view(
+        "a difference as text",
+        "SELECT event_id, CAST(kafka_timestamp - ts AS STRING) AS s FROM events",
+        "SELECT event_id, CAST(CAST(kafka_timestamp - ts AS BIGINT) AS STRING) AS s FROM events",
+    ),
+    view(
+        "a time and a difference",
+        "SELECT event_id, ts + (kafka_timestamp - ts) AS t FROM events",
+        "SELECT event_id, timestamp_micros(unix_micros(ts) + timestampdiff(MICROSECOND, ts, kafka_timestamp)) AS t FROM events",
+    ),
+    view(
+        "a time and a text",
+        "SELECT event_id, CAST(ts - '2024-01-01' AS BIGINT) AS s FROM events",
+        "SELECT event_id, CAST(ts - CAST('2024-01-01' AS TIMESTAMP) AS BIGINT) AS s FROM events",
     ),
     view(
         "a condition that is none",
@@ -799,9 +859,9 @@ VIEWS = [
         "SELECT concat(CAST(CAST(avg(price) AS DECIMAL(18, 2)) AS STRING), ' EUR') AS t FROM events",
     ),
     view(
-        "a list of structs",
-        "SELECT user_id, collect_list(struct(kind, ts)) AS found FROM events GROUP BY user_id",
-        "SELECT user_id, collect_list(to_json(struct(kind, ts))) AS found FROM events GROUP BY user_id",
+        "a list of structs with a list",
+        "SELECT user_id, collect_list(struct(kind, tags)) AS found FROM events GROUP BY user_id",
+        "SELECT user_id, collect_list(to_json(struct(kind, tags))) AS found FROM events GROUP BY user_id",
     ),
     view(
         "a share of the total by another system's function",
@@ -1099,9 +1159,9 @@ VIEWS = [
         "SELECT country FROM hourly WHERE country LIKE 'N%'",
     ),
     view(
-        "text to number above",
-        "SELECT CAST(country AS INT) AS c FROM hourly",
-        "SELECT CAST(country AS INT) AS c, count(*) AS n FROM events GROUP BY CAST(country AS INT)",
+        "text and fractions above",
+        "SELECT n FROM hourly WHERE country > 2.5",
+        "SELECT n FROM (SELECT country > 2.5 AS is_more, count(*) AS n FROM events GROUP BY country > 2.5) WHERE is_more",
     ),
     view(
         "too many groupings",

@@ -919,3 +919,157 @@ FROM events;
 CREATE VIEW different_where_it_matters_not AS
 SELECT country, approx_count_distinct(DISTINCT user_id) AS a, approx_count_distinct(DISTINCT city, 0.1) AS b, any_value(DISTINCT kind) AS c, last(DISTINCT city) AS d
 FROM events GROUP BY country;
+
+CREATE VIEW texts_compared AS
+SELECT
+  event_id, t = 12 AS a, t > 2.5 AS b, t < 10L AS c, t <=> 3 AS d, t = true AS e, t <> false AS f, t >= DATE '2023-12-31' AS g,
+  t < ts AS h, t BETWEEN 1 AND 15.5 AS i, t IN (12, 0.50, 3) AS j, t + 1 AS k, -t AS l, t * amount AS m, t = price AS n, user_id IN ('1', '2', '03') AS o,
+  user_id = ' 1.9' AS p, amount > '1' AS q, price < 'x' AS r, ts IN ('2024-01-01 10:20:30', '2024-01-01') AS s, CAST(ts AS DATE) IN ('2024-01-01') AS u,
+  CAST(ts AS DATE) < '2024-01-01 10:00:00' AS v, coalesce(user_id, 'none') AS w, CASE WHEN price > 1 THEN amount ELSE t END AS x,
+  coalesce(ts, '2024-01-01') AS y, (user_id > 1) = 1 AS z, (user_id > 1) <> amount AS aa, nullif(t, 3) AS bb, CASE t WHEN 12 THEN 'twelve' WHEN 3 THEN 'three' END AS cc,
+  array(t, 1, price) AS dd, t % 5 AS ee, if(price > 1, ts, t) AS ff
+FROM (
+  SELECT *, get(array(
+    ' 12.9', '-0', '.', '+', '1e3', '0x1p3', 'inf', 'NaN', '٣', '99999999999', 'true', ' Yes\t', 'n', '2024-01-01', '2024-1-1 10:00', '1.5d', '', '0.50', '3', '-2147483649', '9223372036854775808', '5.', '1 2'
+  ), CAST(substring(event_id, 2) AS INT) % 23) AS t
+  FROM events
+);
+
+CREATE VIEW texts_compared_above AS
+SELECT
+  t, n, t = 12 AS a, t < 10L AS c, t <=> 3 AS d, t = true AS e, t <> false AS f, t BETWEEN 1 AND 15 AS i, t IN (12, 0.50, 3) AS j, n IN ('1', '02', '11') AS k,
+  CAST(t AS TINYINT) AS l, CAST(t AS SMALLINT) AS m, CAST(t AS INT) AS o, CAST(t AS BIGINT) AS p, CAST(t AS BOOLEAN) AS q, n = '10' AS r, until IN ('2024-03-10', '2024-03-10 07:30:00') AS s,
+  coalesce(least, t) AS u, CASE WHEN n > 10 THEN until ELSE t END AS v, (n > 10) = 1 AS w, coalesce(CAST(until AS DATE), 'none') AS x, 2 < t AS y, day < '2024-03-10 23:00:00' AS z
+FROM (
+  SELECT t, count(*) AS n, max(ts) AS until, min(amount) AS least, CAST(max(ts) AS DATE) AS day
+  FROM (
+    SELECT *, get(array(
+      ' 12.9', '-0', '.', '+', '1e3', '0x1p3', 'inf', 'NaN', '٣', '99999999999', 'true', ' Yes\t', 'n', '2024-01-01', '2024-1-1 10:00', '1.5d', '', '0.50', '3', '-2147483649', '9223372036854775808', '5.', '1 2'
+    ), CAST(substring(event_id, 2) AS INT) % 23) AS t
+    FROM events
+  )
+  GROUP BY t
+);
+
+CREATE VIEW sums_of_texts AS
+SELECT kind, sum(substring(event_id, 2)) AS s, avg(substring(event_id, 2)) AS a, stddev(substring(event_id, 2)) AS d, median(substring(event_id, 2)) AS m, sum(country) AS n
+FROM events WHERE substring(event_id, 2) > 7 GROUP BY kind;
+
+CREATE VIEW texts_united AS
+SELECT what, count(*) AS n FROM (SELECT kind AS what FROM events UNION ALL SELECT user_id FROM events UNION ALL SELECT price FROM events) GROUP BY what;
+
+CREATE VIEW texts_united_once AS
+SELECT kind AS what FROM events UNION SELECT user_id FROM events UNION SELECT count(*) FROM events GROUP BY kind;
+
+CREATE VIEW joined_by_text AS
+SELECT a.t, b.n FROM (SELECT substring(event_id, 2) AS t, count(*) AS m FROM events GROUP BY 1) a JOIN (SELECT user_id, count(*) AS n FROM events GROUP BY user_id) b ON a.t = b.user_id;
+
+CREATE VIEW greatest_structs AS
+SELECT
+  country, max(struct(ts, kind)) AS a, min(struct(amount, city, event_id)) AS b, max(struct(price, user_id, event_id)).event_id AS c,
+  max(named_struct('k', kind, 'u', payload.user.id)) FILTER (WHERE price > 1) AS d, max(payload.user) AS e, min(struct(ts, payload.user AS u, amount)).u AS f,
+  max(struct(ts, kind)).ts AS g, min(struct(user_id > 1, CAST(ts AS DATE) AS day)) AS h
+FROM events GROUP BY country;
+
+CREATE VIEW structs_by AS
+SELECT
+  kind, max_by(struct(city, amount), ts) AS a, min_by(struct(price, event_id AS e), price) AS b, max_by(event_id, struct(amount, price)) AS c,
+  max_by(payload.user, user_id) AS d, max_by(struct(city), ts) FILTER (WHERE user_id > 2).city AS e, last(named_struct('e', event_id, 't', ts)) AS f,
+  first(struct(kind, price)) AS g, first(payload.user, true) AS h, last_value(payload.user) IGNORE NULLS AS i, any_value(struct(city, user_id)).city AS j,
+  min_by(struct(struct(ts AS t, kind AS k) AS s, city AS c), event_id).s.t AS l
+FROM events GROUP BY kind;
+
+CREATE VIEW structs_of_all AS
+SELECT max(struct(ts, kind)) AS a, last(struct(event_id)) AS b, max(struct(ts, event_id)).event_id AS c, collect_list(struct(kind)) AS d FROM events WHERE city = 'nowhere';
+
+CREATE VIEW structs_of_all_again AS
+SELECT max(struct(ts, kind)) AS a, last(struct(event_id)) AS b, collect_set(struct(kind, city)) AS d FROM events WHERE city = 'a' HAVING max(struct(ts, kind)).kind IS NOT NULL;
+
+CREATE VIEW structs_of_places AS
+SELECT country, city, max(struct(amount, event_id)) AS m, last(struct(kind, price)).price AS l, collect_set(struct(kind)) AS s FROM events GROUP BY CUBE(country, city);
+
+CREATE VIEW structs_of_windows AS
+SELECT window.start AS s, max(struct(amount, event_id)).event_id AS m, collect_list(struct(event_id, kind)) AS l FROM events GROUP BY window(ts, '2 hours', '1 hour');
+
+CREATE VIEW structs_of_sessions AS
+SELECT session_window.start AS s, user_id, min(struct(amount, event_id)) AS m, collect_list(struct(event_id, kind)) AS l FROM events GROUP BY session_window(ts, '1 hour'), user_id;
+
+CREATE VIEW structs_of_views AS
+SELECT
+  country, max(struct(n, city)) AS a, max(struct(n, city)).city AS b, max_by(struct(city, m), n) AS c, min(struct(m, city)).m AS d, any_value(struct(city, n)) AS e,
+  sort_array(collect_list(struct(n, city, m))) AS f, max_by(city, struct(m, n)) AS g, min(s) AS h
+FROM (SELECT country, city, count(*) AS n, max(amount) AS m, max(struct(kind, ts)) AS s FROM events GROUP BY country, city) GROUP BY country;
+
+CREATE VIEW listed_structs AS
+SELECT
+  country, collect_list(struct(ts, kind)) AS a, collect_set(struct(kind, city)) AS b, sort_array(collect_list(struct(ts, event_id))) AS c,
+  sort_array(collect_list(named_struct('a', amount, 'e', event_id)), false) AS d, array_agg(struct(kind, amount)) FILTER (WHERE price > 1) AS e,
+  collect_set(struct(user_id, kind)) FILTER (WHERE city = 'a') AS f, collect_list(payload.user) AS g, collect_set(payload.user) AS h,
+  sort_array(collect_set(struct(kind, city)), false) AS i, size(collect_set(struct(kind, city))) AS j, collect_list(struct(ts, kind))[0].kind AS k,
+  sort_array(collect_list(struct(ts, event_id)))[1].event_id AS l, element_at(sort_array(collect_list(struct(ts, event_id))), -1) AS m,
+  element_at(sort_array(collect_list(struct(ts, event_id))), 1).ts AS o, slice(sort_array(collect_list(struct(amount, event_id)), false), 1, 3) AS p,
+  array_sort(collect_list(struct(price, event_id))) AS q, reverse(sort_array(collect_list(struct(event_id)))) AS r
+FROM events GROUP BY country;
+
+CREATE VIEW listed_structs_q AS
+SELECT country, array_sort(collect_list(struct(price, event_id))) AS q, max(struct(price, amount)) AS p FROM events GROUP BY country;
+
+CREATE VIEW paths AS
+SELECT user_id, transform(sort_array(collect_list(struct(ts, event_id, kind))), s -> s.kind) AS path FROM events GROUP BY user_id;
+
+CREATE VIEW texts_beside_structs AS
+SELECT kind, collect_list(struct(repeat(city, 900) AS long, user_id)) AS l, count(DISTINCT city) AS n, max(struct(repeat(city, 1500) AS long, user_id)).long AS m FROM events WHERE user_id < 4 AND amount > 2 GROUP BY kind;
+
+CREATE VIEW structs_having AS
+SELECT kind, max(struct(amount, event_id)).event_id AS e, max(struct(amount, event_id)).amount AS a FROM events GROUP BY kind HAVING max(struct(amount, event_id)).amount > 1 ORDER BY max(struct(amount, event_id)).event_id DESC LIMIT 3;
+
+CREATE VIEW structs_in_cases AS
+SELECT kind, max(CASE WHEN user_id > 1 THEN struct(ts, event_id) END).event_id AS e, max(if(user_id > 1, struct(ts, event_id), NULL)).event_id AS f, max_by(CASE WHEN user_id > 1 THEN struct(event_id) END, ts) AS g,
+  max_by(event_id, CASE WHEN user_id > 1 THEN struct(ts, amount) END) AS h, collect_list(CASE WHEN user_id > 1 THEN struct(event_id) END) AS i
+FROM events GROUP BY kind;
+
+CREATE VIEW structs_windows_over AS
+SELECT kind, last_row.e AS e, row_number() OVER (ORDER BY last_row.t, kind) AS r FROM (SELECT kind, max(struct(ts AS t, event_id AS e)) AS last_row FROM events GROUP BY kind);
+
+CREATE VIEW lengths_of_records AS
+SELECT
+  event_id, ts - TIMESTAMP '2024-01-01 00:30:00' > INTERVAL 1 HOUR AS a, CAST(ts - TIMESTAMP '2024-01-01 11:30:00.25' AS BIGINT) AS b, CAST(d - DATE '2024-01-05' AS INT) AS c,
+  extract(DAY FROM ts - TIMESTAMP '2024-02-02 11:31:12.25') AS e, extract(HOUR FROM ts - TIMESTAMP '2024-02-02 11:31:12.25') AS f, extract(MINUTE FROM ts - TIMESTAMP '2024-02-02 11:31:12.25') AS g,
+  extract(SECOND FROM ts - TIMESTAMP '2024-02-02 11:31:12.25') AS h, date_part('day', d - DATE '2024-02-02') AS i, CAST((ts - d) * 3 AS DECIMAL(20, 6)) AS j, CAST((ts - d) / 7 AS DECIMAL(20, 6)) AS k,
+  (ts - d) BETWEEN INTERVAL 1 HOUR AND INTERVAL 630 MINUTES AS l, (ts - d) IN (INTERVAL 2 HOURS, INTERVAL 37230 SECONDS) AS m, (ts - d) IS NULL AS n, d - DATE '2024-01-01' = INTERVAL 0 DAYS AS o,
+  coalesce(ts - d, INTERVAL 1 DAY) < INTERVAL 20 HOURS AS p, CASE WHEN user_id > 1 THEN ts - d ELSE INTERVAL 5 HOURS END >= INTERVAL 10 HOURS AS q, CAST(greatest(ts - d, INTERVAL 12 HOURS) AS BIGINT) AS r,
+  -(ts - d) < INTERVAL -10 HOURS AS s, (ts - d) + INTERVAL 1 HOUR > (d - DATE '2023-12-31') AS t, CAST('2024-01-05' - d AS BIGINT) AS u, CAST(d - ts AS BIGINT) AS v, CAST(CAST(ts AS TIMESTAMP_NTZ) - ts AS BIGINT) AS w,
+  CAST(d - DATE '2024-01-05' AS DECIMAL(10, 2)) AS x, nullif(ts - d, INTERVAL 37230 SECONDS) IS NULL AS y
+FROM (SELECT event_id, ts, CAST(ts AS DATE) AS d, user_id FROM events);
+
+CREATE VIEW lengths_of_groups AS
+SELECT
+  country, CAST(max(ts) - min(ts) AS BIGINT) AS a, extract(DAY FROM max(ts) - min(ts)) AS b, max(ts) - min(ts) > INTERVAL 100 DAYS AS c, CAST((max(ts) - min(ts)) / count(ts) AS DECIMAL(20, 6)) AS d,
+  CAST(sum(ts - TIMESTAMP '2024-01-01 00:00:00') AS BIGINT) AS e, CAST(avg(ts - TIMESTAMP '2024-01-01 00:00:00') AS DECIMAL(20, 6)) AS f, CAST(max(ts - TIMESTAMP '2024-01-01 00:00:00') AS INT) AS g,
+  CAST(min(CAST(ts AS DATE) - DATE '2024-02-02') AS INT) AS h, CAST(avg(CAST(ts AS DATE) - DATE '2024-02-02') AS BIGINT) AS i, CAST(sum(CAST(ts AS DATE) - DATE '2024-02-02') FILTER (WHERE user_id > 1) AS BIGINT) AS j,
+  CAST(median(ts - TIMESTAMP '2024-01-01 00:00:00') AS DECIMAL(20, 6)) AS k, CAST(percentile(ts - TIMESTAMP '2024-01-01 00:00:00', 0.3) AS BIGINT) AS l, count(ts - TIMESTAMP '2024-01-01 00:00:00') AS m,
+  max_by(event_id, ts - TIMESTAMP '2024-01-01 00:00:00') AS n, count(DISTINCT ts - TIMESTAMP '2024-01-01 00:00:00') AS o, extract(SECOND FROM max(ts) - min(ts)) AS p, datediff(max(ts), min(ts)) AS q,
+  CAST(CAST(max(ts) AS DATE) - CAST(min(ts) AS DATE) AS INT) AS r, CAST(last(ts - TIMESTAMP '2024-01-01 00:00:00') AS BIGINT) AS s, avg(CAST(ts - TIMESTAMP '2024-01-01 00:00:00' AS BIGINT)) AS t,
+  CAST(mode(CAST(ts AS DATE) - DATE '2024-02-02') AS INT) AS u
+FROM events GROUP BY country HAVING max(ts) - min(ts) > INTERVAL 1 MINUTE;
+
+CREATE VIEW lengths_between_events AS
+SELECT user_id, count(*) AS n, CAST(avg(gap) AS DECIMAL(20, 6)) AS mean, CAST(max(gap) AS BIGINT) AS longest, count_if(gap > INTERVAL 30 MINUTES) AS breaks, extract(HOUR FROM min(gap)) AS hours
+FROM (SELECT user_id, ts - lag(ts) OVER (PARTITION BY user_id ORDER BY ts, event_id) AS gap FROM events) GROUP BY user_id;
+
+CREATE VIEW lengths_passed_on AS
+WITH gaps AS (SELECT event_id, ts - TIMESTAMP '2024-01-01 00:00:00' AS gap, CAST(ts AS DATE) - DATE '2024-01-01' AS days FROM events WHERE ts IS NOT NULL)
+SELECT event_id, CAST(lag(gap) OVER (ORDER BY gap, event_id) AS BIGINT) AS before, gap > INTERVAL 1 DAY AS long, CAST(days AS INT) AS days, rank() OVER (ORDER BY days) AS r FROM gaps ORDER BY gap, event_id LIMIT 50;
+
+CREATE VIEW lengths_of_views AS
+SELECT CAST(avg(l) AS BIGINT) AS mean, CAST(sum(l) AS BIGINT) AS total, max(l) > INTERVAL 10 DAYS AS long, CAST(median(l) AS BIGINT) AS m, CAST(max(d) AS INT) AS d
+FROM (SELECT country, max(ts) - min(ts) AS l, CAST(max(ts) AS DATE) - CAST(min(ts) AS DATE) AS d FROM events GROUP BY country) WHERE l IS NOT NULL;
+
+CREATE VIEW lengths_joined AS
+SELECT a.country, b.country AS other FROM (SELECT country, min(ts) AS t FROM events GROUP BY country) a JOIN (SELECT country, max(ts) AS t FROM events WHERE city = 'a' GROUP BY country) b ON b.t - a.t > INTERVAL 2 DAYS;
+
+CREATE VIEW lengths_grouped AS
+SELECT extract(DAY FROM ts - TIMESTAMP '2024-01-01 00:00:00') AS day, count(*) AS n FROM events GROUP BY extract(DAY FROM ts - TIMESTAMP '2024-01-01 00:00:00');
+
+CREATE VIEW sorted_lists_above AS
+SELECT country, sort_array(collect_list(n)) AS a, sort_array(collect_list(city), false) AS b, array_sort(collect_list(m) FILTER (WHERE n > 3)) AS c, sort_array(array_agg(t)) AS d FROM (SELECT country, city, count(*) AS n, max(amount) AS m, max(ts) AS t FROM events GROUP BY country, city) GROUP BY country;
