@@ -86,7 +86,8 @@ def elements(array: Expr, place: Place) -> list[Expr]:
         if abs(last - first) < MOST_ELEMENTS:
             step = 1 if last >= first else -1
             return [Constant(str(each), INT) for each in range(first, last + step, step)]
-    raise Wrong(place, "explode() of what is no record", "Write the rows out, as VALUES (1), (2).")
+    way_out = "Write the rows out, as VALUES (1), (2), or of each row CROSS JOIN LATERAL explode(tags) AS t(tag)."
+    raise Wrong(place, "explode() of what is no record", way_out)
 
 
 def rows_of(query: Query) -> Rows | None:

@@ -13,20 +13,21 @@ from typing import Literal
 
 from view_algebra.expressions import (
     ONE,
+    Aggregate,
     Call,
     Expr,
     Field,
+    Joined,
     Output,
     Place,
     Query,
     Relation,
     Select,
     Subquery,
-    Windowed,
     as_outer,
-    conjuncts,
     outer_fields,
     parts,
+    queries_of,
     rewrite,
     walk,
 )
@@ -38,21 +39,12 @@ JOINS = ("SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
 
 
 def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr | None, place: Place) -> Subquery:
-    """A subquery as a part of an expression; refuses those about a row that Spark does not answer either."""
-    if kind == "exists" and isinstance(query, Select):
-        query = _any_row(query)
+    """A subquery as a part of an expression."""
+    if isinstance(query, Select):
+        _refuse_in_outer_joins(query.relation, place)
+        query = _any_row(query) if kind == "exists" else query
     of = BOOLEAN if kind != "scalar" else query.columns[0][1]
-    if not any(True for _ in outer_fields(query)):
-        return Subquery(kind, query, operand, of, place)
-    _refuse_more_than_conditions(query, place)
-    assert isinstance(query, Select)
-    if kind == "scalar":
-        for part in conjuncts(query.where):
-            equality = isinstance(part, Call) and part.function in ("=", "<=>")
-            if not equality and any(isinstance(e, Field) and e.outer for e in walk(part)):
-                way_out = "Compare the column by = alone, or join a subquery that is grouped by it."
-                raise Wrong(place, "a value of the rows that meet another condition than equality", way_out)
-    return Subquery(kind, query, operand, of, place, correlated=True)
+    return Subquery(kind, query, operand, of, place, correlated=any(True for _ in outer_fields(query)))
 
 
 def _any_row(query: Select) -> Select:
@@ -65,28 +57,57 @@ def _any_row(query: Select) -> Select:
     return replace(query, outputs=(Output("one", ONE),), group=None, distinct=False)
 
 
-def _refuse_more_than_conditions(query: Query, place: Place) -> None:
-    way_out = "Write it as k IN (SELECT k …), or as a LEFT JOIN of aggregates."
-    if not isinstance(query, Select) or query.group or query.limit is not None or query.having is not None:
-        what = "a subquery about a row, with more than SELECT, FROM and WHERE"
-        raise Wrong(place, what, way_out)
-    for part in parts(query):
-        if isinstance(part, Windowed):
-            raise Wrong(part.place or place, "a window function in a subquery about a row", way_out)
-        if isinstance(part, Subquery) and part.correlated:
-            raise Wrong(part.place or place, "a subquery about a row of a subquery about a row", way_out)
-
-
 def refuse_elsewhere(block: Select) -> None:
-    """A subquery about a row stands in WHERE, or among the columns of a block that groups nothing."""
-    elsewhere = [o.expression for o in block.order] + ([] if block.having is None else [block.having])
-    if block.group is not None or block.distinct:
-        elsewhere += [o.expression for o in block.outputs] + list(block.group or ())
-    for expression in elsewhere:
-        for part in walk(expression):
-            if isinstance(part, Subquery) and part.correlated:
-                way_out = "Put it into WHERE, or among the columns of a subquery in FROM."
-                raise Wrong(part.place, "a subquery about a row beside GROUP BY, HAVING or ORDER BY", way_out)
+    """A subquery about a row is answered by Spark in WHERE and HAVING, and among columns; of groups, whether a row is
+    there, and a value of one that is grouped by, or aggregated.
+    """
+    for part in (part for order in block.order for part in walk(order.expression)):
+        if isinstance(part, Subquery) and part.correlated:
+            way_out = "Put it among the columns of a subquery in FROM, and order by its name."
+            raise Wrong(part.place, "a subquery about a row in ORDER BY, where Spark takes none", way_out)
+
+    def known(part: Expr) -> Expr | None:
+        if isinstance(part, Subquery) and part.correlated and part.kind == "scalar" and part not in (block.group or ()):
+            way_out = "Group in a subquery in FROM, and ask around it."
+            raise Wrong(part.place, "a value about a row, which is neither grouped by nor aggregated", way_out)
+        return part if isinstance(part, Aggregate) or part in (block.group or ()) else None
+
+    for output in block.outputs if block.group is not None else ():
+        rewrite(output.expression, known)
+
+
+def refuse_groupings(block: Select) -> None:
+    """Spark answers none about a row beside GROUPING SETS, ROLLUP and CUBE."""
+    about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
+    if about or any(True for _ in outer_fields(block)):
+        way_out = "Group in a subquery in FROM, and ask around it."
+        raise Wrong(about[0] if about else block.place, "a subquery about a row, with several groupings", way_out)
+
+
+def _refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
+    """Spark lets no column of a query around be named on a side of a join of which rows may be missing."""
+    if isinstance(relation, Joined):
+        sides = {"LEFT": (relation.right,), "RIGHT": (relation.left,), "FULL": (relation.left, relation.right)}
+        for query in (query for side in sides.get(relation.kind, ()) for query in queries_of(side)):
+            if any(True for _ in outer_fields(query)):
+                what = "a column of a query around this one, on the optional side of a join"
+                raise Wrong(place, what, "Make it an inner join, or compute with the column outside.")
+        _refuse_in_outer_joins(relation.left, place)
+        _refuse_in_outer_joins(relation.right, place)
+
+
+def refuse_in_join(on: Expr, left: Container[str]) -> None:
+    """Spark answers a subquery in ON about a row of one side alone, and none that is a value."""
+    for part in (part for part in walk(on) if isinstance(part, Subquery) and part.correlated):
+        sides = {column.relation in left for column in outer_fields(part.query)}
+        if part.kind == "scalar" or len(sides) > 1:
+            way_out = "Put it into WHERE, or compute it in a subquery in FROM, and compare its column."
+            what = (
+                "a value of the rows that a joined row meets"
+                if part.kind == "scalar"
+                else "a subquery about both sides"
+            )
+            raise Wrong(part.place, f"{what}, in ON", way_out)
 
 
 def semi_join(kind: str, right: Relation, aliases: Container[str], condition: Expr, place: Place) -> Expr:

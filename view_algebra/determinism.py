@@ -113,6 +113,8 @@ def _refuse_in_relation(relation: Relation | None, views: Mapping[str, Keys]) ->
         case Joined():
             _refuse_in_relation(relation.left, views)
             _refuse_in_relation(relation.right, views)
+        case Exploded():
+            _refuse_in_relation(relation.relation, views)
 
 
 RowKeys = frozenset[frozenset[Expr]]

@@ -41,6 +41,16 @@ class _Parser(SparkParser):
         TokenType.PLUS: lambda self: _positive(self._parse_unary()),
     }
 
+    def _build_predicate(
+        self, klass: type[exp.Binary], this: exp.Expr | None, expression: exp.Expr | None, *args: Any, **kwargs: Any
+    ) -> exp.Expr:
+        """No parentheses are put around what Spark does not read without them, as in `x IS NULL = true`."""
+        made = super()._build_predicate(klass, this, expression, *args, **kwargs)
+        for name, side in (("this", this), ("expression", expression)):
+            if isinstance(side, (exp.Is, exp.Not)):
+                made.set(name, side)
+        return made
+
     def _parse_as_command(self, start: Token) -> exp.Command:
         """A statement that cannot be read is refused where reading it ended, not taken as a command unread."""
         self.raise_error("This is not understood", self._curr or self._prev or start)

@@ -453,8 +453,20 @@ def outer_fields(query: Query) -> Iterator[Field]:
     for part in parts(query):
         if isinstance(part, Field) and part.outer:
             yield replace(part, outer=False)
-    if isinstance(query.relation, Nested):
-        yield from outer_fields(query.relation.query)
+    for below in queries_of(query.relation):
+        yield from outer_fields(below)
+
+
+def queries_of(relation: Relation | None) -> Iterator[Query]:
+    """The queries that a relation is made of."""
+    match relation:
+        case Nested():
+            yield relation.query
+        case Joined():
+            yield from queries_of(relation.left)
+            yield from queries_of(relation.right)
+        case Exploded():
+            yield from queries_of(relation.relation)
 
 
 def _with_outer(query: Query, change: Callable[[Expr], Expr | None]) -> Query:
@@ -465,13 +477,20 @@ def _with_outer(query: Query, change: Callable[[Expr], Expr | None]) -> Query:
             return as_outer(rewrite(replace(part, outer=False), change))
         return None
 
+    def below(relation: Relation | None) -> Relation | None:
+        match relation:
+            case Nested():
+                return replace(relation, query=_with_outer(relation.query, change))
+            case Joined(left=left, right=right):
+                return replace(relation, left=below(left) or left, right=below(right) or right)
+            case Exploded(relation=of):
+                return replace(relation, relation=below(of) or of)
+        return relation
+
     if isinstance(query, Combined):
         return replace(query, left=_with_outer(query.left, change), right=_with_outer(query.right, change))
     query = rewritten(query, inner)
-    if isinstance(query.relation, Nested):
-        below = replace(query.relation, query=_with_outer(query.relation.query, change))
-        query = replace(query, relation=below)
-    return query
+    return replace(query, relation=below(query.relation))
 
 
 def as_outer(expression: Expr) -> Expr:
@@ -486,6 +505,11 @@ def _rewritten_joins(relation: Relation | None, change: Callable[[Expr], Expr | 
         assert right is not None
         on = None if relation.condition is None else rewrite(relation.condition, change)
         return replace(relation, left=left, right=right, condition=on)
+    if isinstance(relation, Exploded):
+        inner = _rewritten_joins(relation.relation, change)
+        assert inner is not None
+        made = (replace(each, argument=rewrite(each.argument, change)) for each in relation.generators)
+        return replace(relation, relation=inner, generators=tuple(made))
     return relation
 
 

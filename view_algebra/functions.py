@@ -41,7 +41,8 @@ class Function:
         of that kind meet in one type), `text` (anything that prints the same in both engines), `literal` (text known
         when the view is declared), `positive` (a whole number from 1, known when declared), `natural` (from 0), `whole`
         (from -10,000 to 10,000), `nonzero` (any but 0), `negative` (below 0), `flag` (true or false, known when
-        declared), `character` and `delimiter` (a text of one and of some characters, known when declared), `weekday`,
+        declared), `character` and `delimiter` (a text of one and of some characters, known when declared), `separator`
+        (one of any, each of which a regular expression has as it is), `weekday`,
         `regex`, `replacement`, `format`, `zone`, `schema` (literals that are checked, since Spark raises at a bad one),
         `day` (a date, and no time), `instant` (a TIMESTAMP), `ordered` (as `common`, no map inside), `listed` (an
         array of scalars), `plain` (an array whose elements JSON compares as Spark does), `printed` (one whose elements
@@ -101,6 +102,8 @@ _PATTERNS = "Java's and Postgres' regular expressions differ"
 _TEXT_TO_TIME = "Postgres reads other texts as times than Spark does"
 _NESTED = "to Postgres nested values are JSON, which has no such function"
 _HASH = "Postgres has no such function"
+_SPLIT = "CASE WHEN {0} = '' THEN '[\"\"]' ELSE to_jsonb(string_to_array({0}, nullif({1}, ''))) END"
+_DAYS = "CASE WHEN {0} <= {1} THEN sequence({0}, {1}, INTERVAL '{2}' DAY) END"
 
 
 def _f(
@@ -351,6 +354,7 @@ _TEXT = [
     _f("regexp_extract_all", "string regex natural?", _array_of(STRING), why=_PATTERNS),
     _f("regexp_instr", "string regex", INT, why=_PATTERNS),
     _f("regexp_substr", "string regex", STRING, why=_PATTERNS),
+    _f("split", "string separator", _array_of(STRING), _SPLIT),
     _f("split", "string regex natural?", _array_of(STRING), why=_PATTERNS),
     _f("parse_url", "string string string?", STRING),
     _f("try_url_decode", "string", STRING),
@@ -447,7 +451,9 @@ _NESTED_VALUES = [
     _f("to_json", "array", STRING, why=_NESTED),
     _f("to_json", "map", STRING, why=_NESTED),
     _f("array", "common common*", lambda t, _: _array_of(t[0]), "jsonb_build_array({inside})"),
-    _f("sequence", "natural natural", _array_of(INT), why=_NESTED),
+    _f("sequence", "natural natural", _array_of(INT), "spark.sequence({0}, {1})"),
+    _f("sequence", "day day", _array_of(DATE), "spark.days({0}, {1})"),
+    _f("sequence", "day day positive", _array_of(DATE), "spark.days({0}, {1}, {2})", below=_DAYS),
     _f("size", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
     _f("size", "map", INT, why=_NESTED),
     _f("cardinality", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),

@@ -24,8 +24,8 @@ class Scope:
     gives once; merged: what they stand for, by relation and name. above: does it read groups, and no records? records:
     the subquery of records that it reads, where it reads that alone; rows: the same, or one that computes window
     functions of records; passed: the one or the other, as it passes the order of events on.
-    outer: the block around a subquery, where its columns may be named. lateral: are those of what stands before it in
-    FROM? semi: the conditions of SEMI and ANTI joins.
+    around: the block around a subquery; outer: the same, where its columns may be named. lateral: are those of what
+    stands before it in FROM? semi: the conditions of SEMI and ANTI joins.
     variables: of the lambdas around an expression. preferred: what names mean before they mean columns of FROM.
     """
 
@@ -42,6 +42,7 @@ class Scope:
     records: Select | None = None
     rows: Select | None = None
     passed: Select | None = None
+    around: Scope | None = None
     outer: Scope | None = None
     lateral: bool = False
     semi: list[Expr] = field(default_factory=list)
@@ -100,7 +101,8 @@ def refuse_far(names: list[str], scope: Scope, blocks: Iterable[Scope], place: P
     if is_column(names, scope) or not any(is_column(names, block) for block in blocks):
         return
     way_out = (
-        "Name it in the WHERE of a subquery directly inside that query: of none inside that, and no side of a UNION."
+        "Spark knows it in WHERE and HAVING of a subquery directly inside that query: join what is further inside "
+        "with what that one reads, or compute with the column outside."
     )
     raise Wrong(place, f"{'.'.join(names)} is a column of a query around this one", way_out)
 

@@ -418,6 +418,7 @@ _WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY",
 _CHECKED: dict[str, Callable[[str], bool]] = {
     "character": lambda text: len(text) == 1,
     "delimiter": bool,
+    "separator": lambda text: not set(text) & set(r"\^$.|?*+()[]{}"),
     "pattern": lambda text: pattern(text) is not None,
     "regex": _is_regex,
     "replacement": lambda text: re.fullmatch(r"([^$\\]|\$\d)*", text, re.DOTALL) is not None,

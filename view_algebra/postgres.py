@@ -6,7 +6,7 @@ What is plain in both engines stays plain; the rest goes through the functions o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,6 +24,7 @@ from view_algebra.expressions import (
     Exploded,
     Expr,
     Field,
+    Generator,
     Hopped,
     Joined,
     Named,
@@ -43,6 +44,7 @@ from view_algebra.expressions import (
     parts,
     rewrite,
     rewritten,
+    walk,
 )
 from view_algebra.operators import BITWISE, overload, pattern
 from view_algebra.refusals import Wrong
@@ -854,7 +856,7 @@ def _relation(relation: Relation, reading: Reading) -> str:
             return f"(\n  VALUES\n{rows}\n) AS {postgres_name(relation.alias)} ({names})"
         case Joined():
             right = _relation(relation.right, reading)
-            if isinstance(relation.right, Joined):
+            if isinstance(relation.right, (Joined, Exploded)):
                 right = f"({right})"
             on = f" ON {_on(relation, reading)}" if relation.condition is not None else ""
             if relation.condition is None and relation.kind != "CROSS":
@@ -865,10 +867,45 @@ def _relation(relation: Relation, reading: Reading) -> str:
             return _hopped(relation, reading)
         case Sessions():
             return _sessions(relation, reading)
-        case Stream() | Cells() | Exploded():
+        case Exploded():
+            return "\n".join(
+                [_relation(relation.relation, reading), *(_exploded(g, reading) for g in relation.generators)]
+            )
+        case Stream() | Cells():
             raise Wrong(
                 getattr(relation, "place", None), "a stream above the aggregation", "Aggregate it in a subquery."
             )
+
+
+def _exploded(made: Generator, reading: Reading) -> str:
+    """A row for each element of an array, or entry of a map: both are JSON."""
+    if made.argument.type.name == "MAP" and made.positions:
+        raise Wrong(
+            made.place, "posexplode() of a map above the aggregation", "Write explode(…), which has no positions."
+        )
+    of_map, kind = made.argument.type.name == "MAP", made.argument.type.element or STRING
+    names = [postgres_name(name) for name, _ in made.columns]
+    texts = ["(place - 1)::integer"] * made.positions + ['key COLLATE "C"'] * of_map
+    if made.fields:
+        texts += [_from_json(f"value -> {constant(Constant(name, STRING))}", of) for name, of in kind.fields]
+    else:
+        texts.append(_from_json("value", kind))
+    columns = ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
+    rows = "jsonb_each" if of_map else "jsonb_array_elements"
+    entry = f"{'key, ' * of_map}value, place"
+    select = f"SELECT {columns}\nFROM {rows}({expression(made.argument, reading)}) WITH ORDINALITY AS each ({entry})"
+    lateral = f"LATERAL (\n{_indent(select)}\n) AS {postgres_name(made.alias)}"
+    return f"LEFT JOIN {lateral} ON true" if made.outer else f"CROSS JOIN {lateral}"
+
+
+def _from_json(value: str, kind: Type) -> str:
+    """A value of JSON as one of its type."""
+    if kind.nested:
+        return f"nullif({value}, 'null')"
+    text = f"({value} #>> '{{}}')"
+    if kind in (TIMESTAMP, TIMESTAMP_NTZ):
+        return f"ltrim{text[:-1]}, '+')::{kind.postgres}"  # before the year 10000
+    return f'{text} COLLATE "C"' if kind == STRING else f"{text}::{kind.postgres}"
 
 
 def _hopped(relation: Hopped, reading: Reading) -> str:
@@ -904,22 +941,50 @@ def _sessions(relation: Sessions, reading: Reading) -> str:
 
 
 def _on(join: Joined, reading: Reading) -> str:
-    """The condition of a join. For FULL JOIN, Postgres takes equalities only, of which `IS NOT DISTINCT FROM` is none:
-    arrays of one element are equal where the elements are, NULL or not.
+    """The condition of a join. For FULL JOIN, Postgres wants an equality of both sides, of which `IS NOT DISTINCT FROM`
+    is none: arrays of one element are equal where the elements are, NULL or not, and are all of one length.
     """
     assert join.condition is not None
     if join.kind != "FULL":
         return expression(join.condition, reading)
-    conditions = []
-    for part in conjuncts(join.condition):
-        if not (isinstance(part, Call) and part.function in ("=", "<=>")):
-            way_out = "Join on equal columns, and filter the sides in subqueries or the result with WHERE."
-            raise Wrong(join.place, "FULL JOIN on another condition than equality", way_out)
-        left, right = (expression(a, reading, CAST) for a in part.arguments)
-        kind = part.arguments[0].type.postgres
-        null_too = f"ARRAY[{left}::{kind}] = ARRAY[{right}::{kind}]"
-        conditions.append(null_too if part.function == "<=>" else f"{left} = {right}")
+    sides = [list(_columns_of(side)) for side in (join.left, join.right)]
+    others = [part for part in conjuncts(join.condition) if not _meet(part, sides)]
+    conditions = [_met(part, reading) for part in conjuncts(join.condition) if _meet(part, sides)]
+    conditions += [expression(part, reading, AND) for part in others]
+    if others:
+        left, right = (f"cardinality(ARRAY[{expression(each[0], reading)}])" for each in sides)
+        conditions.append(f"{left} = {right}")
     return " AND ".join(conditions)
+
+
+def _met(part: Expr, reading: Reading) -> str:
+    assert isinstance(part, Call)
+    left, right = (expression(a, reading, CAST) for a in part.arguments)
+    kind = part.arguments[0].type.postgres
+    return f"ARRAY[{left}::{kind}] = ARRAY[{right}::{kind}]" if part.function == "<=>" else f"{left} = {right}"
+
+
+def _meet(part: Expr, sides: Sequence[Sequence[Field]]) -> bool:
+    """Is a condition an equality of columns of the one side of a join and columns of the other?"""
+    if not (isinstance(part, Call) and part.function in ("=", "<=>")):
+        return False
+    named = [{e.relation for e in walk(a) if isinstance(e, Field)} for a in part.arguments]
+    left, right = ({column.relation for column in side} for side in sides)
+    return all(named) and any(named[0] <= one and named[1] <= other for one, other in ((left, right), (right, left)))
+
+
+def _columns_of(relation: Relation) -> Iterator[Field]:
+    match relation:
+        case Joined():
+            yield from (*_columns_of(relation.left), *_columns_of(relation.right))
+        case Exploded():
+            yield from _columns_of(relation.relation)
+            for each in relation.generators:
+                yield from (Field(each.alias, (name,), kind) for name, kind in each.columns)
+        case Nested():
+            yield from (Field(relation.alias, (name,), kind) for name, kind in relation.query.columns)
+        case Read() | Constants():
+            yield from (Field(relation.alias, (name,), kind) for name, kind in relation.columns)
 
 
 def _indent(text: str) -> str:

@@ -76,9 +76,10 @@ record corrects its windows at once, whatever its age.
 
 
 _SUBQUERIES = """In FROM, as CTEs, as a value (which aggregates, or ends with LIMIT 1), in IN and EXISTS; LEFT SEMI
-and LEFT ANTI JOIN. IN is a condition then, and no value: where it is NULL, Spark may have it false. In WHERE and among
-columns they may name columns of the block around them (as a value, by = alone). `LATERAL (SELECT …) AS l` in FROM may
-name columns of what stands before it: in WHERE, and among its own where it reads groups and makes none.
+and LEFT ANTI JOIN. IN is a condition then, and no value: where it is NULL, Spark may have it false.
+In WHERE and HAVING, and among columns, a subquery may name columns of the block directly around it.
+`LATERAL (SELECT …) AS l` in FROM may name columns of what stands before it: in WHERE, and among its own where it reads
+groups and makes none.
 In WHERE of records, too, in FILTER of their aggregates, in `count_if(…)` and `sum(CASE WHEN … THEN x ELSE 0 END)`: the
 cells are then kept by the columns that the condition names ([how](decisions/11-questions-about-each-record.md)).
 """
@@ -128,8 +129,10 @@ def reference() -> str:
             "QUALIFY filters by window functions; to Spark it is WHERE around a subquery.\n",
             "PIVOT and UNPIVOT of one column are the GROUP BY and the UNION ALL that they stand for.\n",
             (
-                "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` stands below (`posexplode`,\n"
-                "`inline` and `stack`, too, and maps), and so does `SELECT event_id, explode(tags) AS tag`;\n"
+                "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`, `inline` and `stack`, too,\n"
+                "and maps) and `SELECT event_id, explode(tags) AS tag` make rows of records, and of groups:\n"
+                "`explode(sequence(first_day, last_day, INTERVAL 1 DAY))` has a row for each day, and none where the\n"
+                "last is before the first, at which Spark would raise.\n"
                 "`FROM s, LATERAL explode(tags) AS t(tag)` and `LEFT JOIN LATERAL … ON true` are the same.\n"
             ),
             "## Subqueries\n",

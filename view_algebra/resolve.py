@@ -13,7 +13,7 @@ from sqlglot import exp
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import TIME_WINDOWS, generator, in_a_window
 from view_algebra.constants import elements, joined, table
-from view_algebra.correlated import JOINS, refuse_elsewhere, semi_join
+from view_algebra.correlated import JOINS, refuse_elsewhere, refuse_groupings, refuse_in_join, semi_join
 from view_algebra.determinism import Keys, by_rows, unique_keys
 from view_algebra.dialect import (
     SPELLED,
@@ -79,7 +79,7 @@ from view_algebra.operators import call, condition
 from view_algebra.passing import PASSED, has_windows, is_of_records, is_projection, passing_on
 from view_algebra.pivots import pivoted, refuse_counts
 from view_algebra.refusals import Wrong, suggestion
-from view_algebra.scalars import Scalars, refuse_aggregates, refuse_windowed
+from view_algebra.scalars import Scalars, names_an_output, refuse_aggregates, refuse_windowed
 from view_algebra.ties import settled, settled_set
 from view_algebra.times import MOST_ELEMENTS
 from view_algebra.types import (
@@ -124,13 +124,18 @@ class Resolver(Scalars):
             self.around = around
             return self._modified(self.query(node.this, known), node, known)
         if isinstance(node, exp.SetOperation):
-            return self._combined(node, known)
+            return self._combined(node, known, around)
         if isinstance(node, exp.Select):
             return self._qualified(node, known) if node.args.get("qualify") else self._select(node, known, around)
         raise Wrong(span(node), f"{node.key.upper()} is not a query", "Write a SELECT.")
 
-    def _combined(self, node: exp.SetOperation, ctes: Mapping[str, Query]) -> Query:
-        left, right = self.query(node.this, ctes), self.query(node.expression, ctes)
+    def _inside(self, node: exp.Expr, ctes: Mapping[str, Query], around: Scope | None) -> Query:
+        """A part of a query, in which columns of the block around that one may be named as in itself."""
+        self.around = None if around is None or around.lateral else around
+        return self.query(node, ctes)
+
+    def _combined(self, node: exp.SetOperation, ctes: Mapping[str, Query], around: Scope | None) -> Query:
+        left, right = (self._inside(side, ctes, around) for side in (node.this, node.expression))
         place = span(node.expression)
         if len(left.columns) != len(right.columns):
             raise Wrong(
@@ -187,6 +192,7 @@ class Resolver(Scalars):
 
     def _block(self, node: exp.Select, scope: Scope, around: Scope | None) -> Select:
         write_windows_out(node)
+        scope.around = around
         relation = self._relation(node, scope)
         if isinstance(relation, Nested) and isinstance(relation.query, Select):
             scope.records = relation.query if is_projection(relation.query) else None
@@ -207,8 +213,11 @@ class Resolver(Scalars):
         for made in scope.generators:
             relation = _exploded(relation, made)
         group, sets = (None, None) if group_node is None else self._groups(group_node, scope, outputs)
+        _refuse_names_of_names(node)
         having_node = node.args.get("having")
+        scope.outer = around
         having = None if having_node is None else self._having(having_node.this, scope, group or (), outputs)
+        scope.outer = None
         if group == () and group_node is not None and group_node.expressions:
             having = both(having, SOME)
         order = tuple(self.order(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
@@ -244,6 +253,7 @@ class Resolver(Scalars):
         refuse_elsewhere(block)
         block = self._settled(block, node, scope, grouped)
         if sets is not None:
+            refuse_groupings(block)
             return over_sets(block, sets)
         for part in walk_all(above_group(block), None):
             if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
@@ -290,6 +300,7 @@ class Resolver(Scalars):
             assert relation is not None
             relation = self._join(relation, join, scope)
         for lateral in node.args.get("laterals") or []:
+            _refuse_joins_behind(lateral, node)
             relation = self._explode(relation, lateral, scope)
         return relation
 
@@ -308,14 +319,17 @@ class Resolver(Scalars):
         elif isinstance(node, exp.Table):
             relation = self._table(node, scope)
         elif isinstance(node, exp.Subquery):
-            inner = self.query(node, scope.ctes)
+            inner = self._inside(node, scope.ctes, scope.around)
             alias, names = _alias(node, scope)
             relation = Nested(_renamed(inner, names, span(node)) if names else inner, alias, span(node))
         elif isinstance(node, exp.Values):
             alias, names = _alias(node, scope)
             relation = table(self._rows(node), names, alias, span(node))
         else:
-            raise Wrong(span(node), f"{node.key.upper()} in FROM", "Name a source, a view or a subquery.")
+            way_out = (
+                "Write CROSS JOIN LATERAL explode(tags) AS t(tag)." if isinstance(node, exp.Unnest) else _NAMED_RELATION
+            )
+            raise Wrong(span(node), f"{node.key.upper()} in FROM", way_out)
         columns = columns_of(relation, self.streams)
         if relation.alias in scope.relations:
             raise Wrong(
@@ -361,7 +375,7 @@ class Resolver(Scalars):
         if name == "explode" and len(given) == 1:
             return table([[each] for each in elements(given[0], place)], names or ["col"], alias, place)
         if name != "range" or not 1 <= len(given) <= 3:
-            raise Wrong(place, f"{name}() in FROM", "Name a source, a view or a subquery.")
+            raise Wrong(place, f"{name}() in FROM", _NAMED_RELATION)
         ends = [int(each.value) for each in given if isinstance(each, Constant) and each.type.integral and each.value]
         if len(ends) < len(given) or not 0 < len(found := range(*ends)) <= MOST_ELEMENTS:
             raise Wrong(place, "range() of no rows, or of too many", "Write it as range(0, 24).")
@@ -377,12 +391,12 @@ class Resolver(Scalars):
         if node.args.get("sample"):
             raise Wrong(span(node), "TABLESAMPLE is not served", "Use WHERE.")
         name, alias = node.name, (node.alias or node.name).lower()
-        if node.args.get("alias") and node.args["alias"].args.get("columns"):
-            raise Wrong(span(node.args["alias"]), f"new names for the columns of {name}", "Rename them in a subquery.")
+        names = _column_names(node)
         if node.args.get("db"):
             raise Wrong(span(node), f"a schema before {name}", f"Write the name alone: {name}.")
         if name.lower() in scope.ctes:
-            return Nested(scope.ctes[name.lower()], alias, span(node))
+            inner = scope.ctes[name.lower()]
+            return Nested(_renamed(inner, names, span(node)) if names else inner, alias, span(node))
         if name.lower() in self.tables:
             raise Wrong(
                 span(node),
@@ -390,10 +404,13 @@ class Resolver(Scalars):
                 "Declare it without PRIMARY KEY to read it as a stream of changes.",
             )
         if name.lower() in self.streams:
+            if names:  # to Spark a source has Kafka's columns, too
+                raise Wrong(span(node.args["alias"]), f"new names for the columns of {name}", _IN_A_SUBQUERY)
             scope.streams[alias] = name.lower()
             return Stream(name.lower(), alias, span(node))
         if name.lower() in self.views:
-            return Read(name.lower(), alias, self.views[name.lower()], span(node))
+            read = Read(name.lower(), name.lower() if names else alias, self.views[name.lower()], span(node))
+            return Nested(_renamed(_all_of(read), names, span(node)), alias, span(node)) if names else read
         raise Wrong(
             span(node), f"no source or view {name}", suggestion(name, [*self.streams, *self.views, *scope.ctes])
         )
@@ -411,7 +428,7 @@ class Resolver(Scalars):
         name = alias.name.lower() if alias is not None and alias.name else f"q{len(scope.relations) + 1}"
         if name in scope.relations:
             raise Wrong(place, f"two relations are named {name}", "Give one of them another alias.")
-        names = [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
+        names = _column_names(lateral)
         made = self._generator(call_, names, name, scope)
         made = replace(made, outer=made.outer or outer or bool(lateral.args.get("outer")))
         scope.relations[name] = made.columns
@@ -440,6 +457,7 @@ class Resolver(Scalars):
         elif join.args.get("on") is not None:
             on = condition(self.expression(join.args["on"], scope), "ON")
             refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
+            refuse_in_join(on, before)
         if kind == "INNER" and isinstance(on, Constant) and on.value == "true":
             on = None
         if kind in ("INNER", "CROSS"):  # CROSS JOIN … ON is an inner join
@@ -589,7 +607,7 @@ class Resolver(Scalars):
         """The columns of `SELECT explode(x) AS element`."""
         place, select = span(node), typed(exp.Select, item.parent)
         if select.args.get("group") or scope.generators:
-            way_out = "Write LATERAL VIEW explode(tags) t AS tag."
+            way_out = "Write LATERAL VIEW explode(tags) t AS tag, of groups around the subquery that makes them."
             raise Wrong(place, f"{node.name.lower()}() among columns, beside another or GROUP BY", way_out)
         names = [each.name for each in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
         names = [item.alias] if isinstance(item, exp.Alias) else names
@@ -789,6 +807,16 @@ def _meant(item: exp.Expr, node: exp.Select) -> exp.Expr | None:
     return named.get(item.name.lower(), item) if simple else item
 
 
+def _refuse_names_of_names(node: exp.Select) -> None:
+    """Spark knows no outputs in GROUP BY that name other ones."""
+    group = node.args.get("group")
+    items = [] if group is None else [_meant(item, node) for item in group.expressions]
+    for item in node.expressions if group is not None and group.args.get("all") else items:
+        if item is not None and names_an_output(item):
+            what = "a column of GROUP BY, or beside GROUP BY ALL, that names another one"
+            raise Wrong(span(item), what, "Write out what the name stands for, or put it into a subquery.")
+
+
 def _time_window(node: exp.Expr | None) -> exp.Anonymous | None:
     """The call of window() or session_window() that an expression is, or is a bound of."""
     call_ = node.this if isinstance(node, exp.Dot) else node
@@ -808,6 +836,15 @@ def _reads_records(relation: Relation | None) -> bool:
             rows = query.group is None and not query.distinct and query.limit is None and query.offset is None
             return rows and not has_windows(query) and _reads_records(query.relation)
     return False
+
+
+def _refuse_joins_behind(lateral: exp.Expr, node: exp.Select) -> None:
+    """LATERAL VIEW stands behind all joins."""
+    place = span(lateral)
+    for join in node.args.get("joins") or []:
+        if place is not None and (other := span(join)) is not None and other.start > place.start:
+            way_out = "Put it behind the joins, or write CROSS JOIN LATERAL explode(tags) AS t(tag)."
+            raise Wrong(place, "LATERAL VIEW before a JOIN", way_out)
 
 
 def _position(item: exp.Expr) -> int | None:
@@ -968,7 +1005,23 @@ def _alias(
     alias = (node.alias or f"q{len(scope.relations) + 1}").lower()
     if not node.alias:  # so that its columns can be named where Spark is told more than the author has written
         node.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
-    return alias, [column.name for column in node.args["alias"].args.get("columns") or []]
+    return alias, _column_names(node)
+
+
+_NAMED_RELATION = "Name a source, a view or a subquery."
+_IN_A_SUBQUERY = "Rename them in a subquery: FROM (SELECT a AS x, b AS y FROM s) AS s."
+
+
+def _column_names(node: exp.Expr) -> list[str]:
+    """The names that an alias gives to the columns."""
+    alias = node.args.get("alias")
+    return [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
+
+
+def _all_of(read: Read) -> Select:
+    """A SELECT of all columns of a view."""
+    outputs = (Output(name, Field(read.alias, (name,), kind)) for name, kind in read.columns)
+    return Select(tuple(outputs), read, place=read.place)
 
 
 def _limit(node: exp.Expr) -> tuple[int | None, int | None]:

@@ -100,7 +100,7 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseXor: "^",
 }
 
-_PREDICATES = (exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
+_PREDICATES = (exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
 _ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 _BITS = (exp.BitwiseAnd, exp.BitwiseXor, exp.BitwiseOr)
 _SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
@@ -111,9 +111,10 @@ _LOOSE: dict[type[exp.Expr], tuple[tuple[type[exp.Expr], ...], ...]] = {
     exp.BitwiseXor: ((exp.BitwiseOr,), ()),
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ), (_PREDICATES, (*_ORDERED, *_PREDICATES))),
     **dict.fromkeys(_ORDERED, (_PREDICATES, _PREDICATES)),
+    **dict.fromkeys((exp.Is, exp.In, exp.Like, exp.ILike), (_PREDICATES, ())),
 }
 """Left and right sides that Spark does not read as the operator's: to it `a || b + 1` is `(a || b) + 1`, `a | b & c` is
-`a | (b & c)`, and `a = b IN (c)` is `(a = b) IN (c)`.
+`a | (b & c)`, and `a = b IN (c)` is `(a = b) IN (c)`; `a IS NULL = b` is nothing at all.
 """
 
 _OF_A_FRAME = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
@@ -209,20 +210,25 @@ class Scalars(ABC):
             return once
         try:
             return find(names, scope.relations, place)
-        except Wrong:
-            alias = scope.aliases.get(names[0].lower())
-            if alias is None and names[0].lower() in NON_DETERMINISTIC:
-                return call(names[0], [], place)
-            if alias is None and scope.outer is not None and is_column(names, scope.outer):
-                return find_outside(names, scope, place)
-            if alias is None:
-                refuse_far(names, scope, self.blocks, place)
-                raise
-            _spell_in_window(node)
-            value = alias
-            for name in names[1:]:
-                value = member(value, name, place)
-            return value
+        except Wrong as wrong:
+            return self._elsewhere(names, node, scope, wrong)
+
+    def _elsewhere(self, names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> Expr:
+        """What is no column of FROM: an output, a function without parentheses, or a column of the block around."""
+        place, alias = span(node), scope.aliases.get(names[0].lower())
+        if alias is None and names[0].lower() in NON_DETERMINISTIC:
+            return call(names[0], [], place)
+        hidden = len(names) > 1 and is_column(names[:1], scope)  # by a column that is called as the relation
+        if alias is None and scope.outer is not None and is_column(names, scope.outer) and not hidden:
+            return find_outside(names, scope, place)
+        if alias is None:
+            refuse_far(names, scope, self.blocks, place)
+            raise wrong
+        if _inside_an_aggregate(node):
+            way_out = "Write out what it stands for, or compute it in a subquery."
+            raise Wrong(place, f"{names[0]}, the name of an output, in an aggregate", way_out)
+        _spell_in_window(node)
+        return reduce(lambda value, name: member(value, name, place), names[1:], alias)
 
     def _binary(self, operator: str, node: exp.Binary, scope: Scope) -> Expr:
         place = span(node)
@@ -781,6 +787,16 @@ def _aggregates(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
 
 
+def _inside_an_aggregate(node: exp.Expr) -> bool:
+    """Is it inside an aggregate of its block, without OVER?"""
+    above = node.parent
+    while above is not None and not isinstance(above, (exp.Select, exp.Window)):
+        if _aggregates(above):
+            return not isinstance(above.parent, (exp.Window, exp.IgnoreNulls))
+        above = above.parent
+    return False
+
+
 def _is_array(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "array" and bool(node.expressions)
 
@@ -809,6 +825,11 @@ def _spell_in_window(node: exp.Expr) -> None:
             node.meta[_OUTPUT] = item.this
             if node.find_ancestor(exp.Window) is not None:
                 spell(node, written(_without_names(node)))
+
+
+def names_an_output(node: exp.Expr) -> bool:
+    """Does an output name another one, outside of OVER (…)?"""
+    return any(_OUTPUT in part.meta and part.find_ancestor(exp.Window) is None for part in node.walk())
 
 
 def _without_names(node: exp.Expr) -> exp.Expr:

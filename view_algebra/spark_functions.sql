@@ -428,6 +428,20 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT jsonb_agg(v #> path ORDER BY i) FROM jsonb_array_elements(x) WITH ORDINALITY AS each (v, i)), '[]') END
 $$;
 
+CREATE OR REPLACE FUNCTION spark.sequence(first bigint, last bigint) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT jsonb_agg(n) FROM generate_series(first, last, CASE WHEN first <= last THEN 1 ELSE -1 END) AS n
+$$;
+
+-- without a step in either direction; with one, where Spark would raise, NULL
+
+CREATE OR REPLACE FUNCTION spark.days(first date, last date, step integer DEFAULT NULL) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT jsonb_agg(first + n ORDER BY i)
+  FROM generate_series(0, last - first, coalesce(step, CASE WHEN first <= last THEN 1 ELSE -1 END))
+    WITH ORDINALITY AS each (n, i)
+$$;
+
 CREATE OR REPLACE FUNCTION spark.array_distinct(x jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN x IS NOT NULL THEN coalesce((

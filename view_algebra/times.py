@@ -178,8 +178,12 @@ def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
         return None
     step = given[2] if len(given) == 3 else Constant("1 day", INTERVAL)
     known = [each.value for each in (*given[:2], step) if isinstance(each, Constant) and each.value is not None]
+    if kind == DATE and len(known) < 3 and (days := _days(step)):
+        return call("sequence", [*given[:2], *([Constant(str(days), INT)] if len(given) == 3 else [])], place)
     if len(known) < 3 or step.type != INTERVAL:
-        way_out = "Write it out: sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)."
+        way_out = (
+            "Write sequence(CAST(a AS DATE), CAST(b AS DATE), INTERVAL 1 DAY): of dates, forward by days or weeks."
+        )
         raise Wrong(place, "sequence() of times that are no literals", way_out)
     begin, end = map(datetime.fromisoformat, known[:2])
     number, unit = int(known[2].split()[0]), known[2].split()[1]
@@ -187,6 +191,14 @@ def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
         raise Wrong(place, "sequence() that does not go forward by days", "Begin with the first, and go on by days.")
     found = [*takewhile(lambda at: at <= end, _steps(begin, number, unit, place))]
     return Call("array", tuple(_literal(at, kind) for at in found), Type("ARRAY", element=kind), place=place)
+
+
+def _days(step: Expr) -> int:
+    """How many days a step forward takes; 0 for any other."""
+    number, unit = (
+        (step.value or "0 ").split(" ") if isinstance(step, Constant) and step.type == INTERVAL else ("0", "")
+    )
+    return max(0, int(number)) * {"day": 1, "week": 7}.get(unit, 0)
 
 
 def _steps(begin: datetime, number: int, unit: str, place: Place) -> Iterator[datetime]:

@@ -398,8 +398,8 @@ VIEWS = [
     ),
     view(
         "a column of the query two around",
-        "SELECT a.country, (SELECT max(m) AS m FROM (SELECT b.n AS m FROM hourly b WHERE b.country = a.country)) AS m FROM hourly a",
-        "SELECT a.country, (SELECT max(b.n) AS m FROM hourly b WHERE b.country = a.country) AS m FROM hourly a",
+        "SELECT a.country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b WHERE b.country = a.country AND EXISTS (SELECT 1 FROM events c WHERE c.country = b.country AND c.user_id > a.n))",
+        "SELECT a.country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b JOIN (SELECT country, user_id FROM events GROUP BY ALL) c ON c.country = b.country WHERE b.country = a.country AND c.user_id > a.n)",
     ),
     view(
         "percentile_cont without its order",
@@ -709,9 +709,9 @@ VIEWS = [
         "SELECT sum(CAST(user_id AS DECIMAL(38, 0))) FILTER (WHERE country IN (SELECT country FROM hourly)) AS n FROM events",
     ),
     view(
-        "a correlated subquery",
-        "SELECT country, (SELECT max(n) FROM hourly h WHERE h.n < hourly.n) AS m FROM hourly",
-        "SELECT country, (SELECT max(n) FROM hourly h WHERE h.country = hourly.country) AS m FROM hourly",
+        "a column of the query around among columns",
+        "SELECT country, (SELECT max(n) - hourly.n FROM hourly h WHERE h.country = hourly.country) AS m FROM hourly",
+        "SELECT country, (SELECT max(n) FROM hourly h WHERE h.country = hourly.country) - n AS m FROM hourly",
     ),
     view(
         "a correlated subquery beside GROUP BY",
@@ -719,14 +719,34 @@ VIEWS = [
         "SELECT country, n, (SELECT max(h.n) FROM hourly h WHERE h.country = g.country) AS m FROM (SELECT country, max(n) AS n FROM hourly GROUP BY country) g",
     ),
     view(
-        "a correlated subquery with GROUP BY",
-        "SELECT country FROM hourly WHERE n IN (SELECT max(h.n) FROM hourly h WHERE h.country <> hourly.country GROUP BY h.country)",
-        "SELECT country FROM hourly WHERE n IN (SELECT max(n) AS n FROM hourly GROUP BY country)",
+        "a correlated subquery with ROLLUP",
+        "SELECT country FROM hourly a WHERE EXISTS (SELECT h.country FROM hourly h WHERE h.n > a.n GROUP BY ROLLUP (h.country) HAVING count(*) > 4)",
+        "SELECT country FROM hourly a WHERE EXISTS (SELECT h.country FROM hourly h WHERE h.n > a.n GROUP BY h.country HAVING count(*) > 4)",
     ),
     view(
-        "a correlated subquery in a correlated subquery",
-        "SELECT country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b WHERE b.country = a.country AND EXISTS (SELECT 1 FROM hourly c WHERE c.n > b.n))",
-        "SELECT country FROM hourly a WHERE n IN (SELECT n FROM hourly WHERE country = 'NL')",
+        "a correlated subquery on the optional side of a join",
+        "SELECT country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b LEFT JOIN (SELECT hour, n FROM hourly c WHERE c.country = a.country) d ON d.hour = b.hour WHERE d.n > 3)",
+        "SELECT country FROM hourly a WHERE EXISTS (SELECT 1 FROM hourly b JOIN (SELECT hour, n FROM hourly c WHERE c.country = a.country) d ON d.hour = b.hour WHERE d.n > 3)",
+    ),
+    view(
+        "a correlated subquery beside ROLLUP",
+        "SELECT country, sum(n) AS n FROM hourly a GROUP BY ROLLUP (country) HAVING EXISTS (SELECT 1 FROM hourly b WHERE b.country = a.country AND b.n > 3)",
+        "SELECT country, n FROM (SELECT country, sum(n) AS n FROM hourly GROUP BY ROLLUP (country)) a WHERE EXISTS (SELECT 1 FROM hourly b WHERE b.country = a.country AND b.n > 3)",
+    ),
+    view(
+        "a correlated subquery in ORDER BY",
+        "SELECT country, n FROM hourly a ORDER BY (SELECT max(b.n) FROM hourly b WHERE b.country = a.country), country, hour LIMIT 3",
+        "SELECT country, n FROM (SELECT country, n, hour, (SELECT max(b.n) FROM hourly b WHERE b.country = a.country) AS m FROM hourly a) ORDER BY m, country, hour LIMIT 3",
+    ),
+    view(
+        "a correlated subquery about both sides in ON",
+        "SELECT a.country FROM hourly a JOIN hourly b ON a.hour = b.hour AND EXISTS (SELECT 1 FROM hourly c WHERE c.n > a.n AND c.n < b.n)",
+        "SELECT a.country FROM hourly a JOIN hourly b ON a.hour = b.hour WHERE EXISTS (SELECT 1 FROM hourly c WHERE c.n > a.n AND c.n < b.n)",
+    ),
+    view(
+        "a correlated value in ON",
+        "SELECT a.country FROM hourly a JOIN hourly b ON a.hour = b.hour AND a.n > (SELECT avg(c.n) FROM hourly c WHERE c.country = b.country)",
+        "SELECT a.country FROM hourly a JOIN hourly b ON a.hour = b.hour WHERE a.n > (SELECT avg(c.n) FROM hourly c WHERE c.country = b.country)",
     ),
     view(
         "a correlated subquery over another of the same name",
@@ -749,9 +769,9 @@ VIEWS = [
         "SELECT (SELECT max(n) AS n FROM hourly) AS n, country FROM hourly",
     ),
     view(
-        "the days between two that records decide",
-        "SELECT explode(sequence(a, z)) AS day FROM (SELECT min(day) AS a, max(day) AS z FROM events)",
-        "SELECT d.day, n FROM (SELECT explode(sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)) AS day) d LEFT JOIN (SELECT day, count(*) AS n FROM events GROUP BY day) e ON e.day = d.day",
+        "the months between two that records decide",
+        "SELECT explode(sequence(a, z, INTERVAL 1 MONTH)) AS day FROM (SELECT min(day) AS a, max(day) AS z FROM events)",
+        "SELECT explode(sequence(a, z, INTERVAL 1 DAY)) AS day FROM (SELECT min(day) AS a, max(day) AS z FROM events)",
     ),
     view(
         "days that go backwards",
@@ -1214,9 +1234,9 @@ VIEWS = [
         "SELECT tag, count(*) AS n FROM events LATERAL VIEW posexplode(tags) t AS pos, tag GROUP BY tag",
     ),
     view(
-        "explode above the aggregation",
-        "SELECT c, n FROM (SELECT split(country, '-') AS cs, count(*) AS n FROM events GROUP BY country) LATERAL VIEW explode(cs) t AS c",
-        "SELECT c, count(*) AS n FROM events LATERAL VIEW explode(split(country, '-')) t AS c GROUP BY c",
+        "split by a regular expression above the aggregation",
+        "SELECT c, n FROM (SELECT split(country, '[-_]') AS cs, count(*) AS n FROM events GROUP BY country) LATERAL VIEW explode(cs) t AS c",
+        "SELECT c, count(*) AS n FROM events LATERAL VIEW explode(split(country, '[-_]')) t AS c GROUP BY c",
     ),
     view(
         "explode beside aggregates",
@@ -1410,6 +1430,46 @@ VIEWS = [
         "a cast of a local time to a number",
         "SELECT event_id, CAST(CAST(ts AS TIMESTAMP_NTZ) AS BIGINT) AS x FROM events",
         "SELECT event_id, CAST(CAST(CAST(ts AS TIMESTAMP_NTZ) AS TIMESTAMP) AS BIGINT) AS x FROM events",
+    ),
+    view(
+        "the positions of a map above the aggregation",
+        "SELECT country, p, k, v FROM hourly LATERAL VIEW posexplode(map('n', n)) t AS p, k, v",
+        "SELECT country, k, v FROM hourly LATERAL VIEW explode(map('n', n)) t AS k, v",
+    ),
+    view(
+        "UNNEST",
+        "SELECT event_id, tag FROM events CROSS JOIN UNNEST(tags) AS t(tag)",
+        "SELECT event_id, tag FROM events CROSS JOIN LATERAL explode(tags) AS t(tag)",
+    ),
+    view(
+        "LATERAL VIEW before a join",
+        "SELECT a.country, t.i, b.n FROM hourly a LATERAL VIEW explode(array(1, 2)) t AS i JOIN hourly b ON a.hour = b.hour",
+        "SELECT a.country, t.i, b.n FROM hourly a JOIN hourly b ON a.hour = b.hour LATERAL VIEW explode(array(1, 2)) t AS i",
+    ),
+    view(
+        "new names for the columns of a source",
+        "SELECT b, count(*) AS n FROM orders AS o(a, b, c) GROUP BY b",
+        "SELECT b, count(*) AS n FROM (SELECT id AS a, user_id AS b, ts AS c FROM orders) AS o GROUP BY b",
+    ),
+    view(
+        "IS NULL beside =",
+        "SELECT country, country IS NULL = true AS x FROM hourly",
+        "SELECT country, (country IS NULL) = true AS x FROM hourly",
+    ),
+    view(
+        "IS NULL of IN",
+        "SELECT country, country IN ('NL') IS NULL AS x FROM hourly",
+        "SELECT country, (country IN ('NL')) IS NULL AS x FROM hourly",
+    ),
+    view(
+        "GROUP BY ALL beside the name of an output",
+        "SELECT country AS c, upper(c) AS d, sum(n) AS n FROM hourly GROUP BY ALL",
+        "SELECT country AS c, upper(country) AS d, sum(n) AS n FROM hourly GROUP BY ALL",
+    ),
+    view(
+        "the name of an output in an aggregate",
+        "SELECT country AS c, n + 1 AS m, sum(m) AS s FROM hourly GROUP BY country, n",
+        "SELECT country AS c, n + 1 AS m, sum(n + 1) AS s FROM hourly GROUP BY country, n",
     ),
     view(
         "33 keys",

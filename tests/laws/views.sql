@@ -1073,3 +1073,79 @@ SELECT extract(DAY FROM ts - TIMESTAMP '2024-01-01 00:00:00') AS day, count(*) A
 
 CREATE VIEW sorted_lists_above AS
 SELECT country, sort_array(collect_list(n)) AS a, sort_array(collect_list(city), false) AS b, array_sort(collect_list(m) FILTER (WHERE n > 3)) AS c, sort_array(array_agg(t)) AS d FROM (SELECT country, city, count(*) AS n, max(amount) AS m, max(ts) AS t FROM events GROUP BY country, city) GROUP BY country;
+
+CREATE VIEW pairs AS
+SELECT country, kind, count(*) AS n, collect_set(city) AS cities, collect_list(amount) AS amounts, collect_set(CAST(ts AS DATE)) AS days,
+       min(CAST(ts AS DATE)) AS first_day, max(CAST(ts AS DATE)) AS last_day
+FROM events GROUP BY country, kind;
+
+CREATE VIEW exploded_groups AS
+SELECT p.country, p.kind, c.city, c.place, a.amount, d.day, m.what, m.number
+FROM pairs p
+LATERAL VIEW OUTER posexplode(p.cities) c AS place, city
+LATERAL VIEW OUTER explode(slice(p.amounts, 1, 2)) a AS amount
+LATERAL VIEW OUTER explode(p.days) d AS day
+LATERAL VIEW stack(2, 'n', p.n, 'none', NULL) m AS what, number
+WHERE p.n > 10;
+
+CREATE VIEW exploded_counts AS
+SELECT letter, i, count(*) AS times, max(n) AS most
+FROM (SELECT kind, sum(n) AS n FROM pairs GROUP BY kind) LATERAL VIEW OUTER explode(split(kind, '')) t AS letter
+LATERAL VIEW explode(map('one', 1, 'two', length(letter))) u AS i, v
+GROUP BY letter, i;
+
+CREATE VIEW exploded_joins AS
+SELECT p.country, t.kind, q.n, array_join(split(q.kind, 'l'), '-') AS parts
+FROM (SELECT country, collect_set(kind) AS kinds FROM events GROUP BY country) p
+CROSS JOIN LATERAL explode(p.kinds) AS t(kind) LEFT JOIN pairs q ON q.country <=> p.country AND q.kind = t.kind;
+
+CREATE VIEW days_between AS
+SELECT country, day, place FROM (SELECT country, min(first_day) AS a, max(last_day) AS z FROM pairs WHERE first_day > DATE '2000-01-01' GROUP BY country)
+LATERAL VIEW posexplode(sequence(z, a)) t AS place, day
+UNION ALL
+SELECT country, explode(sequence(a, z, INTERVAL 2 WEEKS)), -1
+FROM (SELECT country, min(first_day) AS a, max(last_day) AS z FROM pairs WHERE first_day > DATE '2000-01-01' GROUP BY country);
+
+CREATE VIEW renamed_relations AS
+WITH w(k, t) AS (SELECT kind, sum(n) FROM pairs GROUP BY kind)
+SELECT x.a, x.b, y.t, z.c, v.code
+FROM u2 AS x(a, b, c) JOIN w AS y(k, t) ON x.b > y.t - 60 JOIN (SELECT country, n FROM u2) AS z(c, d) ON z.d = x.b
+LEFT JOIN VALUES ('NL', 31) AS v(name, code) ON v.name = x.a;
+
+CREATE VIEW full_inequality AS
+SELECT a.country, a.n, b.kind, b.n AS m FROM u2 a FULL JOIN pairs b ON a.n < b.n + 35 AND (b.kind > 'a' OR a.country = 'NL');
+
+CREATE VIEW full_equality_and_more AS
+SELECT coalesce(a.country, b.country, 'none') AS country, count(a.n) AS a, count(b.n) AS b, count(c.country) AS c
+FROM u2 a FULL JOIN pairs b ON a.country <=> b.country AND b.n > 10 AND a.n BETWEEN b.n AND 99
+FULL JOIN u2 c ON c.n = a.n AND c.country IN (SELECT country FROM pairs WHERE n > 11)
+GROUP BY coalesce(a.country, b.country, 'none');
+
+CREATE VIEW asked_two_deep AS
+SELECT country, n,
+       (SELECT max(b.n) FROM pairs b WHERE b.country = a.country AND b.kind IN (SELECT kind FROM pairs c WHERE c.n > b.n)) AS deep,
+       (SELECT sum(s) FROM (SELECT kind, sum(n) AS s FROM pairs b WHERE b.country = a.country GROUP BY kind HAVING sum(n) < a.n - 9) t) AS nested,
+       (SELECT b.kind FROM pairs b WHERE b.n <= a.n / 4 ORDER BY b.n DESC, b.kind LIMIT 1) AS nearest,
+       (SELECT count(*) FROM pairs b WHERE b.country = a.country AND b.n > a.n) AS none
+FROM u2 a
+WHERE EXISTS (SELECT b.kind FROM pairs b WHERE b.n < a.n GROUP BY b.kind HAVING count(*) > 1)
+  AND EXISTS (SELECT 1 FROM pairs b WHERE b.n = a.n UNION ALL SELECT 1 FROM u2 d WHERE d.n <= a.n);
+
+CREATE VIEW asked_of_records_two_deep AS
+SELECT city, count(*) AS n,
+       count_if(EXISTS (SELECT 1 FROM u2 a WHERE a.country = e.country AND NOT EXISTS (SELECT 1 FROM pairs b WHERE b.country = a.country AND b.n > 12))) AS few
+FROM events e
+WHERE user_id > (SELECT avg(x.n) FROM (SELECT n FROM pairs b WHERE b.kind = e.kind) x)
+GROUP BY city;
+
+CREATE VIEW asked_of_groups AS
+SELECT kind, count(*) AS n, EXISTS (SELECT 1 FROM u2 a WHERE a.country < e.kind AND a.n > 50) AS shown
+FROM events e GROUP BY kind
+HAVING count(*) > (SELECT max(b.n) FROM pairs b WHERE b.kind = e.kind) OR kind IS NULL;
+
+CREATE VIEW asked_beside_groups AS
+SELECT (SELECT max(a.n) FROM u2 a WHERE a.country = q.country) AS of_country, count(*) AS n,
+       max(CASE WHEN EXISTS (SELECT 1 FROM u2 a WHERE a.n < q.n * 3) THEN q.kind END) AS kind,
+       sum((SELECT min(a.n) FROM u2 a WHERE a.country > q.country)) AS least
+FROM pairs q GROUP BY 1
+HAVING sum(q.n) > (SELECT avg(n) FROM u2);
