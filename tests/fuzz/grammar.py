@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tests.fuzz.values import COLUMNS, FEW, MONEY, NESTED, Values, exact
+from tests.fuzz.values import COLUMNS, FEW, MONEY, NESTED, SCALARS, Values, exact
 from view_algebra.aggregates import AGGREGATES
-from view_algebra.types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, TINYINT, Type
+from view_algebra.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TINYINT, Type
 
 TUMBLING = ("window(ts, '1 hour')", "window(ts, '7 hours', '7 hours', '90 minutes')", "window(ts, '1 day')")
 HOPPING = (
@@ -68,6 +68,7 @@ class Grammar(Values):
             (2, self.latest),
             (2, self.sequenced),
             (1, self.visits),
+            (1, lambda: self.exploded(self.relation())),
             (1, self.newest),
             (1, lambda: self.pivoted(self.relation())),
         ]
@@ -234,7 +235,9 @@ class Grammar(Values):
             group = self._sets([name for name, _ in keys])
         by = f" GROUP BY {group}" if keys else ""
         where = f" WHERE {self.condition(flat)}" if self.chance(0.3) else ""
-        having = f" HAVING count(*) {self.dice.choice(['>', '<'])} 2" if self.chance(0.2) else ""
+        than = f"(SELECT count(*) / 9 FROM ({self.aggregated().sql}) AS h)" if self.chance(0.2) else "2"
+        self.below = False
+        having = f" HAVING count(*) {self.dice.choice(['>', '<'])} {than}" if self.chance(0.2) else ""
         sql = f"SELECT {text} FROM ({inner.sql}) AS r{where}{by}{having}"
         return Query(sql, named, tuple(n for n, _ in named[: len(keys)]))
 
@@ -255,7 +258,7 @@ class Grammar(Values):
             word = "CROSS JOIN"
         condition = ""
         if word != "CROSS JOIN":
-            sign = self.dice.choice(["=", "<=>"])
+            sign = self.dice.choice(["=", "=", "<=>", "<=>", "<", ">="])
             condition = " ON " + " AND ".join(
                 f"x.{a} {sign} y.{b}" for a, b in self.dice.sample(pairs, min(len(pairs), self.dice.choice([1, 1, 2])))
             )
@@ -354,6 +357,23 @@ class Grammar(Values):
             sql += f" QUALIFY row_number() OVER (PARTITION BY {self.dice.choice(flat)[0]} ORDER BY {ordered}) <= 2"
         return Query(sql, named)
 
+    def exploded(self, inner: Query) -> Query:
+        """A row for each element of a list."""
+        self.below = False
+        lists = [(name, kind) for name, kind in inner.columns if kind.name == "ARRAY" and kind.element in SCALARS]
+        flat = [(name, kind) for name, kind in inner.columns if exact(kind)]
+        if lists:
+            name, kind = self.dice.choice(lists)
+            of, element = name, kind.element or STRING
+        else:
+            of, element = self.dice.choice([("array('a', NULL, 'b')", STRING), ("sequence(1, 3)", INT)])
+        outer, position = self.dice.choice(["", "OUTER "]), self.chance(0.3)
+        call = f"posexplode({of}) l AS pos, e" if position else f"explode({of}) l AS e"
+        outputs = [*flat[:2], ("l.e", element), *([("l.pos", INT)] if position else [])]
+        text, named = self._outputs(outputs, prefix="e")
+        query = Query(f"SELECT {text} FROM ({inner.sql}) AS x LATERAL VIEW {outer}{call}", named)
+        return self.reaggregated(query) if self.chance(0.4) else query
+
     def pivoted(self, inner: Query) -> Query:
         """A column's values as columns."""
         self.below = False
@@ -410,6 +430,11 @@ class Grammar(Values):
             ]
         )
         listed = ", ".join(n for n, _ in inner.columns)
+        if self.chance(0.3):
+            told = self.dice.choice([where, f"NOT ({where})", f"CASE WHEN {where} THEN false END"])
+            return Query(
+                f"SELECT {listed}, {told} AS told FROM ({inner.sql}) AS e", (*inner.columns, ("told", BOOLEAN))
+            )
         if self.chance(0.25):
             word = self.dice.choice(["SEMI", "ANTI"])
             named = ", ".join(f"e.{n}" for n, _ in inner.columns)

@@ -169,6 +169,14 @@ class Values:
             f"{text} BETWEEN {literal} AND {other}",
             f"{text} IS {self.dice.choice(['', 'NOT '])}DISTINCT FROM {literal}",
         ]
+        if self.chance(0.12):  # of another type, which Spark may make the same
+            sign, beside = (
+                self.dice.choice(["=", "<", ">=", "<=>"]),
+                self.dice.choice([STRING, INT, DOUBLE, MONEY, DATE]),
+            )
+            simple = [f"{text} {sign} {self.value(beside, columns if self.chance(0.3) else (), 0)}"]
+        elif kind == TIMESTAMP and self.chance(0.2):
+            simple.append(f"{text} - {literal} {self.dice.choice('<>')} INTERVAL {self.dice.choice([1, 90])} MINUTES")
         if kind == STRING:
             simple.append(f"{text} {self.dice.choice(['', 'NOT '])}LIKE '{self.dice.choice(['a%', '%b', '_', '%'])}'")
         made = self.dice.choice(simple)
@@ -183,6 +191,9 @@ class Values:
         if kind == BIGINT and self.chance(0.15):
             times = f"{self.value(TIMESTAMP, columns, depth)}, {self.value(TIMESTAMP, columns, 0)}"
             return f"timestampdiff({self.dice.choice(['MONTH', 'DAY', 'HOUR', 'YEAR'])}, {times})"
+        if kind == BIGINT and self.chance(0.1):
+            apart = f"{self.value(TIMESTAMP, columns, 0)} - {self.value(TIMESTAMP, columns, 0)}"
+            return f"CAST({apart} AS BIGINT)"
         if kind.numeric:
             b = self.value(self.dice.choice(NUMBERS) if self.chance(0.2) else kind, columns, depth)
             signs = ["+", "-", "*", "%"] + (["/"] if kind.name in ("DOUBLE", "DECIMAL") else ["div"])
@@ -300,30 +311,25 @@ class Values:
         plain = {t.name.lower(): (t,) for t in (INT, BIGINT, DOUBLE, STRING, BOOLEAN, DATE, TIMESTAMP)}
         return self.value(self.dice.choice([*kinds.get(takes, plain.get(takes, (common,)))]), columns, depth)
 
+    def _aggregates(self, above: bool, over: bool) -> list[str]:
+        """The names of those that may stand there, some twice."""
+        names = [n for n, row in AGGREGATES.items() if not above or row.above or (not over and row.rows)]
+        names += [] if over else ["a struct"] * 4
+        if above:
+            names = [n for n in names if n != "collect_list"]  # which has no order there
+            return names + ([] if over else ["min_by", "max_by", "any_value"])
+        names += ["percentile_approx", "any_value", "mean", "stddev", "count", "sum", "sum"]
+        names += ["first", "last", "first_value", "last_value"]
+        names = [n for n in names if n not in MOMENTS or self.chance(0.5)]
+        return [n for n in names if self.ordered or n not in BY_EVENTS]
+
     def aggregate(
         self, columns: Sequence[tuple[str, Type]], above: bool = False, over: bool = False
     ) -> tuple[str, Type]:
         """An aggregate of a row's values; `over` a window, where Spark has no FILTER and no DISTINCT."""
-        names = [n for n, row in AGGREGATES.items() if not above or row.above or (not over and row.rows)]
-        if above and not over:
-            names += ["min_by", "max_by", "any_value"]
-        if not above:
-            names += [
-                "percentile_approx",
-                "any_value",
-                "first",
-                "last",
-                "first_value",
-                "last_value",
-                "mean",
-                "stddev",
-                "count",
-                "sum",
-                "sum",
-            ]
-            names = [n for n in names if n not in MOMENTS or self.chance(0.5)]
-            names = [n for n in names if self.ordered or n not in BY_EVENTS]
-        name = self.dice.choice(names)
+        name = self.dice.choice(self._aggregates(above, over))
+        if name == "a struct":
+            return self._of_structs(columns)
         row = AGGREGATES.get(
             {"mean": "avg", "stddev": "stddev_samp", "percentile_approx": "percentile"}.get(name, name)
         )
@@ -366,6 +372,19 @@ class Values:
             other = self.value(second, columns, 0)
             return f"{name}({text}, {other}){where}", row.gives([kind, second]) if name.startswith("regr") else gives
         return f"{name}({each}{text}){where}", gives
+
+    def _of_structs(self, columns: Sequence[tuple[str, Type]]) -> tuple[str, Type]:
+        """An aggregate of structs, or a field of what it gives."""
+        x, kind = self.any_value(columns, 0)
+        y, other = self.any_value(columns, 0)
+        struct = f"struct({x} AS x, {y} AS y)"
+        whole = Type("STRUCT", fields=(("x", kind), ("y", other)))
+        name = self.dice.choice(["max", "min", "max_by", "collect_list", "collect_set"])
+        name = self.dice.choice(["first", "last"]) if self.below and self.ordered and self.chance(0.3) else name
+        if name.startswith("collect"):
+            return f"{name}({struct})", Type("ARRAY", element=whole)
+        made = f"{name}({struct}, {self.value(INT, columns, 0)})" if name == "max_by" else f"{name}({struct})"
+        return self.dice.choice([(made, whole), (f"{made}.x", kind), (f"{made}.y", other)])
 
     def _filter(self, columns: Sequence[tuple[str, Type]], *, asks: bool) -> str:
         """A FILTER, at times; where it `asks`, of other records too."""
