@@ -127,12 +127,12 @@ def reference() -> str:
             _table(("aggregate", "instead"), sorted(REWRITES.items())),
             "GROUPING SETS, ROLLUP and CUBE, `grouping` and `grouping_id` add up the cells of the finest groups.\n",
             "QUALIFY filters by window functions; to Spark it is WHERE around a subquery.\n",
-            "PIVOT and UNPIVOT of one column are the GROUP BY and the UNION ALL that they stand for.\n",
+            "PIVOT and UNPIVOT (of one column) are the GROUP BY and the UNION ALL that they stand for.\n",
             (
-                "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`, `inline` and `stack`, too,\n"
-                "and maps) and `SELECT event_id, explode(tags) AS tag` make rows of records, and of groups:\n"
-                "`explode(sequence(first_day, last_day, INTERVAL 1 DAY))` has a row for each day, and none where the\n"
-                "last is before the first, at which Spark would raise.\n"
+                "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`, `inline`, `stack` and\n"
+                "`json_tuple`, too, and maps) and `SELECT event_id, explode(tags) AS tag` make rows of records, and of\n"
+                "groups: `explode(sequence(first_day, last_day, INTERVAL 1 DAY))` has a row for each day, and none where\n"
+                "the last is before the first, at which Spark would raise.\n"
                 "`FROM s, LATERAL explode(tags) AS t(tag)` and `LEFT JOIN LATERAL … ON true` are the same.\n"
             ),
             "## Subqueries\n",
