@@ -36,6 +36,10 @@ A record is a JSON object. A field that it lacks, or that is null, is NULL; one 
 decimal with more digits than were declared is rounded. What is of another type than declared, is no object or no JSON
 goes to quarantine as a whole, with the reason (`SELECT * FROM lamina.bad_records`). `lamina ingest` makes JSON of a CSV
 file's lines: an empty field is NULL.
+
+A view reads the rows of the views that it names. A row view that it names alone in FROM, without a join, stands for
+its records where only Spark can compute what is asked (`rlike`, sessions, estimates, `last(x)`), or where the order of
+events decides something: the view then keeps cells of its own.
 """
 
 _EDGES = f"""A text to group by may be about {INDEXED_BYTES:,} bytes long (all texts of a group together); of a longer

@@ -972,3 +972,22 @@ SELECT (SELECT max(a.n) FROM u2 a WHERE a.country = q.country) AS of_country, co
        sum((SELECT min(a.n) FROM u2 a WHERE a.country > q.country)) AS least
 FROM pairs q GROUP BY 1
 HAVING sum(q.n) > (SELECT avg(n) FROM u2);
+
+CREATE VIEW plain_rows (id, what, country, at, user_id, amount) AS
+SELECT event_id, upper(kind), country, ts, user_id, amount FROM events WHERE city <> 'b';
+
+CREATE VIEW rows_of_rows AS SELECT *, length(what) AS size FROM plain_rows WHERE what <> 'X' OR what IS NULL ORDER BY id;
+
+CREATE VIEW records_of_rows AS
+SELECT what, last(id) AS newest, listagg(country, ',') AS countries, approx_count_distinct(user_id) AS users,
+       count_if(id RLIKE '1$') AS ones, max(size) AS size
+FROM rows_of_rows GROUP BY what;
+
+CREATE VIEW windows_of_rows AS
+SELECT session_window.start AS begun, what, count(*) AS n, sum(amount) AS amount FROM plain_rows GROUP BY session_window(at, '30 minutes'), what
+UNION ALL
+SELECT window.start, first(q.k), count(DISTINCT q.c), max(q.a) FROM plain_rows AS q(i, k, c, t, u, a) GROUP BY window(t, '1 hour', '20 minutes');
+
+CREATE VIEW newest_of_rows AS
+SELECT id, what, place, regexp_replace(id, '[0-4]', '_') AS x
+FROM (SELECT *, row_number() OVER (PARTITION BY what ORDER BY at DESC) AS place FROM plain_rows AS p) WHERE place < 3;
