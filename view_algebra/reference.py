@@ -79,8 +79,9 @@ and LEFT ANTI JOIN. IN is a condition then, and no value: where it is NULL, Spar
 In WHERE and HAVING, and among columns, a subquery may name columns of the block directly around it.
 `LATERAL (SELECT …) AS l` in FROM may name columns of what stands before it: in WHERE, and among its own where it reads
 groups and makes none.
-In WHERE of records, too, in FILTER of their aggregates, in `count_if(…)` and `sum(CASE WHEN … THEN x ELSE 0 END)`: the
-cells are then kept by the columns that the condition names ([how](decisions/11-questions-about-each-record.md)).
+In WHERE and GROUP BY of records, too, in FILTER of their aggregates, `count_if(…)` and
+`sum(CASE WHEN … THEN x ELSE 0 END)`: the cells are then kept by the columns that it names
+([how](decisions/11-questions-about-each-record.md)).
 """
 
 _CONSTANTS = """`VALUES ('NL', 'Netherlands'), … AS names(code, name)` and SELECT without FROM stand where a query may.

@@ -991,3 +991,14 @@ SELECT window.start, first(q.k), count(DISTINCT q.c), max(q.a) FROM plain_rows A
 CREATE VIEW newest_of_rows AS
 SELECT id, what, place, regexp_replace(id, '[0-4]', '_') AS x
 FROM (SELECT *, row_number() OVER (PARTITION BY what ORDER BY at DESC) AS place FROM plain_rows AS p) WHERE place < 3;
+
+CREATE VIEW grouped_by_answers AS
+SELECT CASE WHEN user_id IN (SELECT user_id FROM events WHERE kind = 'x' AND city = 'a') THEN 'some' ELSE country END AS which,
+       EXISTS (SELECT 1 FROM pairs q WHERE q.country = e.country AND q.n > 13) AS many, (SELECT max(n) FROM u2 a WHERE a.country = e.country) AS of_country,
+       count(*) AS n, count(DISTINCT kind) AS kinds, sum(amount) AS amount, last(event_id) AS newest, count_if(kind IN (SELECT kind FROM pairs WHERE n > 12)) AS c
+FROM events e WHERE city <> 'B' GROUP BY 1, 2, 3 HAVING count(*) > 2;
+
+CREATE VIEW different_answers AS
+SELECT DISTINCT city, (SELECT max(q.kind) FROM pairs q WHERE q.country = e.country AND q.n > 13) AS kind FROM events e
+UNION ALL
+SELECT CASE WHEN amount > (SELECT avg(n) FROM u2) THEN 'above' ELSE 'below' END, CAST(count(*) AS STRING) FROM events GROUP BY CUBE (1);
