@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -180,25 +181,40 @@ class _Work:
             self.wrong(d.file, name, Wrong(wrong.span or d.place, wrong.reason, wrong.way_out))
 
     def _compile(self, d: ViewDeclaration, sources: Mapping[str, Source]) -> None:
+        """Compiles a view over the rows of others or, where Postgres cannot compute with them, over their records."""
+        refuse_unread(d.select)
+        try:
+            self._compile_over(d, sources, {})
+        except Wrong:
+            if not any(other in self.views for other in _tables_named(d.select)):
+                raise
+            with suppress(Wrong):
+                self._compile_over(d, sources, self.views)
+                return
+            raise
+
+    def _compile_over(
+        self, d: ViewDeclaration, sources: Mapping[str, Source], read_through: Mapping[str, ViewDeclaration]
+    ) -> None:
         streams: dict[str, Columns] = {
             n: (*PSEUDO_COLUMNS, *s.columns) for n, s in self.sources.items() if s.kind == "stream"
         }
         tables = frozenset(n for n, s in self.sources.items() if s.kind == "table")
         times = {n: s.event_time for n, s in self.sources.items() if s.kind == "stream"}
-        refuse_unread(d.select)
-        resolved = Resolver(streams, self.types, self.keys, tables, times).query(d.select)
+        select = d.select.copy()
+        resolved = Resolver(streams, self.types, self.keys, tables, times, read_through).query(select)
         named = as_numbers(_with_names(resolved, d))
         above, leaves = split(named)
         if not leaves and not views_read(above):
             raise Wrong(span(d.select), "the SELECT reads nothing", "Name a source or a view in FROM.")
         refuse_ties(above, self.keys)
-        self.keys[d.name] = unique_keys(above, self.keys)
         retained, since = _retained(d, named) if "retain" in d.properties else ("", None)
         cell_tables, version = _cell_tables(d.name, leaves, sources, since)
         final = postgres_query(with_bounds(above), Reading([t.name for t in cell_tables]))
         reads = tuple(sorted(views_read(above)))
         own = {leaf.source for leaf in leaves}
         through = {s for view in reads for s in self.compiled[view].sources}
+        self.keys[d.name] = unique_keys(above, self.keys)
         self.types[d.name] = named.columns
         self.compiled[d.name] = View(
             name=d.name,
@@ -208,7 +224,7 @@ class _Work:
             properties=d.properties,
             sql=d.sql,
             select=d.select_text,
-            spelled=spelled(d.select) or d.select_text,
+            spelled=spelled(select) or d.select_text,
             lineage=lineage(named),
             rounded=any(node.name.lower() in MOMENTS for node in d.select.find_all(exp.Anonymous))
             or any(self.compiled[view].rounded for view in reads),

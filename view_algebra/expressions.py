@@ -303,7 +303,8 @@ class Select:
     def kept_by(self) -> tuple[Expr, ...]:
         """The keys that cells are kept by: the block's groups, or finer ones, and what its late conditions ask for."""
         keys = (self.group or ()) if self.finest is None else self.finest
-        return keys if self.late is None else tuple(dict.fromkeys((*keys, *decided(self.late))))
+        known = (part for key in keys for part in (decided(key) if is_asked(key) else (key,)))
+        return tuple(dict.fromkeys((*known, *(() if self.late is None else decided(self.late)))))
 
 
 @dataclass(frozen=True)
@@ -372,6 +373,11 @@ def decided(expression: Expr) -> Iterator[Expr]:
 def asks(part: Expr) -> bool:
     """Is it answered by rows of another block?"""
     return isinstance(part, Subquery) or (isinstance(part, Field) and part.outer)
+
+
+def is_asked(expression: Expr) -> bool:
+    """Does it need an answer by rows of another block?"""
+    return any(map(asks, walk(expression)))
 
 
 def is_made_of_bytes(part: Expr) -> bool:

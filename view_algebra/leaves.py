@@ -36,10 +36,10 @@ from view_algebra.expressions import (
     Stream,
     Subquery,
     above_group,
-    asks,
     both,
     conjuncts,
     decided,
+    is_asked,
     is_made_of_bytes,
     rewrite,
     rewritten,
@@ -207,7 +207,7 @@ def _with_late(block: Select) -> Select:
     known: list[Expr] = []
     asked: list[Expr] = []
     for part in conjuncts(block.where):
-        (asked if any(map(asks, walk(part))) else known).append(part)
+        (asked if is_asked(part) else known).append(part)
     return replace(block, where=reduce(both, known, None), late=reduce(both, asked, None))
 
 
@@ -445,7 +445,8 @@ def _priced(leaf: Leaf, readers: Sequence[Select]) -> Leaf:
 
 
 def _sub_keys(block: Select) -> set[Expr]:
-    late = () if block.late is None else decided(block.late)
+    asked = [*filter(is_asked, block.group or ()), *([] if block.late is None else [block.late])]
+    late = (part for each in asked for part in decided(each))
     return {*block.sub_keys, *late} - set(block.group or ()).difference(block.sub_keys)
 
 
@@ -534,7 +535,8 @@ def _cells(leaf: Leaf, table: int) -> Cells:
 def _above(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Select:
     relation, window = _put_together(block, leaf, cells, windows)
     one = cells.one or (block.late is not None and block.group == ())
-    merged_away = block.late is not None and _aggregated(block)  # the keys that only its late conditions name
+    # the keys that only its late conditions name, and what it asks and groups by
+    merged_away = _aggregated(block) and (block.late is not None or any(map(is_asked, block.group or ())))
     named = [(name, e) for name, e in leaf.keys if not merged_away or e in (block.group or ())]
     keys: dict[Expr, Expr] = {e: Field(_CELL, (name,), e.type) for name, e in named} | window
     merged: dict[Part | Expr, Field] = {
@@ -581,9 +583,16 @@ def _put_together(
     names = {e: name for name, e in leaf.keys}
     parts = [(k.name, k.part) for k in leaf.kept if k.part is not None]
     held: dict[Expr, Expr] = {} if window is None else {window: _kept_of(window, block)}
-    keys = [names[held.get(key, key)] for key in group]
+    asked = {key: f"asked_{n}" for n, key in enumerate(filter(is_asked, group))}
     if window is None:
-        return Nested(coarser(cells, keys, parts, _late_over(block, names, _CELL)), _CELL), {}
+        over = [Output(asked.get(key) or names[key], _over_cells(key, names, _CELL)) for key in group]
+        late = None if block.late is None else _over_cells(block.late, names, _CELL)
+        answers = {key: Field(_CELL, (name,), key.type) for key, name in asked.items()}
+        return Nested(coarser(cells, over, parts, late), _CELL), {**answers}
+    if asked:
+        way_out = "Group by the columns that it names in a subquery in FROM, and ask around it."
+        raise Wrong(next(iter(asked)).place or block.place, "a subquery in GROUP BY beside a window", way_out)
+    keys = [names[held.get(key, key)] for key in group]
     if window not in group:
         raise Wrong(
             window.place, "a grouping without its window", "Put the window before GROUPING SETS, ROLLUP or CUBE."
@@ -595,8 +604,8 @@ def _put_together(
             if hops(part) or (isinstance(part, Subquery) and part.correlated):
                 what = "a subquery in WHERE about hopping windows, or about the records in them"
                 raise Wrong(part.place or block.place, what, "Write it as k IN (SELECT k …).")
-        hopping = hopped(cells, windows, keys, start, window, parts, _late_over(block, names, PANE))
-        return Nested(hopping, _CELL), key
+        late = None if block.late is None else _over_cells(block.late, names, PANE)
+        return Nested(hopped(cells, windows, keys, start, window, parts, late), _CELL), key
     if block.late is not None:
         way_out = "Put conditions on the records alone there, or filter the sessions in a view over this one."
         raise Wrong(block.place, "a subquery in WHERE of sessions", way_out)
@@ -606,14 +615,14 @@ def _put_together(
     return put, {bound: Field(_CELL, (bound.function,), TIMESTAMP) for bound in bounds(window)}
 
 
-def _late_over(block: Select, names: Mapping[Expr, str], alias: str) -> Expr | None:
-    """The late conditions of a block, over the columns of its cells."""
+def _over_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:
+    """What is asked of records, over the columns of their cells."""
 
-    def change(expression: Expr) -> Expr | None:
-        name = names.get(expression)
-        return None if name is None else Field(alias, (name,), expression.type, place=expression.place)
+    def change(part: Expr) -> Expr | None:
+        name = names.get(part)
+        return None if name is None else Field(alias, (name,), part.type, place=part.place)
 
-    return None if block.late is None else rewrite(block.late, change)
+    return rewrite(expression, change)
 
 
 def _counted(field: Field, part: Part, one: bool) -> Expr:

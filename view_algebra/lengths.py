@@ -39,7 +39,7 @@ MICROSECONDS = {
 
 LENGTHS = (DURATION, DAYS)
 
-_LENGTH, _NUMBER = "length", "number"
+_LENGTH, _NUMBER = "as a length", "as a number"
 """Calls of which a query has none once its lengths are numbers."""
 
 

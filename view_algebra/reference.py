@@ -36,6 +36,10 @@ A record is a JSON object. A field that it lacks, or that is null, is NULL; one 
 decimal with more digits than were declared is rounded. What is of another type than declared, is no object or no JSON
 goes to quarantine as a whole, with the reason (`SELECT * FROM lamina.bad_records`). `lamina ingest` makes JSON of a CSV
 file's lines: an empty field is NULL.
+
+A view reads the rows of the views that it names. A row view that it names alone in FROM, without a join, stands for
+its records where only Spark can compute what is asked (`rlike`, sessions, estimates, `last(x)`), or where the order of
+events decides something: the view then keeps cells of its own.
 """
 
 _EDGES = f"""A text to group by may be about {INDEXED_BYTES:,} bytes long (all texts of a group together); of a longer
@@ -80,8 +84,9 @@ and LEFT ANTI JOIN. IN is a condition then, and no value: where it is NULL, Spar
 In WHERE and HAVING, and among columns, a subquery may name columns of the block directly around it.
 `LATERAL (SELECT …) AS l` in FROM may name columns of what stands before it: in WHERE, and among its own where it reads
 groups and makes none.
-In WHERE of records, too, in FILTER of their aggregates, in `count_if(…)` and `sum(CASE WHEN … THEN x ELSE 0 END)`: the
-cells are then kept by the columns that the condition names ([how](decisions/11-questions-about-each-record.md)).
+In WHERE and GROUP BY of records, too, in FILTER of their aggregates, `count_if(…)` and
+`sum(CASE WHEN … THEN x ELSE 0 END)`: the cells are then kept by the columns that it names
+([how](decisions/11-questions-about-each-record.md)).
 """
 
 _CONSTANTS = """`VALUES ('NL', 'Netherlands'), … AS names(code, name)` and SELECT without FROM stand where a query may.
@@ -130,9 +135,9 @@ def reference() -> str:
             "PIVOT and UNPIVOT (of one column) are the GROUP BY and the UNION ALL that they stand for.\n",
             (
                 "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` (`posexplode`, `inline`, `stack` and\n"
-                "`json_tuple`, too, and maps) and `SELECT event_id, explode(tags) AS tag` make rows of records, and of\n"
-                "groups: `explode(sequence(first_day, last_day, INTERVAL 1 DAY))` has a row for each day, and none where\n"
-                "the last is before the first, at which Spark would raise.\n"
+                "`json_tuple`, too, and maps) and `SELECT event_id, explode(tags) AS tag` make rows of records, and\n"
+                "of groups: `explode(sequence(first_day, last_day, INTERVAL 1 DAY))` has a row for each day, and none\n"
+                "where the last is before the first, at which Spark would raise.\n"
                 "`FROM s, LATERAL explode(tags) AS t(tag)` and `LEFT JOIN LATERAL … ON true` are the same.\n"
             ),
             "## Subqueries\n",

@@ -14,6 +14,7 @@ from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import TIME_WINDOWS, generator, in_a_window
 from view_algebra.constants import elements, joined, table
 from view_algebra.correlated import JOINS, refuse_elsewhere, refuse_groupings, refuse_in_join, semi_join
+from view_algebra.declarations import ViewDeclaration
 from view_algebra.determinism import Keys, by_rows, unique_keys
 from view_algebra.dialect import (
     SPELLED,
@@ -98,13 +99,17 @@ from view_algebra.windows import bounds, hops, is_session
 
 @dataclass
 class Resolver(Scalars):
-    """Resolves the queries of one catalog: `streams` and `views` by name, with the columns they give."""
+    """Resolves the queries of one catalog: `streams` and `views` by name, with the columns they give.
+
+    read_through: views of which the records are read that their rows are, where they are and no join needs the rows.
+    """
 
     streams: Mapping[str, Columns]
     views: Mapping[str, Columns]
     keys: Mapping[str, Keys]
     tables: frozenset[str] = frozenset()
     times: Mapping[str, str | None] = field(default_factory=dict)
+    read_through: Mapping[str, ViewDeclaration] = field(default_factory=dict)
     blocks: list[Scope] = field(default_factory=list)
 
     def query(self, node: exp.Expr, ctes: Mapping[str, Query] | None = None) -> Query:
@@ -410,11 +415,32 @@ class Resolver(Scalars):
             scope.streams[alias] = name.lower()
             return Stream(name.lower(), alias, span(node))
         if name.lower() in self.views:
+            if (records := self._records_of(node, alias, names)) is not None:
+                return records
             read = Read(name.lower(), name.lower() if names else alias, self.views[name.lower()], span(node))
             return Nested(_renamed(_all_of(read), names, span(node)), alias, span(node)) if names else read
         raise Wrong(
             span(node), f"no source or view {name}", suggestion(name, [*self.streams, *self.views, *scope.ctes])
         )
+
+    def _records_of(self, node: exp.Table, alias: str, names: list[str]) -> Nested | None:
+        """The SELECT over records that a view is, in its place; Spark is told the same."""
+        declared, block = self.read_through.get(node.name.lower()), node.parent_select
+        joins = node.args.get("joins") or (block is not None and block.args.get("joins")) or []
+        if declared is None or any(not isinstance(join.this, exp.Lateral) for join in joins):
+            return None
+        select, names = declared.select.copy(), names or [name for name, _ in declared.columns]
+        if names and not any(item.is_star for item in select.expressions):
+            outputs = zip(select.expressions, names, strict=True)
+            select.set("expressions", [exp.alias_(item.unalias(), name, quoted=True) for item, name in outputs])
+            names = []
+        inner = self.query(select)
+        if not is_projection(inner):
+            return None
+        columns = [exp.to_identifier(name, quoted=True) for name in names]
+        named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns)
+        node.meta[SPELLED] = exp.Subquery(this=select, alias=named)
+        return Nested(_renamed(inner, names, span(node)) if names else inner, alias, span(node))
 
     def _explode(
         self, relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, outer: bool = False

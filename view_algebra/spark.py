@@ -57,7 +57,7 @@ def _written(expression: Expr) -> tuple[str, int]:
             raise Wrong(
                 expression.place,
                 "a subquery below the aggregation",
-                "Put the condition into WHERE or FILTER, or use columns of the records alone.",
+                "Put it into WHERE, FILTER or GROUP BY, or group by the columns that it names, and ask around that.",
             )
 
 

@@ -250,11 +250,9 @@ def _given_by(relation: Relation | None, alias: str, column: str) -> Expr | None
     return None
 
 
-def coarser(cells: Cells, keys: Sequence[str], parts: Parts, where: Expr | None = None) -> Select:
-    """The cells of groups of fewer keys, of those of finer ones."""
-    types = dict(cells.columns)
-    grouped = [Output(name, Field(cells.alias, (name,), types[name])) for name in keys]
-    return replace(_merged(grouped, parts, cells, cells.alias), where=where)
+def coarser(cells: Cells, keys: Sequence[Output], parts: Parts, where: Expr | None = None) -> Select:
+    """The cells of groups of fewer keys, or of what is computed with them, of those of finer ones."""
+    return replace(_merged(keys, parts, cells, cells.alias), where=where)
 
 
 def hopped(

@@ -1508,6 +1508,11 @@ VIEWS = [
         "SELECT country AS c, n + 1 AS m, sum(n + 1) AS s FROM hourly GROUP BY country, n",
     ),
     view(
+        "a question in GROUP BY beside a hopping window",
+        "SELECT CASE WHEN user_id IN (SELECT user_id FROM orders) THEN 'buys' END AS w, window.start AS s, count(*) AS n FROM events GROUP BY 1, window(ts, '1 hour', '10 minutes')",
+        "SELECT CASE WHEN user_id IN (SELECT user_id FROM orders) THEN 'buys' END AS w, s, sum(n) AS n FROM (SELECT user_id, window.start AS s, count(*) AS n FROM events GROUP BY user_id, window(ts, '1 hour', '10 minutes')) GROUP BY 1, 2",
+    ),
+    view(
         "33 keys",
         f"SELECT {', '.join(f'user_id + {i} AS k{i}' for i in range(33))}, count(*) AS n FROM events GROUP BY ALL",
         "SELECT user_id AS k0, max(user_id + 32) AS k32, count(*) AS n FROM events GROUP BY ALL",

@@ -1192,3 +1192,33 @@ SELECT * FROM (SELECT country, kind, city, amount FROM events) PIVOT (sum(amount
 
 CREATE VIEW pivots_by_two_of_one AS
 SELECT * FROM (SELECT country, kind, city, amount FROM events) PIVOT (max(amount) FOR (kind, city) IN (('show', 'a') AS a, ('click', 'B') AS b));
+
+CREATE VIEW plain_rows (id, what, country, at, user_id, amount) AS
+SELECT event_id, upper(kind), country, ts, user_id, amount FROM events WHERE city <> 'b';
+
+CREATE VIEW rows_of_rows AS SELECT *, length(what) AS size FROM plain_rows WHERE what <> 'X' OR what IS NULL ORDER BY id;
+
+CREATE VIEW records_of_rows AS
+SELECT what, last(id) AS newest, listagg(country, ',') AS countries, approx_count_distinct(user_id) AS users,
+       count_if(id RLIKE '1$') AS ones, max(size) AS size
+FROM rows_of_rows GROUP BY what;
+
+CREATE VIEW windows_of_rows AS
+SELECT session_window.start AS begun, what, count(*) AS n, sum(amount) AS amount FROM plain_rows GROUP BY session_window(at, '30 minutes'), what
+UNION ALL
+SELECT window.start, first(q.k), count(DISTINCT q.c), max(q.a) FROM plain_rows AS q(i, k, c, t, u, a) GROUP BY window(t, '1 hour', '20 minutes');
+
+CREATE VIEW newest_of_rows AS
+SELECT id, what, place, x
+FROM (SELECT *, row_number() OVER (PARTITION BY what ORDER BY at DESC) AS place, regexp_replace(id, '[0-4]', '_') AS x FROM plain_rows AS p) WHERE place < 3;
+
+CREATE VIEW grouped_by_answers AS
+SELECT CASE WHEN user_id IN (SELECT user_id FROM events WHERE kind = 'x' AND city = 'a') THEN 'some' ELSE country END AS which,
+       EXISTS (SELECT 1 FROM pairs q WHERE q.country = e.country AND q.n > 13) AS many, (SELECT max(n) FROM u2 a WHERE a.country = e.country) AS of_country,
+       count(*) AS n, count(DISTINCT kind) AS kinds, sum(amount) AS amount, last(event_id) AS newest, count_if(kind IN (SELECT kind FROM pairs WHERE n > 12)) AS c
+FROM events e WHERE city <> 'B' GROUP BY 1, 2, 3 HAVING count(*) > 2;
+
+CREATE VIEW different_answers AS
+SELECT DISTINCT city, (SELECT max(q.kind) FROM pairs q WHERE q.country = e.country AND q.n > 13) AS kind FROM events e
+UNION ALL
+SELECT CASE WHEN amount > (SELECT avg(n) FROM u2) THEN 'above' ELSE 'below' END, CAST(count(*) AS STRING) FROM events GROUP BY CUBE (1);

@@ -11,3 +11,7 @@ SELECT user_id, at FROM (
          row_number() OVER (PARTITION BY payload.user.id ORDER BY at DESC, kafka_partition, kafka_offset) AS r
   FROM events)
 WHERE r = 1;
+
+CREATE VIEW seen (who, kind, at) AS SELECT payload.user.id, kind, at FROM events WHERE kind LIKE 's%';
+
+CREATE VIEW last_seen AS SELECT who, last(kind) AS kind, count_if(kind RLIKE 'n$') AS n FROM seen GROUP BY who;
