@@ -39,8 +39,8 @@ MICROSECONDS = {
 
 LENGTHS = (DURATION, DAYS)
 
-_LENGTH, _NUMBER = "as a length", "as a number"
-"""Calls of which a query has none once its lengths are numbers."""
+_LENGTH, _NUMBER = "as length", "as number"
+"""Calls, no functions, of which a query has none once its lengths are numbers."""
 
 
 def length(number: Expr, kind: Type) -> Expr:
