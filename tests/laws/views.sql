@@ -989,8 +989,8 @@ UNION ALL
 SELECT window.start, first(q.k), count(DISTINCT q.c), max(q.a) FROM plain_rows AS q(i, k, c, t, u, a) GROUP BY window(t, '1 hour', '20 minutes');
 
 CREATE VIEW newest_of_rows AS
-SELECT id, what, place, regexp_replace(id, '[0-4]', '_') AS x
-FROM (SELECT *, row_number() OVER (PARTITION BY what ORDER BY at DESC) AS place FROM plain_rows AS p) WHERE place < 3;
+SELECT id, what, place, x
+FROM (SELECT *, row_number() OVER (PARTITION BY what ORDER BY at DESC) AS place, regexp_replace(id, '[0-4]', '_') AS x FROM plain_rows AS p) WHERE place < 3;
 
 CREATE VIEW grouped_by_answers AS
 SELECT CASE WHEN user_id IN (SELECT user_id FROM events WHERE kind = 'x' AND city = 'a') THEN 'some' ELSE country END AS which,
@@ -1002,3 +1002,20 @@ CREATE VIEW different_answers AS
 SELECT DISTINCT city, (SELECT max(q.kind) FROM pairs q WHERE q.country = e.country AND q.n > 13) AS kind FROM events e
 UNION ALL
 SELECT CASE WHEN amount > (SELECT avg(n) FROM u2) THEN 'above' ELSE 'below' END, CAST(count(*) AS STRING) FROM events GROUP BY CUBE (1);
+
+CREATE VIEW exploded_aggregates AS
+SELECT city, count(*) AS n, posexplode_outer(collect_list(CASE WHEN kind = 'x' THEN country END)) AS (place, country)
+FROM (SELECT city, kind, country FROM events WHERE user_id > 0) GROUP BY city
+UNION ALL
+SELECT what, x, 0, 'of all' FROM (SELECT stack(2, 'n', count(*), 'kinds', count(DISTINCT kind)) AS (what, x) FROM events);
+
+CREATE VIEW days_of_records AS
+SELECT d.day, count(e.n) AS days, sum(e.n) AS n
+FROM (SELECT explode(sequence(min(CAST(ts AS DATE)), max(CAST(ts AS DATE)), INTERVAL 1 DAY)) AS day FROM events WHERE ts > TIMESTAMP '2024-01-01') d
+LEFT JOIN (SELECT CAST(ts AS DATE) AS day, kind, count(*) AS n FROM events GROUP BY 1, 2) e ON e.day = d.day
+GROUP BY d.day HAVING d.day < DATE '2024-01-10';
+
+CREATE VIEW numbers_of_groups AS
+SELECT country, i, hour FROM (SELECT country, count(*) AS n, min(ts) AS a, max(ts) AS z FROM events WHERE ts < TIMESTAMP '2024-01-02' GROUP BY country)
+LATERAL VIEW explode(sequence(n, 3)) t AS i LATERAL VIEW OUTER explode(sequence(date_trunc('hour', z), z + INTERVAL 2 HOURS, INTERVAL 30 MINUTES)) u AS hour
+WHERE i < 6;
