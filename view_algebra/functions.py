@@ -53,7 +53,8 @@ class Function:
         as parts of a nested value, `{element}` for the type of the first one's elements. None: below the aggregation
         only.
     why: for the author, why it works below only.
-    below: Spark's expression where calling the function itself could raise: no value may stop a stream.
+    below: Spark's expression where calling the function itself could raise: no value may stop a stream. Where there is
+        none, it is empty, and the function works above only.
     """
 
     name: str
@@ -454,6 +455,9 @@ _NESTED_VALUES = [
     _f("sequence", "natural natural", _array_of(INT), "spark.sequence({0}, {1})"),
     _f("sequence", "day day", _array_of(DATE), "spark.days({0}, {1})"),
     _f("sequence", "day day positive", _array_of(DATE), "spark.days({0}, {1}, {2})", below=_DAYS),
+    _f("sequence", "instant instant positive", _array_of(TIMESTAMP), "spark.instants({0}, {1}, {2})", below=""),
+    _f("sequence", "int int", _array_of(INT), "spark.sequence({0}, {1})", below=""),
+    _f("sequence", "bigint bigint", _array_of(BIGINT), "spark.sequence({0}, {1})", below=""),
     _f("size", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
     _f("size", "map", INT, why=_NESTED),
     _f("cardinality", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),

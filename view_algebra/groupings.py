@@ -27,8 +27,10 @@ from view_algebra.expressions import (
     Aggregate,
     Call,
     Constant,
+    Exploded,
     Expr,
     Field,
+    Generator,
     Nested,
     Output,
     Select,
@@ -195,3 +197,34 @@ def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:
         result = bit if doubled is None else Call("+", (doubled, bit), BIGINT)
     assert result is not None
     return result
+
+
+def exploded_groups(block: Select, made: Generator) -> Select:
+    """`SELECT k, explode(collect_set(x)) AS y FROM s GROUP BY k` makes rows of the groups, which are made before."""
+    of_groups = block.group or any(isinstance(e, Aggregate) for e in walk(made.argument))
+    if not of_groups or any(_is_made(e, made) for key in block.group or () for e in walk(key)):
+        way_out = "Write FROM … LATERAL VIEW explode(tags) t AS tag, and GROUP BY tag."
+        raise Wrong(made.place, "explode() of records among columns of groups", way_out)
+    if block.having is not None:
+        way_out = "Group in a subquery in FROM, and explode around it."
+        raise Wrong(made.place, "explode() among columns beside HAVING, which Spark refuses", way_out)
+    own = (o.expression for o in block.outputs if not _is_made(o.expression, made))
+    names = {e: f"column_{n}" for n, e in enumerate(dict.fromkeys([*own, made.argument]))}
+    outputs = tuple(Output(name, e) for e, name in names.items())
+    groups = replace(block, outputs=outputs, distinct=False, order=(), limit=None, offset=None, syntax=None)
+
+    def read(part: Expr) -> Expr | None:
+        if part in names:
+            return Field(_GROUPED, (names[part],), part.type, place=part.place)
+        if isinstance(part, (Aggregate, Field)) and not _is_made(part, made):
+            way_out = "Group in a subquery in FROM, and order around it."
+            raise Wrong(part.place or block.place, "ORDER BY what is no column beside explode()", way_out)
+        return None
+
+    rows = rewritten(replace(block, relation=None, where=None, group=None, having=None), read)
+    generator = replace(made, argument=Field(_GROUPED, (names[made.argument],), made.argument.type))
+    return replace(rows, relation=Exploded(Nested(groups, _GROUPED, block.place), (generator,), made.place))
+
+
+def _is_made(part: Expr, made: Generator) -> bool:
+    return isinstance(part, Field) and part.relation == made.alias

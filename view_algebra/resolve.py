@@ -61,7 +61,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.functions import GENERATORS, instead_of_rows
-from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
+from view_algebra.groupings import SOME, Sets, exploded_groups, keys_of, over_sets, sets_of
 from view_algebra.lengths import LENGTHS
 from view_algebra.meeting import cast, compare, meet
 from view_algebra.names import (
@@ -216,8 +216,6 @@ class Resolver(Scalars):
         scope.outer = around if around is not None and around.lateral else None
         outputs = self._outputs(node, scope)
         scope.outer = None
-        for made in scope.generators:
-            relation = _exploded(relation, made)
         group, sets = (None, None) if group_node is None else self._groups(group_node, scope, outputs)
         _refuse_names_of_names(node)
         having_node = node.args.get("having")
@@ -229,12 +227,13 @@ class Resolver(Scalars):
         order = tuple(self.order(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
         if distinct := _is_distinct(node, outputs):
             _refuse_windows(order, node)
-        above = [o.expression for o in outputs] + [o.expression for o in order] + [e for e in (having,) if e]
-        if group is None and (having is not None or any(isinstance(e, Aggregate) for x in above for e in walk(x))):
+        above = [o.expression for o in outputs] + [o.expression for o in order]
+        above += [made.argument for made in scope.generators]
+        if group is None and (having is not None or any(isinstance(e, Aggregate) for e in walk_all(above, None))):
             group = ()
         _refuse_outer(outputs if group is not None or not scope.above else ())
-        if scope.generators and group is not None:
-            raise Wrong(scope.generators[0].place, "explode() beside aggregates", "Explode in a subquery.")
+        for made in scope.generators if group is None else ():
+            relation = _exploded(relation, made)
         limit, offset = _limit(node)
         in_windows = walk_all([*(group or ()), *(o.expression for o in outputs)], filtered)
         for known in dict.fromkeys(c for e in in_windows if isinstance(e, Call) and (c := in_a_window(e)) is not None):
@@ -257,6 +256,8 @@ class Resolver(Scalars):
         )
         grouped = {} if sets is not None or group_node is None else self._written_keys(node, scope, outputs)
         refuse_elsewhere(block)
+        if scope.generators and group is not None:
+            block, grouped = self._exploded_groups(block, scope, sets), {}
         block = self._settled(block, node, scope, grouped)
         if sets is not None:
             refuse_groupings(block)
@@ -265,6 +266,17 @@ class Resolver(Scalars):
             if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
                 raise Wrong(part.place, f"{part.function}() without groupings", "GROUP BY ROLLUP(…) or CUBE(…).")
         return block
+
+    def _exploded_groups(self, block: Select, scope: Scope, sets: Sets | None) -> Select:
+        """The rows that a generator among the columns makes of groups."""
+        (made,) = scope.generators
+        if sets is not None:
+            raise Wrong(
+                made.place, "explode() beside GROUPING SETS", "Group in a subquery in FROM, and explode around it."
+            )
+        if scope.passed is not None and isinstance(block.relation, Nested):
+            block = replace(block, relation=replace(block.relation, query=scope.passed))
+        return exploded_groups(block, made)
 
     def _having(self, node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequence[Output]) -> Expr:
         """The condition on groups: names mean columns that it groups by, and else its outputs."""
@@ -632,10 +644,10 @@ class Resolver(Scalars):
 
     def _exploded(self, node: exp.Expr, item: exp.Expr, scope: Scope) -> list[Output]:
         """The columns of `SELECT explode(x) AS element`."""
-        place, select = span(node), typed(exp.Select, item.parent)
-        if select.args.get("group") or scope.generators:
-            way_out = "Write LATERAL VIEW explode(tags) t AS tag, of groups around the subquery that makes them."
-            raise Wrong(place, f"{node.name.lower()}() among columns, beside another or GROUP BY", way_out)
+        place = span(node)
+        if scope.generators:
+            way_out = "Write LATERAL VIEW explode(tags) t AS tag."
+            raise Wrong(place, f"{node.name.lower()}() among columns, beside another", way_out)
         names = [each.name for each in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
         names = [item.alias] if isinstance(item, exp.Alias) else names
         made = self._generator(node, names, f"q{len(scope.relations) + 1}", scope)

@@ -78,6 +78,9 @@ def _call(call: Call) -> tuple[str, int]:
         left = spark(arguments[0], binds + (binds == _COMPARISON))
         return f"{left} {name.upper()} {spark(arguments[1], binds + 1)}", binds
     row = overload(call)
+    if row is not None and row.below == "":
+        way_out = "Compute it of groups, or write its arguments out."
+        raise Wrong(call.place, f"{name}() of what a record decides, which may be too much for a stream", way_out)
     if row is not None and row.below is not None:
         return row.below.format(*(spark(each, _ATOM) for each in arguments)), _ATOM
     return f"{name}({', '.join(map(spark, arguments))})", _ATOM

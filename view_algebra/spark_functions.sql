@@ -442,6 +442,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     WITH ORDINALITY AS each (n, i)
 $$;
 
+CREATE OR REPLACE FUNCTION spark.instants(first timestamptz, last timestamptz, seconds integer) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT jsonb_agg(spark.json(first + n * interval '1 second') ORDER BY n)
+  FROM generate_series(0, floor(extract(epoch FROM last - first))::bigint, seconds::bigint) AS n
+$$;
+
 CREATE OR REPLACE FUNCTION spark.array_distinct(x jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN x IS NOT NULL THEN coalesce((

@@ -178,12 +178,10 @@ def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
         return None
     step = given[2] if len(given) == 3 else Constant("1 day", INTERVAL)
     known = [each.value for each in (*given[:2], step) if isinstance(each, Constant) and each.value is not None]
-    if kind == DATE and len(known) < 3 and (days := _days(step)):
-        return call("sequence", [*given[:2], *([Constant(str(days), INT)] if len(given) == 3 else [])], place)
+    if len(known) < 3 and (length := _length_of(step, kind)):
+        return call("sequence", [*given[:2], *([Constant(str(length), INT)] if len(given) == 3 else [])], place)
     if len(known) < 3 or step.type != INTERVAL:
-        way_out = (
-            "Write sequence(CAST(a AS DATE), CAST(b AS DATE), INTERVAL 1 DAY): of dates, forward by days or weeks."
-        )
+        way_out = "Write sequence(a, b, INTERVAL 1 DAY): forward by days or weeks, or of times by hours to seconds."
         raise Wrong(place, "sequence() of times that are no literals", way_out)
     begin, end = map(datetime.fromisoformat, known[:2])
     number, unit = int(known[2].split()[0]), known[2].split()[1]
@@ -193,12 +191,13 @@ def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
     return Call("array", tuple(_literal(at, kind) for at in found), Type("ARRAY", element=kind), place=place)
 
 
-def _days(step: Expr) -> int:
-    """How many days a step forward takes; 0 for any other."""
+def _length_of(step: Expr, kind: Type) -> int:
+    """How many days a step forward takes, of times seconds; 0 for any other."""
     number, unit = (
         (step.value or "0 ").split(" ") if isinstance(step, Constant) and step.type == INTERVAL else ("0", "")
     )
-    return max(0, int(number)) * {"day": 1, "week": 7}.get(unit, 0)
+    length, rest = divmod(int(number) * MICROSECONDS.get(unit, 0), MICROSECONDS["day" if kind == DATE else "second"])
+    return length if length > 0 and not rest else 0
 
 
 def _steps(begin: datetime, number: int, unit: str, place: Place) -> Iterator[datetime]:

@@ -1508,6 +1508,26 @@ VIEWS = [
         "SELECT CASE WHEN user_id IN (SELECT user_id FROM orders) THEN 'buys' END AS w, s, sum(n) AS n FROM (SELECT user_id, window.start AS s, count(*) AS n FROM events GROUP BY user_id, window(ts, '1 hour', '10 minutes')) GROUP BY 1, 2",
     ),
     view(
+        "explode of groups in another order",
+        "SELECT country, explode(collect_set(kind)) AS kind FROM events GROUP BY country ORDER BY count(*), kind LIMIT 3",
+        "SELECT country, kind FROM (SELECT country, count(*) AS n, collect_set(kind) AS kinds FROM events GROUP BY country) LATERAL VIEW explode(kinds) t AS kind ORDER BY n, kind, country LIMIT 3",
+    ),
+    view(
+        "explode beside ROLLUP",
+        "SELECT country, explode(collect_set(kind)) AS kind FROM events GROUP BY ROLLUP (country)",
+        "SELECT country, explode(kinds) AS kind FROM (SELECT country, collect_set(kind) AS kinds FROM events GROUP BY ROLLUP (country))",
+    ),
+    view(
+        "explode beside HAVING",
+        "SELECT country, explode(collect_set(kind)) AS kind FROM events GROUP BY country HAVING count(*) > 3",
+        "SELECT country, explode(kinds) AS kind FROM (SELECT country, collect_set(kind) AS kinds FROM events GROUP BY country HAVING count(*) > 3)",
+    ),
+    view(
+        "a sequence of numbers of a record",
+        "SELECT event_id, explode(sequence(1, user_id)) AS i FROM events",
+        "SELECT event_id, explode(sequence(1, 3)) AS i FROM events",
+    ),
+    view(
         "33 keys",
         f"SELECT {', '.join(f'user_id + {i} AS k{i}' for i in range(33))}, count(*) AS n FROM events GROUP BY ALL",
         "SELECT user_id AS k0, max(user_id + 32) AS k32, count(*) AS n FROM events GROUP BY ALL",

@@ -1237,3 +1237,20 @@ CREATE VIEW shapes_of_places AS SELECT country, city, skewness(amount) AS s, kur
 CREATE VIEW shapes_of_shapes AS SELECT skewness(vp) AS s, kurtosis(vp) AS k, skewness(s) AS t FROM shapes;
 
 CREATE VIEW shapes_over_windows AS SELECT country, city, n, skewness(n) OVER (PARTITION BY country) AS s, kurtosis(n) OVER (ORDER BY city, country) AS k FROM (SELECT country, city, count(*) AS n FROM events GROUP BY country, city);
+
+CREATE VIEW exploded_aggregates AS
+SELECT city, count(*) AS n, posexplode_outer(collect_list(CASE WHEN kind = 'x' THEN country END)) AS (place, country)
+FROM (SELECT city, kind, country FROM events WHERE user_id > 0) GROUP BY city
+UNION ALL
+SELECT what, x, 0, 'of all' FROM (SELECT stack(2, 'n', count(*), 'kinds', count(DISTINCT kind)) AS (what, x) FROM events);
+
+CREATE VIEW days_of_records AS
+SELECT d.day, count(e.n) AS days, sum(e.n) AS n
+FROM (SELECT explode(sequence(min(CAST(ts AS DATE)), max(CAST(ts AS DATE)), INTERVAL 1 DAY)) AS day FROM events WHERE ts > TIMESTAMP '2024-01-01') d
+LEFT JOIN (SELECT CAST(ts AS DATE) AS day, kind, count(*) AS n FROM events GROUP BY 1, 2) e ON e.day = d.day
+GROUP BY d.day HAVING d.day < DATE '2024-01-10';
+
+CREATE VIEW numbered_groups AS
+SELECT country, i, hour FROM (SELECT country, count(*) AS n, min(ts) AS a, max(ts) AS z FROM events WHERE ts < TIMESTAMP '2024-01-02' GROUP BY country)
+LATERAL VIEW explode(sequence(n, 3)) t AS i LATERAL VIEW OUTER explode(sequence(date_trunc('hour', z), z + INTERVAL 2 HOURS, INTERVAL 30 MINUTES)) u AS hour
+WHERE i < 6;
