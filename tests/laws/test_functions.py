@@ -152,6 +152,7 @@ SPECIAL = {
     "unhex": "hex(unhex(s))",
     "split": "size(split(s, 'a'))",
     "array_max": "array_max(arr)",
+    "sequence": "sequence(2, 2)",
 }
 DAYS = {
     "date_from_unix_date",
@@ -165,6 +166,14 @@ DAYS = {
     "date_format",
 }
 """Functions whose result must stay within the calendar of both engines."""
+SHORT = {
+    "sequence(day, day2)": "sequence(day2, date_add(day2, ti % 3))",
+    "sequence(day, day2, 2)": "sequence(day2, date_add(day2, 5), INTERVAL 2 DAYS)",
+    "sequence(ts, ts, 2)": "sequence(TIMESTAMP(day2), TIMESTAMP(day2) + INTERVAL 9 HOURS, INTERVAL 2 HOURS)",
+    "sequence(i, ti)": "sequence(CAST(ti AS INT), ti + 3)",
+    "sequence(l, m)": "sequence(CAST(ti AS BIGINT), CAST(ti - 3 AS BIGINT))",
+}
+"""Calls that would make long lists of the least and the greatest values, or are written otherwise."""
 
 
 def calls(row: Function) -> Iterator[str]:
@@ -183,7 +192,8 @@ def calls(row: Function) -> Iterator[str]:
             used.add(argument)
             arguments.append(argument)
         special = SPECIAL.get(row.name) if row.name in DAYS else None
-        yield special or f"{row.name}({', '.join(arguments)})"
+        call = f"{row.name}({', '.join(arguments)})"
+        yield special or SHORT.get(call, call)
 
 
 ROWS = [row for rows in FUNCTIONS.values() for row in rows]
@@ -440,7 +450,14 @@ def compare(engines: Engines, views: dict[str, str]) -> list[str]:
 
 
 def test_a_function_below_the_aggregation_has_the_type_and_value_that_spark_gives_it(engines: Engines) -> None:
-    below = [*(call for row in ROWS for call in calls(row)), "map.a", "map.A", "map['a']", "st.X", "map('b', t).b"]
+    below = [
+        *(call for row in ROWS if row.below != "" for call in calls(row)),
+        "map.a",
+        "map.A",
+        "map['a']",
+        "st.X",
+        "map('b', t).b",
+    ]
     columns = [f"{call} AS c{n}" for n, call in enumerate(below)]
     views = {
         f"v{n}": f"SELECT kafka_offset, {', '.join(columns[n : n + 60])} FROM s" for n in range(0, len(columns), 60)
