@@ -98,14 +98,18 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
 
 def keys_of(node: exp.Group, key: Key) -> tuple[Expr, ...]:
     """All columns of GROUP BY, in the order in which they are written: that of the bits of grouping_id()."""
+    return tuple(dict.fromkeys(k for k in map(key, leaves_of(node)) if k is not None))
+
+
+def leaves_of(node: exp.Group) -> list[exp.Expr]:
+    """The columns of GROUP BY as they are written, those of its groupings among them."""
 
     def leaves(item: exp.Expr) -> list[exp.Expr]:
         if _nests(item) or isinstance(item, exp.Tuple):
             return [leaf for inner in item.expressions for leaf in leaves(inner)]
         return [item.this if isinstance(item, exp.Paren) else item]
 
-    items = [leaf for item in (*node.expressions, *_trailing(node)) for leaf in leaves(item)]
-    return tuple(dict.fromkeys(k for k in map(key, items) if k is not None))
+    return [leaf for item in (*node.expressions, *_trailing(node)) for leaf in leaves(item)]
 
 
 def _trailing(node: exp.Group) -> list[exp.Expr]:

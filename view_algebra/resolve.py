@@ -60,7 +60,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.functions import GENERATORS, instead_of_rows
-from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
+from view_algebra.groupings import SOME, Sets, keys_of, leaves_of, over_sets, sets_of
 from view_algebra.names import (
     OWN_ALIASES,
     Columns,
@@ -238,9 +238,9 @@ class Resolver(Scalars):
                 syntax=node,
             )
         )
-        grouped = {} if sets is not None or group_node is None else self._written_keys(node, scope, outputs)
+        grouped = {} if group_node is None else self._written_keys(node, scope, outputs)
         refuse_elsewhere(block)
-        block = self._settled(block, node, scope, grouped)
+        block = self._settled(block, node, scope, grouped, sets)
         if sets is not None:
             return over_sets(block, sets)
         for part in walk_all(above_group(block), None):
@@ -269,7 +269,9 @@ class Resolver(Scalars):
         with scope.preferring(meant):
             return condition(self.expression(node, scope), "HAVING") if meant else having
 
-    def _settled(self, block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str]) -> Select:
+    def _settled(
+        self, block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str], sets: Sets | None
+    ) -> Select:
         """The block with its ties broken, reading what a subquery of records passes on for that."""
         if block.group is None and (block.limit is not None or any(by_rows(call_) for call_, _ in scope.windowed)):
             self._passed(scope)
@@ -277,7 +279,7 @@ class Resolver(Scalars):
                 scope.passed = passing_on(scope.rows, self._of_events)
         if scope.passed is not None and isinstance(block.relation, Nested):
             block = replace(block, relation=replace(block.relation, query=scope.passed))
-        return settled(block, node, scope.windowed, grouped, self.keys)
+        return settled(block, node, scope.windowed, grouped, self.keys, sets)
 
     # FROM
 
@@ -675,7 +677,7 @@ class Resolver(Scalars):
     def _written_keys(self, node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[Expr, str]:
         """How Spark SQL has the columns of GROUP BY elsewhere in the block."""
         found: dict[Expr, str] = {}
-        for item in typed(exp.Group, node.args["group"]).expressions:
+        for item in leaves_of(typed(exp.Group, node.args["group"])):
             key, meant = self._key(item, scope, outputs), _meant(item, node)
             if key is not None and (window := _time_window(meant)) is not None:
                 found[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
@@ -701,7 +703,8 @@ class Resolver(Scalars):
             if is_appended(item):
                 continue
             expression = item.this
-            if (position := _position(expression)) is not None:
+            in_window = isinstance(node, exp.Window)  # where a number is a value
+            if not in_window and (position := _position(expression)) is not None:
                 if not 1 <= position <= len(columns):
                     raise Wrong(span(item), f"ORDER BY {position}: there are {len(columns)} columns", "Count from 1.")
                 name, kind = columns[position - 1]

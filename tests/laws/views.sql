@@ -896,3 +896,40 @@ CREATE VIEW columns_in_more_parentheses AS SELECT ((country)), (count(*)) FROM e
 CREATE VIEW qualified_sums AS
 SELECT event_id, user_id % 3 + 1 AS q, country = 'NL' OR kind = 'show' AS seen FROM events
 QUALIFY q * 2 > 3 AND seen = (city = 'a') AND row_number() OVER (PARTITION BY q ORDER BY event_id) < 50;
+
+CREATE VIEW rollup_first AS
+SELECT country, city, count(*) AS n, sum(amount) AS s FROM events GROUP BY ROLLUP(country, city) ORDER BY country, city LIMIT 5;
+
+CREATE VIEW cube_numbered AS
+SELECT city, country, kind, count(*) AS n, row_number() OVER (PARTITION BY city ORDER BY count(*) DESC) AS place,
+  sum(count(*)) OVER (PARTITION BY city ORDER BY kind ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS so_far,
+  lag(country) OVER (ORDER BY count(*)) AS before
+FROM events GROUP BY city, CUBE(country, kind);
+
+CREATE VIEW rollup_numbered_outside AS
+SELECT country, city, n, row_number() OVER (ORDER BY n DESC, country) AS place
+FROM (SELECT country, city, count(*) AS n, grouping(country) AS g, grouping(city) AS h FROM events GROUP BY ROLLUP(country, city));
+
+CREATE VIEW sets_of_windows_numbered AS
+SELECT window.start AS s, upper(kind) AS k, row_number() OVER (PARTITION BY upper(kind) ORDER BY count(*) DESC) AS place
+FROM events GROUP BY window(ts, '1 hour'), GROUPING SETS ((upper(kind)), ());
+
+CREATE VIEW sets_by_number AS
+SELECT upper(country) AS c, city, count(*) AS n, rank() OVER (ORDER BY count(*)) AS r FROM events
+GROUP BY ROLLUP(1, 2) ORDER BY n DESC LIMIT 6;
+
+CREATE VIEW sets_of_sessions_first AS
+SELECT session_window.start AS s, kind, count(*) AS n, row_number() OVER (ORDER BY count(*)) AS place
+FROM events GROUP BY session_window(ts, '30 minutes'), ROLLUP(kind) ORDER BY n LIMIT 4;
+
+CREATE VIEW numbered_by_nothing AS
+SELECT country, n, row_number() OVER (ORDER BY 1) AS r, sum(n) OVER (ORDER BY 2) AS total, row_number() OVER (PARTITION BY n ORDER BY 'x', 1) AS q
+FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
+
+CREATE VIEW numbered_by_no_subquery AS
+SELECT country, row_number() OVER (ORDER BY (SELECT NULL)) AS r FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
+
+CREATE VIEW hours_filled AS
+WITH hours AS (SELECT explode(sequence(TIMESTAMP '2024-01-01 08:00:00', TIMESTAMP '2024-01-01 14:00:00', INTERVAL 1 HOUR)) AS hour)
+SELECT hour, last_value(n) IGNORE NULLS OVER (ORDER BY hour) AS known, row_number() OVER (ORDER BY hour DESC) AS r
+FROM hours LEFT JOIN (SELECT date_trunc('hour', ts) AS at, count(*) AS n FROM events GROUP BY date_trunc('hour', ts)) ON at = hour;
