@@ -44,6 +44,8 @@ from view_algebra.windows import bounds, is_session
 _GROUPED = "grouped"
 """Alias of the groupings together."""
 
+_UNITED = "Leave it out, or write each grouping as a SELECT of a UNION ALL."
+
 MOST_SETS = 64
 """Groupings of one query: a cube of six columns."""
 
@@ -83,7 +85,9 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
     ):
         raise Wrong(span(node), f"() in {node.key.upper()}", "Leave it out: one of its groupings is by nothing anyhow.")
     items = [
-        _columns(i.expressions if isinstance(i, exp.Tuple) else [i], key) for i in node.expressions if not _nests(i)
+        _columns(i.expressions if isinstance(i, exp.Tuple) else [i], key, in_sets=True)
+        for i in node.expressions
+        if not _nests(i)
     ]
     match node:
         case exp.Rollup():
@@ -121,8 +125,10 @@ def _nests(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets))
 
 
-def _columns(items: Sequence[exp.Expr], key: Key) -> list[Expr]:
-    found = (key(item.this if isinstance(item, exp.Paren) else item) for item in items)
+def _columns(items: Sequence[exp.Expr], key: Key, in_sets: bool = False) -> list[Expr]:
+    found = [key(item.this if isinstance(item, exp.Paren) else item) for item in items]
+    if in_sets and None in found:  # to Spark its own value, wherever it stands, is NULL in the other groupings
+        raise Wrong(span(items[found.index(None)]), "a constant among groupings", _UNITED)
     return [k for k in found if k is not None]
 
 

@@ -634,6 +634,9 @@ class Resolver(Scalars):
 
     def _groups(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tuple[Expr, ...], Sets | None]:
         """The columns of GROUP BY, and its groupings where it has several."""
+        every = node.args.get("all")
+        if every is False or (every and node.expressions):
+            raise Wrong(span(node), "GROUP BY DISTINCT, or ALL beside columns", "Write GROUP BY a, b.")
         key = partial(self._key, scope=scope, outputs=outputs)
         sets = sets_of(node, key)
         return (self._group(node, scope, outputs) if sets is None else keys_of(node, key)), sets
@@ -659,8 +662,8 @@ class Resolver(Scalars):
             if not 1 <= position <= len(outputs):
                 raise Wrong(span(item), f"GROUP BY {position}: there are {len(outputs)} columns", "Count from 1.")
             key = window_key(outputs[position - 1].expression)
-        elif isinstance(item, exp.Tuple) and not item.expressions:
-            raise Wrong(span(item.find_ancestor(exp.Select) or item), "GROUP BY ()", "Leave GROUP BY out.")
+        elif isinstance(item, exp.Tuple):
+            raise _no_column(item)
         else:
             key = window_key(self.expression(item, scope))
         if key.type == WINDOW and isinstance(key, Field) and not scope.above:
@@ -788,6 +791,15 @@ def _meant(item: exp.Expr, node: exp.Select) -> exp.Expr | None:
         return next((each.unalias() for n, each in enumerate(columns, 1) if item.name == str(n)), None)
     simple = isinstance(item, exp.Column) and not item.table
     return named.get(item.name.lower(), item) if simple else item
+
+
+def _no_column(item: exp.Tuple) -> Wrong:
+    """The refusal of columns of GROUP BY in parentheses, or of none."""
+    if item.expressions:
+        return Wrong(span(item), "columns of GROUP BY in parentheses", "Write them without: GROUP BY a, b.")
+    alone = len(typed(exp.Group, item.find_ancestor(exp.Group)).expressions) == 1
+    place = span(item.find_ancestor(exp.Select) or item)
+    return Wrong(place, "GROUP BY ()", "Leave GROUP BY out." if alone else "Leave () out.")
 
 
 def _time_window(node: exp.Expr | None) -> exp.Anonymous | None:

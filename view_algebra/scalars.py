@@ -432,6 +432,8 @@ class Scalars(ABC):
             raise Wrong(place, f"{name}() gives several rows for one", instead_of_rows(name))
         if name in ("grouping", "grouping_id"):
             read_ = [read(a) for a in node.expressions]
+            if name == "grouping" and len(read_) != 1:
+                raise Wrong(place, f"grouping() with {len(read_)} arguments", "Write grouping(a), or grouping_id().")
             return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
         if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
             return self._shares(node, scope, condition_)

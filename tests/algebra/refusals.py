@@ -192,6 +192,36 @@ VIEWS = [
     ),
     view("GROUP BY ()", "SELECT count(*) AS n FROM events GROUP BY ()", "SELECT count(*) AS n FROM events"),
     view(
+        "() beside columns",
+        "SELECT country, count(*) AS n FROM events GROUP BY country, ()",
+        "SELECT country, count(*) AS n FROM events GROUP BY country",
+    ),
+    view(
+        "columns of GROUP BY in parentheses",
+        "SELECT country, kind, count(*) AS n FROM events GROUP BY (country, kind)",
+        "SELECT country, kind, count(*) AS n FROM events GROUP BY country, kind",
+    ),
+    view(
+        "GROUP BY DISTINCT",
+        "SELECT country, count(*) AS n FROM events GROUP BY DISTINCT ROLLUP (country), ROLLUP (country)",
+        "SELECT country, count(*) AS n FROM events GROUP BY ROLLUP (country)",
+    ),
+    view(
+        "GROUP BY ALL and a column",
+        "SELECT country, count(*) AS n FROM events GROUP BY ALL country",
+        "SELECT country, count(*) AS n FROM events GROUP BY ALL",
+    ),
+    view(
+        "a constant among groupings",
+        "SELECT 'all' AS of, country, count(*) AS n FROM events GROUP BY CUBE ('all', country)",
+        "SELECT 'all' AS of, country, count(*) AS n FROM events GROUP BY CUBE (country)",
+    ),
+    view(
+        "grouping() of two columns",
+        "SELECT country, kind, grouping(country, kind) AS g FROM events GROUP BY CUBE (country, kind)",
+        "SELECT country, kind, grouping_id() AS g FROM events GROUP BY CUBE (country, kind)",
+    ),
+    view(
         "() in ROLLUP",
         "SELECT country, count(*) AS n FROM events GROUP BY ROLLUP (country, ())",
         "SELECT country, count(*) AS n FROM events GROUP BY ROLLUP (country)",
