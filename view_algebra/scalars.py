@@ -43,7 +43,14 @@ from view_algebra.expressions import (
     both,
     walk,
 )
-from view_algebra.functions import FOREIGN, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, instead_of_rows
+from view_algebra.functions import (
+    FOREIGN,
+    GENERATORS,
+    NON_DETERMINISTIC,
+    OWN_FRAMES,
+    WINDOW_FUNCTIONS,
+    instead_of_rows,
+)
 from view_algebra.names import (
     Columns,
     Scope,
@@ -666,7 +673,10 @@ class Scalars(ABC):
             raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
         if known:
             refuse_nulls_left_out(name, arguments, place)
-        call_ = Windowed(name, arguments, partition, order, frame(node, order), kind, place, known)
+        rows = frame(node, order)
+        if rows and rows != OWN_FRAMES.get(name, rows):
+            raise Wrong(place, f"{name}() over a frame, which Spark refuses", "Leave the frame out.")
+        call_ = Windowed(name, arguments, partition, order, rows, kind, place, known)
         scope.windowed.append((call_, node))
         return call_
 

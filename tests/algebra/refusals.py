@@ -337,6 +337,26 @@ VIEWS = [
         "SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL'))",
     ),
     view(
+        "a frame that ends before it begins",
+        "SELECT n, sum(n) OVER (ORDER BY hour, country ROWS BETWEEN 1 PRECEDING AND 2 PRECEDING) AS s FROM hourly",
+        "SELECT n, sum(n) OVER (ORDER BY hour, country ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS s FROM hourly",
+    ),
+    view(
+        "lag over a frame",
+        "SELECT n, lag(n) OVER (ORDER BY hour, country ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS s FROM hourly",
+        "SELECT n, lag(n) OVER (ORDER BY hour, country) AS s FROM hourly",
+    ),
+    view(
+        "a rank of all rows of a frame",
+        "SELECT n, rank() OVER (ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS r FROM hourly",
+        "SELECT n, rank() OVER (ORDER BY n) AS r FROM hourly",
+    ),
+    view(
+        "two windows of one name",
+        "SELECT n, rank() OVER w AS r FROM hourly WINDOW w AS (ORDER BY n), w AS (ORDER BY hour)",
+        "SELECT n, rank() OVER w AS r FROM hourly WINDOW w AS (ORDER BY n), v AS (ORDER BY hour)",
+    ),
+    view(
         "EXCLUDE in a frame",
         "SELECT n, sum(n) OVER (ORDER BY hour, country ROWS BETWEEN 2 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) AS s FROM hourly",
         "SELECT n, sum(n) OVER (ORDER BY hour, country ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS s FROM hourly",

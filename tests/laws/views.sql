@@ -933,3 +933,7 @@ CREATE VIEW hours_filled AS
 WITH hours AS (SELECT explode(sequence(TIMESTAMP '2024-01-01 08:00:00', TIMESTAMP '2024-01-01 14:00:00', INTERVAL 1 HOUR)) AS hour)
 SELECT hour, last_value(n) IGNORE NULLS OVER (ORDER BY hour) AS known, row_number() OVER (ORDER BY hour DESC) AS r
 FROM hours LEFT JOIN (SELECT date_trunc('hour', ts) AS at, count(*) AS n FROM events GROUP BY date_trunc('hour', ts)) ON at = hour;
+
+CREATE VIEW rows_of_now AS
+SELECT country, sum(n) OVER (ORDER BY country ROWS BETWEEN 0 FOLLOWING AND CURRENT ROW) AS s, sum(n) OVER (ORDER BY n, country ROWS BETWEEN 0 PRECEDING AND 0 FOLLOWING) AS t
+FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
