@@ -44,8 +44,8 @@ UNITS = {
     "HOUR": "hour",
     "MINUTE": "minute",
     "SECOND": "second",
-    "MILLISECOND": "milliseconds",
-    "MICROSECOND": "microseconds",
+    "MILLISECOND": "millisecond",
+    "MICROSECOND": "microsecond",
 }
 """Units of date_trunc, in Spark's words and Postgres'."""
 

@@ -357,6 +357,11 @@ VIEWS = [
         "SELECT n, rank() OVER w AS r FROM hourly WINDOW w AS (ORDER BY n), v AS (ORDER BY hour)",
     ),
     view(
+        "DISTINCT in the order of something else",
+        "SELECT DISTINCT country FROM hourly ORDER BY upper(country), n",
+        "SELECT DISTINCT country, n FROM hourly ORDER BY upper(country), n",
+    ),
+    view(
         "EXCLUDE in a frame",
         "SELECT n, sum(n) OVER (ORDER BY hour, country ROWS BETWEEN 2 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) AS s FROM hourly",
         "SELECT n, sum(n) OVER (ORDER BY hour, country ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS s FROM hourly",

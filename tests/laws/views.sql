@@ -929,6 +929,11 @@ FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
 CREATE VIEW numbered_by_no_subquery AS
 SELECT country, row_number() OVER (ORDER BY (SELECT NULL)) AS r FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
 
+CREATE VIEW nulls_in_windows AS
+SELECT country, coalesce(nth_value(NULL, 2) OVER (ORDER BY n, country), country) AS x, coalesce(lag(NULL) OVER (ORDER BY country), n) AS l,
+  coalesce(lead(NULL, 2) OVER (ORDER BY country), 1) AS m, coalesce(first_value(NULL) OVER (ORDER BY country), 'x') AS f
+FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
+
 CREATE VIEW hours_filled AS
 WITH hours AS (SELECT explode(sequence(TIMESTAMP '2024-01-01 08:00:00', TIMESTAMP '2024-01-01 14:00:00', INTERVAL 1 HOUR)) AS hour)
 SELECT hour, last_value(n) IGNORE NULLS OVER (ORDER BY hour) AS known, row_number() OVER (ORDER BY hour DESC) AS r
@@ -937,3 +942,14 @@ FROM hours LEFT JOIN (SELECT date_trunc('hour', ts) AS at, count(*) AS n FROM ev
 CREATE VIEW rows_of_now AS
 SELECT country, sum(n) OVER (ORDER BY country ROWS BETWEEN 0 FOLLOWING AND CURRENT ROW) AS s, sum(n) OVER (ORDER BY n, country ROWS BETWEEN 0 PRECEDING AND 0 FOLLOWING) AS t
 FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
+
+CREATE VIEW distinct_in_a_computed_order AS
+SELECT DISTINCT country, n FROM (SELECT country, city, count(*) AS n FROM events GROUP BY country, city) ORDER BY upper(country), -n LIMIT 3;
+
+CREATE VIEW unnamed_and_first AS
+SELECT count(*) AS n, 'sets' AS of FROM (SELECT grouping(country), country FROM events GROUP BY ROLLUP(country) LIMIT 3)
+UNION ALL SELECT count(*), 'rows' FROM (SELECT DISTINCT upper(k), n + 1 FROM (SELECT kind AS k, count(*) AS n FROM events GROUP BY kind) ORDER BY 1 LIMIT 2);
+
+CREATE VIEW milliseconds_above AS
+SELECT kind, date_trunc('MILLISECOND', t) AS a, date_trunc('MICROSECOND', t) AS b, date_trunc('second', t) AS c
+FROM (SELECT kind, max(ts) AS t FROM events GROUP BY kind);
