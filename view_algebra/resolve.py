@@ -21,6 +21,7 @@ from view_algebra.dialect import (
     parsed,
     qualifying,
     span,
+    spell,
     spell_columns,
     without_qualify,
     write_windows_out,
@@ -719,6 +720,7 @@ class Resolver(Scalars):
                 named = {o.name.lower(): o.expression for o in outputs}
                 with scope.preferring(named):
                     key = self.expression(expression, scope)
+                _spell_as_number(expression, key, outputs)
             result.append(_ordered(key, item))
         return result
 
@@ -750,6 +752,15 @@ def _number_all(order: exp.Order, scope: Scope, count: int) -> None:
     for number, item in enumerate(every, 1):
         item.set("this", exp.Literal.number(number))
     order.set("expressions", every)
+
+
+def _spell_as_number(node: exp.Expr, key: Expr, outputs: Sequence[Output]) -> None:
+    """Notes which output a key of ORDER BY is: beside HAVING, DISTINCT or windows Spark finds it by no other name."""
+    names = [output.name.lower() for output in outputs]
+    if not (isinstance(node, exp.Column) and node.name.lower() in names):
+        number = next((n for n, output in enumerate(outputs, 1) if output.expression == key), None)
+        if number is not None:
+            spell(node, str(number))
 
 
 def _refuse_windows(order: Sequence[Order], node: exp.Expr) -> None:

@@ -769,12 +769,15 @@ _OUTPUT = "lamina_output"
 
 
 def _spell_in_window(node: exp.Expr) -> None:
-    """Notes what an output's name stands for in OVER (…), where Spark knows no such names."""
+    """Notes what an output's name stands for in OVER (…) and in aggregates, where Spark knows no such names."""
     block = node.parent_select
     for item in block.expressions if block is not None else ():
         if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
             node.meta[_OUTPUT] = item.this
-            if node.find_ancestor(exp.Window) is not None:
+            within = node.find_ancestor(exp.Window, exp.Anonymous)
+            while isinstance(within, exp.Anonymous) and not known_aggregate(within.name.lower()):
+                within = within.find_ancestor(exp.Window, exp.Anonymous)
+            if within is not None:
                 spell(node, written(_without_names(node)))
 
 

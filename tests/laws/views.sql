@@ -946,6 +946,16 @@ FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
 CREATE VIEW distinct_in_a_computed_order AS
 SELECT DISTINCT country, n FROM (SELECT country, city, count(*) AS n FROM events GROUP BY country, city) ORDER BY upper(country), -n LIMIT 3;
 
+CREATE VIEW having_and_its_order AS
+SELECT country, sum(length(event_id)) AS s FROM events GROUP BY country HAVING count(*) > 1 ORDER BY sum(length(event_id)) DESC LIMIT 3;
+
+CREATE VIEW ordered_by_a_rank AS
+SELECT country, rank() OVER w AS r FROM (SELECT country, count(*) AS n FROM events GROUP BY country) WINDOW w AS (ORDER BY n)
+ORDER BY rank() OVER w DESC LIMIT 2;
+
+CREATE VIEW aggregates_of_outputs AS
+SELECT length(city) + 1 AS z, count(z) AS n, count_if(abs(z) > 1) AS m FROM events GROUP BY length(city) + 1;
+
 CREATE VIEW unnamed_and_first AS
 SELECT count(*) AS n, 'sets' AS of FROM (SELECT grouping(country), country FROM events GROUP BY ROLLUP(country) LIMIT 3)
 UNION ALL SELECT count(*), 'rows' FROM (SELECT DISTINCT upper(k), n + 1 FROM (SELECT kind AS k, count(*) AS n FROM events GROUP BY kind) ORDER BY 1 LIMIT 2);
