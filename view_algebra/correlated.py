@@ -36,6 +36,9 @@ from view_algebra.types import BOOLEAN
 JOINS = ("SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
 """Joins that ask whether there is a row on the other side."""
 
+BY_AN_AGGREGATE = "Select an aggregate, as max(x) or max_by(x, y), and nothing after WHERE; or LEFT JOIN aggregates."
+_BY_KEYS = "Write it as k IN (SELECT k …), or as a LEFT JOIN of aggregates."
+
 
 def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr | None, place: Place) -> Subquery:
     """A subquery as a part of an expression; refuses those about a row that Spark does not answer either."""
@@ -44,7 +47,7 @@ def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr |
     of = BOOLEAN if kind != "scalar" else query.columns[0][1]
     if not any(True for _ in outer_fields(query)):
         return Subquery(kind, query, operand, of, place)
-    _refuse_more_than_conditions(query, place)
+    _refuse_more_than_conditions(query, place, BY_AN_AGGREGATE if kind == "scalar" else _BY_KEYS)
     assert isinstance(query, Select)
     if kind == "scalar":
         for part in conjuncts(query.where):
@@ -65,8 +68,7 @@ def _any_row(query: Select) -> Select:
     return replace(query, outputs=(Output("one", ONE),), group=None, distinct=False)
 
 
-def _refuse_more_than_conditions(query: Query, place: Place) -> None:
-    way_out = "Write it as k IN (SELECT k …), or as a LEFT JOIN of aggregates."
+def _refuse_more_than_conditions(query: Query, place: Place, way_out: str) -> None:
     if not isinstance(query, Select) or query.group or query.limit is not None or query.having is not None:
         what = "a subquery about a row, with more than SELECT, FROM and WHERE"
         raise Wrong(place, what, way_out)

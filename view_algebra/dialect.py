@@ -149,7 +149,8 @@ def _syntax_error(file: File, error: ParseError) -> Wrong:
     return Wrong(
         Span(max(0, end - len(found)), end),
         f"syntax error at {found!r}: {str(first.get('description', '')).rstrip('.').lower()}",
-        "Write it as Spark SQL reads it: https://spark.apache.org/docs/latest/sql-ref-syntax.html",
+        "Write it as Spark SQL reads it, and a name that is a word of SQL in `backticks`: "
+        "https://spark.apache.org/docs/latest/sql-ref-syntax.html",
     )
 
 

@@ -297,6 +297,8 @@ class Resolver(Scalars):
     def _from(self, node: exp.Expr, scope: Scope) -> Relation:
         relation = self._from(node.this, scope) if _is_plain(node, scope) else self._named(node, scope)
         for join in node.args.get("joins") or []:
+            if isinstance(node.parent, exp.Join):
+                raise Wrong(span(join), "a JOIN before the ON of another, which Spark does not read", _AS_A_SUBQUERY)
             relation = self._join(relation, join, scope)
         return relation
 

@@ -26,7 +26,7 @@ from view_algebra.calls import (
 )
 from view_algebra.casts import instead_of, tries
 from view_algebra.constants import rows_of
-from view_algebra.correlated import asked
+from view_algebra.correlated import BY_AN_AGGREGATE, asked
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
 from view_algebra.estimates import bucketed, estimate
 from view_algebra.expressions import (
@@ -41,6 +41,7 @@ from view_algebra.expressions import (
     Select,
     Windowed,
     both,
+    outer_fields,
     walk,
 )
 from view_algebra.functions import (
@@ -410,9 +411,9 @@ class Scalars(ABC):
             raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
         one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1 or inner.relation is None)
         if not one and not self.is_one_row(inner):
-            raise Wrong(
-                place, "a subquery as a value must give one row", "Aggregate it, or end it with ORDER BY … LIMIT 1."
-            )
+            about_a_row = any(True for _ in outer_fields(inner))
+            way_out = BY_AN_AGGREGATE if about_a_row else "Aggregate it, or end it with ORDER BY … LIMIT 1."
+            raise Wrong(place, "a subquery as a value must give one row", way_out)
         return asked("scalar", inner, None, place)
 
     def _inner(self, node: exp.Expr, scope: Scope) -> Query:
@@ -525,7 +526,7 @@ class Scalars(ABC):
         value = self.expression(given[0], scope)
         refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
         kind = value.type
-        if not kind.numeric:
+        if not kind.numeric or kind == FLOAT:
             raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
         bucket = bucketed(f"({written(given[0])})", kind, 1 / int(accuracy.value or ACCURACY))
         where = _of_filter(filter_, " FILTER (WHERE ", ")")

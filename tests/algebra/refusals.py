@@ -362,6 +362,26 @@ VIEWS = [
         "SELECT DISTINCT country, n FROM hourly ORDER BY upper(country), n",
     ),
     view(
+        "the first row of a subquery about a row",
+        "SELECT a.country, (SELECT b.n FROM hourly b WHERE b.country = a.country ORDER BY b.hour DESC LIMIT 1) AS n FROM hourly a",
+        "SELECT a.country, (SELECT max_by(b.n, b.hour) FROM hourly b WHERE b.country = a.country) AS n FROM hourly a",
+    ),
+    view(
+        "any row of a subquery about a row",
+        "SELECT a.country, (SELECT b.n FROM hourly b WHERE b.country = a.country) AS n FROM hourly a",
+        "SELECT a.country, (SELECT max(b.n) FROM hourly b WHERE b.country = a.country) AS n FROM hourly a",
+    ),
+    view(
+        "WHERE NULL",
+        "SELECT count(*) AS n FROM events WHERE NULL",
+        "SELECT count(*) AS n FROM events WHERE CAST(NULL AS BOOLEAN)",
+    ),
+    view(
+        "a percentile of FLOAT",
+        "SELECT percentile_approx(CAST(price AS FLOAT), 0.9) AS p FROM events",
+        "SELECT percentile_approx(CAST(price AS DOUBLE), 0.9) AS p FROM events",
+    ),
+    view(
         "EXCLUDE in a frame",
         "SELECT n, sum(n) OVER (ORDER BY hour, country ROWS BETWEEN 2 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) AS s FROM hourly",
         "SELECT n, sum(n) OVER (ORDER BY hour, country ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS s FROM hourly",
@@ -415,6 +435,11 @@ VIEWS = [
         "a join in parentheses on the right",
         "SELECT c.hour, a.n FROM hourly c LEFT JOIN (hourly a JOIN hourly b ON a.country = b.country) ON a.country = c.country",
         "SELECT c.hour, ab.n FROM hourly c LEFT JOIN (SELECT a.country, a.n FROM hourly a JOIN hourly b ON a.country = b.country) AS ab ON ab.country = c.country",
+    ),
+    view(
+        "a JOIN before the ON of another",
+        "SELECT c.hour, a.n FROM hourly c JOIN hourly a JOIN hourly b ON a.country = b.country ON a.country = c.country",
+        "SELECT c.hour, ab.n FROM hourly c JOIN (SELECT a.country, a.n FROM hourly a JOIN hourly b ON a.country = b.country) AS ab ON ab.country = c.country",
     ),
     view(
         "a join in parentheses with a name",
