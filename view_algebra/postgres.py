@@ -293,7 +293,9 @@ def _nested(call: Call, reading: Reading) -> tuple[str, int]:
         text = constant(step) if isinstance(step, Constant) else None
         if text is not None and not text.startswith("("):  # no element before the first
             return _member(expression(of, reading, OTHER), text, call.type)
-    raise Wrong(call.place, "a nested value above the aggregation", "Select its parts below the aggregation.")
+    as_json = "Leave to_json() out: who reads the view reads it as JSON."
+    way_out = as_json if call.function == "to_json" else "Select its parts below the aggregation."
+    raise Wrong(call.place, "a nested value above the aggregation", way_out)
 
 
 _SLOT = re.compile(r"(?P<before>\(|, )?\{(?P<name>[a-z0-9]+)(?::(?P<default>[^}]*))?\}(?=(?P<after>[,)])?)")

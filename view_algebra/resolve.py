@@ -51,6 +51,7 @@ from view_algebra.expressions import (
     Select,
     Sessions,
     Stream,
+    Windowed,
     above_group,
     both,
     is_made_of_bytes,
@@ -216,7 +217,8 @@ class Resolver(Scalars):
         above = [o.expression for o in outputs] + [o.expression for o in order] + [e for e in (having,) if e]
         if group is None and (having is not None or any(isinstance(e, Aggregate) for x in above for e in walk(x))):
             group = ()
-        _refuse_outer(outputs if group is not None or not scope.above else ())
+        over = [Output("", each) for o in outputs for each in walk(o.expression) if isinstance(each, Windowed)]
+        _refuse_outer(outputs if group is not None or not scope.above else over)
         if scope.generators and group is not None:
             raise Wrong(scope.generators[0].place, "explode() beside aggregates", "Explode in a subquery.")
         limit, offset = _limit(node)

@@ -427,6 +427,16 @@ VIEWS = [
         "SELECT a.*, b.n, c.hour FROM (SELECT country FROM hourly) a NATURAL JOIN (SELECT country, n FROM hourly) b JOIN (SELECT country, hour FROM hourly) c ON a.country = c.country",
     ),
     view(
+        "a window function of what stands before LATERAL",
+        "SELECT a.country, l.m FROM hourly a JOIN LATERAL (SELECT max(b.n + a.n) OVER (PARTITION BY b.hour) AS m FROM hourly b WHERE b.country = a.country) AS l ON true",
+        "SELECT a.country, l.m + a.n AS m FROM hourly a JOIN LATERAL (SELECT max(b.n) OVER (PARTITION BY b.hour) AS m FROM hourly b WHERE b.country = a.country) AS l ON true",
+    ),
+    view(
+        "to_json of what groups give",
+        "SELECT country, to_json(named_struct('n', count(*), 's', sum(amount))) AS j FROM events GROUP BY country",
+        "SELECT country, named_struct('n', count(*), 's', sum(amount)) AS j FROM events GROUP BY country",
+    ),
+    view(
         "a lateral subquery on a condition",
         "SELECT a.country, l.n FROM hourly a LEFT JOIN LATERAL (SELECT n FROM hourly b WHERE b.country = a.country) AS l ON l.n > a.n",
         "SELECT a.country, l.n FROM hourly a LEFT JOIN LATERAL (SELECT n FROM hourly b WHERE b.country = a.country AND b.n > a.n) AS l ON true",
