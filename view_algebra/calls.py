@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
@@ -297,7 +298,7 @@ def frame(node: exp.Window, order: Sequence[Order]) -> str:
         elif isinstance(value, str):
             bounds.append(f"{value} {direction}".strip().upper())
         elif isinstance(value, exp.Literal) and value.name.isdigit() and kind == "ROWS":
-            bounds.append(f"{value.name} {direction}".strip().upper())
+            bounds.append(f"{value.name} {direction}".strip().upper() if int(value.name) else "CURRENT ROW")
         elif isinstance(value, exp.Interval) and kind == "RANGE":
             bounds.append(f"{_reach(interval(value), order, span(node))} {direction}".strip().upper())
         elif isinstance(value, exp.Literal) and value.name.isdigit():
@@ -305,7 +306,17 @@ def frame(node: exp.Window, order: Sequence[Order]) -> str:
         else:
             way_out = "Use whole numbers, or RANGE with an INTERVAL."
             raise Wrong(span(spec) or span(node), f"a {kind} frame over values", way_out)
+    first, last = (_distance(bound) for bound in bounds)
+    if first > last or first == math.inf or last == -math.inf:
+        raise Wrong(span(spec) or span(node), "a frame that ends before it begins", "Write its first row first.")
     return f"{kind} BETWEEN {bounds[0]} AND {bounds[1]}"
+
+
+def _distance(bound: str) -> float:
+    """How far after the row itself a frame begins or ends."""
+    length = re.search(r"\d+", bound)
+    far = float(length[0]) if length else math.inf if bound.startswith("UNBOUNDED") else 0
+    return -far if bound.endswith("PRECEDING") else far
 
 
 def _span_of_numbers(length: str, order: Sequence[Order], place: Place) -> str:

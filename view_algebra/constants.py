@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import reduce
 
 from view_algebra.expressions import (
@@ -42,7 +43,7 @@ from view_algebra.passing import is_projection
 from view_algebra.refusals import Wrong
 from view_algebra.spark import can_make_any_text
 from view_algebra.times import MOST_ELEMENTS
-from view_algebra.types import BIGINT, BOOLEAN, DATE, INT, STRING, VOID, Type, common
+from view_algebra.types import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, VOID, Type, common
 
 Rows = tuple[tuple[Expr, ...], ...]
 
@@ -141,6 +142,15 @@ def unique(rows: Rows) -> list[int]:
     return [number for number, column in enumerate(columns) if _all_differ(column)]
 
 
+def unique_together(rows: Rows) -> list[list[int]]:
+    """The columns, by number, that tell the rows apart by literals: each that does so alone, or else all together."""
+    if single := unique(rows):
+        return [[number] for number in single]
+    columns = {number: [_bare(value) for value in column] for number, column in enumerate(zip(*rows, strict=True))}
+    different = {number: column for number, column in columns.items() if None not in column and len({*column}) > 1}
+    return [[*different]] if len({*zip(*different.values(), strict=True)}) == len(rows) else []
+
+
 def _all_differ(column: Sequence[Constant | None]) -> bool:
     kinds = {value and value.type for value in column}
     return None not in column and len(kinds) == 1 and len({*column}) == len(column)
@@ -150,9 +160,13 @@ def _bare(value: Expr) -> Constant | None:
     """A literal of which another text is another value, whichever whole number's type it is of."""
     while isinstance(value, Call) and value.implicit:
         value = value.arguments[0]
-    if not isinstance(value, Constant) or not (value.type.integral or value.type in (STRING, DATE)):
+    if not isinstance(value, Constant) or not (value.type.integral or value.type in (STRING, DATE, TIMESTAMP)):
         return None
-    text = str(int(value.value)) if value.type.integral and value.value is not None else value.value
+    text = value.value
+    if value.value is not None and value.type.integral:
+        text = str(int(value.value))
+    elif value.value is not None and value.type == TIMESTAMP:
+        text = str(datetime.fromisoformat(value.value))
     return replace(value, value=text, type=BIGINT if value.type.integral else value.type, place=None)
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from view_algebra.aggregates import EVENT_ORDER
-from view_algebra.constants import rows_of, unique
+from view_algebra.constants import rows_of, unique, unique_together
 from view_algebra.expressions import (
     Aggregate,
     Call,
@@ -64,12 +64,12 @@ def _united_keys(query: Combined, views: Mapping[str, Keys]) -> Keys:
     """The keys of a UNION ALL, of which each side says by a literal of its own which one it is."""
     names = [name for name, _ in query.columns]
     sides = [renamed(side, names) for side in (*_sides(query.left), *_sides(query.right))]
-    literals = [tuple(o.expression for o in side.outputs) for side in sides if isinstance(side, Select)]
+    literals = tuple(tuple(o.expression for o in side.outputs) for side in sides if isinstance(side, Select))
     known = [min(unique_keys(side, views), key=lambda key: (len(key), sorted(key)), default=None) for side in sides]
     if len(literals) < len(sides) or None in known or len(set(names)) < len(names):
         return frozenset()
     inside = {name for key in known for name in key or ()}
-    return frozenset(frozenset({names[number], *inside}) for number in unique(tuple(literals)))
+    return frozenset(frozenset({*(names[n] for n in numbers), *inside}) for numbers in unique_together(literals))
 
 
 def _sides(query: Query) -> list[Query]:
@@ -260,7 +260,10 @@ def _label(expression: Expr) -> str:
     return "…"
 
 
-_SHARED = "Order by columns that no two rows share, as kafka_partition and kafka_offset of records."
+_SHARED = (
+    "Order by columns that no two rows share: of groups those of GROUP BY (and grouping(…) of each), "
+    "of records kafka_partition and kafka_offset."
+)
 
 
 def _refuse(place: Span | None, what: str, missing: Sequence[str], of_window: bool = False) -> None:

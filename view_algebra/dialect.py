@@ -188,7 +188,8 @@ def _syntax_error(file: File, error: ParseError) -> Wrong:
     return Wrong(
         Span(max(0, end - len(found)), end),
         f"syntax error at {found!r}: {str(first.get('description', '')).rstrip('.').lower()}",
-        "Write it as Spark SQL reads it: https://spark.apache.org/docs/latest/sql-ref-syntax.html",
+        "Write it as Spark SQL reads it, and a name that is a word of SQL in `backticks`: "
+        "https://spark.apache.org/docs/latest/sql-ref-syntax.html",
     )
 
 
@@ -271,7 +272,10 @@ def qualifying(block: exp.Select) -> exp.Select:
 
 def write_windows_out(block: exp.Select) -> None:
     """Puts the windows that a block names with WINDOW into the OVER of the functions that name them."""
-    named = {window.name.lower(): window for window in block.args.pop("windows", None) or []}
+    windows = block.args.pop("windows", None) or []
+    named = {window.name.lower(): window for window in windows}
+    if twice := next((w for w in windows if named[w.name.lower()] is not w), None):
+        raise Wrong(span(twice), f"two windows are named {twice.name}", "Give each a name of its own.")
     for window in block.find_all(exp.Window) if named else ():
         meant = _named(_named(window, named), named)
         if meant is not None and not meant.args.get("alias") and meant is not window and window.parent_select is block:

@@ -653,3 +653,11 @@ WINDOW_FUNCTIONS: dict[str, Gives] = {
     "nth_value": "first",
 }
 """Functions that need OVER (…)."""
+
+_SO_FAR = "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+OWN_FRAMES = {
+    **dict.fromkeys(("row_number", "rank", "dense_rank", "percent_rank", "ntile"), f"ROWS {_SO_FAR}"),
+    "cume_dist": f"RANGE {_SO_FAR}",
+    **dict.fromkeys(("lag", "lead"), ""),
+}
+"""The frames of those that Spark gives no other one; of none where it is empty."""

@@ -46,6 +46,8 @@ from view_algebra.windows import bounds, is_session
 _GROUPED = "grouped"
 """Alias of the groupings together."""
 
+_UNITED = "Leave it out, or write each grouping as a SELECT of a UNION ALL."
+
 MOST_SETS = 64
 """Groupings of one query: a cube of six columns."""
 
@@ -85,7 +87,9 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
     ):
         raise Wrong(span(node), f"() in {node.key.upper()}", "Leave it out: one of its groupings is by nothing anyhow.")
     items = [
-        _columns(i.expressions if isinstance(i, exp.Tuple) else [i], key) for i in node.expressions if not _nests(i)
+        _columns(i.expressions if isinstance(i, exp.Tuple) else [i], key, in_sets=True)
+        for i in node.expressions
+        if not _nests(i)
     ]
     match node:
         case exp.Rollup():
@@ -100,14 +104,18 @@ def _sets(node: exp.Expr, key: Key) -> Sets:
 
 def keys_of(node: exp.Group, key: Key) -> tuple[Expr, ...]:
     """All columns of GROUP BY, in the order in which they are written: that of the bits of grouping_id()."""
+    return tuple(dict.fromkeys(k for k in map(key, leaves_of(node)) if k is not None))
+
+
+def leaves_of(node: exp.Group) -> list[exp.Expr]:
+    """The columns of GROUP BY as they are written, those of its groupings among them."""
 
     def leaves(item: exp.Expr) -> list[exp.Expr]:
         if _nests(item) or isinstance(item, exp.Tuple):
             return [leaf for inner in item.expressions for leaf in leaves(inner)]
         return [item.this if isinstance(item, exp.Paren) else item]
 
-    items = [leaf for item in (*node.expressions, *_trailing(node)) for leaf in leaves(item)]
-    return tuple(dict.fromkeys(k for k in map(key, items) if k is not None))
+    return [leaf for item in (*node.expressions, *_trailing(node)) for leaf in leaves(item)]
 
 
 def _trailing(node: exp.Group) -> list[exp.Expr]:
@@ -119,8 +127,10 @@ def _nests(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets))
 
 
-def _columns(items: Sequence[exp.Expr], key: Key) -> list[Expr]:
-    found = (key(item.this if isinstance(item, exp.Paren) else item) for item in items)
+def _columns(items: Sequence[exp.Expr], key: Key, in_sets: bool = False) -> list[Expr]:
+    found = [key(item.this if isinstance(item, exp.Paren) else item) for item in items]
+    if in_sets and None in found:  # to Spark its own value, wherever it stands, is NULL in the other groupings
+        raise Wrong(span(items[found.index(None)]), "a constant among groupings", _UNITED)
     return [k for k in found if k is not None]
 
 

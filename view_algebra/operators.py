@@ -45,8 +45,8 @@ UNITS = {
     "HOUR": "hour",
     "MINUTE": "minute",
     "SECOND": "second",
-    "MILLISECOND": "milliseconds",
-    "MICROSECOND": "microseconds",
+    "MILLISECOND": "millisecond",
+    "MICROSECOND": "microsecond",
 }
 """Units of date_trunc, in Spark's words and Postgres'."""
 
@@ -62,6 +62,8 @@ _PATTERN = dict(
 
 def condition(expression: Expr, of: str) -> Expr:
     """An expression that must be true or false."""
+    if expression.type == VOID and of in ("WHERE", "ON", "WHEN", "FILTER"):
+        raise Wrong(expression.place, f"{of} NULL, which Spark refuses", "Write CAST(NULL AS BOOLEAN).")
     if expression.type in (BOOLEAN, VOID):
         return cast(expression, BOOLEAN, implicit=True)
     raise Wrong(expression.place, f"{of} takes a condition, this is {expression.type}", "Compare it with a value.")

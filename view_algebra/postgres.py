@@ -296,7 +296,9 @@ def _nested(call: Call, reading: Reading) -> tuple[str, int]:
         text = constant(step) if isinstance(step, Constant) else None
         if text is not None and not text.startswith("("):  # no element before the first
             return _member(expression(of, reading, OTHER), text, call.type)
-    raise Wrong(call.place, "a nested value above the aggregation", "Select its parts below the aggregation.")
+    as_json = "Leave to_json() out: who reads the view reads it as JSON."
+    way_out = as_json if call.function == "to_json" else "Select its parts below the aggregation."
+    raise Wrong(call.place, "a nested value above the aggregation", way_out)
 
 
 def _field_of_each(call: Call, reading: Reading) -> tuple[str, int]:
@@ -644,7 +646,7 @@ def _windowed(call: Windowed, reading: Reading) -> tuple[str, int]:
     suffix = _over(call, reading)
     if call.function in AGGREGATES:
         return _aggregate(call, suffix, reading)
-    arguments = ", ".join(expression(a, reading) for a in call.arguments)
+    arguments = ", ".join(_as_text(a, reading) for a in call.arguments)
     text = f"{call.function}({arguments}){suffix}"
     return (f"{text}::integer", CAST) if call.type == INT and not call.arguments else (text, ATOM)
 
@@ -719,6 +721,8 @@ def query(value: Query, reading: Reading) -> str:
     """A query as Postgres text, a clause per line."""
     if isinstance(value, Combined):
         return _combined(value, reading)
+    if value.distinct and not {o.expression for o in value.order} <= {o.expression for o in value.outputs}:
+        return query(_ordered_around(value), reading)
     where, from_ = value.where, ""
     relation = value.relation
     if isinstance(relation, Cells):
@@ -744,13 +748,27 @@ def query(value: Query, reading: Reading) -> str:
         )
     if value.having is not None:
         lines.append(f"HAVING {expression(value.having, reading)}")
-    named = {o.expression: o.name for o in reversed(value.outputs) if not isinstance(o.expression, Constant)}
+    numbered = [*enumerate(value.outputs, 1)]
+    named = {o.expression: _name(o, n) for n, o in reversed(numbered) if not isinstance(o.expression, Constant)}
     shown = {o.name for o in value.outputs}
     # A number alone would be the place of a column.
     order = [key for key in by_bounds(value.order) if not isinstance(_bare_value(key.expression), Constant)]
-    names = [postgres_name(named[e]) if (e := o.expression) in named else _hidden(e, reading, shown) for o in order]
+    names = [named[e] if (e := o.expression) in named else _hidden(e, reading, shown) for o in order]
     keys = [ordering(o, reading, name) for o, name in zip(order, names, strict=True)]
     return "\n".join(lines + _ending(keys, value.limit, value.offset))
+
+
+def _ordered_around(value: Select) -> Select:
+    """DISTINCT rows in an order that is computed of them: Postgres orders them by their columns alone."""
+    outputs = tuple(Output(o.name or f"column_{n}", o.expression) for n, o in enumerate(value.outputs, 1))
+    fields = {o.expression: Field("", (o.name,), o.expression.type) for o in outputs}
+    order = tuple(replace(o, expression=rewrite(o.expression, fields.get)) for o in value.order)
+    for part in (part for o in order for part in walk(o.expression)):
+        if isinstance(part, (Field, Aggregate, Windowed, Subquery)) and part not in fields.values():
+            raise Wrong(part.place, "ORDER BY of what SELECT DISTINCT leaves out", "Select it, or leave DISTINCT out.")
+    rows = Nested(replace(value, outputs=outputs, order=(), limit=None, offset=None), "rows")
+    shown = tuple(Output(o.name, Field("", (o.name,), o.expression.type)) for o in outputs)
+    return Select(shown, rows, order=order, limit=value.limit, offset=value.offset, place=value.place)
 
 
 def _hidden(column: Expr, reading: Reading, shown: set[str]) -> str | None:
@@ -801,9 +819,12 @@ def _combined(value: Combined, reading: Reading) -> str:
 
 def output(value: Output, reading: Reading, number: int = 1) -> str:
     """A column of a SELECT, of exactly Spark's type, and text that compares by its bytes."""
-    name = postgres_name(value.name or f"column_{number}")
-    text = _exactly(value.expression, reading)
+    name, text = _name(value, number), _exactly(value.expression, reading)
     return text if isinstance(value.expression, Field) and text == name else f"{text} AS {name}"
+
+
+def _name(value: Output, number: int) -> str:
+    return postgres_name(value.name or f"column_{number}")
 
 
 def _exactly(value: Expr, reading: Reading) -> str:

@@ -22,6 +22,7 @@ from view_algebra.dialect import (
     parsed,
     qualifying,
     span,
+    spell,
     spell_columns,
     without_qualify,
     write_windows_out,
@@ -51,6 +52,7 @@ from view_algebra.expressions import (
     Select,
     Sessions,
     Stream,
+    Windowed,
     above_group,
     both,
     is_made_of_bytes,
@@ -61,7 +63,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.functions import GENERATORS, instead_of_rows
-from view_algebra.groupings import SOME, Sets, exploded_groups, keys_of, over_sets, sets_of
+from view_algebra.groupings import SOME, Sets, exploded_groups, keys_of, leaves_of, over_sets, sets_of
 from view_algebra.lengths import LENGTHS
 from view_algebra.meeting import cast, compare, meet
 from view_algebra.names import (
@@ -231,7 +233,8 @@ class Resolver(Scalars):
         above += [made.argument for made in scope.generators]
         if group is None and (having is not None or any(isinstance(e, Aggregate) for e in walk_all(above, None))):
             group = ()
-        _refuse_outer(outputs if group is not None or not scope.above else ())
+        over = [Output("", each) for o in outputs for each in walk(o.expression) if isinstance(each, Windowed)]
+        _refuse_outer(outputs if group is not None or not scope.above else over)
         for made in scope.generators if group is None else ():
             relation = _exploded(relation, made)
         limit, offset = _limit(node)
@@ -254,11 +257,11 @@ class Resolver(Scalars):
                 syntax=node,
             )
         )
-        grouped = {} if sets is not None or group_node is None else self._written_keys(node, scope, outputs)
+        grouped = {} if group_node is None else self._written_keys(node, scope, outputs)
         refuse_elsewhere(block)
         if scope.generators and group is not None:
             block, grouped = self._exploded_groups(block, scope, sets), {}
-        block = self._settled(block, node, scope, grouped)
+        block = self._settled(block, node, scope, grouped, sets)
         if sets is not None:
             refuse_groupings(block)
             return over_sets(block, sets)
@@ -299,7 +302,9 @@ class Resolver(Scalars):
         with scope.preferring(meant):
             return condition(self.expression(node, scope), "HAVING") if meant else having
 
-    def _settled(self, block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str]) -> Select:
+    def _settled(
+        self, block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str], sets: Sets | None
+    ) -> Select:
         """The block with its ties broken, reading what a subquery of records passes on for that."""
         if block.group is None and (block.limit is not None or any(by_rows(call_) for call_, _ in scope.windowed)):
             self._passed(scope)
@@ -307,7 +312,7 @@ class Resolver(Scalars):
                 scope.passed = passing_on(scope.rows, self._of_events)
         if scope.passed is not None and isinstance(block.relation, Nested):
             block = replace(block, relation=replace(block.relation, query=scope.passed))
-        return settled(block, node, scope.windowed, grouped, self.keys)
+        return settled(block, node, scope.windowed, grouped, self.keys, sets)
 
     # FROM
 
@@ -325,6 +330,8 @@ class Resolver(Scalars):
     def _from(self, node: exp.Expr, scope: Scope) -> Relation:
         relation = self._from(node.this, scope) if _is_plain(node, scope) else self._named(node, scope)
         for join in node.args.get("joins") or []:
+            if isinstance(node.parent, exp.Join):
+                raise Wrong(span(join), "a JOIN before the ON of another, which Spark does not read", _AS_A_SUBQUERY)
             relation = self._join(relation, join, scope)
         return relation
 
@@ -693,6 +700,9 @@ class Resolver(Scalars):
 
     def _groups(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tuple[Expr, ...], Sets | None]:
         """The columns of GROUP BY, and its groupings where it has several."""
+        every = node.args.get("all")
+        if every is False or (every and node.expressions):
+            raise Wrong(span(node), "GROUP BY DISTINCT, or ALL beside columns", "Write GROUP BY a, b.")
         key = partial(self._key, scope=scope, outputs=outputs)
         sets = sets_of(node, key)
         return (self._group(node, scope, outputs) if sets is None else keys_of(node, key)), sets
@@ -718,8 +728,8 @@ class Resolver(Scalars):
             if not 1 <= position <= len(outputs):
                 raise Wrong(span(item), f"GROUP BY {position}: there are {len(outputs)} columns", "Count from 1.")
             key = window_key(outputs[position - 1].expression)
-        elif isinstance(item, exp.Tuple) and not item.expressions:
-            raise Wrong(span(item.find_ancestor(exp.Select) or item), "GROUP BY ()", "Leave GROUP BY out.")
+        elif isinstance(item, exp.Tuple):
+            raise _no_column(item)
         else:
             key = window_key(self.expression(item, scope))
         if key.type == WINDOW and isinstance(key, Field) and not scope.above:
@@ -736,7 +746,7 @@ class Resolver(Scalars):
     def _written_keys(self, node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[Expr, str]:
         """How Spark SQL has the columns of GROUP BY elsewhere in the block."""
         found: dict[Expr, str] = {}
-        for item in typed(exp.Group, node.args["group"]).expressions:
+        for item in leaves_of(typed(exp.Group, node.args["group"])):
             key, meant = self._key(item, scope, outputs), _meant(item, node)
             if key is not None and (window := _time_window(meant)) is not None:
                 found[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
@@ -762,7 +772,8 @@ class Resolver(Scalars):
             if is_appended(item):
                 continue
             expression = item.this
-            if (position := _position(expression)) is not None:
+            in_window = isinstance(node, exp.Window)  # where a number is a value
+            if not in_window and (position := _position(expression)) is not None:
                 if not 1 <= position <= len(columns):
                     raise Wrong(span(item), f"ORDER BY {position}: there are {len(columns)} columns", "Count from 1.")
                 name, kind = columns[position - 1]
@@ -774,6 +785,7 @@ class Resolver(Scalars):
                 named = {o.name.lower(): o.expression for o in outputs}
                 with scope.preferring(named):
                     key = self.expression(expression, scope)
+                _spell_as_number(expression, key, outputs)
             result.append(_ordered(key, item))
         return result
 
@@ -805,6 +817,15 @@ def _number_all(order: exp.Order, scope: Scope, count: int) -> None:
     for number, item in enumerate(every, 1):
         item.set("this", exp.Literal.number(number))
     order.set("expressions", every)
+
+
+def _spell_as_number(node: exp.Expr, key: Expr, outputs: Sequence[Output]) -> None:
+    """Notes which output a key of ORDER BY is: beside HAVING, DISTINCT or windows Spark finds it by no other name."""
+    names = [output.name.lower() for output in outputs]
+    if not (isinstance(node, exp.Column) and node.name.lower() in names):
+        number = next((n for n, output in enumerate(outputs, 1) if output.expression == key), None)
+        if number is not None:
+            spell(node, str(number))
 
 
 def _refuse_windows(order: Sequence[Order], node: exp.Expr) -> None:
@@ -856,6 +877,15 @@ def _refuse_names_of_names(node: exp.Select) -> None:
         if item is not None and names_an_output(item):
             what = "a column of GROUP BY, or beside GROUP BY ALL, that names another one"
             raise Wrong(span(item), what, "Write out what the name stands for, or put it into a subquery.")
+
+
+def _no_column(item: exp.Tuple) -> Wrong:
+    """The refusal of columns of GROUP BY in parentheses, or of none."""
+    if item.expressions:
+        return Wrong(span(item), "columns of GROUP BY in parentheses", "Write them without: GROUP BY a, b.")
+    alone = len(typed(exp.Group, item.find_ancestor(exp.Group)).expressions) == 1
+    place = span(item.find_ancestor(exp.Select) or item)
+    return Wrong(place, "GROUP BY ()", "Leave GROUP BY out." if alone else "Leave () out.")
 
 
 def _time_window(node: exp.Expr | None) -> exp.Anonymous | None:

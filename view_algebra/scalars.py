@@ -27,7 +27,7 @@ from view_algebra.calls import (
 )
 from view_algebra.casts import instead_of, is_untried, tries
 from view_algebra.constants import rows_of
-from view_algebra.correlated import asked
+from view_algebra.correlated import BY_AN_AGGREGATE, asked
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
 from view_algebra.estimates import bucketed, estimate
 from view_algebra.expressions import (
@@ -42,9 +42,17 @@ from view_algebra.expressions import (
     Select,
     Windowed,
     both,
+    outer_fields,
     walk,
 )
-from view_algebra.functions import FOREIGN, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, instead_of_rows
+from view_algebra.functions import (
+    FOREIGN,
+    GENERATORS,
+    NON_DETERMINISTIC,
+    OWN_FRAMES,
+    WINDOW_FUNCTIONS,
+    instead_of_rows,
+)
 from view_algebra.meeting import among, cast, compare, meet
 from view_algebra.names import (
     Columns,
@@ -226,9 +234,6 @@ class Scalars(ABC):
         if alias is None:
             refuse_far(names, scope, self.blocks, place)
             raise wrong
-        if _inside_an_aggregate(node):
-            way_out = "Write out what it stands for, or compute it in a subquery."
-            raise Wrong(place, f"{names[0]}, the name of an output, in an aggregate", way_out)
         _spell_in_window(node)
         return reduce(lambda value, name: member(value, name, place), names[1:], alias)
 
@@ -416,9 +421,9 @@ class Scalars(ABC):
             raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
         one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1 or inner.relation is None)
         if not one and not self.is_one_row(inner):
-            raise Wrong(
-                place, "a subquery as a value must give one row", "Aggregate it, or end it with ORDER BY … LIMIT 1."
-            )
+            about_a_row = any(True for _ in outer_fields(inner))
+            way_out = BY_AN_AGGREGATE if about_a_row else "Aggregate it, or end it with ORDER BY … LIMIT 1."
+            raise Wrong(place, "a subquery as a value must give one row", way_out)
         return asked("scalar", inner, None, place)
 
     def _inner(self, node: exp.Expr, scope: Scope) -> Query:
@@ -445,6 +450,8 @@ class Scalars(ABC):
             raise Wrong(place, f"{name}() gives several rows for one", instead_of_rows(name))
         if name in ("grouping", "grouping_id"):
             read_ = [read(a) for a in node.expressions]
+            if name == "grouping" and len(read_) != 1:
+                raise Wrong(place, f"grouping() with {len(read_)} arguments", "Write grouping(a), or grouping_id().")
             return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
         if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
             return self._shares(node, scope, condition_)
@@ -552,7 +559,7 @@ class Scalars(ABC):
         value = self.expression(given[0], scope)
         refuse_aggregates(value, f"{name}()", "Aggregate in a subquery first.")
         kind = value.type
-        if not kind.numeric:
+        if not kind.numeric or kind == FLOAT:
             raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
         bucket = bucketed(f"({written(given[0])})", kind, 1 / int(accuracy.value or ACCURACY))
         where = _of_filter(filter_, " FILTER (WHERE ", ")")
@@ -704,7 +711,10 @@ class Scalars(ABC):
             raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
         if known:
             refuse_nulls_left_out(name, arguments, place)
-        call_ = Windowed(name, arguments, partition, order, frame(node, order), kind, place, known)
+        rows = frame(node, order)
+        if rows and rows != OWN_FRAMES.get(name, rows):
+            raise Wrong(place, f"{name}() over a frame, which Spark refuses", "Leave the frame out.")
+        call_ = Windowed(name, arguments, partition, order, rows, kind, place, known)
         scope.windowed.append((call_, node))
         return call_
 
@@ -798,16 +808,6 @@ def _aggregates(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
 
 
-def _inside_an_aggregate(node: exp.Expr) -> bool:
-    """Is it inside an aggregate of its block, without OVER?"""
-    above = node.parent
-    while above is not None and not isinstance(above, (exp.Select, exp.Window)):
-        if _aggregates(above):
-            return not isinstance(above.parent, (exp.Window, exp.IgnoreNulls))
-        above = above.parent
-    return False
-
-
 def _is_array(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "array" and bool(node.expressions)
 
@@ -829,12 +829,15 @@ _OUTPUT = "lamina_output"
 
 
 def _spell_in_window(node: exp.Expr) -> None:
-    """Notes what an output's name stands for in OVER (…), where Spark knows no such names."""
+    """Notes what an output's name stands for in OVER (…) and in aggregates, where Spark knows no such names."""
     block = node.parent_select
     for item in block.expressions if block is not None else ():
         if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
             node.meta[_OUTPUT] = item.this
-            if node.find_ancestor(exp.Window) is not None:
+            within = node.find_ancestor(exp.Window, exp.Anonymous)
+            while isinstance(within, exp.Anonymous) and not known_aggregate(within.name.lower()):
+                within = within.find_ancestor(exp.Window, exp.Anonymous)
+            if within is not None:
                 spell(node, written(_without_names(node)))
 
 

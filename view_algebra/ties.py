@@ -23,8 +23,9 @@ from view_algebra.determinism import (
     tells_peers_apart,
 )
 from view_algebra.dialect import append_order
-from view_algebra.expressions import Combined, Expr, Field, Order, Select, Windowed, rewritten
-from view_algebra.types import WINDOW, spark_name
+from view_algebra.expressions import Call, Combined, Expr, Field, Order, Select, Windowed, rewritten
+from view_algebra.groupings import Sets
+from view_algebra.types import TINYINT, WINDOW, spark_name
 from view_algebra.windows import bounds, is_session
 
 _VALUE_BOUND = re.compile(r"^RANGE .*(\d|interval)")
@@ -36,13 +37,18 @@ def settled(
     windows: Iterable[tuple[Windowed, exp.Window]],
     grouped: Mapping[Expr, str],
     views: Mapping[str, Keys],
+    sets: Sets | None,
 ) -> Select:
     """A block whose orders go on until they are total, where they can; its syntax is changed alike.
 
     windows: the window functions in it. grouped: how Spark SQL has the columns of GROUP BY. views: the keys of those
-    that may be read.
+    that may be read. sets: its groupings, of which two may have a group of the same columns.
     """
     keys = _keys_of(block, views)
+    if sets is not None:
+        left_out = [key for key in block.group or () if key in grouped and not all(key in each for each in sets)]
+        of_each: dict[Expr, str] = {Call("grouping", (key,), TINYINT): f"grouping({grouped[key]})" for key in left_out}
+        keys, grouped = frozenset(key | set(of_each) for key in keys), {**grouped, **of_each}
     texts = {**grouped, **_columns(keys)}
     changed: dict[Expr, Expr] = {}
     for call, window in windows:
@@ -54,7 +60,8 @@ def settled(
             changed[call] = replace(call, order=(*call.order, *(order for order, _ in more)))
     block = rewritten(block, changed.get) if changed else block
     shown = {output.expression: str(place) for place, output in reversed([*enumerate(block.outputs, 1)])}
-    more = _more(lacking_in_limit(block, keys), block.order, {**texts, **shown})
+    lacking = lacking_in_limit(block, keys if sets is None else frozenset())
+    more = _more(lacking, block.order, {**texts, **shown})
     append_order(node, [text for _, text in more])
     return replace(block, order=(*block.order, *(order for order, _ in more)))
 

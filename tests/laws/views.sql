@@ -1254,3 +1254,70 @@ CREATE VIEW numbered_groups AS
 SELECT country, i, hour FROM (SELECT country, count(*) AS n, min(ts) AS a, max(ts) AS z FROM events WHERE ts < TIMESTAMP '2024-01-02' GROUP BY country)
 LATERAL VIEW explode(sequence(n, 3)) t AS i LATERAL VIEW OUTER explode(sequence(date_trunc('hour', z), z + INTERVAL 2 HOURS, INTERVAL 30 MINUTES)) u AS hour
 WHERE i < 6;
+
+CREATE VIEW rollup_first AS
+SELECT country, city, count(*) AS n, sum(amount) AS s FROM events GROUP BY ROLLUP(country, city) ORDER BY country, city LIMIT 5;
+
+CREATE VIEW cube_numbered AS
+SELECT city, country, kind, count(*) AS n, row_number() OVER (PARTITION BY city ORDER BY count(*) DESC) AS place,
+  sum(count(*)) OVER (PARTITION BY city ORDER BY kind ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS so_far,
+  lag(country) OVER (ORDER BY count(*)) AS before
+FROM events GROUP BY city, CUBE(country, kind);
+
+CREATE VIEW rollup_numbered_outside AS
+SELECT country, city, n, row_number() OVER (ORDER BY n DESC, country) AS place
+FROM (SELECT country, city, count(*) AS n, grouping(country) AS g, grouping(city) AS h FROM events GROUP BY ROLLUP(country, city));
+
+CREATE VIEW sets_of_windows_numbered AS
+SELECT window.start AS s, upper(kind) AS k, row_number() OVER (PARTITION BY upper(kind) ORDER BY count(*) DESC) AS place
+FROM events GROUP BY window(ts, '1 hour'), GROUPING SETS ((upper(kind)), ());
+
+CREATE VIEW sets_by_number AS
+SELECT upper(country) AS c, city, count(*) AS n, rank() OVER (ORDER BY count(*)) AS r FROM events
+GROUP BY ROLLUP(1, 2) ORDER BY n DESC LIMIT 6;
+
+CREATE VIEW sets_of_sessions_first AS
+SELECT session_window.start AS s, kind, count(*) AS n, row_number() OVER (ORDER BY count(*)) AS place
+FROM events GROUP BY session_window(ts, '30 minutes'), ROLLUP(kind) ORDER BY n LIMIT 4;
+
+CREATE VIEW numbered_by_nothing AS
+SELECT country, n, row_number() OVER (ORDER BY 1) AS r, sum(n) OVER (ORDER BY 2) AS total, row_number() OVER (PARTITION BY n ORDER BY 'x', 1) AS q
+FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
+
+CREATE VIEW numbered_by_no_subquery AS
+SELECT country, row_number() OVER (ORDER BY (SELECT NULL)) AS r FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
+
+CREATE VIEW nulls_in_windows AS
+SELECT country, coalesce(nth_value(NULL, 2) OVER (ORDER BY n, country), country) AS x, coalesce(lag(NULL) OVER (ORDER BY country), n) AS l,
+  coalesce(lead(NULL, 2) OVER (ORDER BY country), 1) AS m, coalesce(first_value(NULL) OVER (ORDER BY country), 'x') AS f
+FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
+
+CREATE VIEW hours_filled AS
+WITH hours AS (SELECT explode(sequence(TIMESTAMP '2024-01-01 08:00:00', TIMESTAMP '2024-01-01 14:00:00', INTERVAL 1 HOUR)) AS hour)
+SELECT hour, last_value(n) IGNORE NULLS OVER (ORDER BY hour) AS known, row_number() OVER (ORDER BY hour DESC) AS r
+FROM hours LEFT JOIN (SELECT date_trunc('hour', ts) AS at, count(*) AS n FROM events GROUP BY date_trunc('hour', ts)) ON at = hour;
+
+CREATE VIEW rows_of_now AS
+SELECT country, sum(n) OVER (ORDER BY country ROWS BETWEEN 0 FOLLOWING AND CURRENT ROW) AS s, sum(n) OVER (ORDER BY n, country ROWS BETWEEN 0 PRECEDING AND 0 FOLLOWING) AS t
+FROM (SELECT country, count(*) AS n FROM events GROUP BY country);
+
+CREATE VIEW distinct_in_a_computed_order AS
+SELECT DISTINCT country, n FROM (SELECT country, city, count(*) AS n FROM events GROUP BY country, city) ORDER BY upper(country), -n LIMIT 3;
+
+CREATE VIEW having_and_its_order AS
+SELECT country, sum(length(event_id)) AS s FROM events GROUP BY country HAVING count(*) > 1 ORDER BY sum(length(event_id)) DESC LIMIT 3;
+
+CREATE VIEW ordered_by_a_rank AS
+SELECT country, rank() OVER w AS r FROM (SELECT country, count(*) AS n FROM events GROUP BY country) WINDOW w AS (ORDER BY n)
+ORDER BY rank() OVER w DESC LIMIT 2;
+
+CREATE VIEW aggregates_of_outputs AS
+SELECT length(city) + 1 AS z, count(z) AS n, count_if(abs(z) > 1) AS m FROM events GROUP BY length(city) + 1;
+
+CREATE VIEW unnamed_and_first AS
+SELECT count(*) AS n, 'sets' AS of FROM (SELECT grouping(country), country FROM events GROUP BY ROLLUP(country) LIMIT 3)
+UNION ALL SELECT count(*), 'rows' FROM (SELECT DISTINCT upper(k), n + 1 FROM (SELECT kind AS k, count(*) AS n FROM events GROUP BY kind) ORDER BY 1 LIMIT 2);
+
+CREATE VIEW milliseconds_above AS
+SELECT kind, date_trunc('MILLISECOND', t) AS a, date_trunc('MICROSECOND', t) AS b, date_trunc('second', t) AS c
+FROM (SELECT kind, max(ts) AS t FROM events GROUP BY kind);
