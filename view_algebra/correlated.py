@@ -37,7 +37,9 @@ from view_algebra.types import BOOLEAN
 JOINS = ("SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
 """Joins that ask whether there is a row on the other side."""
 
-BY_AN_AGGREGATE = "Select an aggregate, as max(x) or max_by(x, y), end it with ORDER BY … LIMIT 1, or LEFT JOIN aggregates."
+BY_AN_AGGREGATE = (
+    "Select an aggregate, as max(x) or max_by(x, y), end it with ORDER BY … LIMIT 1, or LEFT JOIN aggregates."
+)
 
 
 def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr | None, place: Place) -> Subquery:
