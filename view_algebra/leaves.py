@@ -577,7 +577,7 @@ def _put_together(
     block: Select, leaf: Leaf, cells: Cells, windows: Cells | None
 ) -> tuple[Cells | Nested, dict[Expr, Expr]]:
     """The cells of a block's groups, and what its window is among their columns."""
-    group, window = tuple(block.group or ()), put_together(block.kept_by)
+    group, window = tuple(dict.fromkeys(block.group or ())), put_together(block.kept_by)
     if not _aggregated(block) or (window is None and block.late is None and group == block.kept_by):
         return cells, {}
     names = {e: name for name, e in leaf.keys}

@@ -712,8 +712,7 @@ class Scalars(ABC):
         if known:
             refuse_nulls_left_out(name, arguments, place)
         rows = frame(node, order)
-        if rows and rows != OWN_FRAMES.get(name, rows):
-            raise Wrong(place, f"{name}() over a frame, which Spark refuses", "Leave the frame out.")
+        _refuse_frame(name, rows, order, place, of_all=name == "median" or isinstance(node.this, exp.WithinGroup))
         call_ = Windowed(name, arguments, partition, order, rows, kind, place, known)
         scope.windowed.append((call_, node))
         return call_
@@ -785,6 +784,15 @@ def _extreme(made: Aggregate) -> Expr:
 def _by_itself(made: Aggregate) -> Aggregate:
     """A list of structs in their own order, which is not that of their JSON."""
     return replace(made, arguments=made.arguments[:1] * 2) if is_struct(made.arguments[0]) else made
+
+
+def _refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *, of_all: bool) -> None:
+    """Refuses a frame that Spark does: any but a function's own, and to one of all rows any order."""
+    if rows and rows != OWN_FRAMES.get(name, rows):
+        raise Wrong(place, f"{name}() over a frame, which Spark refuses", "Leave the frame out.")
+    if of_all and (order or rows):
+        way_out = "Leave ORDER BY out, or write percentile(x, 0.5) OVER (…)."
+        raise Wrong(place, f"{name}() over an order, which Spark refuses", way_out)
 
 
 def _share_of(node: exp.WithinGroup, place: Place) -> exp.Expr:

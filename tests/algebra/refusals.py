@@ -1280,6 +1280,11 @@ VIEWS = [
         "SELECT event_id, zip_with(tags, tags, (a, b) -> a) AS x FROM events",
     ),
     view(
+        "a median over an order",
+        "SELECT country, n, median(n) OVER (PARTITION BY country ORDER BY hour) AS m FROM hourly",
+        "SELECT country, n, percentile(n, 0.5) OVER (PARTITION BY country ORDER BY hour) AS m FROM hourly",
+    ),
+    view(
         "a lambda that changes its type",
         "SELECT aggregate(array(1, 2), 0, (a, x) -> a + 0.5) AS s FROM events",
         "SELECT aggregate(array(1, 2), 0D, (a, x) -> a + 0.5D) AS s FROM events",

@@ -1321,3 +1321,6 @@ UNION ALL SELECT count(*), 'rows' FROM (SELECT DISTINCT upper(k), n + 1 FROM (SE
 CREATE VIEW milliseconds_above AS
 SELECT kind, date_trunc('MILLISECOND', t) AS a, date_trunc('MICROSECOND', t) AS b, date_trunc('second', t) AS c
 FROM (SELECT kind, max(ts) AS t FROM events GROUP BY kind);
+
+CREATE VIEW keys_twice AS
+SELECT p1 AS a, p2 AS b, count(*) AS n, bit_or(DISTINCT p3) AS o FROM (SELECT city AS p1, city AS p2, user_id AS p3 FROM events) GROUP BY p2, p1;
