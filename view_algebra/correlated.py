@@ -40,9 +40,8 @@ JOINS = ("SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
 
 def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr | None, place: Place) -> Subquery:
     """A subquery as a part of an expression."""
-    if isinstance(query, Select):
-        _refuse_in_outer_joins(query.relation, place)
-        query = _any_row(query) if kind == "exists" else query
+    if kind == "exists" and isinstance(query, Select):
+        query = _any_row(query)
     of = BOOLEAN if kind != "scalar" else query.columns[0][1]
     return Subquery(kind, query, operand, of, place, correlated=any(True for _ in outer_fields(query)))
 
@@ -84,7 +83,7 @@ def refuse_groupings(block: Select) -> None:
         raise Wrong(about[0] if about else block.place, "a subquery about a row, with several groupings", way_out)
 
 
-def _refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
+def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
     """Spark lets no column of a query around be named on a side of a join of which rows may be missing."""
     if isinstance(relation, Joined):
         sides = {"LEFT": (relation.right,), "RIGHT": (relation.left,), "FULL": (relation.left, relation.right)}
@@ -92,8 +91,8 @@ def _refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
             if any(True for _ in outer_fields(query)):
                 what = "a column of a query around this one, on the optional side of a join"
                 raise Wrong(place, what, "Make it an inner join, or compute with the column outside.")
-        _refuse_in_outer_joins(relation.left, place)
-        _refuse_in_outer_joins(relation.right, place)
+        refuse_in_outer_joins(relation.left, place)
+        refuse_in_outer_joins(relation.right, place)
 
 
 def refuse_in_join(on: Expr, left: Container[str]) -> None:

@@ -674,6 +674,10 @@ class Scalars(ABC):
         scope.windowed.append((call_, node))
         return call_
 
+    def _of_all(self, node: exp.SubqueryPredicate, _: Scope) -> Expr:
+        way_out = "Compare with (SELECT max(x) FROM …) or (SELECT min(x) FROM …), or write IN (SELECT …)."
+        raise Wrong(span(node), f"{node.key.upper()} (…), which Spark does not read", way_out)
+
     def _tuple(self, node: exp.Tuple, _: Scope) -> Expr:
         raise Wrong(span(node), "several values in parentheses", "Write struct(a, b), or to_json(struct(a, b)).")
 
@@ -725,6 +729,8 @@ class Scalars(ABC):
         exp.Exists: _subquery,
         exp.Anonymous: _call,
         exp.Interval: lambda _, node, __: interval(node),
+        exp.All: _of_all,
+        exp.Any: _of_all,
         exp.Tuple: _tuple,
     }
 

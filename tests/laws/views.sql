@@ -1019,3 +1019,10 @@ CREATE VIEW numbers_of_groups AS
 SELECT country, i, hour FROM (SELECT country, count(*) AS n, min(ts) AS a, max(ts) AS z FROM events WHERE ts < TIMESTAMP '2024-01-02' GROUP BY country)
 LATERAL VIEW explode(sequence(n, 3)) t AS i LATERAL VIEW OUTER explode(sequence(date_trunc('hour', z), z + INTERVAL 2 HOURS, INTERVAL 30 MINUTES)) u AS hour
 WHERE i < 6;
+
+CREATE VIEW asked_sideways AS
+SELECT a.country, x.kind, y.most, z.place
+FROM u2 AS a(country, n, p)
+LEFT JOIN LATERAL (SELECT kind FROM pairs q WHERE q.country = a.country AND EXISTS (SELECT 1 FROM pairs r WHERE r.kind = q.kind AND r.n > q.n)) x ON true
+CROSS JOIN LATERAL (SELECT max(s) AS most FROM (SELECT kind, sum(n) AS s FROM pairs q WHERE q.n < a.n / 3 GROUP BY kind) t) y
+LEFT JOIN LATERAL (SELECT i AS place FROM pairs q LATERAL VIEW explode(array(1, 2)) t AS i WHERE q.n + i = a.n UNION ALL SELECT 0 FROM u2 b WHERE b.n > a.n) z ON true;
