@@ -15,9 +15,12 @@ from view_algebra.expressions import (
     ONE,
     Aggregate,
     Call,
+    Combined,
+    Constant,
     Expr,
     Field,
     Joined,
+    Nested,
     Output,
     Place,
     Query,
@@ -25,6 +28,7 @@ from view_algebra.expressions import (
     Select,
     Subquery,
     as_outer,
+    conjuncts,
     outer_fields,
     parts,
     queries_of,
@@ -118,3 +122,47 @@ def semi_join(kind: str, right: Relation, aliases: Container[str], condition: Ex
     inner = Select((Output("one", ONE),), right, where=rewrite(condition, of_left), place=place)
     found = asked("exists", inner, None, place)
     return Call("not", (found,), BOOLEAN, place=place) if kind.endswith("ANTI") else found
+
+
+def gives_no_null(query: Query) -> bool:
+    """Is it sure that no column of a query is NULL?"""
+    if isinstance(query, Combined):
+        return gives_no_null(query.left) and gives_no_null(query.right)
+    return all(is_known(output.expression, query.where, query.relation) for output in query.outputs)
+
+
+def is_known(value: Expr, where: Expr | None, relation: Relation | None) -> bool:
+    """Is it sure that a value of rows that meet a condition is not NULL?"""
+    if any(value in _known_by(part) for part in conjuncts(where)):
+        return True
+    match value:
+        case Constant():
+            return value.value is not None
+        case Aggregate(function="count" | "count_if"):
+            return True
+        case Call(function="+" | "-" | "*") if value.type.integral:
+            return all(is_known(each, where, relation) for each in value.arguments)
+        case Call(function="coalesce"):
+            return any(is_known(each, where, relation) for each in value.arguments)
+        case Call(function="cast", implicit=True, arguments=(inner,)):
+            return inner.type.integral and value.type.numeric and is_known(inner, where, relation)
+        case Field(path=(name,), relation=alias) if isinstance(relation, Nested) and relation.alias == alias:
+            below = relation.query
+            columns = below.outputs if isinstance(below, Select) else ()
+            named = [column.expression for column in columns if column.name == name]
+            return (
+                isinstance(below, Select)
+                and all(is_known(e, below.where, below.relation) for e in named)
+                and bool(named)
+            )
+    return False
+
+
+def _known_by(condition: Expr) -> tuple[Expr, ...]:
+    """What is not NULL where a condition holds."""
+    match condition:
+        case Call(function="=" | "<>" | "<" | "<=" | ">" | ">="):
+            return condition.arguments
+        case Call(function="not", arguments=(Call(function="is null") as inner,)):
+            return inner.arguments
+    return ()

@@ -216,6 +216,7 @@ class Resolver(Scalars):
         filtered = reduce(both, scope.semi, filtered)
         if filtered is not None:
             refuse_aggregates(filtered, "WHERE", "Put the condition into HAVING, or FILTER (WHERE …) of the aggregate.")
+        scope.where, scope.relation = filtered, relation
         group_node = node.args.get("group")
         scope.windows = self._windows_of(node, scope)
         scope.outer = around if around is not None and around.lateral else None
