@@ -15,9 +15,12 @@ from view_algebra.expressions import (
     ONE,
     Aggregate,
     Call,
+    Combined,
+    Constant,
     Expr,
     Field,
     Joined,
+    Nested,
     Output,
     Place,
     Query,
@@ -25,6 +28,7 @@ from view_algebra.expressions import (
     Select,
     Subquery,
     as_outer,
+    conjuncts,
     outer_fields,
     parts,
     queries_of,
@@ -44,9 +48,8 @@ BY_AN_AGGREGATE = (
 
 def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr | None, place: Place) -> Subquery:
     """A subquery as a part of an expression."""
-    if isinstance(query, Select):
-        _refuse_in_outer_joins(query.relation, place)
-        query = _any_row(query) if kind == "exists" else query
+    if kind == "exists" and isinstance(query, Select):
+        query = _any_row(query)
     of = BOOLEAN if kind != "scalar" else query.columns[0][1]
     return Subquery(kind, query, operand, of, place, correlated=any(True for _ in outer_fields(query)))
 
@@ -88,7 +91,7 @@ def refuse_groupings(block: Select) -> None:
         raise Wrong(about[0] if about else block.place, "a subquery about a row, with several groupings", way_out)
 
 
-def _refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
+def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
     """Spark lets no column of a query around be named on a side of a join of which rows may be missing."""
     if isinstance(relation, Joined):
         sides = {"LEFT": (relation.right,), "RIGHT": (relation.left,), "FULL": (relation.left, relation.right)}
@@ -96,8 +99,8 @@ def _refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
             if any(True for _ in outer_fields(query)):
                 what = "a column of a query around this one, on the optional side of a join"
                 raise Wrong(place, what, "Make it an inner join, or compute with the column outside.")
-        _refuse_in_outer_joins(relation.left, place)
-        _refuse_in_outer_joins(relation.right, place)
+        refuse_in_outer_joins(relation.left, place)
+        refuse_in_outer_joins(relation.right, place)
 
 
 def refuse_in_join(on: Expr, left: Container[str]) -> None:
@@ -123,3 +126,47 @@ def semi_join(kind: str, right: Relation, aliases: Container[str], condition: Ex
     inner = Select((Output("one", ONE),), right, where=rewrite(condition, of_left), place=place)
     found = asked("exists", inner, None, place)
     return Call("not", (found,), BOOLEAN, place=place) if kind.endswith("ANTI") else found
+
+
+def gives_no_null(query: Query) -> bool:
+    """Is it sure that no column of a query is NULL?"""
+    if isinstance(query, Combined):
+        return gives_no_null(query.left) and gives_no_null(query.right)
+    return all(is_known(output.expression, query.where, query.relation) for output in query.outputs)
+
+
+def is_known(value: Expr, where: Expr | None, relation: Relation | None) -> bool:
+    """Is it sure that a value of rows that meet a condition is not NULL?"""
+    if any(value in _known_by(part) for part in conjuncts(where)):
+        return True
+    match value:
+        case Constant():
+            return value.value is not None
+        case Aggregate(function="count" | "count_if"):
+            return True
+        case Call(function="+" | "-" | "*") if value.type.integral:
+            return all(is_known(each, where, relation) for each in value.arguments)
+        case Call(function="coalesce"):
+            return any(is_known(each, where, relation) for each in value.arguments)
+        case Call(function="cast", implicit=True, arguments=(inner,)):
+            return inner.type.integral and value.type.numeric and is_known(inner, where, relation)
+        case Field(path=(name,), relation=alias) if isinstance(relation, Nested) and relation.alias == alias:
+            below = relation.query
+            columns = below.outputs if isinstance(below, Select) else ()
+            named = [column.expression for column in columns if column.name == name]
+            return (
+                isinstance(below, Select)
+                and all(is_known(e, below.where, below.relation) for e in named)
+                and bool(named)
+            )
+    return False
+
+
+def _known_by(condition: Expr) -> tuple[Expr, ...]:
+    """What is not NULL where a condition holds."""
+    match condition:
+        case Call(function="=" | "<>" | "<" | "<=" | ">" | ">="):
+            return condition.arguments
+        case Call(function="not", arguments=(Call(function="is null") as inner,)):
+            return inner.arguments
+    return ()

@@ -20,8 +20,10 @@ from view_algebra.expressions import (
     Exploded,
     Expr,
     Field,
+    Generator,
     Joined,
     Nested,
+    OverValues,
     Query,
     Read,
     Relation,
@@ -36,7 +38,7 @@ from view_algebra.expressions import (
 from view_algebra.leaves import RECORD_KEYS
 from view_algebra.names import window_key
 from view_algebra.refusals import Span, Wrong
-from view_algebra.types import INT, Type
+from view_algebra.types import Type
 
 Keys = frozenset[frozenset[str]]
 """Unique keys as sets of output names; the empty set is the key of a relation of one row."""
@@ -127,7 +129,8 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
         case Stream():
             return frozenset({frozenset(Field(relation.alias, (name,), kind) for name, kind in RECORD_KEYS)})
         case Exploded():
-            places = [Field(g.alias, (g.columns[0][0],), INT) for g in relation.generators if g.positions]
+            numbered = [g for g in relation.generators if g.positions or _gives_different(g, relation.relation)]
+            places = [Field(g.alias, g.columns[0][:1], g.columns[0][1]) for g in numbered]
             known = relation_keys(relation.relation, views) if len(places) == len(relation.generators) else ()
             return frozenset(key | set(places) for key in known)
         case Cells():
@@ -144,6 +147,22 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
         case Joined():
             return _joined(relation, views)
     return frozenset()
+
+
+def _gives_different(made: Generator, relation: Relation) -> bool:
+    return not made.fields and _differ(made.argument, relation)
+
+
+def _differ(array: Expr, relation: Relation) -> bool:
+    """Is it sure that no two elements of an array are alike?"""
+    if isinstance(array, Field) and isinstance(relation, Nested) and isinstance(below := relation.query, Select):
+        found = (o.expression for o in below.outputs if (o.name,) == array.path and relation.alias == array.relation)
+        return any(below.relation is not None and _differ(made, below.relation) for made in found)
+    return isinstance(array, (Call, Aggregate, OverValues)) and array.function in _OF_DIFFERENT
+
+
+_OF_DIFFERENT = ("sequence", "array_distinct", "collect_set")
+"""What makes arrays whose elements all differ."""
 
 
 def _named(keys: Keys, alias: str, types: Mapping[str, object]) -> RowKeys:

@@ -464,9 +464,9 @@ def outer_fields(query: Query) -> Iterator[Field]:
 
 
 def queries_of(relation: Relation | None) -> Iterator[Query]:
-    """The queries that a relation is made of."""
+    """The queries that a relation is made of; a lateral one asks about the rows of the relations before it."""
     match relation:
-        case Nested():
+        case Nested(lateral=False):
             yield relation.query
         case Joined():
             yield from queries_of(relation.left)
@@ -485,7 +485,7 @@ def _with_outer(query: Query, change: Callable[[Expr], Expr | None]) -> Query:
 
     def below(relation: Relation | None) -> Relation | None:
         match relation:
-            case Nested():
+            case Nested(lateral=False):
                 return replace(relation, query=_with_outer(relation.query, change))
             case Joined(left=left, right=right):
                 return replace(relation, left=below(left) or left, right=below(right) or right)

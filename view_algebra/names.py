@@ -9,7 +9,19 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.expressions import Call, Case, Constant, Expr, Field, Generator, Place, Query, Select, Windowed
+from view_algebra.expressions import (
+    Call,
+    Case,
+    Constant,
+    Expr,
+    Field,
+    Generator,
+    Place,
+    Query,
+    Relation,
+    Select,
+    Windowed,
+)
 from view_algebra.functions import COLUMNS
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import STRING, Type
@@ -25,8 +37,9 @@ class Scope:
     gives once; merged: what they stand for, by relation and name. above: does it read groups, and no records? records:
     the subquery of records that it reads, where it reads that alone; rows: the same, or one that computes window
     functions of records; passed: the one or the other, as it passes the order of events on.
-    around: the block around a subquery; outer: the same, where its columns may be named. lateral: are those of what
-    stands before it in FROM? semi: the conditions of SEMI and ANTI joins.
+    where: the condition on the rows of `relation`. around: the block around a subquery; outer: the same, where its
+    columns may be named. lateral: are those of what stands before it in FROM? semi: the conditions of SEMI and ANTI
+    joins.
     variables: of the lambdas around an expression. preferred: what names mean before they mean columns of FROM.
     """
 
@@ -43,6 +56,8 @@ class Scope:
     records: Select | None = None
     rows: Select | None = None
     passed: Select | None = None
+    where: Expr | None = None
+    relation: Relation | None = None
     around: Scope | None = None
     outer: Scope | None = None
     lateral: bool = False

@@ -80,7 +80,8 @@ record corrects its windows at once, whatever its age.
 
 
 _SUBQUERIES = """In FROM, as CTEs, as a value (which aggregates, or ends with LIMIT 1), in IN and EXISTS; LEFT SEMI
-and LEFT ANTI JOIN. IN is a condition then, and no value: where it is NULL, Spark may have it false.
+and LEFT ANTI JOIN. IN is a condition then, and a value where it is sure not to be NULL, as with IS NOT NULL in both
+WHEREs: Spark may have what is NULL false.
 In WHERE and HAVING, and among columns, a subquery may name columns of the block directly around it.
 `LATERAL (SELECT …) AS l` in FROM may name columns of what stands before it: in WHERE, and among its own where it reads
 groups and makes none.

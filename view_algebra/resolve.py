@@ -13,7 +13,14 @@ from sqlglot import exp
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import TIME_WINDOWS, generator, in_a_window
 from view_algebra.constants import elements, joined, table
-from view_algebra.correlated import JOINS, refuse_elsewhere, refuse_groupings, refuse_in_join, semi_join
+from view_algebra.correlated import (
+    JOINS,
+    refuse_elsewhere,
+    refuse_groupings,
+    refuse_in_join,
+    refuse_in_outer_joins,
+    semi_join,
+)
 from view_algebra.declarations import ViewDeclaration
 from view_algebra.determinism import Keys, by_rows, unique_keys
 from view_algebra.dialect import (
@@ -138,8 +145,8 @@ class Resolver(Scalars):
         raise Wrong(span(node), f"{node.key.upper()} is not a query", "Write a SELECT.")
 
     def _inside(self, node: exp.Expr, ctes: Mapping[str, Query], around: Scope | None) -> Query:
-        """A part of a query, in which columns of the block around that one may be named as in itself."""
-        self.around = None if around is None or around.lateral else around
+        """A part of a query, in which columns of the block around that one may be named in WHERE and HAVING."""
+        self.around = None if around is None else replace(around, lateral=False)
         return self.query(node, ctes)
 
     def _combined(self, node: exp.SetOperation, ctes: Mapping[str, Query], around: Scope | None) -> Query:
@@ -205,6 +212,7 @@ class Resolver(Scalars):
         if isinstance(relation, Nested) and isinstance(relation.query, Select):
             scope.records = relation.query if is_projection(relation.query) else None
             scope.rows = relation.query if is_of_records(relation.query) else None
+        refuse_in_outer_joins(relation, span(node))
         scope.above = not _reads_records(relation)
         where = node.args.get("where")
         scope.outer = around
@@ -213,6 +221,7 @@ class Resolver(Scalars):
         filtered = reduce(both, scope.semi, filtered)
         if filtered is not None:
             refuse_aggregates(filtered, "WHERE", "Put the condition into HAVING, or FILTER (WHERE …) of the aggregate.")
+        scope.where, scope.relation = filtered, relation
         group_node = node.args.get("group")
         scope.windows = self._windows_of(node, scope)
         scope.outer = around if around is not None and around.lateral else None

@@ -27,7 +27,7 @@ from view_algebra.calls import (
 )
 from view_algebra.casts import instead_of, is_untried, tries
 from view_algebra.constants import rows_of
-from view_algebra.correlated import BY_AN_AGGREGATE, asked
+from view_algebra.correlated import BY_AN_AGGREGATE, asked, gives_no_null, is_known
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
 from view_algebra.estimates import bucketed, estimate
 from view_algebra.expressions import (
@@ -264,8 +264,6 @@ class Scalars(ABC):
 
     def _in(self, node: exp.In, scope: Scope) -> Expr:
         query = node.args.get("query")
-        if query is not None:
-            _refuse_as_value(node)
         if isinstance(node.this, exp.Tuple):
             return self._row_in(node, scope)
         value, place = self.expression(node.this, scope), span(node)
@@ -274,6 +272,7 @@ class Scalars(ABC):
             if len(inner.columns) != 1:
                 raise Wrong(place, f"IN over {len(inner.columns)} columns", "Select one column.")
             value = _beside(value, inner.columns[0][1], place)
+            _refuse_as_value(node, [value], inner, scope)
             if (rows := rows_of(inner)) is not None:
                 return Call("in", among([value, *(row[0] for row in rows)], place), BOOLEAN, place=place)
             return asked("in", inner, value, place)
@@ -292,6 +291,7 @@ class Scalars(ABC):
         if len(inner.columns) != len(values):
             raise Wrong(place, f"{len(values)} values IN over {len(inner.columns)} columns", "Select as many.")
         values = [_beside(value, kind, place) for value, (_, kind) in zip(values, inner.columns, strict=True)]
+        _refuse_as_value(node, values, inner, scope)
         return asked("in", inner, Call("row", tuple(values), Type("STRUCT", fields=inner.columns)), place)
 
     def _like(self, node: exp.Like | exp.ILike, scope: Scope) -> Expr:
@@ -717,6 +717,10 @@ class Scalars(ABC):
         scope.windowed.append((call_, node))
         return call_
 
+    def _of_all(self, node: exp.SubqueryPredicate, _: Scope) -> Expr:
+        way_out = "Compare with (SELECT max(x) FROM …) or (SELECT min(x) FROM …), or write IN (SELECT …)."
+        raise Wrong(span(node), f"{node.key.upper()} (…), which Spark does not read", way_out)
+
     def _tuple(self, node: exp.Tuple, _: Scope) -> Expr:
         raise Wrong(span(node), "several values in parentheses", "Write struct(a, b), or to_json(struct(a, b)).")
 
@@ -772,6 +776,8 @@ class Scalars(ABC):
         exp.Exists: _subquery,
         exp.Anonymous: _call,
         exp.Interval: lambda _, node, __: interval(node),
+        exp.All: _of_all,
+        exp.Any: _of_all,
         exp.Tuple: _tuple,
         exp.Lambda: _lambda,
     }
@@ -871,7 +877,7 @@ def _lowered(text: Expr, place: Place) -> Expr:
     return call("lower", [text], place)
 
 
-def _refuse_as_value(node: exp.In) -> None:
+def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: Scope) -> None:
     """IN over a query that is NULL is false to Spark, or the NOT of it true, as it happens to plan it: where that
     matters, it is refused.
     """
@@ -885,8 +891,15 @@ def _refuse_as_value(node: exp.In) -> None:
         or (isinstance(above, exp.If) and above.this is below)
         or (counted and above.expressions[0] is below)
     )
-    if not decides:
-        way_out = "Write EXISTS (SELECT 1 FROM … WHERE k = x), which is never NULL, or put it into WHERE."
+    block = node.parent_select
+    group = None if block is None else block.args.get("group")
+    whole = group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None  # which leave keys out, as NULL
+    known = whole and all(is_known(value, scope.where, scope.relation) for value in values) and gives_no_null(query)
+    if not decides and not known:
+        way_out = (
+            "Write EXISTS (SELECT 1 FROM … WHERE k = x), which is never NULL, or put it into WHERE. Where it cannot be "
+            "NULL it is served: with IS NOT NULL in both WHEREs."
+        )
         raise Wrong(span(node), "IN (SELECT …) as a value", way_out)
 
 

@@ -1613,6 +1613,11 @@ VIEWS = [
         "SELECT event_id, explode(sequence(1, 3)) AS i FROM events",
     ),
     view(
+        "greater than ALL",
+        "SELECT country FROM hourly WHERE n >= ALL (SELECT n FROM hourly)",
+        "SELECT country FROM hourly WHERE n >= (SELECT max(n) FROM hourly)",
+    ),
+    view(
         "33 keys",
         f"SELECT {', '.join(f'user_id + {i} AS k{i}' for i in range(33))}, count(*) AS n FROM events GROUP BY ALL",
         "SELECT user_id AS k0, max(user_id + 32) AS k32, count(*) AS n FROM events GROUP BY ALL",

@@ -1250,7 +1250,7 @@ FROM (SELECT explode(sequence(min(CAST(ts AS DATE)), max(CAST(ts AS DATE)), INTE
 LEFT JOIN (SELECT CAST(ts AS DATE) AS day, kind, count(*) AS n FROM events GROUP BY 1, 2) e ON e.day = d.day
 GROUP BY d.day HAVING d.day < DATE '2024-01-10';
 
-CREATE VIEW numbered_groups AS
+CREATE VIEW spread_groups AS
 SELECT country, i, hour FROM (SELECT country, count(*) AS n, min(ts) AS a, max(ts) AS z FROM events WHERE ts < TIMESTAMP '2024-01-02' GROUP BY country)
 LATERAL VIEW explode(sequence(n, 3)) t AS i LATERAL VIEW OUTER explode(sequence(date_trunc('hour', z), z + INTERVAL 2 HOURS, INTERVAL 30 MINUTES)) u AS hour
 WHERE i < 6;
@@ -1324,3 +1324,31 @@ FROM (SELECT kind, max(ts) AS t FROM events GROUP BY kind);
 
 CREATE VIEW keys_twice AS
 SELECT p1 AS a, p2 AS b, count(*) AS n, bit_or(DISTINCT p3) AS o FROM (SELECT city AS p1, city AS p2, user_id AS p3 FROM events) GROUP BY p2, p1;
+
+CREATE VIEW asked_sideways AS
+SELECT a.country, x.kind, y.most, z.place
+FROM u2 AS a(country, n, p)
+LEFT JOIN LATERAL (SELECT kind FROM pairs q WHERE q.country = a.country AND EXISTS (SELECT 1 FROM pairs r WHERE r.kind = q.kind AND r.n > q.n)) x ON true
+CROSS JOIN LATERAL (SELECT max(s) AS most FROM (SELECT kind, sum(n) AS s FROM pairs q WHERE q.n < a.n / 3 GROUP BY kind) t) y
+LEFT JOIN LATERAL (SELECT i AS place FROM pairs q LATERAL VIEW explode(array(1, 2)) t AS i WHERE q.n + i = a.n UNION ALL SELECT 0 FROM u2 b WHERE b.n > a.n) z ON true;
+
+CREATE VIEW in_as_a_value AS
+SELECT country, n, country IN (SELECT country FROM pairs WHERE n > 13 AND country IS NOT NULL) AS known,
+       n NOT IN (SELECT count(*) + 40 FROM events GROUP BY kind) AS other,
+       coalesce(country, 'none') IN (SELECT coalesce(kind, 'none') FROM pairs) AS none
+FROM (SELECT country, count(*) AS n FROM events GROUP BY country) WHERE country > ''
+UNION ALL
+SELECT kind, user_id % 5, (user_id, kind) IN (SELECT user_id, kind FROM events WHERE city = 'a' AND user_id IS NOT NULL AND kind <> ''), true, city = 'B'
+FROM events WHERE user_id IS NOT NULL AND kind IS NOT NULL
+UNION ALL
+SELECT 'all', count(*), country IN (SELECT country FROM u2 WHERE n > 45 AND country IS NOT NULL), true, true
+FROM events WHERE country IS NOT NULL GROUP BY 3;
+
+CREATE VIEW means_of_days AS
+WITH days AS (SELECT explode(sequence(min(CAST(ts AS DATE)), max(CAST(ts AS DATE)), INTERVAL 1 DAY)) AS day FROM events WHERE ts > TIMESTAMP '2024-01-01'),
+     found AS (SELECT CAST(ts AS DATE) AS day, count(*) AS n, sum(amount) AS s FROM events GROUP BY 1)
+SELECT d.day, coalesce(f.n, 0) AS n, sum(f.s) OVER (ORDER BY d.day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS week, lag(f.n) OVER (ORDER BY d.day) AS before
+FROM days d LEFT JOIN found f USING (day)
+UNION ALL
+SELECT day, place, NULL, row_number() OVER (ORDER BY kind DESC, country, c)
+FROM (SELECT country, kind, c, size(days) AS place, first_day AS day FROM pairs p LATERAL VIEW explode(array_distinct(cities)) t AS c) WHERE place > 4;
