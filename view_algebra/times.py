@@ -161,8 +161,9 @@ def aggregated(made: Aggregate) -> Expr:
     micros = replace(made, arguments=(microseconds_of(value), *more))
     if made.function != "avg":
         return length(cast(replace(micros, type=DOUBLE), BIGINT), DURATION)
-    total, count = (replace(micros, function=each, type=BIGINT) for each in ("sum", "count"))
-    return length(quotient(total, count, made.place), DURATION)
+    exact = cast(microseconds_of(value), decimal(20, 0))  # of which no sum is too large
+    total = replace(micros, function="sum", arguments=(exact,), type=decimal(30, 0))
+    return length(quotient(total, replace(micros, function="count", type=BIGINT), made.place), DURATION)
 
 
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
