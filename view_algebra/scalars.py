@@ -34,6 +34,7 @@ from view_algebra.expressions import (
     Call,
     Constant,
     Expr,
+    Nested,
     Order,
     Output,
     Place,
@@ -407,8 +408,8 @@ class Scalars(ABC):
             return asked("exists", inner, None, place)
         if len(inner.columns) != 1:
             raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
-        one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1 or inner.relation is None)
-        if not one and not self.is_one_row(inner):
+        one = isinstance(inner, Select) and (inner.limit == 1 or inner.relation is None)
+        if not one and not _of_all(inner) and not self.is_one_row(inner):
             raise Wrong(
                 place, "a subquery as a value must give one row", "Aggregate it, or end it with ORDER BY … LIMIT 1."
             )
@@ -746,6 +747,13 @@ def _aggregates(node: exp.Expr) -> bool:
         name = node.name.lower()
         return known_aggregate(name) or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in SYNONYMS
     return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
+
+
+def _of_all(query: Query) -> bool:
+    """Does a query give one aggregate of all rows, or a part of a query that does?"""
+    if not isinstance(query, Select) or query.group is not None:
+        return isinstance(query, Select) and query.group == ()
+    return isinstance(query.relation, Nested) and _of_all(query.relation.query)
 
 
 def _inside_an_aggregate(node: exp.Expr) -> bool:
