@@ -239,8 +239,11 @@ class _Work:
 
 def _retained(d: ViewDeclaration, query: Query) -> tuple[str, int]:
     """The output, and the place among the group's keys, of the one time that a view over a source groups by."""
-    if isinstance(query, Select) and query.group and isinstance(query.relation, (Stream, Exploded)):
-        asked = next((part for part in parts(query) if isinstance(part, Subquery)), None)
+    relation = query.relation if isinstance(query, Select) else None
+    below = relation.relation if isinstance(relation, Exploded) else relation
+    if isinstance(query, Select) and query.group and isinstance(below, Stream):
+        every = (*parts(query), *(part for key in query.group for part in walk(key)))
+        asked = next((part for part in every if isinstance(part, Subquery)), None)
         if asked is not None:  # what it answers may be of long ago
             raise Wrong(asked.place, "retain beside a subquery", "Put the subquery into a view over this one.")
         shown = {output.expression: output.name for output in query.outputs}

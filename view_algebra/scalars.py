@@ -35,6 +35,7 @@ from view_algebra.expressions import (
     Call,
     Constant,
     Expr,
+    Nested,
     Order,
     Output,
     Place,
@@ -419,8 +420,8 @@ class Scalars(ABC):
             return asked("exists", inner, None, place)
         if len(inner.columns) != 1:
             raise Wrong(place, f"a subquery of {len(inner.columns)} columns as a value", "Select one column.")
-        one = isinstance(inner, Select) and (inner.group == () or inner.limit == 1 or inner.relation is None)
-        if not one and not self.is_one_row(inner):
+        one = isinstance(inner, Select) and (inner.limit == 1 or inner.relation is None)
+        if not one and not _is_one_aggregate(inner) and not self.is_one_row(inner):
             about_a_row = any(True for _ in outer_fields(inner))
             way_out = BY_AN_AGGREGATE if about_a_row else "Aggregate it, or end it with ORDER BY … LIMIT 1."
             raise Wrong(place, "a subquery as a value must give one row", way_out)
@@ -820,6 +821,13 @@ def _aggregates(node: exp.Expr) -> bool:
         name = node.name.lower()
         return known_aggregate(name) or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in SYNONYMS
     return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
+
+
+def _is_one_aggregate(query: Query) -> bool:
+    """Does a query give one aggregate of all rows, or a part of a query that does?"""
+    if not isinstance(query, Select) or query.group is not None:
+        return isinstance(query, Select) and query.group == ()
+    return isinstance(query.relation, Nested) and _is_one_aggregate(query.relation.query)
 
 
 def _is_array(node: exp.Expr) -> bool:

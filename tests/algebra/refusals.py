@@ -112,6 +112,11 @@ SOURCES = [
         "CREATE VIEW v AS SELECT count(*) AS n FROM events;",
     ),
     Refusal(
+        "retain over what is exploded of groups",
+        "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT d, count(*) AS n FROM hourly LATERAL VIEW explode(array(hour)) t AS d GROUP BY d;",
+        "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT d, count(*) AS n FROM events LATERAL VIEW explode(array(ts)) t AS d GROUP BY d;",
+    ),
+    Refusal(
         "retain beside a subquery",
         "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT day, count(*) AS n FROM events WHERE user_id IN (SELECT user_id FROM orders) GROUP BY day;",
         "CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT day, user_id, count(*) AS n FROM events GROUP BY day, user_id;"
