@@ -453,6 +453,8 @@ class Scalars(ABC):
             read_ = [read(a) for a in node.expressions]
             if name == "grouping" and len(read_) != 1:
                 raise Wrong(place, f"grouping() with {len(read_)} arguments", "Write grouping(a), or grouping_id().")
+            if name == "grouping_id":  # whose columns Spark does not find in HAVING where they are not selected
+                spell(node, "grouping_id()")
             return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
         if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
             return self._shares(node, scope, condition_)
