@@ -453,8 +453,6 @@ class Scalars(ABC):
             read_ = [read(a) for a in node.expressions]
             if name == "grouping" and len(read_) != 1:
                 raise Wrong(place, f"grouping() with {len(read_)} arguments", "Write grouping(a), or grouping_id().")
-            if name == "grouping_id":  # whose columns Spark does not find in HAVING where they are not selected
-                spell(node, "grouping_id()")
             return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
         if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
             return self._shares(node, scope, condition_)
@@ -502,7 +500,9 @@ class Scalars(ABC):
         made = aggregate(name, listed, partial(self.expression, scope=scope), when)
         if made.distinct or not (is_struct(made.arguments[0]) or (scope.above and name == "collect_list")):
             return None
-        made = replace(made, arguments=made.arguments[:1] * 2)
+        once = scope.above or name == "collect_set"  # else a value stands there as often as it came
+        events = () if once else self.event_order(scope, made.place)[1]
+        made = replace(made, arguments=(*made.arguments[:1] * 2, *events))
         return made if all(upwards) else Call("reverse", (made,), made.type, place=made.place)
 
     def _shares(self, node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
