@@ -32,7 +32,9 @@ from view_algebra.expressions import (
     Nested,
     Output,
     Select,
+    Windowed,
     above_group,
+    children,
     rewritten,
     union_all,
     walk,
@@ -132,10 +134,29 @@ def _columns(items: Sequence[exp.Expr], key: Key, in_sets: bool = False) -> list
     return [k for k in found if k is not None]
 
 
+def _refuse_unselected(block: Select) -> None:
+    """Over groupings Spark finds, in HAVING and ORDER BY, no column of GROUP BY but those that are selected."""
+    selected = {output.expression for output in block.outputs}
+    named = {o.expression for o in block.outputs if isinstance(e := o.expression, Field) and o.name == e.path[-1]}
+
+    def look(part: Expr, known: set[Expr]) -> None:
+        if part in known or isinstance(part, (Aggregate, Windowed)):
+            return
+        if isinstance(part, Field) and part in (block.group or ()):
+            what = f"{part.path[-1]} in HAVING or ORDER BY over groupings, which is not selected by its name"
+            raise Wrong(part.place, what, "Select it.")
+        for each in children(part) if part not in (block.group or ()) else ():
+            look(each, named if isinstance(part, Call) and part.function == "grouping" else known)
+
+    for part in (*(order.expression for order in block.order), *([] if block.having is None else [block.having])):
+        look(part, selected)
+
+
 def over_sets(block: Select, sets: Sets) -> Select:
     """A block over each of its groupings, one after the other; `block` is grouped by all of their columns."""
     keys = tuple(block.group or ())
     _refuse_alike(keys)
+    _refuse_unselected(block)
     shown = {of_key: key for key in keys for of_key in (bounds(key) if is_session(key) else (key,))}
     names = {of_key: f"key_{n}" for n, of_key in enumerate(shown)}
     found = [e for x in above_group(block) for e in walk(x)]

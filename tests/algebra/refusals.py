@@ -217,6 +217,16 @@ VIEWS = [
         "SELECT 'all' AS of, country, count(*) AS n FROM events GROUP BY CUBE (country)",
     ),
     view(
+        "groupings in an order that is not selected",
+        "SELECT coalesce(country, 'all') AS c, count(*) AS n FROM events GROUP BY ROLLUP (country) ORDER BY grouping(country), n",
+        "SELECT coalesce(country, 'all') AS c, country, count(*) AS n FROM events GROUP BY ROLLUP (country) ORDER BY grouping(country), n",
+    ),
+    view(
+        "groupings of what is not selected",
+        "SELECT country, count(*) AS n FROM events GROUP BY CUBE (country, kind) HAVING grouping(kind) = 0",
+        "SELECT country, kind, count(*) AS n FROM events GROUP BY CUBE (country, kind) HAVING grouping(kind) = 0",
+    ),
+    view(
         "grouping() of two columns",
         "SELECT country, kind, grouping(country, kind) AS g FROM events GROUP BY CUBE (country, kind)",
         "SELECT country, kind, grouping_id() AS g FROM events GROUP BY CUBE (country, kind)",
