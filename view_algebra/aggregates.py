@@ -15,7 +15,7 @@ from view_algebra.compiled import Merge
 from view_algebra.expressions import NULL, TRUE, Aggregate, Call, Case, Constant, Expr, both
 from view_algebra.meeting import cast
 from view_algebra.operators import calculate
-from view_algebra.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Type, decimal, words
+from view_algebra.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, STRING, Type, decimal, inside, of_scalars, words
 
 WIDE = 28
 """Digits up to which ten thousand million decimals add up without leaving DECIMAL(38): Spark adds ten digits."""
@@ -175,7 +175,7 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
     return AggregateFunction(
         name,
         (1, 1),
-        accepts=_is_ordered,
+        accepts=lambda kind: _is_ordered(kind) or of_scalars(kind),
         gives=lambda types: types[0],
         parts=lambda arguments, when: (Part(name, name, only(when, arguments[0]), arguments[0].type),),
         final=lambda parts, _: parts[name],
@@ -208,14 +208,13 @@ def _of_bits(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
 def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> AggregateFunction:
     def parts(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
         value, *order = arguments
-        condition = both(when, known(order[: -len(EVENT_ORDER)]))
-        part = Part(merge, merge, value, value.type, order=tuple(order), when=condition)
+        part = Part(merge, merge, value, value.type, order=tuple(order), when=when)
         return (part, *part.by)
 
     return AggregateFunction(
         name,
         (2, 2),
-        accepts=_is_ordered,
+        accepts=lambda kind: _is_ordered(kind) or of_scalars(kind),
         gives=lambda types: types[0],
         parts=parts,
         final=lambda parts, _: parts[merge],
@@ -286,14 +285,19 @@ GREATEST_ERROR = 0.39
 """Of approx_count_distinct, as in Spark."""
 
 _MODE = "(array_agg({0} ORDER BY {n} DESC, {0}) FILTER (WHERE {0} IS NOT NULL))[1]"
-_SET = "coalesce(jsonb_agg({0} ORDER BY {0}) FILTER (WHERE {0} IS NOT NULL), '[]')"
+_SET = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"
 _LIST = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"
 _TEXTS = "string_agg({0} || repeat({1} || {0}, {n}::integer - 1), {1} ORDER BY {o})"
 
 
 def _in_json(kind: Type) -> bool:
     """Can a value stand in a list, which is read as JSON? Bytes cannot."""
-    return not kind.nested and kind.name not in ("BINARY", "VOID", "INTERVAL")
+    return kind.name not in ("BINARY", "VOID", "INTERVAL") and (not kind.nested or of_scalars(kind))
+
+
+def _in_a_set(kind: Type) -> bool:
+    """Can it be told from others there, as fractions, which have two zeros, cannot?"""
+    return _in_json(kind) and not {DOUBLE, FLOAT} & {*inside(kind)}
 
 
 def _moments(
@@ -550,13 +554,13 @@ _TABLE = (
     _of_values(
         "collect_set",
         (1, 1),
-        lambda kind: _in_json(kind) and kind.name not in ("DOUBLE", "FLOAT"),  # which have two zeros
+        _in_a_set,
         lambda types: Type("ARRAY", element=types[0]),
         _SET,
         once=True,
         rows=_SET.replace("({0}", "(DISTINCT {0}"),
     ),
-    _of_values("collect_list", (1, 1), _in_json, lambda types: Type("ARRAY", element=types[0]), _LIST),
+    _of_values("collect_list", (1, 1), _in_json, lambda types: Type("ARRAY", element=types[0]), _LIST, rows=_LIST),
     _of_values("listagg", (1, 2), lambda kind: kind == STRING, lambda _: STRING, _TEXTS, rows=_TEXTS),
 )
 

@@ -96,7 +96,7 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> Non
         if row.name in ("collect_list", "collect_set", "mode"):
             way_out = f"Write {row.name}(to_json(…)) over records."
         if argument.type.name == "STRUCT" and row.name in ("min", "max"):
-            way_out = f"Write {row.name}_by(x, y), for each x of the struct, y being its first field."
+            way_out = "Take to_json(…) of each list or map in it."
         raise Wrong(place, f"{row.name}() of {argument.type}", way_out)
 
 
@@ -133,6 +133,9 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
     if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
         raise Wrong(place, f"{name}() with {len(arguments)} arguments", "docs/sql.md tells of each aggregate.")
     for argument in arguments:
+        if argument.type.name == "STRUCT" and row.accepts(argument.type) and name != "count":
+            way_out = "Compute it with GROUP BY in a subquery, and join that."
+            raise Wrong(argument.place or place, f"{name}() OVER (…) of {argument.type}", way_out)
         if not row.accepts(argument.type):
             raise Wrong(argument.place or place, f"{name}() of {argument.type}", f"Write {name}(CAST(… AS …)).")
     return Aggregate(name, arguments, None, False, row.gives([a.type for a in arguments]), place)

@@ -36,6 +36,7 @@ from view_algebra.expressions import (
 )
 from view_algebra.refusals import Wrong
 from view_algebra.spark import SHORTEST
+from view_algebra.structs import is_struct, rebuilt, scalars
 from view_algebra.types import BIGINT, BOOLEAN, INT, STRING
 from view_algebra.windows import bounds, is_session
 
@@ -130,9 +131,16 @@ class _Finer:
         if AGGREGATES[aggregate.function].over is not None:
             times, wholes = _times(aggregate), _wholes(aggregate)
             often = ONE if times is None else beside[times]
-            shown = [_or(beside[wholes[v]], f) if v in wholes else f for v, f in zip(values, fields, strict=True)]
+            shown = {v: _or(beside[wholes[v]], f) if v in wholes else f for v, f in zip(values, fields, strict=True)}
             literals = tuple(a for a in aggregate.arguments[1:] if isinstance(a, Constant))
-            return OverValues(aggregate.function, shown[0], often, tuple(shown[1:]), literals, aggregate.type)
+            if AGGREGATES[aggregate.function].sub_key is not None:
+                return OverValues(aggregate.function, shown[values[0]], often, (), literals, aggregate.type)
+            value, *more = _filtered(aggregate)
+            order = [shown[part] for e in more if not isinstance(e, Constant) for part in scalars(e)]
+            here = rebuilt(value, shown.__getitem__)
+            if is_struct(value):  # which is none where its fields are those of another branch
+                here = only(Call("is not null", (often,), BOOLEAN), here)
+            return OverValues(aggregate.function, here, often, tuple(order), literals, aggregate.type)
         if len(fields) > 1:
             return replace(aggregate, arguments=(), condition=known(fields), distinct=False)
         return replace(aggregate, arguments=fields, condition=None, distinct=False)
@@ -171,11 +179,12 @@ def _beside(aggregate: Aggregate) -> tuple[Aggregate, ...]:
 
 
 def _times(aggregate: Aggregate) -> Aggregate | None:
-    """How often a value came, where that matters, or what is kept in its place."""
+    """How often a value came, where that or whether it did matters, or what is kept in its place."""
     row = AGGREGATES[aggregate.function]
     if row.sub_key is not None:
         return _greatest(row.sub_key(_filtered(aggregate))[1])
-    return None if aggregate.distinct or row.over is None or row.once else _COUNT
+    needless = row.once and not is_struct(aggregate.arguments[0])
+    return None if aggregate.distinct or row.over is None or needless else _COUNT
 
 
 def _wholes(aggregate: Aggregate) -> dict[Expr, Aggregate]:
@@ -203,7 +212,8 @@ def _values(aggregate: Aggregate) -> tuple[Expr, ...]:
     row, given = AGGREGATES[aggregate.function], _filtered(aggregate)
     if row.sub_key is not None:
         return (row.sub_key(given)[0],)
-    return given if row.over is None else (given[0], *(e for e in given[1:] if not isinstance(e, Constant)))
+    values = (given[0], *(e for e in given[1:] if not isinstance(e, Constant)))
+    return given if row.over is None else tuple(part for e in values for part in scalars(e))
 
 
 def _filtered(aggregate: Aggregate) -> tuple[Expr, ...]:

@@ -45,8 +45,8 @@ class Function:
         `regex`, `replacement`, `format`, `zone`, `schema` (literals that are checked, since Spark raises at a bad one),
         `day` (a date, and no time), `instant` (a TIMESTAMP), `ordered` (as `common`, no map inside), `listed` (an
         array of scalars), `plain` (an array whose elements JSON compares as Spark does), `printed` (one whose elements
-        JSON prints as Spark does), `scalar` (no nested value), `texts` (a text, or an array of them), `arrays` (an
-        array of arrays), `element` and `key` (of the first argument), `same` (of the first argument's type).
+        JSON prints as Spark does), `structs` and `arrays` (an array of such), `scalar` (no nested value), `texts` (a
+        text, or an array of them), `element` and `key` (of the first argument), `same` (of the first argument's type).
         A last kind ending in `*` repeats, from zero times; ending in `?` may be missing.
     above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments, `{inside}` for them
         as parts of a nested value, `{element}` for the type of the first one's elements. None: below the aggregation
@@ -489,10 +489,13 @@ _NESTED_VALUES = [
         for row in (
             _f(name, "plain positive", _element, "({0} ->> {1} - 1)::{element}"),
             _f(name, "plain negative", _element, "({0} ->> {1})::{element}"),
+            _f(name, "structs positive", _element, "nullif({0} -> {1} - 1, 'null')"),
+            _f(name, "structs negative", _element, "nullif({0} -> {1}, 'null')"),
             _f(name, "array nonzero", _element, why=_NESTED),
         )
     ),
     _f("get", "plain natural", _element, "({0} ->> {1})::{element}"),
+    _f("get", "structs natural", _element, "nullif({0} -> {1}, 'null')"),
     _f("get", "array int", _element, why=_NESTED),
     _f("map_keys", "map", lambda t, _: _array_of(t[0].key or STRING), why=_NESTED),
     _f("map_values", "map", lambda t, _: _array_of(t[0].element or STRING), why=_NESTED),

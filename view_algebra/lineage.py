@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
 from view_algebra.aggregates import EVENT_ORDER, IN_EVENT_ORDER
 from view_algebra.compiled import Lineage
 from view_algebra.expressions import (
     Aggregate,
+    Call,
     Combined,
     Exploded,
     Expr,
@@ -20,11 +22,14 @@ from view_algebra.expressions import (
     Relation,
     Stream,
     Subquery,
+    both,
+    conjuncts,
     rewrite,
     walk,
 )
 from view_algebra.refusals import Wrong
 from view_algebra.spark import spark
+from view_algebra.types import BOOLEAN
 
 Below = Callable[[str, str], Lineage | None]
 """What a column of FROM is made of, by its relation and its name."""
@@ -87,14 +92,31 @@ def _as_written(expression: Expr) -> Expr:
         if not isinstance(part, Aggregate):
             return None
         ends = [n for n, e in enumerate(part.arguments) if isinstance(e, Field) and e.path == (EVENT_ORDER[-1],)]
-        if part.function not in IN_EVENT_ORDER or not ends:
+        if part.function not in IN_EVENT_ORDER:
             return None
-        given = part.arguments[: ends[-1] + 1 - len(EVENT_ORDER)] + part.arguments[ends[-1] + 1 :]
+        given = part.arguments
+        if ends:
+            given = given[: ends[-1] + 1 - len(EVENT_ORDER)] + given[ends[-1] + 1 :]
+        given = tuple(_ordered_by(given))
         alone = {"max_by": "last", "min_by": "first"} if len(given) == 1 else {}
         name = alone.get(part.function, part.function)
-        return replace(part, function=name, arguments=given)
+        known = [Call("is not null", (key,), BOOLEAN) for key in given[1:]]
+        asked = [each for each in conjuncts(part.condition) if each not in known or name not in ("min_by", "max_by")]
+        return replace(part, function=name, arguments=given, condition=reduce(both, asked, None))
 
     return rewrite(expression, change)
+
+
+def _ordered_by(given: Sequence[Expr]) -> Iterator[Expr]:
+    """Arguments, each key for which two stand, as it may be NULL, as itself."""
+    pairs = [*zip(given, [*given[1:], None], strict=True)]
+    twice = {
+        after: there.arguments[0]
+        for there, after in pairs
+        if isinstance(there, Call) and there.function == "is not null" and isinstance(after, Call)
+        if after.function == "coalesce" and there.arguments[0] == after.arguments[0]
+    }
+    yield from (twice.get(e, e) for e, after in pairs if after not in twice or e in twice)  # type: ignore[arg-type]
 
 
 def _written(aggregate: Aggregate) -> str:

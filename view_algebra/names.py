@@ -9,7 +9,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.expressions import Call, Constant, Expr, Field, Generator, Place, Query, Select, Windowed
+from view_algebra.expressions import Call, Case, Constant, Expr, Field, Generator, Place, Query, Select, Windowed
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import STRING, Type
 
@@ -169,8 +169,12 @@ def member(value: Expr, name: str, place: Place) -> Expr:
         raise Wrong(place, f"{name} of each element of an array", f"Write transform(x, each -> each.{name}).")
     if exact is None:
         raise Wrong(place, f"no field {name} in {value.type}", suggestion(name, fields))
-    if isinstance(value, Call) and value.function == "window":
-        return value.arguments[list(fields).index(exact)]
+    if isinstance(value, Call) and value.function in ("window", "named_struct"):
+        values = value.arguments if value.function == "window" else value.arguments[1::2]
+        return values[list(fields).index(exact)]
+    if isinstance(value, Case) and len(value.branches) == 1 and value.otherwise is None:
+        ((when, then),) = value.branches
+        return Case(((when, member(then, name, place)),), None, fields[exact], place)
     if isinstance(value, Field):
         return Field(value.relation, (*value.path, exact), fields[exact], place=place, of=value.type)
     return Call(".", (value, Constant(exact, STRING)), fields[exact], place=place)

@@ -294,6 +294,7 @@ _SHAPES: dict[str, Callable[[Type], bool]] = {
     "listed": lambda kind: _is_list_of(kind, lambda of: not of.nested),
     "plain": lambda kind: _is_list_of(kind, lambda of: _is_printed(of) or of.name == "DECIMAL"),
     "printed": lambda kind: _is_list_of(kind, _is_printed),
+    "structs": lambda kind: _is_list_of(kind, lambda of: of.name == "STRUCT"),
     "arrays": lambda kind: kind.element is not None and kind.element.name == "ARRAY",
     "map": lambda kind: kind.name == "MAP",
     "struct": lambda kind: kind.name == "STRUCT" or kind == WINDOW,

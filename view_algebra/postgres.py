@@ -39,7 +39,6 @@ from view_algebra.expressions import (
     Stream,
     Subquery,
     Windowed,
-    both,
     conjuncts,
     parts,
     rewrite,
@@ -47,6 +46,7 @@ from view_algebra.expressions import (
 )
 from view_algebra.operators import BITWISE, overload, pattern
 from view_algebra.refusals import Wrong
+from view_algebra.structs import scalars
 from view_algebra.times import MONTHS
 from view_algebra.types import (
     BIGINT,
@@ -295,6 +295,17 @@ def _nested(call: Call, reading: Reading) -> tuple[str, int]:
     raise Wrong(call.place, "a nested value above the aggregation", "Select its parts below the aggregation.")
 
 
+def _field_of_each(call: Call, reading: Reading) -> tuple[str, int]:
+    """transform(list, s -> s.kind), the one lambda that Postgres is told of."""
+    listed, made = call.arguments
+    variable, *_, body = made.arguments if isinstance(made, Call) else (made,)
+    if not (isinstance(body, Field) and isinstance(variable, Field) and body.path[:1] == variable.path):
+        way_out = "Compute inside the struct: transform(collect_list(struct(ts, upper(kind) AS k)), s -> s.k)."
+        raise Wrong(call.place, "a lambda above the aggregation that is more than a field", way_out)
+    path = ", ".join(constant(Constant(name, STRING)) for name in body.path[1:])
+    return f"spark.field_of_each({expression(listed, reading)}, ARRAY[{path}]::text[])", ATOM
+
+
 _SLOT = re.compile(r"(?P<before>\(|, )?\{(?P<name>[a-z0-9]+)(?::(?P<default>[^}]*))?\}(?=(?P<after>[,)])?)")
 
 
@@ -537,10 +548,14 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
     value = _typed(only(call.condition, call.arguments[0]), reading)
     value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else _listed(value, call)
     by = [
-        ordering(Order(e, descending=False, nulls_first=True), reading)
+        ordering(Order(part, descending=False, nulls_first=True), reading)
         for e in call.arguments[1:]
         if not isinstance(e, Constant)
+        for part in scalars(e)
     ]
+    if by and "DISTINCT" in rows:
+        way_out = "Take DISTINCT rows in a subquery, and sort_array(collect_list(…)) of them."
+        raise Wrong(call.place, f"{call.function}() of structs above the aggregation", way_out)
     texts = {"0": value, "o": ", ".join(by) or value, "n": "1::bigint"}
     literals = [e for e in call.arguments[1:] if isinstance(e, Constant)]
     texts |= {str(n): constant(literal) for n, literal in enumerate(literals, 1)}
@@ -555,11 +570,10 @@ def _typed(value: Expr, reading: Reading) -> str:
 
 def _by_value(call: Aggregate, reading: Reading) -> str:
     """max_by and min_by of plain rows: of those with the same order, the greatest or the least value's."""
-    value, by, _ = call.arguments
+    value, *by = call.arguments
     last = call.function == "max_by"
-    keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), reading) for e in (by, value))
-    counts = both(call.condition, known((by,)))
-    return f"(array_agg({_typed(value, reading)} ORDER BY {keys}){_filter(counts, reading)})[1]"
+    keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), reading) for e in by)
+    return f"(array_agg({_typed(value, reading)} ORDER BY {keys}){_filter(call.condition, reading)})[1]"
 
 
 def _by_order(call: Aggregate, reading: Reading) -> str:
@@ -686,6 +700,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     "window": _window,
     **dict.fromkeys((".", "[]", "to_json"), _nested),
     **dict.fromkeys(("named_struct", "map"), _structured),
+    "transform": _field_of_each,
     "shares": _shares,
     "row": lambda call, reading: (f"({', '.join(expression(a, reading) for a in call.arguments)})", ATOM),
     **{each: partial(_bitwise, "#" if each == "^" else each) for each in BITWISE},

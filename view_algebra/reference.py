@@ -56,6 +56,8 @@ What Spark leaves to the order of rows goes here by the order of events: their t
 `first(x)` (and `… IGNORE NULLS`), `max_by(x, y)` and `min_by(x, y)` where several have the extreme `y`, `collect_list`
 and `listagg` without WITHIN GROUP; with it `listagg` goes by any columns, upwards, and where they are alike by its own
 texts. `collect_set` is sorted, and of the most frequent values `mode` is the least.
+Structs of scalars stand where scalars do in `max`, `min`, `max_by`, `min_by`, `first`, `last`, `collect_list` and
+`collect_set`: `max(struct(ts, kind)).kind`, `sort_array(collect_list(struct(ts, kind)))`.
 `lamina check` runs the SELECT with that order spelled out. Sums of doubles, and what is made of them, may differ in
 their last digits by the order of adding up. A date or a time outside the years 1 to 9999 that a function makes is NULL.
 """
@@ -137,7 +139,10 @@ def reference() -> str:
             _windows(),
             "## Functions\n",
             _table(("call", "above, in Postgres"), [_row(f) for name in sorted(FUNCTIONS) for f in FUNCTIONS[name]]),
-            f"Below only: `struct`, `named_struct`, `map`, and with a lambda {', '.join(f'`{n}`' for n in LAMBDAS)}.\n",
+            (
+                f"With a lambda, below only: {', '.join(f'`{n}`' for n in LAMBDAS)}; `transform(x, s -> s.a)`"
+                " above, too. `struct`, `named_struct` and `map` make nested values in both.\n"
+            ),
             _written_as(),
             "## Refused everywhere\n",
             _table(("function", "because it", "instead"), [(n, *why) for n, why in sorted(NON_DETERMINISTIC.items())]),

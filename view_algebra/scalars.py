@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from view_algebra import sugar
 from view_algebra.aggregates import ACCURACY, AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
+from view_algebra.aggregates import known as all_known
 from view_algebra.calls import (
     TIME_WINDOWS,
     aggregate,
@@ -60,6 +61,8 @@ from view_algebra.names import (
 from view_algebra.nested import LAMBDAS, over_elements, structured
 from view_algebra.operators import BITWISE, bitwise, calculate, call, case, condition, negative, number
 from view_algebra.refusals import Wrong, suggestion
+from view_algebra.structs import by as chosen
+from view_algebra.structs import extreme, is_struct, order_of
 from view_algebra.times import interval, shifted
 from view_algebra.types import (
     BIGINT,
@@ -435,6 +438,8 @@ class Scalars(ABC):
     def _scalar(self, name: str, node: exp.Anonymous, scope: Scope) -> Expr:
         """A call of a function of one row."""
         place, given = span(node), node.expressions
+        if name in ("sort_array", "array_sort") and (listed := self._sorted_list(given, scope)) is not None:
+            return listed
         if name in ("struct", "named_struct", "map"):
             return structured(node, scope, self.expression)
         if name in LAMBDAS:
@@ -452,6 +457,25 @@ class Scalars(ABC):
             return other
         return call(name, arguments, place)
 
+    def _sorted_list(self, given: Sequence[exp.Expr], scope: Scope) -> Expr | None:
+        """sort_array(collect_list(x)): the list in the values' own order, of structs, or where events have none."""
+        filter_ = given[0] if given and isinstance(given[0], exp.Filter) else None
+        listed = filter_.this if filter_ is not None else given[0] if given else None
+        upwards = [flag.this for flag in given[1:] if isinstance(flag, exp.Boolean)]
+        if not isinstance(listed, exp.Anonymous) or len(upwards) < len(given) - 1:
+            return None
+        name = SYNONYMS.get(listed.name.lower(), listed.name.lower())
+        if name not in ("collect_list", "collect_set"):
+            return None
+        when = None if filter_ is None else condition(self.expression(filter_.expression.this, scope), "FILTER")
+        made = aggregate(name, listed, partial(self.expression, scope=scope), when)
+        if made.distinct or not (is_struct(made.arguments[0]) or (scope.above and name == "collect_list")):
+            return None
+        once = scope.above or name == "collect_set"  # else a value stands there as often as it came
+        events = () if once else self.event_order(scope, made.place)[1]
+        made = replace(made, arguments=(*made.arguments[:1] * 2, *events))
+        return made if all(upwards) else Call("reverse", (made,), made.type, place=made.place)
+
     def _shares(self, node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
         """percentile(x, array(0.5, 0.9)): several percentiles of the same values."""
         value, shares = node.expressions
@@ -461,7 +485,7 @@ class Scalars(ABC):
         ]
         return _listed(each, span(node))
 
-    def _by(self, name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: bool = False) -> Aggregate:
+    def _by(self, name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: bool = False) -> Expr:
         """The value with the least or greatest order, ties and all decided by the order of the events."""
         place, given = span(node), list(node.expressions)
         function = BY_EVENT_ORDER.get(name, name)
@@ -474,13 +498,13 @@ class Scalars(ABC):
         for argument in arguments:
             refuse_aggregates(argument, f"{name}()", "Aggregate in a subquery first.")
             if not AGGREGATES[function].accepts(argument.type):
-                way_out = f"Write {name}() of a scalar value."
+                way_out = f"Write {name}() of a scalar value, a struct of such, or to_json(…)."
                 raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
         texts = [written(a) for a in given]
         if scope.above and name == "any_value":
             spell(node, f"min({texts[0]})")
-            return Aggregate("min", (arguments[0],), when, False, arguments[0].type, place)
-        by_value: tuple[str, tuple[Expr, ...]] = (texts[0], (arguments[0],))
+            return _extreme(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
+        by_value: tuple[str, tuple[Expr, ...]] = (texts[0], order_of(arguments[0]))
         order, events = by_value if scope.above and function == name else self.event_order(scope, place)
         struct = f"struct({', '.join([*texts[1:], order])})"
         for text in [*texts[1:], *texts[: int(known)]]:
@@ -488,7 +512,9 @@ class Scalars(ABC):
         spell(node, f"{function}({texts[0]}, {struct})")
         if known:
             when = both(when, Call("is not null", (arguments[0],), BOOLEAN))
-        return Aggregate(function, (*arguments, *events), when, False, arguments[0].type, place)
+        value, *keys = arguments
+        keys = [key for each in keys for key in order_of(each)]
+        return chosen(function, value, (*keys, *events), both(when, all_known(arguments[1:])), place)
 
     def _of_buckets(
         self, name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None
@@ -520,9 +546,11 @@ class Scalars(ABC):
         spell(node if filter_ is None else filter_, several if _is_array(given[1]) else texts[0])
         return _listed(made, place) if _is_array(given[1]) else made[0]
 
-    def _in_order(self, made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Aggregate:
+    def _in_order(self, made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
         """An aggregate whose result Spark leaves to the order of rows, in the order of their events or their values."""
         name = made.function
+        if name in ("min", "max"):
+            return _extreme(made)
         if made.distinct and "session_window" in scope.windows:
             return self._in_a_session(made, node, filter_)
         if name not in ("mode", "collect_set", "collect_list", "listagg", "approx_count_distinct"):
@@ -542,7 +570,7 @@ class Scalars(ABC):
             return made
         if name == "collect_set":
             spell(whole, f"sort_array(collect_set(CASE WHEN {counts} THEN {value} END))")
-            return made
+            return _by_itself(made)
         order, events = self.event_order(scope, made.place)
         found = _sorted(order, value, counts)
         listed = _in_turn(found)
@@ -710,6 +738,15 @@ class Scalars(ABC):
         exp.Interval: lambda _, node, __: interval(node),
         exp.Tuple: _tuple,
     }
+
+
+def _extreme(made: Aggregate) -> Expr:
+    return extreme(made) if made.type.nested else made
+
+
+def _by_itself(made: Aggregate) -> Aggregate:
+    """A list of structs in their own order, which is not that of their JSON."""
+    return replace(made, arguments=made.arguments[:1] * 2) if is_struct(made.arguments[0]) else made
 
 
 def _all(word: str, conditions: Sequence[Expr], place: Place) -> Expr:

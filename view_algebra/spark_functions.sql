@@ -422,6 +422,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     WHERE i >= start AND i - start < length), '[]') END
 $$;
 
+CREATE OR REPLACE FUNCTION spark.field_of_each(x jsonb, path text[]) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NOT NULL THEN coalesce((
+    SELECT jsonb_agg(v #> path ORDER BY i) FROM jsonb_array_elements(x) WITH ORDINALITY AS each (v, i)), '[]') END
+$$;
+
 CREATE OR REPLACE FUNCTION spark.array_distinct(x jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN x IS NOT NULL THEN coalesce((

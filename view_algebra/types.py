@@ -283,6 +283,14 @@ def inside(kind: Type) -> Iterator[Type]:
             yield from inside(each)
 
 
+def of_scalars(kind: Type) -> bool:
+    """Is it a struct of scalars, or of such structs?"""
+    return kind.name == "STRUCT" and all(
+        each.name == "STRUCT" or not (each.nested or each.name in ("BINARY", "VOID", "INTERVAL"))
+        for each in inside(kind)
+    )
+
+
 def not_in_json(kind: Type) -> str | None:
     """Why JSON has no values of a type; None where it has."""
     for each in inside(kind):

@@ -186,9 +186,29 @@ VIEWS = [
         "SELECT max(country) AS country, sum(n) AS n FROM hourly",
     ),
     view(
-        "the greatest struct",
-        "SELECT country, max(struct(ts, kind)).kind AS kind FROM events GROUP BY country",
-        "SELECT country, max_by(kind, ts) AS kind FROM events GROUP BY country",
+        "the greatest struct with a list",
+        "SELECT country, max(struct(ts, tags)).tags AS tags FROM events GROUP BY country",
+        "SELECT country, max(struct(ts, to_json(tags) AS tags)).tags AS tags FROM events GROUP BY country",
+    ),
+    view(
+        "the last list",
+        "SELECT country, last(tags) AS tags FROM events GROUP BY country",
+        "SELECT country, last(to_json(tags)) AS tags FROM events GROUP BY country",
+    ),
+    view(
+        "the greatest struct over a window",
+        "SELECT country, max(struct(n, hour)) OVER (PARTITION BY country) AS m FROM hourly",
+        "SELECT country, m FROM hourly JOIN (SELECT country, max(struct(n, hour)) AS m FROM hourly GROUP BY country) AS best USING (country)",
+    ),
+    view(
+        "a set of structs above",
+        "SELECT collect_set(struct(country, n)) AS s FROM hourly",
+        "SELECT sort_array(collect_list(struct(country, n))) AS s FROM (SELECT DISTINCT country, n FROM hourly)",
+    ),
+    view(
+        "a lambda above",
+        "SELECT country, transform(collect_list(struct(ts, kind)), s -> upper(s.kind)) AS k FROM events GROUP BY country",
+        "SELECT country, transform(collect_list(struct(ts, upper(kind) AS kind)), s -> s.kind) AS k FROM events GROUP BY country",
     ),
     view("GROUP BY ()", "SELECT count(*) AS n FROM events GROUP BY ()", "SELECT count(*) AS n FROM events"),
     view(
@@ -804,9 +824,9 @@ VIEWS = [
         "SELECT concat(CAST(CAST(avg(price) AS DECIMAL(18, 2)) AS STRING), ' EUR') AS t FROM events",
     ),
     view(
-        "a list of structs",
-        "SELECT user_id, collect_list(struct(kind, ts)) AS found FROM events GROUP BY user_id",
-        "SELECT user_id, collect_list(to_json(struct(kind, ts))) AS found FROM events GROUP BY user_id",
+        "a list of structs with a list",
+        "SELECT user_id, collect_list(struct(kind, tags)) AS found FROM events GROUP BY user_id",
+        "SELECT user_id, collect_list(to_json(struct(kind, tags))) AS found FROM events GROUP BY user_id",
     ),
     view(
         "a share of the total by another system's function",

@@ -249,6 +249,8 @@ def _same(a: Any, b: Any, rounding: float = 0) -> bool:
         return _same(json.loads(a), b, rounding)  # a nested value: JSON on both sides
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(_same(x, y, rounding) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(value, b[name], rounding) for name, value in a.items())
     if isinstance(a, (int, float)) and isinstance(b, (int, float)) and type(a) is not type(b):
         return not isinstance(a, bool) and _same(float(a), float(b), rounding)  # JSON has one kind of number
     return type(a) is type(b) and bool(a == b)

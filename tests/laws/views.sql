@@ -940,3 +940,70 @@ SELECT kind AS what FROM events UNION SELECT user_id FROM events UNION SELECT co
 
 CREATE VIEW joined_by_text AS
 SELECT a.t, b.n FROM (SELECT substring(event_id, 2) AS t, count(*) AS m FROM events GROUP BY 1) a JOIN (SELECT user_id, count(*) AS n FROM events GROUP BY user_id) b ON a.t = b.user_id;
+
+CREATE VIEW greatest_structs AS
+SELECT
+  country, max(struct(ts, kind)) AS a, min(struct(amount, city, event_id)) AS b, max(struct(price, user_id, event_id)).event_id AS c,
+  max(named_struct('k', kind, 'u', payload.user.id)) FILTER (WHERE price > 1) AS d, max(payload.user) AS e, min(struct(ts, payload.user AS u, amount)).u AS f,
+  max(struct(ts, kind)).ts AS g, min(struct(user_id > 1, CAST(ts AS DATE) AS day)) AS h
+FROM events GROUP BY country;
+
+CREATE VIEW structs_by AS
+SELECT
+  kind, max_by(struct(city, amount), ts) AS a, min_by(struct(price, event_id AS e), price) AS b, max_by(event_id, struct(amount, price)) AS c,
+  max_by(payload.user, user_id) AS d, max_by(struct(city), ts) FILTER (WHERE user_id > 2).city AS e, last(named_struct('e', event_id, 't', ts)) AS f,
+  first(struct(kind, price)) AS g, first(payload.user, true) AS h, last_value(payload.user) IGNORE NULLS AS i, any_value(struct(city, user_id)).city AS j,
+  min_by(struct(struct(ts AS t, kind AS k) AS s, city AS c), event_id).s.t AS l
+FROM events GROUP BY kind;
+
+CREATE VIEW structs_of_all AS
+SELECT max(struct(ts, kind)) AS a, last(struct(event_id)) AS b, max(struct(ts, event_id)).event_id AS c, collect_list(struct(kind)) AS d FROM events WHERE city = 'nowhere';
+
+CREATE VIEW structs_of_all_again AS
+SELECT max(struct(ts, kind)) AS a, last(struct(event_id)) AS b, collect_set(struct(kind, city)) AS d FROM events WHERE city = 'a' HAVING max(struct(ts, kind)).kind IS NOT NULL;
+
+CREATE VIEW structs_of_places AS
+SELECT country, city, max(struct(amount, event_id)) AS m, last(struct(kind, price)).price AS l, collect_set(struct(kind)) AS s FROM events GROUP BY CUBE(country, city);
+
+CREATE VIEW structs_of_windows AS
+SELECT window.start AS s, max(struct(amount, event_id)).event_id AS m, collect_list(struct(event_id, kind)) AS l FROM events GROUP BY window(ts, '2 hours', '1 hour');
+
+CREATE VIEW structs_of_sessions AS
+SELECT session_window.start AS s, user_id, min(struct(amount, event_id)) AS m, collect_list(struct(event_id, kind)) AS l FROM events GROUP BY session_window(ts, '1 hour'), user_id;
+
+CREATE VIEW structs_of_views AS
+SELECT
+  country, max(struct(n, city)) AS a, max(struct(n, city)).city AS b, max_by(struct(city, m), n) AS c, min(struct(m, city)).m AS d, any_value(struct(city, n)) AS e,
+  sort_array(collect_list(struct(n, city, m))) AS f, max_by(city, struct(m, n)) AS g, min(s) AS h
+FROM (SELECT country, city, count(*) AS n, max(amount) AS m, max(struct(kind, ts)) AS s FROM events GROUP BY country, city) GROUP BY country;
+
+CREATE VIEW listed_structs AS
+SELECT
+  country, collect_list(struct(ts, kind)) AS a, collect_set(struct(kind, city)) AS b, sort_array(collect_list(struct(ts, event_id))) AS c,
+  sort_array(collect_list(named_struct('a', amount, 'e', event_id)), false) AS d, array_agg(struct(kind, amount)) FILTER (WHERE price > 1) AS e,
+  collect_set(struct(user_id, kind)) FILTER (WHERE city = 'a') AS f, collect_list(payload.user) AS g, collect_set(payload.user) AS h,
+  sort_array(collect_set(struct(kind, city)), false) AS i, size(collect_set(struct(kind, city))) AS j, collect_list(struct(ts, kind))[0].kind AS k,
+  sort_array(collect_list(struct(ts, event_id)))[1].event_id AS l, element_at(sort_array(collect_list(struct(ts, event_id))), -1) AS m,
+  element_at(sort_array(collect_list(struct(ts, event_id))), 1).ts AS o, slice(sort_array(collect_list(struct(amount, event_id)), false), 1, 3) AS p,
+  array_sort(collect_list(struct(price, event_id))) AS q, reverse(sort_array(collect_list(struct(event_id)))) AS r
+FROM events GROUP BY country;
+
+CREATE VIEW listed_structs_q AS
+SELECT country, array_sort(collect_list(struct(price, event_id))) AS q, max(struct(price, amount)) AS p FROM events GROUP BY country;
+
+CREATE VIEW paths AS
+SELECT user_id, transform(sort_array(collect_list(struct(ts, event_id, kind))), s -> s.kind) AS path FROM events GROUP BY user_id;
+
+CREATE VIEW texts_beside_structs AS
+SELECT kind, collect_list(struct(repeat(city, 900) AS long, user_id)) AS l, count(DISTINCT city) AS n, max(struct(repeat(city, 1500) AS long, user_id)).long AS m FROM events WHERE user_id < 4 AND amount > 2 GROUP BY kind;
+
+CREATE VIEW structs_having AS
+SELECT kind, max(struct(amount, event_id)).event_id AS e, max(struct(amount, event_id)).amount AS a FROM events GROUP BY kind HAVING max(struct(amount, event_id)).amount > 1 ORDER BY max(struct(amount, event_id)).event_id DESC LIMIT 3;
+
+CREATE VIEW structs_in_cases AS
+SELECT kind, max(CASE WHEN user_id > 1 THEN struct(ts, event_id) END).event_id AS e, max(if(user_id > 1, struct(ts, event_id), NULL)).event_id AS f, max_by(CASE WHEN user_id > 1 THEN struct(event_id) END, ts) AS g,
+  max_by(event_id, CASE WHEN user_id > 1 THEN struct(ts, amount) END) AS h, collect_list(CASE WHEN user_id > 1 THEN struct(event_id) END) AS i
+FROM events GROUP BY kind;
+
+CREATE VIEW structs_windows_over AS
+SELECT kind, last_row.e AS e, row_number() OVER (ORDER BY last_row.t, kind) AS r FROM (SELECT kind, max(struct(ts AS t, event_id AS e)) AS last_row FROM events GROUP BY kind);
