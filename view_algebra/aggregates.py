@@ -542,7 +542,7 @@ _TABLE = (
         _of_values(
             "approx_count_distinct",
             (1, 2),
-            lambda kind: not kind.nested and kind.name != "INTERVAL",
+            lambda kind: not kind.nested and not kind.length,
             lambda _: BIGINT,
             "spark.hyperloglog(array_agg({n}) FILTER (WHERE {0} IS NOT NULL), {1})",
         ),

@@ -20,9 +20,10 @@ from view_algebra.aggregates import (
 from view_algebra.dialect import span
 from view_algebra.expressions import Aggregate, Call, Constant, Expr, Generator, Order, Place, Windowed, walk
 from view_algebra.functions import WINDOW_FUNCTIONS
+from view_algebra.lengths import LENGTHS
 from view_algebra.meeting import cast, meet
 from view_algebra.refusals import Wrong
-from view_algebra.times import interval, microseconds
+from view_algebra.times import OF_LENGTHS, interval, microseconds
 from view_algebra.types import (
     BIGINT,
     BITS,
@@ -91,7 +92,7 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> Non
         raise Wrong(place, "an aggregate inside an aggregate", "Aggregate in a subquery first.")
     if any(isinstance(e, Windowed) for e in walk(argument)):
         raise Wrong(place, "a window function inside an aggregate", "Compute it in a subquery first.")
-    if not row.accepts(argument.type):
+    if not row.accepts(argument.type) and not (row.name in OF_LENGTHS and argument.type in LENGTHS):
         way_out = f"Write {row.name}(CAST(… AS …)) with a type that it takes."
         if row.name in ("collect_list", "collect_set", "mode"):
             way_out = f"Write {row.name}(to_json(…)) over records."

@@ -31,6 +31,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.leaves import Leaf, split
+from view_algebra.lengths import as_numbers
 from view_algebra.lineage import lineage
 from view_algebra.names import Columns
 from view_algebra.postgres import Reading
@@ -186,7 +187,7 @@ class _Work:
         times = {n: s.event_time for n, s in self.sources.items() if s.kind == "stream"}
         refuse_unread(d.select)
         resolved = Resolver(streams, self.types, self.keys, tables, times).query(d.select)
-        named = _with_names(resolved, d)
+        named = as_numbers(_with_names(resolved, d))
         above, leaves = split(named)
         if not leaves and not views_read(above):
             raise Wrong(span(d.select), "the SELECT reads nothing", "Name a source or a view in FROM.")
@@ -274,7 +275,8 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
     elif isinstance(query, Select):
         places = [o.expression.place for o in query.outputs]
     seen: set[str] = set()
-    for number, (name, place) in enumerate(zip(names, places, strict=True), 1):
+    kinds = [kind for _, kind in query.columns]
+    for number, (name, place, kind) in enumerate(zip(names, places, kinds, strict=True), 1):
         if not name:
             raise Wrong(
                 place,
@@ -283,6 +285,9 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
             )
         if name.lower() in seen:
             raise Wrong(place, f"two columns are named {name}", "Write … AS another_name.")
+        if kind.length:
+            way_out = "Write timestampdiff(SECOND, b, a), datediff(a, b), or CAST(a - b AS BIGINT)."
+            raise Wrong(place, f"{name} is an {kind}, a length of time", way_out)
         if name in SYSTEM_COLUMNS:
             raise Wrong(place, f"Postgres has a column {name} of its own in every table", "Write … AS another_name.")
         if len(name.encode()) > 63:

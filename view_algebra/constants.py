@@ -60,7 +60,7 @@ def table(rows: Sequence[Sequence[Expr]], names: Sequence[str], alias: str, plac
             raise Wrong(
                 value.place or place, "more than constants in VALUES", "Put it into a subquery of its own in FROM."
             )
-        if value.type.nested or value.type.name in ("INTERVAL", "BINARY"):
+        if value.type.nested or value.type.length or value.type.name == "BINARY":
             raise Wrong(value.place or place, f"{value.type} in VALUES", "Put each of its parts into a column.")
     kinds = [_meeting(column, place) for column in zip(*rows, strict=True)]
     typed = tuple(tuple(cast(v, kind, implicit=True) for v, kind in zip(row, kinds, strict=True)) for row in rows)

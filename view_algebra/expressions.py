@@ -384,12 +384,16 @@ def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     changed = change(expression)
     if changed is not None:
         return changed
+    if isinstance(expression, Subquery) and expression.correlated:
+        expression = replace(expression, query=_with_outer(expression.query, change))
+    return mapped(expression, lambda part: rewrite(part, change))
 
-    def inner(part: Expr) -> Expr:
-        return rewrite(part, change)
+
+def mapped(expression: Expr, inner: Callable[[Expr], Expr]) -> Expr:
+    """An expression with what is directly inside it replaced."""
 
     def maybe(part: Expr | None) -> Expr | None:
-        return None if part is None else rewrite(part, change)
+        return None if part is None else inner(part)
 
     match expression:
         case Constant() | Field():
@@ -413,8 +417,7 @@ def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
                 order=tuple(replace(o, expression=inner(o.expression)) for o in expression.order),
             )
         case Subquery():
-            query = _with_outer(expression.query, change) if expression.correlated else expression.query
-            return replace(expression, query=query, operand=maybe(expression.operand))
+            return replace(expression, operand=maybe(expression.operand))
         case OverValues():
             order = tuple(map(inner, expression.order))
             return replace(expression, value=inner(expression.value), times=inner(expression.times), order=order)

@@ -10,12 +10,15 @@ from functools import reduce
 
 from view_algebra.casts import PLAIN_TEXT
 from view_algebra.expressions import Call, Constant, Expr, Place
+from view_algebra.lengths import is_length, length, microseconds_of
 from view_algebra.refusals import Wrong
 from view_algebra.types import (
+    BIGINT,
     BITS,
     BOOLEAN,
     DATE,
     DOUBLE,
+    DURATION,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -66,6 +69,9 @@ def as_time(text: str, kind: Type) -> str | None:
 
 def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = False) -> tuple[Expr, ...]:
     """Expressions brought to one type, by casts that Spark makes too; `texts`: beside a text, to that."""
+    kinds = {e.type for e in expressions} - {VOID}
+    if len(kinds) > 1 and all(is_length(e) or e.type == VOID for e in expressions):
+        return tuple(length(microseconds_of(e), DURATION) for e in expressions)
     if texts and any(e.type == STRING for e in expressions) and all(_is_shown(e.type) for e in expressions):
         return tuple(map(_as_text, expressions))
 
@@ -114,6 +120,8 @@ def among(items: Sequence[Expr], place: Place) -> tuple[Expr, ...]:
     kinds = {e.type for e in items} - {STRING, VOID}
     texts = [e for e in items if e.type == STRING]
     kind = min(kinds, key=str, default=STRING)
+    if any(map(is_length, items)):
+        return _as_numbers(items, place, "IN")
     if len(kinds) == 1 and kind in TIMES and all(_is_written(e, kind) for e in texts):  # and so are equal as times
         return tuple(cast(e, kind) for e in items)
     return meet(items, place, "IN", texts=True)
@@ -129,10 +137,21 @@ def _is_written(text: Expr, kind: Type) -> bool:
 
 def compare(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
     """`left operator right` as BOOLEAN; a text is read as what it is compared with."""
+    if is_length(left) or is_length(right):
+        return Call(operator, _as_numbers((left, right), place, operator), BOOLEAN, place=place)
     sides = meet((_against(operator, left, right), _against(operator, right, left)), place, operator)
     if sides[0].type.nested and not (sides[0].type == WINDOW and operator in ("=", "<>", "<=>")):
         raise Wrong(place, f"{operator} of nested values", "Compare their fields, or to_json() of both.")
     return Call(operator, sides, BOOLEAN, place=place)
+
+
+def _as_numbers(items: Sequence[Expr], place: Place, of: str) -> tuple[Expr, ...]:
+    """Lengths of time to be compared."""
+    for item in items:
+        if not is_length(item) and item.type != VOID:
+            way_out = "Write INTERVAL 3 DAYS, or compare CAST(a - b AS BIGINT), which is days of two dates, or seconds."
+            raise Wrong(place, f"{of} of a length of time and {item.type}", way_out)
+    return tuple(cast(e, BIGINT) if e.type == VOID else microseconds_of(e, place) for e in items)
 
 
 def _against(operator: str, side: Expr, other: Expr) -> Expr:

@@ -10,16 +10,19 @@ from zoneinfo import available_timezones
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
 from view_algebra.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, Function
+from view_algebra.lengths import is_length, length, microseconds_of
+from view_algebra.lengths import number as number_of
 from view_algebra.meeting import as_time, cast, meet, read
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import (
     BIGINT,
     BOOLEAN,
     DATE,
+    DAYS,
     DOUBLE,
+    DURATION,
     INT,
     INTEGRAL,
-    INTERVAL,
     STRING,
     TIMESTAMP,
     VOID,
@@ -69,6 +72,8 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
     >>> calculate("/", Constant("1", INT), Constant("2", INT)).type.spark
     'DOUBLE'
     """
+    if is_length(left) or is_length(right):
+        return _of_lengths(operator, left, right, place)
     left, right = (read(side, DOUBLE) if side.type == STRING else side for side in (left, right))
     for side in (left, right):
         if not side.type.numeric and side.type != VOID:
@@ -96,6 +101,28 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
     return Call(operator, (left, right), left.type, place=place)
 
 
+def _of_lengths(operator: str, left: Expr, right: Expr, place: Place) -> Expr:
+    """Lengths added up, or one times, or by, a whole number: to the nearest microsecond."""
+    if operator in ("+", "-") and is_length(left) and is_length(right):
+        kind = DAYS if left.type == right.type == DAYS else DURATION
+        a, b = (number_of(each) if kind == DAYS else microseconds_of(each, place) for each in (left, right))
+        return length(calculate(operator, a, b, place), kind)
+    if operator == "*" and is_length(right):
+        left, right = right, left
+    if operator not in ("*", "/") or not is_length(left) or not right.type.integral:
+        what = f"{left.type} {operator} {right.type}"
+        way_out = "Compute with CAST(… AS BIGINT) of a difference, which is its seconds, or its days, of two dates."
+        raise Wrong(place, what, way_out)
+    whole = microseconds_of(left)
+    return length(calculate("*", whole, right, place) if operator == "*" else quotient(whole, right, place), DURATION)
+
+
+def quotient(total: Expr, count: Expr, place: Place) -> Expr:
+    """The whole number that is the nearest."""
+    a, b = (cast(each, decimal(20, 0)) for each in (total, count))
+    return cast(call("round", [calculate("/", a, b, place)], place), BIGINT)
+
+
 def bitwise(operator: str, sides: Sequence[Expr], place: Place = None) -> Expr:
     """`left & right`, `left | right`, `left ^ right` or `~ operand`, of whole numbers."""
     for side in sides:
@@ -120,6 +147,8 @@ def negative(operand: Expr, place: Place = None) -> Expr:
         whole = operand.type.name in (*INTEGRAL, "DECIMAL") and "." not in value  # the least BIGINT's digits are none
         return number(value, place) if whole else replace(operand, value=value, place=place)
     operand = read(operand, DOUBLE) if operand.type == STRING else operand
+    if is_length(operand):
+        return length(negative(number_of(operand), place), operand.type if operand.type == DAYS else DURATION)
     if not operand.type.numeric:
         raise Wrong(place or operand.place, f"- takes a number, this is {operand.type}", "Cast it to a number first.")
     return Call("negative", (operand,), operand.type, place=place)
@@ -298,7 +327,7 @@ _SHAPES: dict[str, Callable[[Type], bool]] = {
     "arrays": lambda kind: kind.element is not None and kind.element.name == "ARRAY",
     "map": lambda kind: kind.name == "MAP",
     "struct": lambda kind: kind.name == "STRUCT" or kind == WINDOW,
-    "scalar": lambda kind: not kind.nested and kind not in (VOID, INTERVAL),
+    "scalar": lambda kind: not kind.nested and not kind.length and kind != VOID,
 }
 """Kinds of arguments that take a type or do not, without a cast."""
 

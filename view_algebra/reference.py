@@ -67,7 +67,9 @@ _TIME = f"""`window(ts, '1 hour')` tumbles, `window(ts, '1 hour', '5 seconds')` 
 decides. Grouped by, each is a value of `.start` and `.end`, read as jsonb; its bounds alone are found by index. A
 hopping window keeps cells of gcd(length, slide), up to {MOST_PANES:,} to a window, and a session cells as long as its
 gap ([how](decisions/8-windows-of-panes.md)). Months:
-`date_trunc('month', ts)`. Days of a time zone: `date_trunc('day', from_utc_timestamp(ts, 'Europe/Paris'))`. A late
+`date_trunc('month', ts)`. `a - b` of two times, or days, is a length: it is compared with an INTERVAL, added up and
+averaged, taken apart by EXTRACT, and cast to a number, which is its seconds, or days; a column of a view it is not.
+Days of a time zone: `date_trunc('day', from_utc_timestamp(ts, 'Europe/Paris'))`. A late
 record corrects its windows at once, whatever its age.
 """
 

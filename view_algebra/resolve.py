@@ -61,6 +61,7 @@ from view_algebra.expressions import (
 )
 from view_algebra.functions import GENERATORS, instead_of_rows
 from view_algebra.groupings import SOME, Sets, keys_of, over_sets, sets_of
+from view_algebra.lengths import LENGTHS
 from view_algebra.meeting import cast, compare, meet
 from view_algebra.names import (
     OWN_ALIASES,
@@ -83,7 +84,6 @@ from view_algebra.ties import settled, settled_set
 from view_algebra.times import MOST_ELEMENTS
 from view_algebra.types import (
     BIGINT,
-    INTERVAL,
     STRING,
     TIMESTAMP,
     VOID,
@@ -576,7 +576,7 @@ class Resolver(Scalars):
                 continue
             expression = self.expression(inner, scope)
             name = item.alias if isinstance(item, exp.Alias) else _natural_name(item)
-            if INTERVAL in inside(expression.type):
+            if any(kind.length for kind in inside(expression.type)) and expression.type not in LENGTHS:
                 raise Wrong(span(item), "the column is an interval", "Subtract unix_timestamp() of both times instead.")
             if expression.type == VOID:
                 expression = cast(expression, STRING, implicit=True)

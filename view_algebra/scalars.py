@@ -63,7 +63,7 @@ from view_algebra.operators import BITWISE, bitwise, calculate, call, case, cond
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.structs import by as chosen
 from view_algebra.structs import extreme, is_struct, order_of
-from view_algebra.times import interval, shifted
+from view_algebra.times import OF_LENGTHS, aggregated, cast_of, interval, shifted
 from view_algebra.types import (
     BIGINT,
     BITS,
@@ -334,6 +334,8 @@ class Scalars(ABC):
     def _as(self, kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
         """A value as another type, as the author says."""
         value = self.expression(what, scope)
+        if value.type.length:
+            return cast_of(value, kind, span(node))
         if (way_out := instead_of(value.type, kind)) is not None:
             raise Wrong(span(node), f"CAST of {value.type} to {kind}, which Spark refuses", way_out)
         if isinstance(value, Constant) and value.type == STRING and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
@@ -549,6 +551,8 @@ class Scalars(ABC):
     def _in_order(self, made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.Filter | None) -> Expr:
         """An aggregate whose result Spark leaves to the order of rows, in the order of their events or their values."""
         name = made.function
+        if name in OF_LENGTHS and made.arguments[0].type.length:
+            return aggregated(made)
         if name in ("min", "max"):
             return _extreme(made)
         if made.distinct and "session_window" in scope.windows:

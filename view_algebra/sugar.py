@@ -8,11 +8,13 @@ from contextlib import suppress
 from sqlglot import exp
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
+from view_algebra.lengths import LENGTHS, MICROSECONDS, length
+from view_algebra.lengths import number as number_of
 from view_algebra.meeting import cast, compare, meet
 from view_algebra.names import member
 from view_algebra.operators import calculate, call, case, negative, number
 from view_algebra.refusals import Wrong, suggestion
-from view_algebra.times import MICROSECONDS, MONTHS, interval, sequence, shifted
+from view_algebra.times import MONTHS, field_of, interval, sequence, shifted
 from view_algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -129,6 +131,8 @@ COMPUTED: dict[str, Callable[[Expr, Place], Expr]] = {
 
 def extracted(field: str, time: Expr, place: Place) -> Expr:
     """EXTRACT(field FROM time)."""
+    if time.type.length:
+        return field_of(time, FIELDS.get(field, "second" if COMPUTED.get(field) == _seconds else field.lower()), place)
     if field in FIELDS:
         return call(FIELDS[field], [time], place)
     if field not in COMPUTED:
@@ -164,6 +168,8 @@ def made(name: str, given: Arguments, place: Place) -> Expr | None:
     if name in TIMES and len(given) == 1 and isinstance(given[0], Constant) and given[0].type == STRING:
         with suppress(Wrong):
             return cast(given[0], TIMES[name])
+    if name == "abs" and len(given) == 1 and given[0].type in LENGTHS:
+        return length(call("abs", [number_of(given[0])], place), given[0].type)
     if name == "sequence":
         return sequence(given, place)
     fewest, make = MADE.get(name, (0, None))

@@ -6,28 +6,33 @@ import re
 from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 
 from sqlglot import exp
 
 from view_algebra.dialect import span
-from view_algebra.expressions import Call, Constant, Expr, Place
-from view_algebra.meeting import cast
-from view_algebra.operators import call
+from view_algebra.expressions import Aggregate, Call, Constant, Expr, Place
+from view_algebra.lengths import MICROSECONDS, is_length, length, microseconds_of
+from view_algebra.lengths import number as number_of
+from view_algebra.meeting import TIMES, cast, read
+from view_algebra.operators import calculate, call, number, quotient
 from view_algebra.refusals import Wrong
-from view_algebra.types import DATE, INTERVAL, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
-
-MICROSECONDS = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 7 * 86_400_000_000,
-}
-"""Microseconds of a unit of time; months and years have no fixed length."""
+from view_algebra.types import (
+    BIGINT,
+    DATE,
+    DAYS,
+    DOUBLE,
+    DURATION,
+    INT,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    Type,
+    decimal,
+)
 
 LONGEST_SHIFT = 9_999
 """Years by which a time may be moved; Spark raises where the result leaves its own calendar."""
@@ -69,30 +74,95 @@ def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
 
 
 def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None:
-    """A time plus or minus an interval or days; None for plain numbers."""
-    if operator == "+" and left.type == INTERVAL:
+    """A time plus or minus an interval or days, or two times one minus the other; None for plain numbers."""
+    if operator == "-" and left.type == STRING and right.type == DATE:
+        left = read(left, DATE)
+    if is_length(left) and is_length(right):
+        return None
+    if operator == "+" and is_length(left):
         left, right = right, left
     if right.type == INTERVAL and isinstance(right, Constant):
         months = (right.value or "").split(" ")[1] in ("month", "quarter", "year")
         whole_days = (right.value or "").split(" ")[1] in ("day", "week")
         if left.type == DATE and not (months or whole_days):
             left = cast(left, TIMESTAMP, implicit=True)
-        if left.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        if left.type not in TIMES:
             raise Wrong(place, f"{left.type} {operator} an interval", "Add intervals to times.")
         return Call(f"{operator} interval", (left, right), left.type, place=place)
-    times = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-    if left.type in times and right.type in times:
-        difference = "datediff(a, b)" if left.type == right.type == DATE else "timestampdiff(SECOND, b, a)"
-        raise Wrong(
-            place,
-            "the difference of two times is an interval",
-            f"Write {difference}, or compare: a > b + INTERVAL 7 DAYS.",
-        )
+    if left.type in TIMES and right.type in TIMES and operator == "-":
+        return _apart(left, right, place)
+    right = cast(number_of(right), INT) if left.type == DATE and right.type == DAYS else right
     if left.type == DATE and right.type.integral:
         return call("date_add" if operator == "+" else "date_sub", [left, right], place)
-    if left.type in times or right.type in times:
-        raise Wrong(place, f"{left.type} {operator} {right.type}", "Write ts + INTERVAL 5 MINUTES.")
+    if left.type in TIMES or right.type in TIMES:
+        way_out = "Write ts + INTERVAL 5 MINUTES."
+        if right.type.length:
+            way_out = "Write timestamp_micros(unix_micros(ts) + n), n being the microseconds."
+        if STRING in (left.type, right.type):
+            way_out = "Write CAST(… AS TIMESTAMP), or AS DATE."
+        raise Wrong(place, f"{left.type} {operator} {right.type}", way_out)
     return None
+
+
+def _apart(end: Expr, begin: Expr, place: Place) -> Expr:
+    """The length of the time between two times."""
+    if end.type == begin.type == DATE:
+        return length(cast(call("datediff", [end, begin], place), BIGINT), DAYS)
+    until, since = (call("unix_micros", [cast(each, TIMESTAMP)], place) for each in (end, begin))
+    return length(calculate("-", until, since, place), DURATION)
+
+
+def cast_of(of: Expr, kind: Type, place: Place) -> Expr:
+    """CAST of a length to a number: of its days, if it is of two dates, or its seconds."""
+    found = number_of(of, place)
+    if kind.integral:
+        second = Constant(str(MICROSECONDS["second"]), BIGINT)
+        return cast(found if of.type == DAYS else Call("div", (found, second), BIGINT, place=place), kind)
+    if kind.name != "DECIMAL":
+        way_out = "Write CAST(… AS BIGINT), which is its seconds, or its days, of two dates, or AS DECIMAL(20, 6)."
+        raise Wrong(place, f"CAST of {of.type} to {kind}", way_out)
+    return cast(found if of.type == DAYS else calculate("*", found, number("0.000001"), place), kind)
+
+
+_FIELDS = {
+    "day": (None, "day", INT),
+    "hour": ("day", "hour", TINYINT),
+    "minute": ("hour", "minute", TINYINT),
+    "second": ("minute", "microsecond", decimal(8, 6)),
+}
+"""Fields of a length: what is left of which unit, in which unit, of which type."""
+
+
+def field_of(of: Expr, field: str, place: Place) -> Expr:
+    """EXTRACT(field FROM length)."""
+    if field not in _FIELDS or (of.type == DAYS and field != "day"):
+        way_out = "Write CAST(a - b AS BIGINT), which is its seconds, or its days, of two dates."
+        raise Wrong(place, f"EXTRACT({field.upper()} …) of {of.type}", way_out)
+    if of.type == DAYS:
+        return cast(number_of(of), INT)
+    within, unit, kind = _FIELDS[field]
+    rest = microseconds_of(of)
+    if within is not None:
+        rest = calculate("%", rest, number(str(MICROSECONDS[within])), place)
+    if field == "second":
+        return cast(calculate("*", rest, number("0.000001"), place), kind)
+    return cast(Call("div", (rest, Constant(str(MICROSECONDS[unit]), BIGINT)), BIGINT, place=place), kind)
+
+
+OF_LENGTHS = ("sum", "avg", "median", "percentile")
+"""Aggregates of numbers that take lengths, too."""
+
+
+def aggregated(made: Aggregate) -> Expr:
+    """An aggregate of lengths, by their numbers."""
+    value, *more = made.arguments
+    if made.function == "sum":
+        return length(replace(made, arguments=(number_of(value),), type=BIGINT), value.type)
+    micros = replace(made, arguments=(microseconds_of(value), *more))
+    if made.function != "avg":
+        return length(cast(replace(micros, type=DOUBLE), BIGINT), DURATION)
+    total, count = (replace(micros, function=each, type=BIGINT) for each in ("sum", "count"))
+    return length(quotient(total, count, made.place), DURATION)
 
 
 MONTHS = {"month": 1, "quarter": 3, "year": 12}

@@ -61,6 +61,11 @@ class Type:
         """Is it a struct, an array or a map?"""
         return self.name in ("STRUCT", "ARRAY", "MAP", "WINDOW")
 
+    @property
+    def length(self) -> bool:
+        """Is it a length of time?"""
+        return self.name.startswith("INTERVAL")
+
     def __str__(self) -> str:
         return self.spark
 
@@ -114,6 +119,8 @@ TIMESTAMP_NTZ = Type("TIMESTAMP_NTZ")
 BINARY = Type("BINARY")
 VOID = Type("VOID")
 INTERVAL = Type("INTERVAL")
+DURATION = Type("INTERVAL DAY TO SECOND")
+DAYS = Type("INTERVAL DAY")
 WINDOW = Type("WINDOW", fields=(("start", TIMESTAMP), ("end", TIMESTAMP)))
 """To Spark a struct like any other; NULL as a whole, never in part."""
 

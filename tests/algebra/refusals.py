@@ -600,7 +600,42 @@ VIEWS = [
     view(
         "the difference of times",
         "SELECT max(ts) - min(ts) AS d FROM events",
-        "SELECT unix_timestamp(max(ts)) - unix_timestamp(min(ts)) AS d FROM events",
+        "SELECT CAST(max(ts) - min(ts) AS BIGINT) AS d FROM events",
+    ),
+    view(
+        "the seconds of a difference",
+        "SELECT extract(EPOCH FROM max(ts) - min(ts)) AS s FROM events",
+        "SELECT CAST(max(ts) - min(ts) AS BIGINT) AS s FROM events",
+    ),
+    view(
+        "a difference by an interval",
+        "SELECT (max(ts) - min(ts)) / INTERVAL 1 MINUTE AS m FROM events",
+        "SELECT CAST(max(ts) - min(ts) AS BIGINT) / 60 AS m FROM events",
+    ),
+    view(
+        "a difference and a number",
+        "SELECT count(*) AS n FROM events WHERE day - DATE '2024-01-01' > 3",
+        "SELECT count(*) AS n FROM events WHERE day - DATE '2024-01-01' > INTERVAL 3 DAYS",
+    ),
+    view(
+        "a difference and months",
+        "SELECT count(*) AS n FROM events WHERE kafka_timestamp - ts > INTERVAL 1 MONTH",
+        "SELECT count(*) AS n FROM events WHERE kafka_timestamp - ts > INTERVAL 30 DAYS",
+    ),
+    view(
+        "a difference as text",
+        "SELECT event_id, CAST(kafka_timestamp - ts AS STRING) AS s FROM events",
+        "SELECT event_id, CAST(CAST(kafka_timestamp - ts AS BIGINT) AS STRING) AS s FROM events",
+    ),
+    view(
+        "a time and a difference",
+        "SELECT event_id, ts + (kafka_timestamp - ts) AS t FROM events",
+        "SELECT event_id, timestamp_micros(unix_micros(ts) + timestampdiff(MICROSECOND, ts, kafka_timestamp)) AS t FROM events",
+    ),
+    view(
+        "a time and a text",
+        "SELECT event_id, CAST(ts - '2024-01-01' AS BIGINT) AS s FROM events",
+        "SELECT event_id, CAST(ts - CAST('2024-01-01' AS TIMESTAMP) AS BIGINT) AS s FROM events",
     ),
     view(
         "a condition that is none",

@@ -1007,3 +1007,46 @@ FROM events GROUP BY kind;
 
 CREATE VIEW structs_windows_over AS
 SELECT kind, last_row.e AS e, row_number() OVER (ORDER BY last_row.t, kind) AS r FROM (SELECT kind, max(struct(ts AS t, event_id AS e)) AS last_row FROM events GROUP BY kind);
+
+CREATE VIEW lengths_of_records AS
+SELECT
+  event_id, ts - TIMESTAMP '2024-01-01 00:30:00' > INTERVAL 1 HOUR AS a, CAST(ts - TIMESTAMP '2024-01-01 11:30:00.25' AS BIGINT) AS b, CAST(d - DATE '2024-01-05' AS INT) AS c,
+  extract(DAY FROM ts - TIMESTAMP '2024-02-02 11:31:12.25') AS e, extract(HOUR FROM ts - TIMESTAMP '2024-02-02 11:31:12.25') AS f, extract(MINUTE FROM ts - TIMESTAMP '2024-02-02 11:31:12.25') AS g,
+  extract(SECOND FROM ts - TIMESTAMP '2024-02-02 11:31:12.25') AS h, date_part('day', d - DATE '2024-02-02') AS i, CAST((ts - d) * 3 AS DECIMAL(20, 6)) AS j, CAST((ts - d) / 7 AS DECIMAL(20, 6)) AS k,
+  (ts - d) BETWEEN INTERVAL 1 HOUR AND INTERVAL 630 MINUTES AS l, (ts - d) IN (INTERVAL 2 HOURS, INTERVAL 37230 SECONDS) AS m, (ts - d) IS NULL AS n, d - DATE '2024-01-01' = INTERVAL 0 DAYS AS o,
+  coalesce(ts - d, INTERVAL 1 DAY) < INTERVAL 20 HOURS AS p, CASE WHEN user_id > 1 THEN ts - d ELSE INTERVAL 5 HOURS END >= INTERVAL 10 HOURS AS q, CAST(greatest(ts - d, INTERVAL 12 HOURS) AS BIGINT) AS r,
+  -(ts - d) < INTERVAL -10 HOURS AS s, (ts - d) + INTERVAL 1 HOUR > (d - DATE '2023-12-31') AS t, CAST('2024-01-05' - d AS BIGINT) AS u, CAST(d - ts AS BIGINT) AS v, CAST(CAST(ts AS TIMESTAMP_NTZ) - ts AS BIGINT) AS w,
+  CAST(d - DATE '2024-01-05' AS DECIMAL(10, 2)) AS x, nullif(ts - d, INTERVAL 37230 SECONDS) IS NULL AS y
+FROM (SELECT event_id, ts, CAST(ts AS DATE) AS d, user_id FROM events);
+
+CREATE VIEW lengths_of_groups AS
+SELECT
+  country, CAST(max(ts) - min(ts) AS BIGINT) AS a, extract(DAY FROM max(ts) - min(ts)) AS b, max(ts) - min(ts) > INTERVAL 100 DAYS AS c, CAST((max(ts) - min(ts)) / count(ts) AS DECIMAL(20, 6)) AS d,
+  CAST(sum(ts - TIMESTAMP '2024-01-01 00:00:00') AS BIGINT) AS e, CAST(avg(ts - TIMESTAMP '2024-01-01 00:00:00') AS DECIMAL(20, 6)) AS f, CAST(max(ts - TIMESTAMP '2024-01-01 00:00:00') AS INT) AS g,
+  CAST(min(CAST(ts AS DATE) - DATE '2024-02-02') AS INT) AS h, CAST(avg(CAST(ts AS DATE) - DATE '2024-02-02') AS BIGINT) AS i, CAST(sum(CAST(ts AS DATE) - DATE '2024-02-02') FILTER (WHERE user_id > 1) AS BIGINT) AS j,
+  CAST(median(ts - TIMESTAMP '2024-01-01 00:00:00') AS DECIMAL(20, 6)) AS k, CAST(percentile(ts - TIMESTAMP '2024-01-01 00:00:00', 0.3) AS BIGINT) AS l, count(ts - TIMESTAMP '2024-01-01 00:00:00') AS m,
+  max_by(event_id, ts - TIMESTAMP '2024-01-01 00:00:00') AS n, count(DISTINCT ts - TIMESTAMP '2024-01-01 00:00:00') AS o, extract(SECOND FROM max(ts) - min(ts)) AS p, datediff(max(ts), min(ts)) AS q,
+  CAST(CAST(max(ts) AS DATE) - CAST(min(ts) AS DATE) AS INT) AS r, CAST(last(ts - TIMESTAMP '2024-01-01 00:00:00') AS BIGINT) AS s, avg(CAST(ts - TIMESTAMP '2024-01-01 00:00:00' AS BIGINT)) AS t,
+  CAST(mode(CAST(ts AS DATE) - DATE '2024-02-02') AS INT) AS u
+FROM events GROUP BY country HAVING max(ts) - min(ts) > INTERVAL 1 MINUTE;
+
+CREATE VIEW lengths_between_events AS
+SELECT user_id, count(*) AS n, CAST(avg(gap) AS DECIMAL(20, 6)) AS mean, CAST(max(gap) AS BIGINT) AS longest, count_if(gap > INTERVAL 30 MINUTES) AS breaks, extract(HOUR FROM min(gap)) AS hours
+FROM (SELECT user_id, ts - lag(ts) OVER (PARTITION BY user_id ORDER BY ts, event_id) AS gap FROM events) GROUP BY user_id;
+
+CREATE VIEW lengths_passed_on AS
+WITH gaps AS (SELECT event_id, ts - TIMESTAMP '2024-01-01 00:00:00' AS gap, CAST(ts AS DATE) - DATE '2024-01-01' AS days FROM events WHERE ts IS NOT NULL)
+SELECT event_id, CAST(lag(gap) OVER (ORDER BY gap, event_id) AS BIGINT) AS before, gap > INTERVAL 1 DAY AS long, CAST(days AS INT) AS days, rank() OVER (ORDER BY days) AS r FROM gaps ORDER BY gap, event_id LIMIT 50;
+
+CREATE VIEW lengths_of_views AS
+SELECT CAST(avg(l) AS BIGINT) AS mean, CAST(sum(l) AS BIGINT) AS total, max(l) > INTERVAL 10 DAYS AS long, CAST(median(l) AS BIGINT) AS m, CAST(max(d) AS INT) AS d
+FROM (SELECT country, max(ts) - min(ts) AS l, CAST(max(ts) AS DATE) - CAST(min(ts) AS DATE) AS d FROM events GROUP BY country) WHERE l IS NOT NULL;
+
+CREATE VIEW lengths_joined AS
+SELECT a.country, b.country AS other FROM (SELECT country, min(ts) AS t FROM events GROUP BY country) a JOIN (SELECT country, max(ts) AS t FROM events WHERE city = 'a' GROUP BY country) b ON b.t - a.t > INTERVAL 2 DAYS;
+
+CREATE VIEW lengths_grouped AS
+SELECT extract(DAY FROM ts - TIMESTAMP '2024-01-01 00:00:00') AS day, count(*) AS n FROM events GROUP BY extract(DAY FROM ts - TIMESTAMP '2024-01-01 00:00:00');
+
+CREATE VIEW sorted_lists_above AS
+SELECT country, sort_array(collect_list(n)) AS a, sort_array(collect_list(city), false) AS b, array_sort(collect_list(m) FILTER (WHERE n > 3)) AS c, sort_array(array_agg(t)) AS d FROM (SELECT country, city, count(*) AS n, max(amount) AS m, max(ts) AS t FROM events GROUP BY country, city) GROUP BY country;

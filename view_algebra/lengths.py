@@ -1,0 +1,115 @@
+"""Lengths of time: `a - b` of two times is an INTERVAL to Spark, and here the number of its microseconds, or days.
+
+A query is resolved with lengths as Spark has them. Before it is split, `as_numbers` makes whole numbers of them all:
+what takes two lengths as they are, as `max` or `coalesce`, takes two numbers alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from view_algebra.expressions import (
+    Call,
+    Combined,
+    Constant,
+    Exploded,
+    Expr,
+    Joined,
+    Nested,
+    Place,
+    Query,
+    Relation,
+    Subquery,
+    mapped,
+    rewritten,
+)
+from view_algebra.refusals import Wrong
+from view_algebra.types import BIGINT, DAYS, DURATION, INTERVAL, Type
+
+MICROSECONDS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 7 * 86_400_000_000,
+}
+"""Microseconds of a unit of time; months and years have no fixed length."""
+
+LENGTHS = (DURATION, DAYS)
+
+_LENGTH, _NUMBER = "as length", "as number"
+"""Calls, no functions, of which a query has none once its lengths are numbers."""
+
+
+def length(number: Expr, kind: Type) -> Expr:
+    """So many microseconds, or days, as a length."""
+    return Call(_LENGTH, (number,), kind, place=number.place)
+
+
+def number(of: Expr, place: Place = None) -> Expr:
+    """The number of days that DAYS are, or of microseconds that another length is."""
+    if isinstance(of, Call) and of.function == _LENGTH:
+        return of.arguments[0]
+    if not isinstance(of, Constant):
+        return Call(_NUMBER, (of,), BIGINT, place=of.place)
+    count, unit = (of.value or "0 day").split(" ")
+    if of.value is None:
+        return Constant(None, BIGINT, of.place)
+    if unit not in MICROSECONDS:
+        what = f"an interval of {unit}s beside a difference of two times, which has none"
+        raise Wrong(of.place or place, what, "Write it in days: INTERVAL 30 DAYS.")
+    return Constant(str(int(count) * MICROSECONDS[unit]), BIGINT, of.place)
+
+
+def microseconds_of(of: Expr, place: Place = None) -> Expr:
+    """The number of microseconds that a length is."""
+    found = number(of, place)
+    day = Constant(str(MICROSECONDS["day"]), BIGINT)
+    return Call("*", (found, day), BIGINT, place=place) if of.type == DAYS else found
+
+
+def is_length(value: Expr) -> bool:
+    """Is it a length, as of a difference, or an INTERVAL?"""
+    return value.type in (*LENGTHS, INTERVAL)
+
+
+def as_numbers(query: Query) -> Query:
+    """A query with a whole number in the place of each length."""
+    if isinstance(query, Combined):
+        columns = tuple((name, _kept(kind)) for name, kind in query.columns)
+        order = tuple(replace(key, expression=_bare(key.expression)) for key in query.order)
+        sides = (as_numbers(query.left), as_numbers(query.right))
+        return replace(query, left=sides[0], right=sides[1], columns=columns, order=order)
+    query = rewritten(query, _bare)
+    return query if query.relation is None else replace(query, relation=_below(query.relation))
+
+
+def _below(relation: Relation) -> Relation:
+    match relation:
+        case Nested():
+            return replace(relation, query=as_numbers(relation.query))
+        case Joined():
+            return replace(relation, left=_below(relation.left), right=_below(relation.right))
+        case Exploded():
+            made = tuple(replace(each, argument=_bare(each.argument)) for each in relation.generators)
+            return replace(relation, relation=_below(relation.relation), generators=made)
+    return relation
+
+
+def _bare(expression: Expr) -> Expr:
+    if isinstance(expression, Call) and expression.function in (_LENGTH, _NUMBER):
+        return _bare(expression.arguments[0])
+    if isinstance(expression, Subquery):
+        expression = replace(expression, query=as_numbers(expression.query))
+    inner = mapped(expression, _bare)
+    kind = _kept(inner.type)
+    return inner if kind == inner.type else replace(inner, type=kind)
+
+
+def _kept(kind: Type) -> Type:
+    if kind in LENGTHS:
+        return BIGINT
+    fields = tuple((name, _kept(field)) for name, field in kind.fields)
+    return replace(kind, fields=fields, element=None if kind.element is None else _kept(kind.element))
