@@ -252,7 +252,9 @@ def _percentile(name: str, function: str, arguments: tuple[int, int]) -> Aggrega
     known = "FILTER (WHERE {0} IS NOT NULL)"
     values = "array_agg({0}::double precision ORDER BY {0}) " + known
     over = f"spark.{function}({values}, array_agg({{n}} ORDER BY {{0}}) {known}, {share})"
-    return _of_values(name, arguments, lambda kind: kind.numeric, lambda _: DOUBLE, over, rows=over)
+    row = _of_values(name, arguments, lambda kind: kind.numeric, lambda _: DOUBLE, over, rows=over)
+    of_a_window = f"spark.percentile(array_agg({{0}}::double precision) {known}@, {share})"
+    return row if name == "percentile_disc" else replace(row, above=lambda _: of_a_window)
 
 
 def _register(arguments: Sequence[Expr]) -> tuple[Expr, Expr]:

@@ -133,6 +133,8 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
         raise Wrong(place, f"{name}() with {len(arguments)} arguments", "docs/sql.md tells of each aggregate.")
+    if row.over is not None:
+        arguments = (*arguments[:1], *_parameters(name, arguments[1:], place))
     for argument in arguments:
         if argument.type.name == "STRUCT" and row.accepts(argument.type) and name != "count":
             way_out = "Compute it with GROUP BY in a subquery, and join that."
@@ -183,10 +185,10 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
 
 def generator(function: str, argument: Expr, names: list[str], alias: str, place: Place) -> Generator:
     """explode(array) names its element, explode(map) its key and value, posexplode the position before, and inline the
-    fields of its elements.
+    fields of its elements, as do stack and json_tuple.
     """
     name = function.lower()
-    kind, positions, fields = argument.type, name.startswith("pos"), name.startswith(("inline", "stack"))
+    kind, positions, fields = argument.type, name.startswith("pos"), name.startswith(("inline", "stack", "json"))
     if kind.name not in ("ARRAY", "MAP") or kind.element is None:
         raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array or a map: split(line, ' ').")
     if fields and not kind.element.fields:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from view_algebra.aggregates import Part
 from view_algebra.compiled import JSON_TIMES, CellTable, Column, Input, Partial
-from view_algebra.expressions import Constant, Expr, walk
+from view_algebra.expressions import Call, Constant, Expr, walk
 from view_algebra.leaves import RECORD_KEYS, Kept, Leaf
 from view_algebra.spark import can_make_any_text, constant, hops_of_a_time, shortened, spark, storable
 from view_algebra.types import BIGINT, STRING, Type, postgres_name, spark_name
@@ -172,10 +172,22 @@ def _lateral_views(leaf: Leaf) -> list[str]:
     lines = []
     for number, each in enumerate(leaf.generators, 1):
         names = ", ".join(spark_name(name) for name, _ in each.columns)
+        argument = each.argument
+        if isinstance(argument, Call) and argument.function == "json_tuple":
+            lines.append(f"LATERAL VIEW {spark(argument)} j{number} AS {', '.join(_of_json(argument, number))}")
+            fields = ", ".join(f"'c{n}', {name}" for n, name in enumerate(_of_json(argument, number)))
+            text = f"array(named_struct({fields}))"
+        else:
+            text = spark(argument)
         function = "posexplode" if each.positions else "explode"
         view = "LATERAL VIEW OUTER" if each.outer else "LATERAL VIEW"
-        lines.append(f"{view} {function}({spark(each.argument)}) g{number} AS {names}")
+        lines.append(f"{view} {function}({text}) g{number} AS {names}")
     return lines
+
+
+def _of_json(call: Call, number: int) -> list[str]:
+    """The columns that json_tuple() gives, which is no expression: a row of them is exploded then."""
+    return [spark_name(f"json {number} {n}") for n in range(len(call.arguments) - 1)]
 
 
 def _keys(leaf: Leaf, longest: int) -> list[str]:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from view_algebra.dialect import Statement, span
 from view_algebra.refusals import File, Span, Wrong, suggestion
-from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, not_in_json, read
+from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, instead, not_in_json, read
 
 LONGEST_NAME = 36
 """Bytes of a source's or view's name, so that a table of cells (name, version, number) fits Postgres' 63."""
@@ -220,7 +220,7 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
         raise Wrong(
             span(item),
             f"column {name} has a type that Lamina does not know: {item.args['kind'].sql('spark')}",
-            "Use a type of docs/sql.md, as STRING.",
+            f"Write {instead(item.args['kind']) or 'a type of docs/sql.md, as STRING'}.",
         )
     if (why := not_in_json(kind)) is not None:
         way_out = (

@@ -15,10 +15,12 @@ from sqlglot import exp, parse_one
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.hive import HiveParser
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from view_algebra.refusals import File, Span, Wrong
+from view_algebra.types import INSTEAD, SIZED
 
 _SPECIAL_FORMS = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "TRIM", "SUBSTRING", "SUBSTR")
 
@@ -41,6 +43,24 @@ class _Parser(SparkParser):
         TokenType.PLUS: lambda self: _positive(self._parse_unary()),
     }
 
+    def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
+        """FILTER says WHERE, without which Spark does not read it."""
+        filtered = self._match_pair(TokenType.FILTER, TokenType.L_PAREN, advance=False)
+        if filtered and self._tokens[self._index + 2].token_type != TokenType.WHERE:
+            place = Span(self._curr.start, self._curr.end + 1)
+            raise Wrong(place, "FILTER without WHERE", "Write FILTER (WHERE …).")
+        return super()._parse_window(this, alias)
+
+    def _parse_types(
+        self,
+        check_func: bool = False,
+        schema: bool = False,
+        allow_identifiers: bool = True,
+        with_collation: bool = False,
+    ) -> exp.Expr | None:
+        """A type as it is written: Hive's parser makes STRING of VARCHAR."""
+        return super(HiveParser, self)._parse_types(check_func, schema, allow_identifiers, with_collation)
+
     def _parse_as_command(self, start: Token) -> exp.Command:
         """A statement that cannot be read is refused where reading it ended, not taken as a command unread."""
         self.raise_error("This is not understood", self._curr or self._prev or start)
@@ -53,6 +73,14 @@ def _positive(operand: exp.Expr) -> exp.Expr:
     return operand if plain else exp.Anonymous(this="positive", expressions=[operand])
 
 
+class _Tokenizer(Spark.Tokenizer):
+    """Spark's, to which other systems' names of types are no types."""
+
+    KEYWORDS: ClassVar[dict[str, Any]] = {
+        word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word not in INSTEAD or word in SIZED
+    }
+
+
 class _Generator(SparkGenerator):
     """Spark's generator, which leaves a WITH where it stands: two of one name may stand in two subqueries."""
 
@@ -63,6 +91,7 @@ class _Dialect(Spark):
     """Spark SQL, calls untouched; a type that there is not is read all the same, to be refused as a type."""
 
     SUPPORTS_USER_DEFINED_TYPES = True
+    Tokenizer = _Tokenizer
     Parser = _Parser
     Generator = _Generator
 

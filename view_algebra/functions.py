@@ -569,7 +569,7 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(("topk", "top_k"), "slice(sort_array(collect_list(x), false), 1, 3)"),
     **dict.fromkeys(("jsonb_agg", "json_agg", "group_array"), "collect_list(x)"),
     **dict.fromkeys(("string_to_array", "string_split"), "split(x, ',')"),
-    "to_char": "date_format(ts, 'yyyy-MM-dd'), or format_number(x, 2)",
+    **dict.fromkeys(("to_char", "to_varchar"), "format_number(x, 2), or to_char(ts, 'yyyy-MM-dd') of a time"),
     "strpos": "instr(text, part)",
     "array_length": "size(x)",
     "unnest": "LATERAL VIEW explode(tags) t AS tag",
@@ -577,7 +577,7 @@ FOREIGN: dict[str, str] = {
     "json_extract_path_text": "get_json_object(x, '$.a')",
     "json_value": "get_json_object(x, '$.a')",
     **dict.fromkeys(
-        ("json_tuple", "json_extract", "json_extract_scalar", "json_extract_string", "parse_json", "variant_get"),
+        ("json_extract", "json_extract_scalar", "json_extract_string", "parse_json", "variant_get"),
         "get_json_object(x, '$.a')",
     ),
     **dict.fromkeys(("json_object_keys", "json_keys"), "map_keys(from_json(x, 'MAP<STRING, STRING>'))"),
@@ -614,7 +614,13 @@ FOREIGN: dict[str, str] = {
 }
 """What other systems' functions are here."""
 
-GENERATORS = words("explode explode_outer posexplode posexplode_outer inline inline_outer stack")
+COLUMNS: dict[str, str] = {
+    "grouping__id": "grouping_id()",
+    **dict.fromkeys(("rownum", "rowid", "_row_number"), "row_number() OVER (ORDER BY ts)"),
+}
+"""What other systems' columns that are no columns of a table are here."""
+
+GENERATORS = words("explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple")
 """Functions that give several rows for one; those with `_outer` give one for none."""
 
 

@@ -10,6 +10,7 @@ from typing import cast as typed
 from sqlglot import exp
 
 from view_algebra.expressions import Call, Case, Constant, Expr, Field, Generator, Place, Query, Select, Windowed
+from view_algebra.functions import COLUMNS
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import STRING, Type
 
@@ -83,7 +84,8 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Fi
         raise Wrong(place, f"{names[0]} could be of several relations", f"Write {either}.")
     if not hits:
         known = [name for columns in relations.values() for name, _ in columns]
-        raise Wrong(place, f"no column {'.'.join(names)}", suggestion(names[0], known))
+        other = COLUMNS.get(names[0].lower())
+        raise Wrong(place, f"no column {'.'.join(names)}", f"Write {other}." if other else suggestion(names[0], known))
     return hits[0]
 
 

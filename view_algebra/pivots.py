@@ -28,25 +28,29 @@ def pivoted(pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str]) -> exp.E
     place = span(pivot)
     if len(pivot.args.get("fields") or []) != 1 or not isinstance(chosen := pivot.args["fields"][0], exp.In):
         raise Wrong(place, "PIVOT of several columns", "Pivot one column, as FOR kind IN ('a', 'b').")
-    if not isinstance(chosen.this, (exp.Column, exp.Identifier)) or not chosen.expressions:
+    by = chosen.this.expressions if isinstance(chosen.this, exp.Tuple) else [chosen.this]
+    if not all(isinstance(each, (exp.Column, exp.Identifier)) for each in by) or not chosen.expressions:
         raise Wrong(place, "PIVOT by what is no column", "Compute it in a subquery.")
     values = [(v.this, v.alias) if isinstance(v, exp.PivotAlias) else (v, "") for v in chosen.expressions]
     if pivot.args.get("unpivot"):
         return _unpivoted(pivot, source, columns, chosen.this.name, values)
-    return _grouped(pivot, source, columns, chosen.this, values)
+    return _grouped(pivot, source, columns, by, values)
 
 
 _Values = Sequence[tuple[exp.Expr, str]]
 """What stands in the list after IN, and its alias, which may be empty."""
 
 
-def _grouped(pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str], by: exp.Expr, values: _Values) -> exp.Select:
-    read = {by.name.lower()} | {c.name.lower() for each in pivot.expressions for c in each.find_all(exp.Column)}
+def _grouped(
+    pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str], by: Sequence[exp.Expr], values: _Values
+) -> exp.Select:
+    inside = [column for each in pivot.expressions for column in each.find_all(exp.Column)]
+    read = {each.name.lower() for each in (*by, *inside)}
     group = [spark_name(name) for name in columns if name.lower() not in read]
     outputs = list(group)
     for value, alias in values:
         name = alias or _name(value)
-        here = f"{written(by)} <=> {written(value)}"
+        here = _here(by, value)
         for each in pivot.expressions:
             call = each.this if isinstance(each, exp.Alias) else each
             if not isinstance(call, exp.Anonymous) or not known_aggregate(call.name.lower()):
@@ -58,6 +62,14 @@ def _grouped(pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str], by: exp
             outputs.append(f"{made} AS {spark_name(whole)}")
     grouping = f" GROUP BY {', '.join(group)}" if group else ""
     return _over(source, f"SELECT {', '.join(outputs)} FROM s{grouping}")
+
+
+def _here(by: Sequence[exp.Expr], value: exp.Expr) -> str:
+    """The condition on a row to count for a value, or for several, of as many columns."""
+    wanted = value.expressions if isinstance(value, exp.Tuple) and len(by) > 1 else [value]
+    if len(wanted) != len(by):
+        raise Wrong(span(value), f"{len(wanted)} values for {len(by)} columns of PIVOT", "Write ('a', 1) AS name.")
+    return " AND ".join(f"{written(b)} <=> {written(v)}" for b, v in zip(by, wanted, strict=True))
 
 
 def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str], key: str, values: _Values) -> exp.Expr:

@@ -46,6 +46,7 @@ from view_algebra.expressions import (
 )
 from view_algebra.operators import BITWISE, overload, pattern
 from view_algebra.refusals import Wrong
+from view_algebra.spark import ESCAPES_NOTHING
 from view_algebra.structs import scalars
 from view_algebra.times import MONTHS
 from view_algebra.types import (
@@ -197,10 +198,11 @@ def _in(call: Call, reading: Reading) -> tuple[str, int]:
 
 def _like(call: Call, reading: Reading) -> tuple[str, int]:
     value, wanted = call.arguments
-    if not isinstance(wanted, Constant):
-        expression(value, reading)  # whose own reason comes first
-        raise Wrong(call.place, "LIKE with a pattern that is no literal", GROUP_BELOW)
-    return f"{expression(value, reading, OTHER)} LIKE {constant(wanted)}", IN
+    pattern_ = expression(wanted, reading, OTHER)
+    like = f"{expression(value, reading, OTHER)} LIKE {pattern_}"
+    if isinstance(wanted, Constant):
+        return like, IN
+    return f"CASE WHEN NOT {pattern_} ~ {constant(Constant(ESCAPES_NOTHING, STRING))} THEN {like} END", ATOM
 
 
 def _average(call: Call, reading: Reading) -> tuple[str, int]:

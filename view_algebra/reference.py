@@ -125,10 +125,10 @@ def reference() -> str:
             _table(("aggregate", "instead"), sorted(REWRITES.items())),
             "GROUPING SETS, ROLLUP and CUBE, `grouping` and `grouping_id` add up the cells of the finest groups.\n",
             "QUALIFY filters by window functions; to Spark it is WHERE around a subquery.\n",
-            "PIVOT and UNPIVOT of one column are the GROUP BY and the UNION ALL that they stand for.\n",
+            "PIVOT and UNPIVOT (of one column) are the GROUP BY and the UNION ALL that they stand for.\n",
             (
-                "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` stands below (`posexplode`,\n"
-                "`inline` and `stack`, too, and maps), and so does `SELECT event_id, explode(tags) AS tag`;\n"
+                "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` stands below (`posexplode`, `inline`,\n"
+                "`stack` and `json_tuple`, too, and maps), and so does `SELECT event_id, explode(tags) AS tag`;\n"
                 "`FROM s, LATERAL explode(tags) AS t(tag)` and `LEFT JOIN LATERAL … ON true` are the same.\n"
             ),
             "## Subqueries\n",

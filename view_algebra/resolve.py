@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Literal as Choice
@@ -74,7 +74,7 @@ from view_algebra.names import (
     refuse_alike,
     window_key,
 )
-from view_algebra.nested import stacked
+from view_algebra.nested import json_fields, stacked
 from view_algebra.operators import call, condition
 from view_algebra.passing import PASSED, has_windows, is_of_records, is_projection, passing_on
 from view_algebra.pivots import pivoted, refuse_counts
@@ -91,6 +91,7 @@ from view_algebra.types import (
     Type,
     inside,
     spark_name,
+    words,
 )
 from view_algebra.windows import bounds, hops, is_session
 
@@ -605,6 +606,8 @@ class Resolver(Scalars):
         place, given = span(node), [self.expression(each, scope) for each in node.expressions]
         if node.name.lower() == "stack":
             given = [stacked(given, place)]
+        if node.name.lower() == "json_tuple":
+            given = [json_fields(given, place)]
         if len(given) != 1:
             raise Wrong(place, f"{node.name}() with {len(given)} arguments", f"Write {node.name}(tags).")
         return generator(node.name, given[0], names, alias, place)
@@ -957,7 +960,10 @@ def _natural_name(item: exp.Expr) -> str:
     return ""
 
 
-_NAMED_BY_SPARK = ("count", "sum", "min", "max", "avg")
+_NAMED_BY_SPARK = words(
+    "count sum min max avg mean count_if stddev std variance var_pop first last first_value any_value median mode every"
+    " bool_or collect_list collect_set approx_count_distinct year quarter month day dayofweek hour to_date upper length"
+)
 """Calls that have a name of their own, of a column alone: Spark names others, too, by all that is in them."""
 
 
@@ -976,10 +982,30 @@ def _limit(node: exp.Expr) -> tuple[int | None, int | None]:
     for name in ("limit", "offset"):
         clause = node.args.get(name)
         value = clause.expression if clause is not None else None
-        if clause is not None and value is not None and not (isinstance(value, exp.Literal) and value.name.isdigit()):
+        if isinstance(value, exp.Var) and value.name.upper() == "ALL" and name == "limit":
+            value = None
+        number = None if value is None else _whole(value)
+        if clause is not None and value is not None and (number is None or number < 0):
             raise Wrong(span(clause), f"{name.upper()} takes a number", f"Write {name.upper()} 10.")
-        numbers.append(int(value.name) if value is not None else None)
+        numbers.append(number)
     return numbers[0], numbers[1]
+
+
+_COMPUTED: dict[type[exp.Expr], Callable[[int, int], int]] = {
+    exp.Add: int.__add__,
+    exp.Sub: int.__sub__,
+    exp.Mul: int.__mul__,
+}
+
+
+def _whole(node: exp.Expr) -> int | None:
+    """The whole number that is written as one, or as what makes one; None for anything else."""
+    if isinstance(node, exp.Paren):
+        return _whole(node.this)
+    if type(node) in _COMPUTED:
+        left, right = _whole(node.this), _whole(node.expression)
+        return None if left is None or right is None else _COMPUTED[type(node)](left, right)
+    return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
 
 
 def _renamed(query: Query, names: list[str], place: Place) -> Query:

@@ -78,6 +78,8 @@ from view_algebra.types import (
     TINYINT,
     VOID,
     Type,
+    as_written,
+    instead,
 )
 from view_algebra.types import read as read_type
 
@@ -296,10 +298,8 @@ class Scalars(ABC):
         for side in (value, wanted):
             if side.type not in (STRING, VOID):
                 raise Wrong(span(node), f"LIKE takes text, this is {side.type}", "Write CAST(… AS STRING).")
-        if not isinstance(wanted, Constant):
-            way_out = "Write contains(x, y), startswith(x, y) or endswith(x, y)."
-            raise Wrong(span(node), "LIKE with a pattern that is no literal", way_out)
-        if re.sub(r"\\[%_\\]", "", wanted.value or "").count("\\"):  # at which Spark would stop
+        literal = wanted.value or "" if isinstance(wanted, Constant) else ""
+        if re.sub(r"\\[%_\\]", "", literal).count("\\"):  # at which Spark would stop
             way_out = r"Write \\ for one of the text itself."
             raise Wrong(wanted.place, "a backslash before what needs no escape", way_out)
         if isinstance(node, exp.ILike):
@@ -322,7 +322,10 @@ class Scalars(ABC):
     def _cast(self, node: exp.Cast, scope: Scope) -> Expr:
         kind = read_type(node.args["to"])
         if kind is None or kind.nested:
-            raise Wrong(span(node), f"CAST to {node.args['to'].sql('spark')}", "Cast to a scalar type of docs/sql.md.")
+            known = instead(node.args["to"])
+            way_out = f"Write {known}." if known else "Cast to a scalar type of docs/sql.md."
+            what = node.args["to"].sql("spark") if known is None else as_written(node.args["to"])
+            raise Wrong(span(node), f"CAST to {what}", way_out)
         return self._as(kind, node, node.this, scope)
 
     def _try_cast(self, node: exp.TryCast, scope: Scope) -> Expr:
@@ -661,7 +664,7 @@ class Scalars(ABC):
             way_out = "Write f(CASE WHEN … THEN x END) OVER (…)."
             raise Wrong(place, "FILTER before OVER, which Spark does not run", way_out)
         if isinstance(inner, exp.WithinGroup):
-            raise Wrong(place, "WITHIN GROUP before OVER", "Compute it with GROUP BY in a subquery, and join that.")
+            inner = _share_of(inner, place)
         if not isinstance(inner, exp.Anonymous):
             raise Wrong(place, "OVER after something that is no function", "Write f(x) OVER (…).")
         name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
@@ -751,6 +754,14 @@ def _extreme(made: Aggregate) -> Expr:
 def _by_itself(made: Aggregate) -> Aggregate:
     """A list of structs in their own order, which is not that of their JSON."""
     return replace(made, arguments=made.arguments[:1] * 2) if is_struct(made.arguments[0]) else made
+
+
+def _share_of(node: exp.WithinGroup, place: Place) -> exp.Expr:
+    """percentile_cont(0.9) WITHIN GROUP (ORDER BY x) as percentile(x, 0.9)."""
+    key, *more = node.expression.expressions
+    if more or key.args.get("desc") or node.this.name.lower() != "percentile_cont":
+        raise Wrong(place, "WITHIN GROUP before OVER", "Compute it with GROUP BY in a subquery, and join that.")
+    return exp.Anonymous(this="percentile", expressions=[key.this, *node.this.expressions])
 
 
 def _all(word: str, conditions: Sequence[Expr], place: Place) -> Expr:

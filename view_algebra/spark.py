@@ -151,7 +151,7 @@ def can_make_any_text(part: Expr) -> bool:
     if not isinstance(part, Call):
         return isinstance(part, Constant) and "\0" in (part.value or "")
     from_bytes = part.function == "cast" and part.arguments[0].type.name == "BINARY"
-    return from_bytes or part.function in ("get_json_object", "try_url_decode", "from_json")
+    return from_bytes or part.function in ("get_json_object", "try_url_decode", "from_json", "json_tuple")
 
 
 def _not(call: Call) -> str:
@@ -227,6 +227,18 @@ def _months_apart(call: Call) -> str:
     return f"timestampdiff({getattr(unit, 'value', '')}, {spark(begin)}, {spark(end)})"
 
 
+def _like(call: Call) -> str:
+    text, pattern = call.arguments
+    like = f"{spark(text, 5)} LIKE {spark(pattern, 5)}"
+    if isinstance(pattern, Constant):
+        return like
+    return f"CASE WHEN NOT {spark(pattern, 5)} RLIKE {constant(Constant(ESCAPES_NOTHING, STRING))} THEN {like} END"
+
+
+ESCAPES_NOTHING = r"(?<!\\)(\\\\)*\\(?![%_\\])"
+"""What a pattern of LIKE holds at which Spark stops: a backslash before what needs none, or at its end."""
+
+
 def _cast(call: Call) -> str:
     text = spark(call.arguments[0])
     if call.type == TIMESTAMP and call.arguments[0].type == STRING:
@@ -263,6 +275,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "try_cast": lambda c: f"try_cast({spark(c.arguments[0])} AS {c.type.spark})",
     **dict.fromkeys(words("to_timestamp to_date unix_timestamp to_unix_timestamp"), _read_time),
     "not": _not,
+    "like": _like,
     "is null": lambda c: f"{spark(c.arguments[0], 5)} IS NULL",
     "is not null": lambda c: f"{spark(c.arguments[0], 5)} IS NOT NULL",
     "in": lambda c: f"{spark(c.arguments[0], 5)} IN ({', '.join(map(spark, c.arguments[1:]))})",

@@ -470,6 +470,12 @@ RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   FROM neighbours
 $$;
 
+-- of values in no order, each as often as it came
+CREATE OR REPLACE FUNCTION spark.percentile(x double precision[], share double precision)
+RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT spark.percentile(array_agg(v ORDER BY v), array_agg(1::bigint), share) FROM unnest(x) AS each (v)
+$$;
+
 CREATE OR REPLACE FUNCTION spark.percentile_disc(x double precision[], times bigint[], share double precision)
 RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   WITH counted AS (

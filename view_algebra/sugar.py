@@ -86,6 +86,8 @@ def _tried(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
     def made(given: Arguments, place: Place) -> Expr:
         if all(each.type.integral for each in given):
             return call(name, meet(given, place, f"{name}()"), place)
+        if operator in ("+", "-") and (moved := shifted(operator, given[0], given[1], place)) is not None:
+            return moved
         return calculate(operator, given[0], given[1], place)
 
     return made
@@ -168,6 +170,8 @@ def made(name: str, given: Arguments, place: Place) -> Expr | None:
     if name in TIMES and len(given) == 1 and isinstance(given[0], Constant) and given[0].type == STRING:
         with suppress(Wrong):
             return cast(given[0], TIMES[name])
+    if name in ("to_char", "to_varchar") and len(given) == 2 and given[0].type in (DATE, TIMESTAMP):
+        return call("date_format", given, place)
     if name == "abs" and len(given) == 1 and given[0].type in LENGTHS:
         return length(call("abs", [number_of(given[0])], place), given[0].type)
     if name == "sequence":

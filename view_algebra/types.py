@@ -9,6 +9,11 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
 @dataclass(frozen=True)
 class Type:
     """A Spark SQL type. `name` is Spark's word for it; the rest is for DECIMAL and nested types."""
@@ -239,6 +244,39 @@ _READ = {
 }
 
 
+INSTEAD: dict[str, str] = {
+    **dict.fromkeys(words("TEXT STR NCHAR NVARCHAR NVARCHAR2 VARCHAR2 BPCHAR CLOB UUID JSON JSONB"), "STRING"),
+    **dict.fromkeys(words("VARCHAR CHAR CHARACTER TINYTEXT MEDIUMTEXT LONGTEXT"), "STRING"),
+    **dict.fromkeys(words("INT8 INT64"), "BIGINT"),
+    **dict.fromkeys(words("INT4 INT32 MEDIUMINT"), "INT"),
+    **dict.fromkeys(words("INT2 INT16"), "SMALLINT"),
+    "INT1": "TINYINT",
+    "NUMBER": "DECIMAL(18, 2)",
+    "FLOAT8": "DOUBLE",
+    "FLOAT4": "FLOAT",
+    "BOOL": "BOOLEAN",
+    **dict.fromkeys(words("TIMESTAMPTZ TIMESTAMPLTZ DATETIME"), "TIMESTAMP"),
+    "TIMESTAMPNTZ": "TIMESTAMP_NTZ",
+    **dict.fromkeys(words("BYTEA BLOB VARBINARY"), "BINARY"),
+}
+"""Other systems' types, of which Spark has none by this name, or none without a length."""
+
+
+SIZED = words("VARCHAR CHAR CHARACTER")
+"""Those that Spark has with a length."""
+
+
+def as_written(node: exp.DataType) -> str:
+    """The name of a type, as its author wrote it."""
+    kind = node.args.get("kind")
+    return str(kind.name if isinstance(kind, exp.Expr) else kind or node.this.value)
+
+
+def instead(node: exp.DataType) -> str | None:
+    """The type to write in the place of another system's."""
+    return INSTEAD.get(as_written(node).upper().partition("(")[0])
+
+
 def read(node: exp.Expr | None) -> Type | None:
     """The type that a parsed type stands for; None for one that Lamina does not know.
 
@@ -262,7 +300,7 @@ def read(node: exp.Expr | None) -> Type | None:
         if None in inner or len(inner) != (2 if name == "MAP" else 1):
             return None
         return Type("MAP", key=inner[0], element=inner[1]) if name == "MAP" else Type("ARRAY", element=inner[0])
-    return _READ.get(name)
+    return _READ.get(name) if name not in SIZED or node.expressions else None
 
 
 def schema(text: str) -> Type | None:
@@ -310,11 +348,6 @@ def not_in_json(kind: Type) -> str | None:
         if each.name == "STRUCT" and not each.fields:
             return "a struct of nothing"
     return None
-
-
-def words(text: str) -> frozenset[str]:
-    """The words of a text."""
-    return frozenset(text.split())
 
 
 def spark_name(name: str) -> str:

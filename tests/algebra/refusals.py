@@ -322,9 +322,14 @@ VIEWS = [
         "SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR n IN (1.5 AS some))",
     ),
     view(
-        "PIVOT of several columns",
-        "SELECT * FROM (SELECT country, hour, n FROM hourly) PIVOT (sum(n) FOR (country, hour) IN (('NL', 1)))",
-        "SELECT * FROM (SELECT country, n FROM hourly) PIVOT (sum(n) FOR country IN ('NL'))",
+        "PIVOT of several columns without names",
+        "SELECT * FROM (SELECT country, kind, amount FROM events) PIVOT (sum(amount) FOR (country, kind) IN (('NL', 'show')))",
+        "SELECT * FROM (SELECT country, kind, amount FROM events) PIVOT (sum(amount) FOR (country, kind) IN (('NL', 'show') AS nl))",
+    ),
+    view(
+        "PIVOT of several columns, a value for one",
+        "SELECT * FROM (SELECT country, kind, amount FROM events) PIVOT (sum(amount) FOR (country, kind) IN ('NL' AS nl))",
+        "SELECT * FROM (SELECT country, kind, amount FROM events) PIVOT (sum(amount) FOR (country, kind) IN (('NL', 'show') AS nl))",
     ),
     view(
         "EXCLUDE in a frame",
@@ -353,8 +358,8 @@ VIEWS = [
     ),
     view(
         "WITHIN GROUP before OVER",
-        "SELECT country, n, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) OVER (PARTITION BY country) AS m FROM hourly",
-        "SELECT country, n, m FROM hourly JOIN (SELECT country, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS m FROM hourly GROUP BY country) USING (country)",
+        "SELECT country, n, percentile_disc(0.5) WITHIN GROUP (ORDER BY n) OVER (PARTITION BY country) AS m FROM hourly",
+        "SELECT country, n, m FROM hourly JOIN (SELECT country, percentile_disc(0.5) WITHIN GROUP (ORDER BY n) AS m FROM hourly GROUP BY country) USING (country)",
     ),
     view(
         "the difference of two days",
@@ -814,9 +819,9 @@ VIEWS = [
         "SELECT explode(tags) AS a, b FROM events LATERAL VIEW explode(tags) t AS b",
     ),
     view(
-        "json_tuple",
+        "json_tuple of a name that is a column",
+        "SELECT j.a FROM events LATERAL VIEW json_tuple(kind, country) j AS a",
         "SELECT j.a FROM events LATERAL VIEW json_tuple(kind, 'a') j AS a",
-        "SELECT get_json_object(kind, '$.a') AS a FROM events",
     ),
     view(
         "a shift beside another operator of bits",
@@ -880,8 +885,8 @@ VIEWS = [
     ),
     view(
         "rows told apart by a column without a name",
-        "SELECT n, lag(n) OVER (ORDER BY n) AS l FROM (SELECT upper(country), count(*) AS n FROM events GROUP BY upper(country))",
-        "SELECT n, lag(n) OVER (ORDER BY n) AS l FROM (SELECT upper(country) AS c, count(*) AS n FROM events GROUP BY upper(country))",
+        "SELECT n, lag(n) OVER (ORDER BY n) AS l FROM (SELECT left(country, 2), count(*) AS n FROM events GROUP BY left(country, 2))",
+        "SELECT n, lag(n) OVER (ORDER BY n) AS l FROM (SELECT left(country, 2) AS c, count(*) AS n FROM events GROUP BY left(country, 2))",
     ),
     view(
         "numbered elements",
@@ -1074,10 +1079,41 @@ VIEWS = [
         "SELECT transform(array(ts), x -> date_trunc('hour', x)) AS t FROM events",
     ),
     view(
-        "a pattern that is a column",
+        "a regular expression that is a column",
+        "SELECT country FROM events WHERE kind RLIKE country",
         "SELECT country FROM events WHERE kind LIKE country",
-        "SELECT country FROM events WHERE contains(kind, country)",
     ),
+    view(
+        "FILTER without WHERE",
+        "SELECT count(*) FILTER (kind = 'x') AS n FROM events",
+        "SELECT count(*) FILTER (WHERE kind = 'x') AS n FROM events",
+    ),
+    view(
+        "another system's type",
+        "SELECT user_id::text AS t FROM events",
+        "SELECT user_id::string AS t FROM events",
+    ),
+    view(
+        "eight bytes",
+        "SELECT kind::int8 AS t FROM events",
+        "SELECT kind::bigint AS t FROM events",
+    ),
+    view(
+        "a text of no length",
+        "SELECT CAST(user_id AS VARCHAR) AS t FROM events",
+        "SELECT CAST(user_id AS VARCHAR(20)) AS t FROM events",
+    ),
+    view(
+        "Hive's number of a grouping",
+        "SELECT country, grouping__id AS g, count(*) AS n FROM events GROUP BY ROLLUP(country)",
+        "SELECT country, grouping_id() AS g, count(*) AS n FROM events GROUP BY ROLLUP(country)",
+    ),
+    view(
+        "a number as a text of a pattern",
+        "SELECT to_char(amount, '999.99') AS t FROM events",
+        "SELECT format_number(amount, 2) AS t FROM events",
+    ),
+    view("LIMIT of a text", "SELECT event_id FROM events LIMIT '3'", "SELECT event_id FROM events LIMIT 3"),
     view(
         "an escape in the middle of a pattern",
         "SELECT country FROM events WHERE kind LIKE 'a\\\\b'",

@@ -64,7 +64,18 @@ def test_a_view_is_the_select_over_all_records_however_they_come(engines: Engine
 
 
 def test_a_column_without_a_name_is_called_what_spark_calls_it(engines: Engines) -> None:
-    select = "SELECT country, COUNT(*), sum(amount), count(DISTINCT kind), Avg(PRICE) FROM events GROUP BY country"
+    few = "COUNT(*), sum(amount), count(DISTINCT kind), Avg(PRICE), Year(TS), to_date(ts), upper(country), day(ts)"
+    more = (
+        "mean count_if stddev std variance var_pop first last first_value any_value median mode every bool_or"
+        " collect_list collect_set approx_count_distinct"
+    )
+    of_truth = {"count_if", "every", "bool_or"}
+    calls = [f"{name}({'known' if name in of_truth else 'price'})" for name in more.split() if name != "collect_set"]
+    fields = "quarter(ts), month(ts), dayofweek(ts), hour(ts), length(country)"
+    select = (
+        f"SELECT country, {few}, {fields}, {', '.join(calls)}, collect_set(kind)"
+        " FROM (SELECT *, kind IS NULL AS known FROM events) GROUP BY country, ts"
+    )
     catalog = compile_catalog({"views.sql": f"{SOURCE}CREATE VIEW unnamed AS {select};"})
     engines.oracle(catalog, {})
     assert engines.spark.sql(select).columns == [column.name for column in catalog.views["unnamed"].columns]

@@ -1050,3 +1050,46 @@ SELECT extract(DAY FROM ts - TIMESTAMP '2024-01-01 00:00:00') AS day, count(*) A
 
 CREATE VIEW sorted_lists_above AS
 SELECT country, sort_array(collect_list(n)) AS a, sort_array(collect_list(city), false) AS b, array_sort(collect_list(m) FILTER (WHERE n > 3)) AS c, sort_array(array_agg(t)) AS d FROM (SELECT country, city, count(*) AS n, max(amount) AS m, max(ts) AS t FROM events GROUP BY country, city) GROUP BY country;
+
+CREATE VIEW lengths_made AS
+SELECT event_id, abs(ts - TIMESTAMP '2024-01-01 11:30:00.25') < INTERVAL 45 MINUTES AS a, CAST(ts AS DATE) + (CAST(ts AS DATE) - DATE '2024-01-05') AS b, try_add(CAST(ts AS DATE), 1) AS c, try_add(ts, INTERVAL 2 DAYS) AS d,
+  try_subtract(CAST(ts AS DATE), INTERVAL 1 MONTH) AS e, CAST(array_max(array(ts - TIMESTAMP '2024-01-01 11:30:00', INTERVAL 1 DAY)) AS BIGINT) AS f, to_char(ts, 'yyyy-MM') AS g, to_varchar(CAST(ts AS DATE), 'dd.MM.yyyy') AS h
+FROM events;
+
+CREATE VIEW lengths_in_structs AS
+SELECT country, max(struct(ts - TIMESTAMP '2024-01-01 11:30:00' AS g, event_id)).event_id AS a, CAST(min(struct(ts - TIMESTAMP '2024-01-01 11:30:00' AS g, kind)).g AS BIGINT) AS b,
+  sort_array(collect_list(struct(ts - TIMESTAMP '2024-01-01 11:30:00' AS g, event_id)))[1].event_id AS c, to_char(max(ts), 'yyyy-MM-dd HH:mm') AS d
+FROM events GROUP BY country;
+
+CREATE VIEW like_a_column AS
+SELECT event_id, p, kind LIKE p AS a, kind NOT LIKE p AS b, kind ILIKE upper(p) AS c, kind LIKE concat('%', city, '%') AS d, concat(kind, '\\_%') LIKE p AS e
+FROM (SELECT *, get(array('s%', '_how', '%c%', 'x', '', '%\\_\\%', 'show\\\\%', '%.*', 'SHOW', NULL, '%'), CAST(substring(event_id, 2) AS INT) % 11) AS p FROM events);
+
+CREATE VIEW like_a_column_above AS
+SELECT kind, p, n, kind LIKE p AS a, kind NOT LIKE p AS b, kind ILIKE upper(p) AS c, 'x' LIKE p AS d, concat(kind, '\\_%') LIKE p AS e
+FROM (SELECT kind, get(array('s%', '_how', '%c%', 'x', '', '%\\_\\%', 'show\\\\%', '%.*', 'SHOW', NULL, '%'), CAST(substring(event_id, 2) AS INT) % 11) AS p, count(*) AS n FROM events GROUP BY 1, 2) WHERE n > 0 OR kind LIKE p;
+
+CREATE VIEW limited_by_what_is_computed AS SELECT event_id, kind FROM events ORDER BY event_id LIMIT 2 * (3 + 1) OFFSET 5 - 2;
+
+CREATE VIEW limited_by_nothing AS SELECT country, count(*) AS n FROM events GROUP BY country LIMIT ALL;
+
+CREATE VIEW fields_of_json AS
+SELECT event_id, j.a, j.b AS b, k.c0, k.c1 FROM (
+  SELECT event_id, get(array('{"a":1.50,"b":"x"}', '{"a":1e3,"b":null}', '{"a":{"c": 1 , "d":[1, 2]},"b":[1, "x"]}', '{"a":1,"a":2}', '{"a":1, bad', '{"a":1} x', '[{"a":1}]', '1', NULL, '', '{"A":1}', '{"a":true,"b":1234567890123456789012}', '{"b":"q\\"u\\u00e9"}', '{"a.b":1, "a": "\\u0041"}'), CAST(substring(event_id, 2) AS INT) % 14) AS t FROM events
+) LATERAL VIEW json_tuple(t, 'a', 'b') j AS a, b LATERAL VIEW OUTER json_tuple(concat('{"q":', t, '}'), 'q', 'a.b') k;
+
+CREATE VIEW fields_of_json_counted AS
+SELECT a, b, count(*) AS n FROM (SELECT json_tuple(concat('{"k": "', kind, '", "c": ["', city, '"]}'), 'k', 'c') AS (a, b) FROM events) GROUP BY a, b;
+
+CREATE VIEW shares_over_windows AS
+SELECT country, city, n, median(n) OVER (PARTITION BY country) AS a, percentile(m, 0.9) OVER (PARTITION BY country) AS b, percentile_cont(0.25) WITHIN GROUP (ORDER BY p) OVER (PARTITION BY city) AS c, percentile(n, 0.5) OVER (PARTITION BY country ORDER BY city) AS d,
+  n - median(n) OVER () AS e, median(p) OVER (PARTITION BY country) AS f
+FROM (SELECT country, city, count(*) AS n, max(amount) AS m, max(price) AS p FROM events GROUP BY country, city);
+
+CREATE VIEW shares_over_events AS SELECT event_id, median(amount) OVER (PARTITION BY kind) AS m, amount > median(amount) OVER (PARTITION BY country) AS more FROM events;
+
+CREATE VIEW pivots_by_two AS
+SELECT * FROM (SELECT country, kind, city, amount FROM events) PIVOT (sum(amount) AS s, count(*) AS n FOR (kind, city) IN (('show', 'a') AS a, ('click', 'B') AS b, (NULL, 'b') AS c, ('never', 'a') AS d));
+
+CREATE VIEW pivots_by_two_of_one AS
+SELECT * FROM (SELECT country, kind, city, amount FROM events) PIVOT (max(amount) FOR (kind, city) IN (('show', 'a') AS a, ('click', 'B') AS b));
