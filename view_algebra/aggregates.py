@@ -302,14 +302,21 @@ def _in_a_set(kind: Type) -> bool:
     return _in_json(kind) and not {DOUBLE, FLOAT} & {*inside(kind)}
 
 
+_POWERS: tuple[Choice["third", "fourth"], ...] = ("third", "fourth")
+
+
 def _moments(
     name: str,
     final: Callable[[Mapping[str, Expr]], Expr],
     above: str | None,
     *,
     two: bool = False,
+    power: int = 2,
 ) -> AggregateFunction:
-    """An aggregate of deviations from means; of two columns the first is y, as in `regr_slope(y, x)`."""
+    """An aggregate of deviations from means; of two columns the first is y, as in `regr_slope(y, x)`.
+
+    power: the highest of the deviations that it adds up.
+    """
 
     def parts(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
         condition = both(when, known(arguments))
@@ -326,7 +333,10 @@ def _moments(
             return Part(f"c_{axes}", "comoment", a, DOUBLE, about=a, when=condition, beside=beside, other=b)
 
         if not two:
-            return (count, x_mean, comoment(x, x_mean, x, x_mean, "xx"))
+            lower: tuple[Part, ...] = (count, x_mean, comoment(x, x_mean, x, x_mean, "xx"))
+            for merge in _POWERS[: power - 2]:
+                lower += (Part(merge, merge, only(condition, x), DOUBLE, about=x, beside=lower),)
+            return lower
         every = ((x, x_mean, x, x_mean, "xx"), (x, x_mean, y, y_mean, "xy"), (y, y_mean, y, y_mean, "yy"))
         return (count, x_mean, y_mean, *(comoment(*each) for each in every))
 
@@ -384,6 +394,18 @@ def _root(final: Callable[[Mapping[str, Expr]], Expr]) -> Callable[[Mapping[str,
     return lambda parts: Call("sqrt", (final(parts),), DOUBLE)
 
 
+def _skewness(parts: Mapping[str, Expr]) -> Expr:
+    square, root = calculate("*", parts["c_xx"], parts["c_xx"]), Call("sqrt", (cast(parts["count"], DOUBLE),), DOUBLE)
+    scale = Call("sqrt", (calculate("*", square, parts["c_xx"]),), DOUBLE)
+    return calculate("/", calculate("*", root, parts["third"]), scale)
+
+
+def _kurtosis(parts: Mapping[str, Expr]) -> Expr:
+    whole = calculate("*", cast(parts["count"], DOUBLE), parts["fourth"])
+    square = calculate("*", parts["c_xx"], parts["c_xx"])
+    return calculate("-", calculate("/", whole, square), Constant("3", DOUBLE))
+
+
 def _correlation(parts: Mapping[str, Expr]) -> Expr:
     return calculate("/", parts["c_xy"], Call("sqrt", (calculate("*", parts["c_xx"], parts["c_yy"]),), DOUBLE))
 
@@ -409,6 +431,17 @@ _Y = "{1}::double precision"
 _COUNT = "count({0})@"
 _DEVIATIONS = f"spark.comoment(({{0}} IS NOT NULL)::integer, {_X}, {_X}, 0)@"
 """Over plain rows, each a set of one number. Postgres' own leave some rounding where all numbers are equal."""
+
+_ONE = f"({{0}} IS NOT NULL)::integer, {_X}, 0"
+_SQUARE = f"spark.times({_DEVIATIONS}, {_DEVIATIONS})"
+_SKEWNESS = (
+    f"spark.divide(spark.times(sqrt({_COUNT}::double precision), spark.third({_ONE}, 0)@),"
+    f" spark.sqrt(spark.times({_SQUARE}, {_DEVIATIONS})))"
+)
+_KURTOSIS = (
+    f"spark.minus(spark.divide(spark.times({_COUNT}::double precision, spark.fourth({_ONE}, 0, 0)@), {_SQUARE}),"
+    " 3::double precision)"
+)
 
 _PAIRED = "({0} IS NOT NULL AND {1} IS NOT NULL)"
 _PAIRS = f"sum({_PAIRED}::integer)@"
@@ -476,6 +509,8 @@ _OF_MOMENTS = (
     _moments("var_samp", _over("c_xx", 1), _per(_DEVIATIONS, f"{_COUNT} - 1")),
     _moments("stddev_pop", _root(_over("c_xx")), f"spark.sqrt({_per(_DEVIATIONS, _COUNT)})"),
     _moments("stddev_samp", _root(_over("c_xx", 1)), f"spark.sqrt({_per(_DEVIATIONS, f'{_COUNT} - 1')})"),
+    _moments("skewness", _skewness, _SKEWNESS, power=3),
+    _moments("kurtosis", _kurtosis, _KURTOSIS, power=4),
     _moments("covar_pop", _over("c_xy"), _per(_products(_X, _Y), _PAIRS), two=True),
     _moments("covar_samp", _over("c_xy", 1), _per(_products(_X, _Y), f"{_PAIRS} - 1"), two=True),
     _moments("corr", _correlation, _CORRELATION, two=True),
@@ -582,9 +617,7 @@ SYNONYMS = {
     "stddev": "stddev_samp",
 }
 
-_LATER = words(
-    "histogram_numeric skewness kurtosis product approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min"
-)
+_LATER = words("histogram_numeric product approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min")
 """Spark's other aggregates: named, so that their refusal says what they are."""
 
 REWRITES = {
@@ -592,10 +625,6 @@ REWRITES = {
     "try_avg": "Write avg(x).",
     "approx_top_k": "Rank the groups: row_number() OVER (ORDER BY count(*) DESC, k) <= 10.",
     "hll_sketch_agg": "Write approx_count_distinct(x), which gives the estimate itself.",
-    **dict.fromkeys(
-        ("skewness", "kurtosis"),
-        "Add up powers of a DECIMAL, which is exact, and compute with them: sum(x), sum(x * x), sum(x * x * x).",
-    ),
     "histogram_numeric": "Group by floor(x / 10), and count.",
 }
 NO_PARTIAL = "docs/sql.md lists the aggregates that are served."

@@ -98,6 +98,11 @@ def _noise(part: Part, columns: Mapping[Part, str]) -> str:
         return f"spark.plus({means}, spark.sqrt(spark.times({spread(part.beside[1])}, {spread(part.beside[2])})))"
     if part.merge == "mean":
         return f"spark.sqrt({spread(part)} / nullif({columns[part.beside[0]]}, 0))"
+    if part.merge in ("third", "fourth"):
+        count, mean, squares = (columns[each] for each in part.beside[:3])
+        size = f"spark.plus(abs({mean}), spark.sqrt(spark.divide({squares}, {count}::double precision)))"
+        power = 3 if part.merge == "third" else 4
+        return f"spark.times({count}::double precision, spark.power({size}, {power}::double precision))"
     return ""
 
 
@@ -253,6 +258,15 @@ def comoment_in_spark(x: str, y: str) -> str:
     return f"CASE WHEN {equal} THEN 0D * min({x}) * max({x}) * min({y}) * max({y}) ELSE regr_sxy({y}, {x}) END"
 
 
+def power_in_spark(merge: str, x: str) -> str:
+    """The sum of the third or fourth powers of deviations, of what Spark makes of it; of equal numbers exactly 0."""
+    made = {
+        "third": f"skewness({x}) * pow(var_pop({x}), 1.5D)",
+        "fourth": f"(kurtosis({x}) + 3D) * pow(var_pop({x}), 2D)",
+    }
+    return f"CASE WHEN min({x}) = max({x}) THEN 0D * min({x}) ELSE coalesce({made[merge]} * count({x}), 0D) END"
+
+
 def _merged(part: Part) -> str:
     if part.order:
         order = _order(part) if part.when is None else f"CASE WHEN {spark(part.when)} THEN {_order(part)} END"
@@ -263,6 +277,8 @@ def _merged(part: Part) -> str:
         return comoment_in_spark(*pair)
     if part.merge == "mean":
         return mean_in_spark(spark(part.input))
+    if part.merge in ("third", "fourth"):
+        return power_in_spark(part.merge, spark(part.input))
     if not part.counts:
         return f"{part.merge}({storable(part.input)})"
     if isinstance(part.input, Constant) and part.input.value == "true":

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Merge = Literal["sum", "min", "max", "bit_and", "bit_or", "bit_xor", "first", "last", "mean", "comoment", "keep"]
+Merge = Literal[
+    "sum", "min", "max", "bit_and", "bit_or", "bit_xor", "first", "last", "mean", "comoment", "third", "fourth", "keep"
+]
 """How two partials of one group become one: `first` and `last` go by an order, `mean` and `comoment` (the sum of
-products of deviations from two means) by a count and means, which are kept beside them; `keep` is for rows, which never
-meet an equal key."""
+products of deviations from two means) by a count and means, which are kept beside them, `third` and `fourth` (sums of
+powers of deviations) by lower ones, too; `keep` is for rows, which never meet an equal key."""
 
 
 JSON_TIMES = {

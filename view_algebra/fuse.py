@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from view_algebra.cells import by_in_spark, comoment_in_spark, mean_in_spark
+from view_algebra.cells import by_in_spark, comoment_in_spark, mean_in_spark, power_in_spark
 from view_algebra.compiled import CellTable, Column, Fused, Input, Source
 from view_algebra.types import INTEGRAL, postgres_name
 
@@ -142,6 +142,8 @@ def _aggregated(merge: str, slot: str) -> str:
         return comoment_in_spark(f"{slot}.x", f"{slot}.y")
     if merge == "mean":
         return mean_in_spark(slot)
+    if merge in ("third", "fourth"):
+        return power_in_spark(merge, slot)
     return f"{merge}({slot})"
 
 

@@ -627,7 +627,7 @@ def _without_suffix(call: Aggregate, reading: Reading) -> str | None:
     match call.function:
         case "first" | "last":
             return _by_order(call, reading)
-        case "mean" | "comoment":
+        case "mean" | "comoment" | "third" | "fourth":
             part, *beside = (expression(a, reading) for a in call.arguments)
             return f"spark.{call.function}({', '.join([*beside, part])})"
         case "min_by" | "max_by":

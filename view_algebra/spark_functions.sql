@@ -540,6 +540,78 @@ CREATE OR REPLACE AGGREGATE spark.comoment(bigint, double precision, double prec
   PARALLEL = SAFE
 );
 
+-- sums of third and fourth powers of deviations, of two sets of records as of one (Pébay, 2008)
+
+CREATE OR REPLACE FUNCTION spark.third(
+  n1 bigint, a1 double precision, s1 double precision, t1 double precision,
+  n2 bigint, a2 double precision, s2 double precision, t2 double precision
+) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN n1 = 0 THEN t2
+    WHEN n2 = 0 THEN t1
+    ELSE spark.plus(spark.plus(t1, t2), spark.plus(
+      spark.times(spark.times(d, spark.times(d, d)), p * q * (p - q) * (n1 + n2)),
+      spark.times(spark.times(3, d), spark.minus(spark.times(p, s2), spark.times(q, s1)))))
+  END
+  FROM (
+    SELECT spark.minus(a2, a1) AS d, n1::double precision / nullif(n1 + n2, 0) AS p,
+      n2::double precision / nullif(n1 + n2, 0) AS q
+  ) AS given
+$$;
+
+CREATE OR REPLACE FUNCTION spark.fourth(
+  n1 bigint, a1 double precision, s1 double precision, t1 double precision, f1 double precision,
+  n2 bigint, a2 double precision, s2 double precision, t2 double precision, f2 double precision
+) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN n1 = 0 THEN f2
+    WHEN n2 = 0 THEN f1
+    ELSE spark.plus(spark.plus(f1, f2), spark.plus(
+      spark.plus(
+        spark.times(spark.times(spark.times(d, d), spark.times(d, d)), p * q * (p * p - p * q + q * q) * (n1 + n2)),
+        spark.times(spark.times(6, spark.times(d, d)), spark.plus(spark.times(p * p, s2), spark.times(q * q, s1)))),
+      spark.times(spark.times(4, d), spark.minus(spark.times(p, t2), spark.times(q, t1)))))
+  END
+  FROM (
+    SELECT spark.minus(a2, a1) AS d, n1::double precision / nullif(n1 + n2, 0) AS p,
+      n2::double precision / nullif(n1 + n2, 0) AS q
+  ) AS given
+$$;
+
+CREATE OR REPLACE FUNCTION spark.third_step(
+  state double precision[], n bigint, a double precision, s double precision, t double precision
+) RETURNS double precision[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT ARRAY[
+    state[1] + n, spark.mean(state[1]::bigint, state[2], n, a),
+    spark.comoment(state[1]::bigint, state[2], state[2], state[3], n, a, a, s),
+    spark.third(state[1]::bigint, state[2], state[3], state[4], n, a, s, t)
+  ]
+$$;
+
+CREATE OR REPLACE FUNCTION spark.fourth_step(
+  state double precision[], n bigint, a double precision, s double precision, t double precision, f double precision
+) RETURNS double precision[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT spark.third_step(state, n, a, s, t)
+    || spark.fourth(state[1]::bigint, state[2], state[3], state[4], state[5], n, a, s, t, f)
+$$;
+
+CREATE OR REPLACE FUNCTION spark.fourth_end(state double precision[]) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN state[1] > 0 THEN state[5] END
+$$;
+
+CREATE OR REPLACE AGGREGATE spark.third(bigint, double precision, double precision, double precision) (
+  SFUNC = spark.third_step, STYPE = double precision[], FINALFUNC = spark.comoment_end, INITCOND = '{0,0,0,0}',
+  PARALLEL = SAFE
+);
+
+CREATE OR REPLACE AGGREGATE spark.fourth(
+  bigint, double precision, double precision, double precision, double precision
+) (
+  SFUNC = spark.fourth_step, STYPE = double precision[], FINALFUNC = spark.fourth_end, INITCOND = '{0,0,0,0,0}',
+  PARALLEL = SAFE
+);
+
 -- The first and the last value of a frame that is not NULL: strict, so that NULLs are passed over
 
 CREATE OR REPLACE FUNCTION spark.first_of_two(a anyelement, b anyelement) RETURNS anyelement

@@ -532,11 +532,6 @@ VIEWS = [
         "SELECT country, floor(amount / 10) AS bucket, count(*) AS n FROM events GROUP BY country, floor(amount / 10)",
     ),
     view(
-        "skewness",
-        "SELECT country, skewness(amount) AS k FROM events GROUP BY country",
-        "SELECT country, (s3 - 3 * s1 * s2 / n + 2 * s1 * s1 * s1 / n / n) / n AS k FROM (SELECT country, count(*) AS n, sum(amount) AS s1, sum(amount * amount) AS s2, sum(amount * amount * amount) AS s3 FROM events GROUP BY country)",
-    ),
-    view(
         "count_if of a number",
         "SELECT count_if(price) AS n FROM events",
         "SELECT count_if(price > 0) AS n FROM events",

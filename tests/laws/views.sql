@@ -1093,3 +1093,18 @@ SELECT * FROM (SELECT country, kind, city, amount FROM events) PIVOT (sum(amount
 
 CREATE VIEW pivots_by_two_of_one AS
 SELECT * FROM (SELECT country, kind, city, amount FROM events) PIVOT (max(amount) FOR (kind, city) IN (('show', 'a') AS a, ('click', 'B') AS b));
+
+CREATE VIEW shapes AS
+SELECT country, skewness(amount) AS s, kurtosis(amount) AS k, skewness(price) AS ps, kurtosis(price) AS pk, skewness(length(event_id)) AS l, kurtosis(user_id) FILTER (WHERE user_id < 4) AS u,
+  skewness(user_id) FILTER (WHERE user_id < 4) AS v, kurtosis(price) FILTER (WHERE price < 10) AS pf, var_pop(amount) AS vp, skewness(DISTINCT amount) AS d, skewness(1) AS one, kurtosis(unix_timestamp(ts)) AS t, skewness(substring(event_id, 2)) AS e
+FROM events GROUP BY country;
+
+CREATE VIEW shapes_of_none AS SELECT skewness(amount) AS s, kurtosis(price) AS k FROM events WHERE city = 'nowhere';
+
+CREATE VIEW shapes_of_windows AS SELECT window.start AS s, skewness(amount) AS sk, kurtosis(length(event_id)) AS k FROM events GROUP BY window(ts, '2 hours', '1 hour');
+
+CREATE VIEW shapes_of_places AS SELECT country, city, skewness(amount) AS s, kurtosis(amount) AS k FROM events GROUP BY CUBE(country, city);
+
+CREATE VIEW shapes_of_shapes AS SELECT skewness(vp) AS s, kurtosis(vp) AS k, skewness(s) AS t FROM shapes;
+
+CREATE VIEW shapes_over_windows AS SELECT country, city, n, skewness(n) OVER (PARTITION BY country) AS s, kurtosis(n) OVER (ORDER BY city, country) AS k FROM (SELECT country, city, count(*) AS n FROM events GROUP BY country, city);
