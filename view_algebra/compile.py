@@ -314,6 +314,8 @@ def _relations_read(relation: Relation | None) -> set[str]:
             on = () if relation.condition is None else walk(relation.condition)
             asked = {view for part in on if isinstance(part, Subquery) for view in views_read(part.query)}
             return asked | _relations_read(relation.left) | _relations_read(relation.right)
+        case Exploded():
+            return _relations_read(relation.relation)
     return set()
 
 

@@ -36,7 +36,8 @@ from view_algebra.expressions import (
 from view_algebra.leaves import RECORD_KEYS
 from view_algebra.names import window_key
 from view_algebra.refusals import Span, Wrong
-from view_algebra.types import INT, Type
+from view_algebra.times import is_of_times
+from view_algebra.types import Type
 
 Keys = frozenset[frozenset[str]]
 """Unique keys as sets of output names; the empty set is the key of a relation of one row."""
@@ -110,6 +111,8 @@ def _refuse_in_relation(relation: Relation | None, views: Mapping[str, Keys]) ->
     match relation:
         case Nested():
             refuse_ties(relation.query, views)
+        case Exploded():
+            _refuse_in_relation(relation.relation, views)
         case Joined():
             _refuse_in_relation(relation.left, views)
             _refuse_in_relation(relation.right, views)
@@ -125,7 +128,11 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
         case Stream():
             return frozenset({frozenset(Field(relation.alias, (name,), kind) for name, kind in RECORD_KEYS)})
         case Exploded():
-            places = [Field(g.alias, (g.columns[0][0],), INT) for g in relation.generators if g.positions]
+            places = [
+                Field(g.alias, g.columns[0][:1], g.columns[0][1])
+                for g in relation.generators
+                if g.positions or is_of_times(g.argument)
+            ]
             known = relation_keys(relation.relation, views) if len(places) == len(relation.generators) else ()
             return frozenset(key | set(places) for key in known)
         case Cells():

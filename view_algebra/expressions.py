@@ -486,6 +486,11 @@ def _rewritten_joins(relation: Relation | None, change: Callable[[Expr], Expr | 
         assert right is not None
         on = None if relation.condition is None else rewrite(relation.condition, change)
         return replace(relation, left=left, right=right, condition=on)
+    if isinstance(relation, Exploded):
+        below = _rewritten_joins(relation.relation, change)
+        assert below is not None
+        made = tuple(replace(each, argument=rewrite(each.argument, change)) for each in relation.generators)
+        return replace(relation, relation=below, generators=made)
     return relation
 
 

@@ -171,8 +171,6 @@ def _flattened(query: Query) -> Query:
         query = _inlined(query, below.alias, below.query, generators)
     elif generators and isinstance(below, Stream):
         query = replace(query, relation=replace(below, generators=(*below.generators, *generators)))
-    elif generators:
-        raise Wrong(generators[0].place, "explode() above the aggregation", "Explode the records, and aggregate then.")
     if isinstance(query.relation, Stream):
         query = by_filters(_own_columns(query, query.relation), lambda block: over_values(by_end(_with_late(block))))
         if query.distinct and query.group is None and not has_windows(query):
@@ -240,7 +238,7 @@ def _flattened_relation(relation: Relation | None) -> Relation | None:
             left, right = _flattened_relation(relation.left), _flattened_relation(relation.right)
             assert left is not None
             assert right is not None
-            for side in (left, right):
+            for side in (each.relation if isinstance(each, Exploded) else each for each in (left, right)):
                 if isinstance(side, Stream) or (
                     isinstance(side, Nested) and isinstance(side.query, Select) and is_projection(side.query)
                 ):
@@ -329,6 +327,10 @@ def _mapped_relation(relation: Relation | None, block: _Block) -> Relation | Non
             assert left is not None
             assert right is not None
             return replace(relation, left=left, right=right)
+        case Exploded():
+            inner = _mapped_relation(relation.relation, block)
+            assert inner is not None
+            return replace(relation, relation=inner)
     return relation
 
 

@@ -12,7 +12,7 @@ from view_algebra.expressions import Call, Case, Constant, Expr, Place
 from view_algebra.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, Function
 from view_algebra.lengths import is_length, length, microseconds_of
 from view_algebra.lengths import number as number_of
-from view_algebra.meeting import as_time, cast, meet, read
+from view_algebra.meeting import as_time, cast, compare, meet, read
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.types import (
     BIGINT,
@@ -118,9 +118,11 @@ def _of_lengths(operator: str, left: Expr, right: Expr, place: Place) -> Expr:
 
 
 def quotient(total: Expr, count: Expr, place: Place) -> Expr:
-    """The whole number that is the nearest."""
-    a, b = (cast(each, decimal(20, 0)) for each in (total, count))
-    return cast(call("round", [calculate("/", a, b, place)], place), BIGINT)
+    """The whole number that is the nearest; of two that are, the one further from 0."""
+    a, b = (cast(each, as_decimal(each.type)) for each in (total, count))
+    half = case([(compare("<", a, number("0"), place), negative(b, place))], b, place)
+    twice = [calculate("*", each, number("2"), place) for each in (a, b)]
+    return calculate("div", calculate("+", twice[0], half, place), twice[1], place)
 
 
 def bitwise(operator: str, sides: Sequence[Expr], place: Place = None) -> Expr:

@@ -24,6 +24,7 @@ from view_algebra.expressions import (
     Exploded,
     Expr,
     Field,
+    Generator,
     Hopped,
     Joined,
     Named,
@@ -44,11 +45,12 @@ from view_algebra.expressions import (
     rewrite,
     rewritten,
 )
+from view_algebra.lengths import MICROSECONDS
 from view_algebra.operators import BITWISE, overload, pattern
 from view_algebra.refusals import Wrong
 from view_algebra.spark import ESCAPES_NOTHING
 from view_algebra.structs import scalars
-from view_algebra.times import MONTHS
+from view_algebra.times import MONTHS, is_of_times
 from view_algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -265,13 +267,18 @@ def _window(call: Call, reading: Reading) -> tuple[str, int]:
 
 def _member(of: str, step: str, kind: Type) -> tuple[str, int]:
     """A value inside a nested one, which is kept as JSON."""
+    return _out_of(f"{of} -> {step}", f"{of} ->> {step}", kind)
+
+
+def _out_of(json: str, text: str, kind: Type) -> tuple[str, int]:
+    """A value that is kept as JSON, as what it is."""
     if kind.nested:
-        return f"nullif({of} -> {step}, 'null')", ATOM
+        return f"nullif({json}, 'null')", ATOM
     if kind == STRING:
-        return f"{of} ->> {step}", OTHER
+        return text, OTHER
     if kind in (TIMESTAMP, TIMESTAMP_NTZ):
-        return f"ltrim({of} ->> {step}, '+')::{kind.postgres}", CAST  # before the year 10000
-    return f"({of} ->> {step})::{kind.postgres}", CAST
+        return f"ltrim({text}, '+')::{kind.postgres}", CAST  # before the year 10000
+    return f"({text})::{kind.postgres}", CAST
 
 
 def _structured(call: Call, reading: Reading) -> tuple[str, int]:
@@ -295,6 +302,10 @@ def _nested(call: Call, reading: Reading) -> tuple[str, int]:
         if text is not None and not text.startswith("("):  # no element before the first
             return _member(expression(of, reading, OTHER), text, call.type)
     raise Wrong(call.place, "a nested value above the aggregation", "Select its parts below the aggregation.")
+
+
+def _refused_sequence(call: Call, _: Reading) -> tuple[str, int]:
+    raise Wrong(call.place, "sequence() of times as a value", "Write explode(sequence(…)), a row for each.")
 
 
 def _field_of_each(call: Call, reading: Reading) -> tuple[str, int]:
@@ -703,6 +714,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys((".", "[]", "to_json"), _nested),
     **dict.fromkeys(("named_struct", "map"), _structured),
     "transform": _field_of_each,
+    "sequence of times": _refused_sequence,
     "shares": _shares,
     "row": lambda call, reading: (f"({', '.join(expression(a, reading) for a in call.arguments)})", ATOM),
     **{each: partial(_bitwise, "#" if each == "^" else each) for each in BITWISE},
@@ -867,10 +879,54 @@ def _relation(relation: Relation, reading: Reading) -> str:
             return _hopped(relation, reading)
         case Sessions():
             return _sessions(relation, reading)
-        case Stream() | Cells() | Exploded():
+        case Exploded():
+            made = "".join(f"\n{_generated(each, reading)}" for each in relation.generators)
+            return f"{_relation(relation.relation, reading)}{made}"
+        case Stream() | Cells():
             raise Wrong(
                 getattr(relation, "place", None), "a stream above the aggregation", "Aggregate it in a subquery."
             )
+
+
+_INLINE = "Write inline(array(struct('a' AS k, x AS v), …)), or explode the records."
+
+
+def _generated(made: Generator, reading: Reading) -> str:
+    """The rows that a generator makes of each row before it."""
+    array = made.argument
+    element = array.type.element
+    if array.type.name != "ARRAY" or element is None:
+        raise Wrong(made.place, f"explode() of {array.type} above the aggregation", _INLINE)
+    names = [postgres_name(name) for name, _ in made.columns]
+    if is_of_times(array):
+        if made.positions:
+            raise Wrong(made.place, "posexplode() of times", "Write explode(sequence(…)), and row_number() over them.")
+        zone = "" if element == DATE else " AT TIME ZONE 'UTC'"
+        values, of = [f"(at{zone})::{element.postgres}"], _times(array, reading)
+    else:
+        values = ["(place - 1)::integer"] * made.positions
+        if made.fields:
+            values += [_member("each", constant(Constant(name, STRING)), kind)[0] for name, kind in element.fields]
+        else:
+            values.append(_out_of("each", "each #>> '{}'", element)[0])
+        of = f"jsonb_array_elements({expression(array, reading)}) WITH ORDINALITY AS made (each, place)"
+    kinds = [kind for _, kind in made.columns]
+    texts = [f'{v} COLLATE "C"' if kind == STRING else v for v, kind in zip(values, kinds, strict=True)]
+    columns = ", ".join(f"{value} AS {name}" for value, name in zip(texts, names, strict=True))
+    rows = f"LATERAL (SELECT {columns} FROM {of}) AS {postgres_name(made.alias)}"
+    return f"LEFT JOIN {rows} ON true" if made.outer else f"CROSS JOIN {rows}"
+
+
+def _times(array: Expr, reading: Reading) -> str:
+    """The times of a sequence, of which each is so many steps after the first."""
+    assert isinstance(array, Call)
+    *bounds, step = array.arguments
+    number, unit = str(getattr(step, "value", "")).split(" ")
+    months = int(number) * MONTHS.get(unit, 0)
+    length = _length(int(number) * MICROSECONDS.get(unit, 0))
+    zone = " AT TIME ZONE 'UTC'" if bounds[0].type == TIMESTAMP else "::timestamp"
+    first, last = (f"{expression(bound, reading, CAST)}{zone}" for bound in bounds)
+    return f"spark.sequence({first}, {last}, {months}, {length}) AS made (at)"
 
 
 def _hopped(relation: Hopped, reading: Reading) -> str:

@@ -129,7 +129,8 @@ def reference() -> str:
             (
                 "`LATERAL VIEW [OUTER] explode(split(line, ' ')) t AS word` stands below (`posexplode`, `inline`,\n"
                 "`stack` and `json_tuple`, too, and maps), and so does `SELECT event_id, explode(tags) AS tag`;\n"
-                "`FROM s, LATERAL explode(tags) AS t(tag)` and `LEFT JOIN LATERAL … ON true` are the same.\n"
+                "`FROM s, LATERAL explode(tags) AS t(tag)` and `LEFT JOIN LATERAL … ON true` are the same. Above,\n"
+                "arrays are exploded, too, and `sequence(a, b, INTERVAL 1 DAY)` of two columns: a calendar.\n"
             ),
             "## Subqueries\n",
             _SUBQUERIES,

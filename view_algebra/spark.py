@@ -227,6 +227,11 @@ def _months_apart(call: Call) -> str:
     return f"timestampdiff({getattr(unit, 'value', '')}, {spark(begin)}, {spark(end)})"
 
 
+def _sequence(call: Call) -> str:
+    way_out = "Aggregate first: explode(sequence(a, b)) AS day FROM (SELECT min(day) AS a, max(day) AS b FROM s)."
+    raise Wrong(call.place, "sequence() of times of records", way_out)
+
+
 def _like(call: Call) -> str:
     text, pattern = call.arguments
     like = f"{spark(text, 5)} LIKE {spark(pattern, 5)}"
@@ -276,6 +281,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     **dict.fromkeys(words("to_timestamp to_date unix_timestamp to_unix_timestamp"), _read_time),
     "not": _not,
     "like": _like,
+    "sequence of times": _sequence,
     "is null": lambda c: f"{spark(c.arguments[0], 5)} IS NULL",
     "is not null": lambda c: f"{spark(c.arguments[0], 5)} IS NOT NULL",
     "in": lambda c: f"{spark(c.arguments[0], 5)} IN ({', '.join(map(spark, c.arguments[1:]))})",

@@ -392,6 +392,20 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN days BETWEEN date '0001-01-01' - x AND date '9999-12-31' - x THEN x + days::integer END
 $$;
 
+-- times, each so many months, or so long, after the one before, but on the day of the first
+
+CREATE OR REPLACE FUNCTION spark.sequence(a timestamp, b timestamp, months integer, length interval)
+RETURNS SETOF timestamp LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT at
+  FROM generate_series(0, floor(CASE
+    WHEN months > 0 THEN
+      ((extract(year FROM b) - extract(year FROM a)) * 12 + extract(month FROM b) - extract(month FROM a)) / months
+    ELSE extract(epoch FROM b - a) / nullif(extract(epoch FROM length), 0)
+  END)::bigint) AS steps (n),
+    LATERAL (SELECT a + make_interval(months => (n * months)::integer) + n * length AS at) AS each
+  WHERE at <= b
+$$;
+
 -- structs, which are JSON without the fields that are NULL
 
 CREATE OR REPLACE FUNCTION spark.struct(x jsonb) RETURNS jsonb

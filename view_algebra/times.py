@@ -161,14 +161,23 @@ def aggregated(made: Aggregate) -> Expr:
     micros = replace(made, arguments=(microseconds_of(value), *more))
     if made.function != "avg":
         return length(cast(replace(micros, type=DOUBLE), BIGINT), DURATION)
-    total, count = (replace(micros, function=each, type=BIGINT) for each in ("sum", "count"))
-    return length(quotient(total, count, made.place), DURATION)
+    exact = cast(microseconds_of(value), decimal(20, 0))  # of which no sum is too large
+    total = replace(micros, function="sum", arguments=(exact,), type=decimal(30, 0))
+    return length(quotient(total, replace(micros, function="count", type=BIGINT), made.place), DURATION)
 
 
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 MOST_ELEMENTS = 10_000
 """Of a sequence that is spelled out: the days of 27 years. They stand in the view's texts."""
+
+
+_OF_TIMES = "sequence of times"
+
+
+def is_of_times(array: Expr) -> bool:
+    """Is it a sequence of times that are known when it is read, none of which comes twice?"""
+    return isinstance(array, Call) and array.function == _OF_TIMES
 
 
 def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
@@ -178,12 +187,20 @@ def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
         return None
     step = given[2] if len(given) == 3 else Constant("1 day", INTERVAL)
     known = [each.value for each in (*given[:2], step) if isinstance(each, Constant) and each.value is not None]
-    if len(known) < 3 or step.type != INTERVAL:
-        way_out = "Write it out: sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)."
-        raise Wrong(place, "sequence() of times that are no literals", way_out)
-    begin, end = map(datetime.fromisoformat, known[:2])
-    number, unit = int(known[2].split()[0]), known[2].split()[1]
-    if number <= 0 or end < begin or (kind == DATE and unit not in (*MONTHS, "day", "week")):
+    way_out = "Write it out: sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)."
+    if (
+        not isinstance(step, Constant)
+        or step.value is None
+        or step.type != INTERVAL
+        or (not given[2:] and kind != DATE)
+    ):
+        raise Wrong(place, "sequence() of times without a step that is a literal", way_out)
+    number, unit = int(step.value.split()[0]), step.value.split()[1]
+    forward = number > 0 and (kind != DATE or unit in (*MONTHS, "day", "week"))
+    if forward and len(known) < 3:
+        bounds = (call(each, given[:2], place) for each in ("least", "greatest")) if not given[2:] else given[:2]
+        return Call(_OF_TIMES, (*bounds, step), Type("ARRAY", element=kind), place=place)
+    if not forward or (begin := datetime.fromisoformat(known[0])) > (end := datetime.fromisoformat(known[1])):
         raise Wrong(place, "sequence() that does not go forward by days", "Begin with the first, and go on by days.")
     found = [*takewhile(lambda at: at <= end, _steps(begin, number, unit, place))]
     return Call("array", tuple(_literal(at, kind) for at in found), Type("ARRAY", element=kind), place=place)

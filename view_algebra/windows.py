@@ -27,6 +27,7 @@ from view_algebra.expressions import (
     Cells,
     Combined,
     Constant,
+    Exploded,
     Expr,
     Field,
     Hopped,
@@ -233,6 +234,8 @@ def with_bounds(query: Query) -> Query:
                 return replace(relation, query=with_bounds(replace(below, outputs=(*below.outputs, *bounds_))))
             case Nested():
                 return replace(relation, query=with_bounds(relation.query))
+            case Exploded():
+                return replace(relation, relation=more(relation.relation))  # type: ignore[arg-type]
             case Joined():
                 return replace(relation, left=more(relation.left), right=more(relation.right))  # type: ignore[arg-type]
         return relation
@@ -245,6 +248,8 @@ def _given_by(relation: Relation | None, alias: str, column: str) -> Expr | None
     match relation:
         case Nested(query=Select() as query) if relation.alias == alias:
             return next((o.expression for o in query.outputs if o.name.lower() == column.lower()), None)
+        case Exploded():
+            return _given_by(relation.relation, alias, column)
         case Joined():
             return _given_by(relation.left, alias, column) or _given_by(relation.right, alias, column)
     return None

@@ -749,9 +749,29 @@ VIEWS = [
         "SELECT (SELECT max(n) AS n FROM hourly) AS n, country FROM hourly",
     ),
     view(
-        "the days between two that records decide",
+        "the days between two of a record",
+        "SELECT event_id, explode(sequence(day, CAST(ts AS DATE))) AS d FROM events",
+        "SELECT event_id, explode(sequence(a, z)) AS d FROM (SELECT event_id, min(day) AS a, max(CAST(ts AS DATE)) AS z FROM events GROUP BY event_id)",
+    ),
+    view(
+        "days as a list",
+        "SELECT sequence(a, z) AS days FROM (SELECT min(day) AS a, max(day) AS z FROM events)",
         "SELECT explode(sequence(a, z)) AS day FROM (SELECT min(day) AS a, max(day) AS z FROM events)",
-        "SELECT d.day, n FROM (SELECT explode(sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)) AS day) d LEFT JOIN (SELECT day, count(*) AS n FROM events GROUP BY day) e ON e.day = d.day",
+    ),
+    view(
+        "days between aggregates of the same block",
+        "SELECT explode(sequence(min(day), max(day))) AS d FROM events",
+        "SELECT explode(sequence(a, z)) AS d FROM (SELECT min(day) AS a, max(day) AS z FROM events)",
+    ),
+    view(
+        "places of days",
+        "SELECT n, d FROM (SELECT min(day) AS a, max(day) AS z FROM events) LATERAL VIEW posexplode(sequence(a, z)) t AS n, d",
+        "SELECT row_number() OVER (ORDER BY d) - 1 AS n, d FROM (SELECT explode(sequence(a, z)) AS d FROM (SELECT min(day) AS a, max(day) AS z FROM events))",
+    ),
+    view(
+        "hours to none that is said",
+        "SELECT explode(sequence(a, z)) AS d FROM (SELECT min(ts) AS a, max(ts) AS z FROM events)",
+        "SELECT explode(sequence(a, z, INTERVAL 1 HOUR)) AS d FROM (SELECT min(ts) AS a, max(ts) AS z FROM events)",
     ),
     view(
         "days that go backwards",
@@ -1215,9 +1235,14 @@ VIEWS = [
         "SELECT tag, count(*) AS n FROM events LATERAL VIEW posexplode(tags) t AS pos, tag GROUP BY tag",
     ),
     view(
-        "explode above the aggregation",
+        "explode of a text above the aggregation",
         "SELECT c, n FROM (SELECT split(country, '-') AS cs, count(*) AS n FROM events GROUP BY country) LATERAL VIEW explode(cs) t AS c",
         "SELECT c, count(*) AS n FROM events LATERAL VIEW explode(split(country, '-')) t AS c GROUP BY c",
+    ),
+    view(
+        "explode of a map above the aggregation",
+        "SELECT k, v FROM (SELECT map('a', count(*), 'b', max(user_id)) AS m FROM events) LATERAL VIEW explode(m) t AS k, v",
+        "SELECT k, v FROM (SELECT array(struct('a' AS k, count(*) AS v), struct('b' AS k, max(user_id) AS v)) AS m FROM events) LATERAL VIEW inline(m) t AS k, v",
     ),
     view(
         "explode beside aggregates",

@@ -1108,3 +1108,59 @@ CREATE VIEW shapes_of_places AS SELECT country, city, skewness(amount) AS s, kur
 CREATE VIEW shapes_of_shapes AS SELECT skewness(vp) AS s, kurtosis(vp) AS k, skewness(s) AS t FROM shapes;
 
 CREATE VIEW shapes_over_windows AS SELECT country, city, n, skewness(n) OVER (PARTITION BY country) AS s, kurtosis(n) OVER (ORDER BY city, country) AS k FROM (SELECT country, city, count(*) AS n FROM events GROUP BY country, city);
+
+CREATE VIEW calendar_of_records AS
+WITH r AS (SELECT CAST(min(ts) AS DATE) AS a, CAST(max(ts) AS DATE) AS b FROM events WHERE ts > TIMESTAMP '2020-01-01 00:00:00'),
+  days AS (SELECT explode(sequence(a, b, INTERVAL 1 DAY)) AS day FROM r),
+  found AS (SELECT CAST(ts AS DATE) AS day, count(*) AS n, sum(amount) AS total FROM events GROUP BY CAST(ts AS DATE))
+SELECT d.day, coalesce(f.n, 0) AS n, sum(f.total) OVER (ORDER BY d.day ROWS UNBOUNDED PRECEDING) AS so_far, lag(d.day) OVER (ORDER BY d.day) AS before
+FROM days d LEFT JOIN found f ON f.day = d.day;
+
+CREATE VIEW calendar_of_countries AS
+SELECT c.country, t.month, count(*) AS n FROM (SELECT country, min(CAST(ts AS DATE)) AS a, max(CAST(ts AS DATE)) AS b FROM events GROUP BY country) c
+LATERAL VIEW explode(sequence(a, b, INTERVAL 3 MONTHS)) t AS month WHERE month > DATE '2000-01-01' GROUP BY c.country, t.month;
+
+CREATE VIEW calendar_without_a_step AS
+SELECT country, d FROM (SELECT country, CAST(max(ts) AS DATE) AS a, DATE '2024-03-20' AS b FROM events GROUP BY country) LATERAL VIEW explode(sequence(b, a)) x AS d ORDER BY d, country LIMIT 30;
+
+CREATE VIEW hours_of_records AS
+SELECT h, n FROM (SELECT explode(sequence(date_trunc('hour', a), b, INTERVAL 90 MINUTES)) AS h, n FROM (SELECT min(ts) AS a, max(ts) AS b, count(*) AS n FROM events WHERE ts BETWEEN TIMESTAMP '2024-01-01 00:00:00' AND TIMESTAMP '2024-01-02 00:00:00'));
+
+CREATE VIEW months_of_times AS
+SELECT country, m FROM (SELECT country, max(ts) AS b FROM events GROUP BY country) LATERAL VIEW explode(sequence(TIMESTAMP '2023-10-31 10:00:00', b, INTERVAL 1 MONTH)) x AS m;
+
+CREATE VIEW exploded_above AS
+SELECT c.country, t.city, count(*) AS n FROM (SELECT country, kind, collect_set(city) AS cities FROM events GROUP BY country, kind) c LATERAL VIEW explode(cities) t AS city GROUP BY c.country, t.city;
+
+CREATE VIEW exploded_with_places_above AS
+SELECT country, pos, user_id, s.kind AS kind, at FROM (SELECT country, sort_array(collect_set(user_id)) AS ids, sort_array(collect_set(struct(kind, city))) AS ss, collect_list(ts) AS ats FROM events WHERE event_id < 'e2' GROUP BY country)
+LATERAL VIEW posexplode(ids) t AS pos, user_id LATERAL VIEW OUTER explode(ss) u AS s LATERAL VIEW explode(slice(ats, 1, 2)) v AS at;
+
+CREATE VIEW fields_exploded_above AS
+SELECT country, k, c, t FROM (SELECT country, sort_array(collect_list(struct(kind AS k, city AS c, ts AS t, amount AS a))) AS ss FROM events WHERE event_id < 'e2' GROUP BY country) LATERAL VIEW inline(ss) u AS k, c, t, a WHERE a > 0 OR k IS NULL;
+
+CREATE VIEW numbers_exploded_above AS
+SELECT country, explode(array(n, most, -1)) AS x FROM (SELECT country, count(*) AS n, max(amount) AS most FROM events GROUP BY country);
+
+CREATE VIEW prices_exploded_above AS
+SELECT p, count(*) AS n FROM (SELECT collect_list(price) AS ps FROM events GROUP BY kind), LATERAL explode(ps) AS t(p) GROUP BY p;
+
+CREATE VIEW exploded_of_a_view AS
+SELECT x.day, y.n FROM (SELECT explode(sequence(min_day, max_day)) AS day FROM (SELECT min(day) AS min_day, max(day) AS max_day FROM calendar_of_records)) x LEFT JOIN calendar_of_records y ON x.day = y.day + INTERVAL 1 DAY;
+
+CREATE VIEW listed_structs_again AS
+SELECT country, sort_array(collect_list(struct(kind, city))) AS a, sort_array(collect_list(struct(kind, city)), false) AS b, sort_array(collect_set(struct(kind, city))) AS c, transform(sort_array(collect_list(struct(city, kind)) FILTER (WHERE price > 1)), s -> s.kind) AS d FROM events GROUP BY country;
+
+CREATE VIEW listed_structs_of_windows AS
+SELECT window.start AS s, sort_array(collect_list(struct(kind, city))) AS a FROM events GROUP BY window(ts, '2 hours', '1 hour');
+
+CREATE VIEW halves_of_lengths AS
+SELECT country, CAST(avg(ts - TIMESTAMP '2024-03-11 00:00:00') AS DECIMAL(20, 6)) AS g, CAST((min(ts) - max(ts)) / 7 AS DECIMAL(20, 6)) AS e, CAST(INTERVAL 1 SECOND / 8 AS DECIMAL(20,6)) AS h,
+  CAST((min(ts) - min(ts) - INTERVAL 1 MICROSECOND) / 2 AS DECIMAL(20,6)) AS j
+FROM events WHERE ts IS NOT NULL GROUP BY country;
+
+CREATE VIEW greatest_structs_asked AS
+SELECT max(struct(ts, event_id)) FILTER (WHERE user_id IN (SELECT max(user_id) FROM events WHERE user_id < 4)) AS m, count(*) AS n, min(struct(amount, event_id)).event_id AS e FROM events;
+
+CREATE VIEW greatest_structs_of_asked AS
+SELECT country, max(struct(ts, kind, event_id)).kind AS m, max_by(struct(kind, city), ts) AS k FROM events WHERE user_id IN (SELECT user_id FROM events WHERE city = 'a') GROUP BY country;
