@@ -163,6 +163,11 @@ _MONTHS_ABOVE = "(extract(year FROM {0}) * 12 + extract(month FROM {0}) - 1)::bi
 _MONTHS_BELOW = "year({0}) * 12L + month({0}) - 1 + {1} BETWEEN 12 AND 119999"
 """Is a date so many months later within the years 1 to 9999?"""
 
+_MICROS_ABOVE = (
+    "CASE WHEN {0} BETWEEN -62135596800000000 AND 253402300799999999 THEN (timestamp '1970-01-01 00:00:00'"
+    " + make_interval(days => ({0} / 86400000000)::integer) + ({0} % 86400000000) * interval '1 microsecond')"
+    " AT TIME ZONE 'UTC' END"
+)
 _WEEKDAY = "strpos('MOTUWETHFRSASU', {1}) / 2"
 _DAYS_APART = "({0} AT TIME ZONE 'UTC')::date - ({1} AT TIME ZONE 'UTC')::date"
 
@@ -435,7 +440,7 @@ _TIME = [
         below=_in_calendar("timestamp_seconds", 1),
     ),
     _f("timestamp_millis", "bigint", TIMESTAMP, below=_in_calendar("timestamp_millis", 1000)),
-    _f("timestamp_micros", "bigint", TIMESTAMP),
+    _f("timestamp_micros", "bigint", TIMESTAMP, _MICROS_ABOVE),
     _f("from_utc_timestamp", "timestamp zone", TIMESTAMP, why="the engines may know different time zone rules"),
     _f("to_utc_timestamp", "timestamp zone", TIMESTAMP, why="the engines may know different time zone rules"),
 ]

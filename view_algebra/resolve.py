@@ -528,7 +528,7 @@ class Resolver(Scalars):
         if len(scope.relations) != 1 or not scope.streams:
             way_out = "Name the source alone in FROM."
             if scope.above:
-                way_out = "Write max_by(x, t), listagg(x, ',') WITHIN GROUP (ORDER BY x) or collect_set(x)."
+                way_out = "Write max_by(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
             elif scope.records is not None:
                 way_out = "Give kafka_offset and its like another name in the subquery: it has to pass them on."
             raise Wrong(place, "the order of events, where the block reads no source", way_out)

@@ -94,10 +94,11 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
     right = cast(number_of(right), INT) if left.type == DATE and right.type == DAYS else right
     if left.type == DATE and right.type.integral:
         return call("date_add" if operator == "+" else "date_sub", [left, right], place)
+    if left.type in (DATE, TIMESTAMP) and right.type == DURATION:
+        micros = call("unix_micros", [cast(left, TIMESTAMP)], place)
+        return call("timestamp_micros", [calculate(operator, micros, number_of(right), place)], place)
     if left.type in TIMES or right.type in TIMES:
-        way_out = "Write ts + INTERVAL 5 MINUTES."
-        if right.type.length:
-            way_out = "Write timestamp_micros(unix_micros(ts) + n), n being the microseconds."
+        way_out = "Write CAST(… AS TIMESTAMP)." if right.type == DURATION else "Write ts + INTERVAL 5 MINUTES."
         if STRING in (left.type, right.type):
             way_out = "Write CAST(… AS TIMESTAMP), or AS DATE."
         raise Wrong(place, f"{left.type} {operator} {right.type}", way_out)

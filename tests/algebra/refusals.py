@@ -628,9 +628,9 @@ VIEWS = [
         "SELECT event_id, CAST(CAST(kafka_timestamp - ts AS BIGINT) AS STRING) AS s FROM events",
     ),
     view(
-        "a time and a difference",
-        "SELECT event_id, ts + (kafka_timestamp - ts) AS t FROM events",
-        "SELECT event_id, timestamp_micros(unix_micros(ts) + timestampdiff(MICROSECOND, ts, kafka_timestamp)) AS t FROM events",
+        "a time without a zone and a difference",
+        "SELECT event_id, CAST(ts AS TIMESTAMP_NTZ) + (kafka_timestamp - ts) AS t FROM events",
+        "SELECT event_id, CAST(CAST(CAST(ts AS TIMESTAMP_NTZ) AS TIMESTAMP) + (kafka_timestamp - ts) AS TIMESTAMP_NTZ) AS t FROM events",
     ),
     view(
         "a time and a text",

@@ -1164,3 +1164,37 @@ SELECT max(struct(ts, event_id)) FILTER (WHERE user_id IN (SELECT max(user_id) F
 
 CREATE VIEW greatest_structs_of_asked AS
 SELECT country, max(struct(ts, kind, event_id)).kind AS m, max_by(struct(kind, city), ts) AS k FROM events WHERE user_id IN (SELECT user_id FROM events WHERE city = 'a') GROUP BY country;
+
+CREATE VIEW hours_of_countries AS SELECT country, date_trunc('hour', ts) AS hour, count(*) AS n FROM events GROUP BY country, date_trunc('hour', ts);
+
+CREATE VIEW exploded_asked AS SELECT country, n, m FROM hours_of_countries LATERAL VIEW explode(array(n, 7, NULL)) t AS m WHERE EXISTS (SELECT 1 FROM hours_of_countries h WHERE h.n = m);
+
+CREATE VIEW exploded_beside_a_value AS SELECT country, (SELECT max(h.n) FROM hours_of_countries h WHERE h.country = x.country) AS m, k FROM hours_of_countries x LATERAL VIEW explode(array(n, 1)) t AS k;
+
+CREATE VIEW exploded_windows AS SELECT w.start AS s, w.end AS e, k FROM (SELECT window AS w, collect_set(kind) AS ks FROM events GROUP BY window(ts, '1 hour')) LATERAL VIEW explode(ks) t AS k;
+
+CREATE VIEW exploded_and_joined AS SELECT a.k, b.n FROM (SELECT explode(ks) AS k FROM (SELECT collect_set(kind) AS ks FROM events)) a JOIN (SELECT kind, count(*) AS n FROM events GROUP BY kind) b ON a.k = b.kind;
+
+CREATE VIEW exploded_and_united AS SELECT k FROM hours_of_countries, LATERAL explode(array(country)) AS t(k) UNION SELECT kind FROM events;
+
+CREATE VIEW hours_after_hours AS SELECT hour, explode(sequence(hour, hour + INTERVAL 2 HOURS, INTERVAL 1 HOUR)) AS h FROM hours_of_countries;
+
+CREATE VIEW exploded_laterally AS SELECT h.country, h.hour, l.k FROM hours_of_countries h, LATERAL (SELECT k FROM hours_of_countries g LATERAL VIEW explode(array(g.n)) t AS k WHERE g.country = h.country) l;
+
+CREATE VIEW exploded_and_aggregated AS SELECT count(DISTINCT k) AS l, max(struct(k, country)) AS m, sort_array(collect_list(k)) AS ks FROM (SELECT country, collect_list(kind) AS ks FROM events GROUP BY country) LATERAL VIEW explode(ks) t AS k;
+
+CREATE VIEW stacked_above AS SELECT country, hour, stack(2, 'a', n, 'b', n + 1) AS (what, v) FROM hours_of_countries;
+
+CREATE VIEW exploded_with_places_ranked AS SELECT country, k, row_number() OVER (PARTITION BY country ORDER BY p DESC) AS r FROM (SELECT country, collect_list(kind) AS ks FROM events GROUP BY country) LATERAL VIEW posexplode(ks) t AS p, k;
+
+CREATE VIEW exploded_days_ranked AS SELECT day, row_number() OVER (ORDER BY day) - 1 AS n FROM (SELECT explode(sequence(a, z)) AS day FROM (SELECT min(CAST(ts AS DATE)) AS a, max(CAST(ts AS DATE)) AS z FROM events WHERE ts > TIMESTAMP '2024-01-01 00:00:00'));
+
+CREATE VIEW times_moved_by_lengths AS
+SELECT event_id, ts + (ts - TIMESTAMP '2024-01-01 10:00:00') AS a, ts - (ts - CAST(ts AS DATE)) AS b, CAST(ts AS DATE) + INTERVAL 1 DAY * user_id AS c, ts + INTERVAL 90 MINUTES * user_id AS d, ts - user_id * INTERVAL 1 DAY / 2 AS e,
+  CAST(ts AS DATE) - (ts - TIMESTAMP '2024-01-01 10:00:00.5') AS f, (ts - TIMESTAMP '2024-01-01 10:00:00') + ts AS g
+FROM events WHERE user_id < 4 AND user_id > 0;
+
+CREATE VIEW times_moved_by_lengths_above AS
+SELECT country, max(ts) + (max(ts) - min(ts)) AS a, min(ts) - (max(ts) - min(ts)) / 2 AS b, min(ts) + INTERVAL 1 HOUR * count(*) AS c, timestamp_micros(unix_micros(max(ts)) + 1) AS d, timestamp_micros(count(*) - 10000000000000000) AS e,
+  max(ts) - avg(ts - TIMESTAMP '2024-01-01 10:00:00') AS f, CAST(max(ts) AS DATE) + (CAST(max(ts) AS DATE) - CAST(min(ts) AS DATE)) AS g
+FROM events WHERE ts > TIMESTAMP '1960-01-01 00:00:00' GROUP BY country;
