@@ -1198,3 +1198,20 @@ CREATE VIEW times_moved_by_lengths_above AS
 SELECT country, max(ts) + (max(ts) - min(ts)) AS a, min(ts) - (max(ts) - min(ts)) / 2 AS b, min(ts) + INTERVAL 1 HOUR * count(*) AS c, timestamp_micros(unix_micros(max(ts)) + 1) AS d, timestamp_micros(count(*) - 10000000000000000) AS e,
   max(ts) - avg(ts - TIMESTAMP '2024-01-01 10:00:00') AS f, CAST(max(ts) AS DATE) + (CAST(max(ts) AS DATE) - CAST(min(ts) AS DATE)) AS g
 FROM events WHERE ts > TIMESTAMP '1960-01-01 00:00:00' GROUP BY country;
+
+CREATE VIEW constants_in_structs AS
+SELECT country, collect_list(struct('x' AS k, kind, 1 AS one)) AS a, max(struct('x' AS k, ts, 2.5 AS f)) AS b, collect_set(struct('a', city)) AS c, max(struct(CAST(NULL AS INT) AS n, city)).city AS d, last(struct('l' AS l)) AS e,
+  sort_array(collect_list(struct(1 AS i, city, CAST(NULL AS STRING) AS s)))[0] AS f
+FROM events WHERE event_id < 'e3' GROUP BY country;
+
+CREATE VIEW texts_of_groups_compared AS
+SELECT country, sum(amount) > '10' AS a, avg(price) > '1' AS b, count(*) = '48' AS c, max(ts) > '2024-01-01' AS d, CAST(max(ts) AS DATE) = '2024-03-10 23:00:00' AS e, coalesce(sum(amount), 'none') AS f, count(*) IN ('48', 'x') AS g,
+  count(*) NOT IN ('48', NULL) AS h, max(amount) IN ('1.25', '99999999.99') AS i, decode(count(*), '48', 'many', 'few') AS j, nullif(max(ts), '2024-03-10 07:30:00') AS k, max(kind) > min(user_id) AS l, CASE count(*) WHEN '48' THEN 1 ELSE 'x' END AS m,
+  max(CASE WHEN kind = 0 THEN 1 ELSE 2 END) AS n, if(count(*) > '7', max(amount), 'x') AS o, nvl(max(user_id), 'x') AS p, array(count(*), 'x')[0] AS q
+FROM events GROUP BY country HAVING count(*) > '1' AND max(city) <> 0 IS NOT TRUE;
+
+CREATE VIEW texts_of_records_compared AS
+SELECT event_id, ts <> '2024-01-01T10:20:30Z' AS a, CAST(ts AS DATE) = '2024-01-01 10:00' AS b, amount = '1.25' AS c, amount IN ('1.25', '-3.10') AS d, price IN ('1.5', 'NaN', '1.0E308', '-0.0') AS e, user_id NOT IN ('1', NULL) AS f, price = 'Infinity' AS g, price = 'nan' AS h,
+  decode(substring(event_id, 2), 7, 'seven', 8L, 'eight') AS i, ts IN ('2024-01-01 10:59:59.999999', '2024-01-01 10:20:30.0') AS j, CAST(ts AS DATE) NOT IN ('2024-01-01', '1969-12-31') AS k, CASE substring(event_id, 2) WHEN 7 THEN 'a' WHEN '8' THEN 'b' END AS l,
+  ts BETWEEN '2024-01-01' AND '2024-01-01 10:30:00' AS m, map('a', amount, 'b', kind)['a'] AS n, user_id <=> '1' AS o, (price > 1) = 'yes' AS p
+FROM events;
