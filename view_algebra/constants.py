@@ -37,7 +37,8 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.meeting import cast
-from view_algebra.nested import VARIABLE, saying_its_type
+from view_algebra.names import VARIABLE
+from view_algebra.nested import saying_its_type
 from view_algebra.passing import is_projection
 from view_algebra.refusals import Wrong
 from view_algebra.spark import can_make_any_text

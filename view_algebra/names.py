@@ -68,25 +68,25 @@ def parts_of(node: exp.Expr) -> list[str]:
     return [part.name for part in typed(exp.Column, node).parts]
 
 
-def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Field:
+def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Expr:
     """A column by its name, or by relation and name, and then by fields inside it."""
     if len(names) > 1 and names[0].lower() in relations:
         found = _column(names[0].lower(), names[1:], relations[names[0].lower()], place)
         if found is not None:
-            return found
+            return found[1]
         known = [name for name, _ in relations[names[0].lower()]]
         raise Wrong(place, f"no column {'.'.join(names)}", suggestion(names[1], known))
     hits = [
         found for alias, columns in relations.items() if (found := _column(alias, names, columns, place)) is not None
     ]
     if len(hits) > 1:
-        either = " or ".join(f"{hit.relation}.{names[0]}" for hit in hits)
+        either = " or ".join(f"{alias}.{names[0]}" for alias, _ in hits)
         raise Wrong(place, f"{names[0]} could be of several relations", f"Write {either}.")
     if not hits:
         known = [name for columns in relations.values() for name, _ in columns]
         other = COLUMNS.get(names[0].lower())
         raise Wrong(place, f"no column {'.'.join(names)}", f"Write {other}." if other else suggestion(names[0], known))
-    return hits[0]
+    return hits[0][1]
 
 
 def is_column(names: list[str], block: Scope) -> bool:
@@ -127,6 +127,8 @@ def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
     """A column of the block around a subquery."""
     assert scope.outer is not None
     found = find(names, scope.outer.relations, place)
+    if not isinstance(found, Field):
+        raise Wrong(place, f"{'.'.join(names)} is made of a column of the query around this one", "Compute it there.")
     taken = [alias for alias in (*scope.relations, found.relation) if alias in OWN_ALIASES]
     if taken or found.relation in scope.relations:
         way_out = f"Give one of them another alias than {(*taken, found.relation)[0]}."
@@ -134,19 +136,22 @@ def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
     return replace(found, outer=True)
 
 
+VARIABLE = "->"
+"""What stands for a relation in the variable of a lambda."""
+
 OWN_ALIASES = ("pane", "hop", "block", "cell", "finer", "apart", "grouped", "one")
 """Aliases in compiled queries."""
 
 
-def _column(alias: str, names: list[str], columns: Columns, place: Place) -> Field | None:
+def _column(alias: str, names: list[str], columns: Columns, place: Place) -> tuple[str, Expr] | None:
     named = tuple((name, kind) for name, kind in columns if name.lower() == names[0].lower())
     if not named:
         return None
     refuse_alike(named, place)
-    result = Field(alias, (named[0][0],), named[0][1], place=place)
+    result: Expr = Field(alias, (named[0][0],), named[0][1], place=place)
     for part in names[1:]:
-        result = typed(Field, member(result, part, place))
-    return result
+        result = member(result, part, place)
+    return alias, result
 
 
 def refuse_alike(columns: Columns, place: Place) -> None:
@@ -162,13 +167,16 @@ def refuse_alike(columns: Columns, place: Place) -> None:
 
 
 def member(value: Expr, name: str, place: Place) -> Expr:
-    """A field of a struct, or an end of a window."""
+    """A field of a struct, or of each struct of an array, or an end of a window."""
     fields = dict(value.type.fields)
     if value.type.key == STRING and value.type.element is not None:
         fields = {name: value.type.element}
     exact = next((f for f in fields if f.lower() == name.lower()), None)
-    if exact is None and value.type.element is not None and value.type.element.fields:
-        raise Wrong(place, f"{name} of each element of an array", f"Write transform(x, each -> each.{name}).")
+    if exact is None and value.type.name == "ARRAY" and value.type.element is not None and value.type.element.fields:
+        each = Field(VARIABLE, ("each 0",), value.type.element, place=place)
+        inner = member(each, name, place)
+        made = Call("lambda", (each, inner), inner.type)
+        return Call("transform", (value, made), Type("ARRAY", element=inner.type), place=place)
     if exact is None:
         raise Wrong(place, f"no field {name} in {value.type}", suggestion(name, fields))
     if isinstance(value, Call) and value.function in ("window", "named_struct"):

@@ -10,7 +10,7 @@ from sqlglot import exp
 from view_algebra.dialect import span
 from view_algebra.expressions import NULL, Aggregate, Call, Constant, Expr, Field, Place, Subquery, Windowed, walk
 from view_algebra.meeting import cast, meet
-from view_algebra.names import Scope
+from view_algebra.names import VARIABLE, Scope
 from view_algebra.operators import condition
 from view_algebra.refusals import Wrong
 from view_algebra.types import BOOLEAN, INT, STRING, VOID, Type
@@ -22,9 +22,6 @@ LAMBDAS = ("transform", "filter", "exists", "forall", "aggregate", "reduce", "ma
 """Functions that take a lambda."""
 
 _WINDOWS = ("window", "window_start", "window_end", "session", "session_start", "session_end")
-
-VARIABLE = "->"
-"""What stands for a relation in the variable of a lambda."""
 
 
 def structured(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:

@@ -808,11 +808,6 @@ VIEWS = [
         "SELECT payload:user FROM events",
         "SELECT payload.user.name AS user FROM events",
     ),
-    Refusal(
-        "a field of each element",
-        f"CREATE TABLE x (items ARRAY<STRUCT<sku: STRING>>) {_KAFKA}; CREATE VIEW v AS SELECT items.sku AS skus FROM x;",
-        f"CREATE TABLE x (items ARRAY<STRUCT<sku: STRING>>) {_KAFKA}; CREATE VIEW v AS SELECT transform(items, each -> each.sku) AS skus FROM x;",
-    ),
     view(
         "stack of rows of different lengths",
         "SELECT stack(2, 'a', amount, 'p') AS (what, value) FROM events",

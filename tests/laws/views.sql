@@ -1215,3 +1215,13 @@ SELECT event_id, ts <> '2024-01-01T10:20:30Z' AS a, CAST(ts AS DATE) = '2024-01-
   decode(substring(event_id, 2), 7, 'seven', 8L, 'eight') AS i, ts IN ('2024-01-01 10:59:59.999999', '2024-01-01 10:20:30.0') AS j, CAST(ts AS DATE) NOT IN ('2024-01-01', '1969-12-31') AS k, CASE substring(event_id, 2) WHEN 7 THEN 'a' WHEN '8' THEN 'b' END AS l,
   ts BETWEEN '2024-01-01' AND '2024-01-01 10:30:00' AS m, map('a', amount, 'b', kind)['a'] AS n, user_id <=> '1' AS o, (price > 1) = 'yes' AS p
 FROM events;
+
+CREATE VIEW fields_of_each AS
+SELECT event_id, items.kind AS kinds, items.s.c AS cities, array(struct(kind), struct('x' AS kind)).kind AS more, size(i.items.kind) AS n, items.kind[1] AS second, array_join(items.kind, '-') AS joined
+FROM (SELECT event_id, kind, array(named_struct('kind', kind, 's', named_struct('c', city)), named_struct('kind', 'x', 's', named_struct('c', country))) AS items FROM events) i;
+
+CREATE VIEW fields_of_each_above AS
+SELECT user_id, sort_array(collect_list(struct(ts, event_id, kind))).kind AS path, array_join(sort_array(collect_list(struct(ts, event_id, kind))).kind, '>') AS text, collect_list(struct(struct(kind AS k) AS s)).s.k AS ks FROM events GROUP BY user_id;
+
+CREATE VIEW fields_of_each_of_a_view AS
+SELECT user_id, steps.kind AS kinds, v.steps.e AS es FROM (SELECT user_id, collect_list(struct(kind, event_id AS e)) AS steps FROM events GROUP BY user_id) v WHERE size(steps.kind) > 1;
