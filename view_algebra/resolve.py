@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Literal as Choice
 from typing import cast as typed
 
 from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.calls import TIME_WINDOWS, generator, in_a_window
-from view_algebra.constants import elements, joined, table
 from view_algebra.correlated import (
-    JOINS,
     refuse_elsewhere,
     refuse_groupings,
-    refuse_in_join,
     refuse_in_outer_joins,
-    semi_join,
 )
-from view_algebra.declarations import ViewDeclaration
-from view_algebra.determinism import Keys, by_rows, unique_keys
+from view_algebra.determinism import by_rows, unique_keys
 from view_algebra.dialect import (
     SPELLED,
     is_appended,
-    parsed,
     qualifying,
     span,
     spell,
@@ -38,43 +31,34 @@ from view_algebra.dialect import (
 from view_algebra.expressions import (
     Aggregate,
     Call,
-    Cells,
     Combined,
     Constant,
-    Constants,
     Exploded,
     Expr,
     Field,
     Generator,
-    Hopped,
     Joined,
-    Named,
     Nested,
     Order,
     Output,
     Place,
     Query,
-    Read,
     Relation,
     Select,
-    Sessions,
     Stream,
     Windowed,
     above_group,
     both,
     is_made_of_bytes,
     outer_fields,
-    renamed,
     rewrite,
     rewritten,
     walk,
 )
-from view_algebra.functions import GENERATORS, instead_of_rows
 from view_algebra.groupings import SOME, Sets, exploded_groups, keys_of, leaves_of, over_sets, sets_of
 from view_algebra.lengths import LENGTHS
-from view_algebra.meeting import cast, compare, meet
+from view_algebra.meeting import cast, meet
 from view_algebra.names import (
-    OWN_ALIASES,
     Columns,
     Scope,
     find,
@@ -87,13 +71,18 @@ from view_algebra.names import (
 from view_algebra.nested import json_fields, stacked
 from view_algebra.operators import call, condition
 from view_algebra.passing import PASSED, has_windows, is_of_records, is_projection, passing_on
-from view_algebra.pivots import pivoted, refuse_counts
 from view_algebra.refusals import Wrong, suggestion
-from view_algebra.scalars import Scalars, names_an_output, refuse_aggregates, refuse_windowed
+from view_algebra.relations import (
+    AS_A_SUBQUERY,
+    Relations,
+    in_parentheses,
+    makes_rows,
+    named_by,
+    with_generator,
+)
+from view_algebra.scalars import names_an_output, refuse_aggregates, refuse_windowed
 from view_algebra.ties import settled, settled_set
-from view_algebra.times import MOST_ELEMENTS
 from view_algebra.types import (
-    BIGINT,
     STRING,
     TIMESTAMP,
     VOID,
@@ -107,19 +96,8 @@ from view_algebra.windows import bounds, hops, is_session
 
 
 @dataclass
-class Resolver(Scalars):
-    """Resolves the queries of one catalog: `streams` and `views` by name, with the columns they give.
-
-    read_through: views of which the records are read that their rows are, where they are and no join needs the rows.
-    """
-
-    streams: Mapping[str, Columns]
-    views: Mapping[str, Columns]
-    keys: Mapping[str, Keys]
-    tables: frozenset[str] = frozenset()
-    times: Mapping[str, str | None] = field(default_factory=dict)
-    read_through: Mapping[str, ViewDeclaration] = field(default_factory=dict)
-    blocks: list[Scope] = field(default_factory=list)
+class Resolver(Relations):
+    """Resolves the queries of one catalog."""
 
     def query(self, node: exp.Expr, ctes: Mapping[str, Query] | None = None) -> Query:
         """A query, its CTEs inlined where they are named."""
@@ -132,10 +110,10 @@ class Resolver(Scalars):
             for cte in with_.expressions:
                 inner = self.query(cte.this, known)
                 names = [c.name for c in (cte.args["alias"].args.get("columns") or [])]
-                known[cte.alias.lower()] = _renamed(inner, names, span(cte)) if names else inner
+                known[cte.alias.lower()] = named_by(inner, names, span(cte)) if names else inner
         if isinstance(node, exp.Subquery):
-            if _in_parentheses(node):
-                raise Wrong(span(node), "a relation in parentheses", _AS_A_SUBQUERY)
+            if in_parentheses(node):
+                raise Wrong(span(node), "a relation in parentheses", AS_A_SUBQUERY)
             self.around = around
             return self._modified(self.query(node.this, known), node, known)
         if isinstance(node, exp.SetOperation):
@@ -144,13 +122,13 @@ class Resolver(Scalars):
             return self._qualified(node, known) if node.args.get("qualify") else self._select(node, known, around)
         raise Wrong(span(node), f"{node.key.upper()} is not a query", "Write a SELECT.")
 
-    def _inside(self, node: exp.Expr, ctes: Mapping[str, Query], around: Scope | None) -> Query:
+    def inside(self, node: exp.Expr, ctes: Mapping[str, Query], around: Scope | None) -> Query:
         """A part of a query, in which columns of the block around that one may be named in WHERE and HAVING."""
         self.around = None if around is None else replace(around, lateral=False)
         return self.query(node, ctes)
 
     def _combined(self, node: exp.SetOperation, ctes: Mapping[str, Query], around: Scope | None) -> Query:
-        left, right = (self._inside(side, ctes, around) for side in (node.this, node.expression))
+        left, right = (self.inside(side, ctes, around) for side in (node.this, node.expression))
         place = span(node.expression)
         if len(left.columns) != len(right.columns):
             raise Wrong(
@@ -208,7 +186,7 @@ class Resolver(Scalars):
     def _block(self, node: exp.Select, scope: Scope, around: Scope | None) -> Select:
         write_windows_out(node)
         scope.around = around
-        relation = self._relation(node, scope)
+        relation = self.relation(node, scope)
         if isinstance(relation, Nested) and isinstance(relation.query, Select):
             scope.records = relation.query if is_projection(relation.query) else None
             scope.rows = relation.query if is_of_records(relation.query) else None
@@ -245,7 +223,7 @@ class Resolver(Scalars):
         over = [Output("", each) for o in outputs for each in walk(o.expression) if isinstance(each, Windowed)]
         _refuse_outer(outputs if group is not None or not scope.above else over)
         for made in scope.generators if group is None else ():
-            relation = _exploded(relation, made)
+            relation = with_generator(relation, made)
         limit, offset = _limit(node)
         in_windows = walk_all([*(group or ()), *(o.expression for o in outputs)], filtered)
         for known in dict.fromkeys(c for e in in_windows if isinstance(e, Call) and (c := in_a_window(e)) is not None):
@@ -325,266 +303,6 @@ class Resolver(Scalars):
 
     # FROM
 
-    def _relation(self, node: exp.Select, scope: Scope) -> Relation | None:
-        from_ = node.args.get("from_")
-        relation = None if from_ is None else self._from(from_.this, scope)
-        for join in node.args.get("joins") or []:
-            assert relation is not None
-            relation = self._join(relation, join, scope)
-        for lateral in node.args.get("laterals") or []:
-            _refuse_joins_behind(lateral, node)
-            relation = self._explode(relation, lateral, scope)
-        return relation
-
-    def _from(self, node: exp.Expr, scope: Scope) -> Relation:
-        relation = self._from(node.this, scope) if _is_plain(node, scope) else self._named(node, scope)
-        for join in node.args.get("joins") or []:
-            if isinstance(node.parent, exp.Join):
-                raise Wrong(span(join), "a JOIN before the ON of another, which Spark does not read", _AS_A_SUBQUERY)
-            relation = self._join(relation, join, scope)
-        return relation
-
-    def _named(self, node: exp.Expr, scope: Scope) -> Relation:
-        relation: Relation
-        if node.args.get("pivots"):
-            relation = self._pivoted(node, scope)
-        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
-            relation = self._made_rows(node, scope)
-        elif isinstance(node, exp.Table):
-            relation = self._table(node, scope)
-        elif isinstance(node, exp.Subquery):
-            inner = self._inside(node, scope.ctes, scope.around)
-            alias, names = _alias(node, scope)
-            relation = Nested(_renamed(inner, names, span(node)) if names else inner, alias, span(node))
-        elif isinstance(node, exp.Values):
-            alias, names = _alias(node, scope)
-            relation = table(self._rows(node), names, alias, span(node))
-        else:
-            way_out = (
-                "Write CROSS JOIN LATERAL explode(tags) AS t(tag)." if isinstance(node, exp.Unnest) else _NAMED_RELATION
-            )
-            raise Wrong(span(node), f"{node.key.upper()} in FROM", way_out)
-        columns = columns_of(relation, self.streams)
-        if relation.alias in scope.relations:
-            raise Wrong(
-                span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b."
-            )
-        scope.relations[relation.alias] = columns
-        return relation
-
-    def _pivoted(self, node: exp.Expr, scope: Scope) -> Nested:
-        """A relation that PIVOT or UNPIVOT makes of another."""
-        pivot, *more = node.args["pivots"]
-        beside = node.args.get("joins") or (node.parent_select and node.parent_select.args.get("joins"))
-        if more or beside:
-            raise Wrong(span(node), "PIVOT beside a join or another one", "Put what it is of into a subquery.")
-        if pivot.alias and not pivot.args.get("unpivot") and _NAMED not in pivot.meta:
-            raise Wrong(span(pivot), "PIVOT (…) with an alias", "Write FROM (SELECT * FROM … PIVOT (…)) AS p.")
-        pivot.meta[_NAMED] = True
-        source = type(node)(**{name: part for name, part in node.args.items() if name not in ("pivots", "joins")})
-        known = columns_of(self._from(source, Scope(ctes=scope.ctes)), self.streams)
-        of_stream = isinstance(node, exp.Table) and node.name.lower() in self.streams
-        names = [name for name, _ in known if not (of_stream and name.startswith("kafka_"))]
-        inner = self.query(pivoted(pivot, source, names), scope.ctes)
-        if not pivot.args.get("unpivot"):
-            refuse_counts(pivot, inner)
-        alias, renamed = _alias(pivot, scope)
-        if of_stream:  # to Spark a source has Kafka's columns, too, and would be grouped by them
-            own = parsed(f"SELECT {', '.join(map(spark_name, names))} FROM {spark_name(node.name)}")
-            node.meta[SPELLED] = exp.Subquery(this=own, pivots=[pivot.copy()])
-        return Nested(_renamed(inner, renamed, span(node)) if renamed else inner, alias, span(node))
-
-    def _rows(self, node: exp.Values) -> list[list[Expr]]:
-        rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
-        for value in (value for row in rows for value in row):
-            if isinstance(value, exp.Alias):
-                raise Wrong(span(value), "a name after a value of VALUES", "Write VALUES (1), (2) AS numbers(n).")
-        return [[self.expression(value, Scope()) for value in row] for row in rows]
-
-    def _made_rows(self, node: exp.Table, scope: Scope) -> Constants:
-        """FROM range(24), and FROM explode(array(1, 2)) AS t(n)."""
-        name, place = node.this.name.lower(), span(node.this)
-        given = [self.expression(each, Scope()) for each in node.this.expressions]
-        alias, names = _alias(node, scope)
-        if name == "explode" and len(given) == 1:
-            return table([[each] for each in elements(given[0], place)], names or ["col"], alias, place)
-        if name != "range" or not 1 <= len(given) <= 3:
-            raise Wrong(place, f"{name}() in FROM", _NAMED_RELATION)
-        ends = [int(each.value) for each in given if isinstance(each, Constant) and each.type.integral and each.value]
-        if len(ends) < len(given) or not 0 < len(found := range(*ends)) <= MOST_ELEMENTS:
-            raise Wrong(place, "range() of no rows, or of too many", "Write it as range(0, 24).")
-        return table([[Constant(str(each), BIGINT)] for each in found], names or ["id"], alias, place)
-
-    def _table(self, node: exp.Table, scope: Scope) -> Stream | Read | Nested:
-        if node.args.get("version"):
-            raise Wrong(
-                span(node),
-                "FOR SYSTEM_TIME AS OF: joins with tables are not served yet",
-                "Join views above the aggregation.",
-            )
-        if node.args.get("sample"):
-            raise Wrong(span(node), "TABLESAMPLE is not served", "Use WHERE.")
-        name, alias = node.name, (node.alias or node.name).lower()
-        names = _column_names(node)
-        if node.args.get("db"):
-            raise Wrong(span(node), f"a schema before {name}", f"Write the name alone: {name}.")
-        if name.lower() in scope.ctes:
-            inner = scope.ctes[name.lower()]
-            return Nested(_renamed(inner, names, span(node)) if names else inner, alias, span(node))
-        if name.lower() in self.tables:
-            raise Wrong(
-                span(node),
-                f"{name} is a table (it has a PRIMARY KEY), and tables are not served yet",
-                "Declare it without PRIMARY KEY to read it as a stream of changes.",
-            )
-        if name.lower() in self.streams:
-            if names:  # to Spark a source has Kafka's columns, too
-                raise Wrong(span(node.args["alias"]), f"new names for the columns of {name}", _IN_A_SUBQUERY)
-            scope.streams[alias] = name.lower()
-            return Stream(name.lower(), alias, span(node))
-        if name.lower() in self.views:
-            if (records := self._records_of(node, alias, names)) is not None:
-                return records
-            read = Read(name.lower(), name.lower() if names else alias, self.views[name.lower()], span(node))
-            return Nested(_renamed(_all_of(read), names, span(node)), alias, span(node)) if names else read
-        raise Wrong(
-            span(node), f"no source or view {name}", suggestion(name, [*self.streams, *self.views, *scope.ctes])
-        )
-
-    def _records_of(self, node: exp.Table, alias: str, names: list[str]) -> Nested | None:
-        """The SELECT over records that a view is, in its place; Spark is told the same."""
-        declared, block = self.read_through.get(node.name.lower()), node.parent_select
-        joins = node.args.get("joins") or (block is not None and block.args.get("joins")) or []
-        if declared is None or any(not isinstance(join.this, exp.Lateral) for join in joins):
-            return None
-        select, names = declared.select.copy(), names or [name for name, _ in declared.columns]
-        if names and not any(item.is_star for item in select.expressions):
-            outputs = zip(select.expressions, names, strict=True)
-            select.set("expressions", [exp.alias_(item.unalias(), name, quoted=True) for item, name in outputs])
-            names = []
-        inner = self.query(select)
-        if not is_projection(inner):
-            return None
-        columns = [exp.to_identifier(name, quoted=True) for name in names]
-        named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns)
-        node.meta[SPELLED] = exp.Subquery(this=select, alias=named)
-        return Nested(_renamed(inner, names, span(node)) if names else inner, alias, span(node))
-
-    def _explode(
-        self, relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, outer: bool = False
-    ) -> Relation:
-        call_, alias = lateral.this, lateral.args.get("alias")
-        place = span(call_)
-        if not _makes_rows(call_):
-            what = (
-                f"{call_.name.lower()}() as LATERAL VIEW" if isinstance(call_, exp.Anonymous) else "LATERAL of no call"
-            )
-            raise Wrong(place, what, instead_of_rows(call_.name))
-        name = alias.name.lower() if alias is not None and alias.name else f"q{len(scope.relations) + 1}"
-        if name in scope.relations:
-            raise Wrong(place, f"two relations are named {name}", "Give one of them another alias.")
-        names = _column_names(lateral)
-        made = self._generator(call_, names, name, scope)
-        made = replace(made, outer=made.outer or outer or bool(lateral.args.get("outer")))
-        scope.relations[name] = made.columns
-        return _exploded(relation, made)
-
-    def _join(self, left: Relation, join: exp.Join, scope: Scope) -> Relation:
-        natural = str(join.args.get("method") or "").upper() == "NATURAL"
-        if join.args.get("method") and not natural:
-            raise Wrong(span(join), f"{join.args['method']} JOIN", "Write the condition: JOIN … ON ….")
-        kind = " ".join(str(join.args[k]).upper() for k in ("side", "kind") if join.args.get(k))
-        kind = {"": "INNER", "INNER": "INNER", "LEFT OUTER": "LEFT", "RIGHT OUTER": "RIGHT", "FULL OUTER": "FULL"}.get(
-            kind, kind
-        )
-        if kind in JOINS:
-            return self._semi_join(left, kind, join, scope)
-        if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS") or (scope.semi and kind in ("RIGHT", "FULL")):
-            raise Wrong(span(join), f"{kind} JOIN", "Write WHERE k IN (SELECT k …), or NOT IN.")
-        if isinstance(join.this, exp.Lateral):
-            return self._lateral(left, kind, join, scope)
-        before = dict(scope.relations)
-        right = self._from(join.this, scope)
-        on: Expr | None = None
-        using = _shared(before, scope.relations[right_alias(right)]) if natural else join.args.get("using")
-        if using:
-            on = self._using(kind, using, replace(scope, relations=before), right_alias(right), scope)
-        elif join.args.get("on") is not None:
-            on = condition(self.expression(join.args["on"], scope), "ON")
-            refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
-            refuse_in_join(on, before)
-        if kind == "INNER" and isinstance(on, Constant) and on.value == "true":
-            on = None
-        if kind in ("INNER", "CROSS"):  # CROSS JOIN … ON is an inner join
-            kind = "CROSS" if on is None else "INNER"
-        kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
-        return joined(Joined(left, right, kind_, on, span(join)))
-
-    def _using(self, kind: str, names: Sequence[exp.Expr], left: Scope, right: str, scope: Scope) -> Expr | None:
-        """The condition of a join USING columns, each of which `scope` gives once from then on."""
-        on: Expr | None = None
-        once: dict[str, Expr] = {}
-        for column in names:
-            place, key = span(column), column.name.lower()
-            a = given_once(column.name, left, place) or find([column.name], left.relations, place)
-            b = find([right, column.name], scope.relations, place)
-            once[key] = _of_both(kind, a, b, place)
-            scope.merged |= {(e.relation, key) for e in (*walk(a), b) if isinstance(e, Field)}
-            on = both(on, compare("=", a, b, place))
-        scope.using = {**once, **{name: e for name, e in scope.using.items() if name not in once}}
-        return on
-
-    def _lateral(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
-        """`FROM a, LATERAL explode(x) AS t(c)` is LATERAL VIEW, and OUTER where the join keeps its left side; or a
-        subquery about each row of the left side.
-        """
-        on, always = join.args.get("on"), exp.true()
-        if kind in ("RIGHT", "FULL") or join.args.get("using"):
-            raise Wrong(span(join), f"LATERAL in a {kind} JOIN", "Put the condition into WHERE.")
-        if kind == "LEFT" and on != always:  # Spark itself leaves rows out where there is no ON
-            of_rows = isinstance(join.this.this, exp.Subquery)
-            way_out = "Write ON true, and the condition into the subquery's WHERE." if of_rows else _FILTERED
-            raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", way_out)
-        if isinstance(join.this.this, exp.Subquery):
-            if on not in (None, always):
-                raise Wrong(span(join), "LATERAL (SELECT …) with a condition", "Put the condition into WHERE.")
-            right = self._about_rows(join.this, scope)
-            return Joined(left, right, "LEFT" if kind == "LEFT" else "CROSS", None, span(join))
-        made = self._explode(left, join.this, scope, outer=kind == "LEFT")
-        if on not in (None, always):
-            scope.semi.append(condition(self.expression(on, scope), "ON"))
-        return made
-
-    def _about_rows(self, node: exp.Lateral, scope: Scope) -> Nested:
-        """A subquery in FROM that may name columns of the relations before it: in WHERE, and among its columns."""
-        place = span(node)
-        inner = self._inner(node.this, replace(scope, relations=dict(scope.relations), lateral=True))
-        alias, names = _alias(node, scope)
-        if alias in scope.relations:
-            raise Wrong(place, f"two relations are named {alias}", "Give one of them another alias.")
-        scope.relations[alias] = (made := _renamed(inner, names, place) if names else inner).columns
-        return Nested(made, alias, place, lateral=True)
-
-    def _semi_join(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
-        """The left side, and in `scope` the condition that there is, or is not, a row on the right."""
-        place, inner = span(join), Scope(ctes=scope.ctes)
-        right = self._from(join.this, inner)
-        if inner.relations.keys() & (scope.relations.keys() | set(OWN_ALIASES)):
-            raise Wrong(place, f"two relations are named {right_alias(right)}", "Give one of them another alias.")
-        on: Expr | None = None
-        if join.args.get("on") is not None:
-            within = replace(scope, relations={**scope.relations, **inner.relations})
-            on = condition(self.expression(join.args["on"], within), "ON")
-        for column in join.args.get("using") or []:
-            at = span(column)
-            of_right = find([right_alias(right), column.name], inner.relations, at)
-            on = both(on, compare("=", find([column.name], scope.relations, at), of_right, at))
-        if on is None:
-            raise Wrong(place, f"{kind} JOIN without ON", "Write the condition: ON a.k = b.k.")
-        refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
-        scope.semi.append(semi_join(kind, right, inner.relations, on, place))
-        return left
-
     # SELECT, GROUP BY, ORDER BY
 
     def is_one_row(self, query: Query) -> bool:
@@ -644,7 +362,7 @@ class Resolver(Scalars):
                 outputs += self._star(star, qualifier, scope)
                 continue
             inner = item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
-            if _makes_rows(inner):
+            if makes_rows(inner):
                 outputs += self._exploded(inner, item, scope)
                 continue
             expression = self.expression(inner, scope)
@@ -666,14 +384,14 @@ class Resolver(Scalars):
             raise Wrong(place, f"{node.name.lower()}() among columns, beside another", way_out)
         names = [each.name for each in item.args["expressions"]] if isinstance(item, exp.Aliases) else []
         names = [item.alias] if isinstance(item, exp.Alias) else names
-        made = self._generator(node, names, f"q{len(scope.relations) + 1}", scope)
+        made = self.generator(node, names, f"q{len(scope.relations) + 1}", scope)
         scope.generators.append(made)
         found = [Output(name, Field(made.alias, (name,), kind, place=place)) for name, kind in made.columns]
         for output in found if names else ():
             scope.aliases.setdefault(output.name.lower(), output.expression)
         return found
 
-    def _generator(self, node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
+    def generator(self, node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
         """What a call makes rows of, and the columns that it gives."""
         place, given = span(node), [self.expression(each, scope) for each in node.expressions]
         if node.name.lower() == "stack":
@@ -799,19 +517,12 @@ class Resolver(Scalars):
         return result
 
 
-_NAMED = "lamina_named"
-"""The entry of a PIVOT's `meta` that says: its alias, if it has one, is ours."""
-
-
 def _refuse_outer(outputs: Sequence[Output]) -> None:
     """Refuses columns of what stands before LATERAL among the outputs of records or groups."""
     for part in (part for output in outputs for part in walk(output.expression)):
         if isinstance(part, Field) and part.outer:
             way_out = f"Compute with it outside: SELECT {part.relation}.{part.path[0]} + l.x FROM …, LATERAL (…) AS l."
             raise Wrong(part.place, "a column of what stands before LATERAL, of each record or group", way_out)
-
-
-_FILTERED = "Write ON true, and leave elements out before: LATERAL explode(filter(tags, t -> t > 'a'))."
 
 
 def _number_all(order: exp.Order, scope: Scope, count: int) -> None:
@@ -918,15 +629,6 @@ def _reads_records(relation: Relation | None) -> bool:
     return False
 
 
-def _refuse_joins_behind(lateral: exp.Expr, node: exp.Select) -> None:
-    """LATERAL VIEW stands behind all joins."""
-    place = span(lateral)
-    for join in node.args.get("joins") or []:
-        if place is not None and (other := span(join)) is not None and other.start > place.start:
-            way_out = "Put it behind the joins, or write CROSS JOIN LATERAL explode(tags) AS t(tag)."
-            raise Wrong(place, "LATERAL VIEW before a JOIN", way_out)
-
-
 def _position(item: exp.Expr) -> int | None:
     """The number of a column, where GROUP BY or ORDER BY names it so."""
     literal = item.this if isinstance(item, exp.Neg) else item
@@ -947,41 +649,6 @@ def _is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
     return distinct is not None
 
 
-_AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
-
-
-def _in_parentheses(node: exp.Expr) -> bool:
-    """Is it a relation in parentheses, as `(a JOIN b ON …)`, and no query?"""
-    inner = node.this if isinstance(node, exp.Subquery) else None
-    if isinstance(inner, exp.Subquery):
-        parts = ("joins", "pivots", "laterals") if node.alias else ("joins", "pivots", "laterals", "alias")
-        return any(inner.args.get(part) for part in parts)
-    return isinstance(inner, exp.Table)
-
-
-def _is_plain(node: exp.Expr, scope: Scope) -> bool:
-    """Does it mean without its parentheses what it means with them?"""
-    if not _in_parentheses(node) or node.alias or node.args.get("pivots"):
-        return False
-    return not (node.this.args.get("pivots") or (scope.relations and node.this.args.get("joins")))
-
-
-def _shared(left: Mapping[str, Columns], right: Columns) -> list[exp.Identifier]:
-    """The columns of a NATURAL JOIN."""
-    names = {name.lower() for name, _ in right}
-    return [exp.to_identifier(n) for n in dict.fromkeys(n for c in left.values() for n, _ in c) if n.lower() in names]
-
-
-def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
-    """The column that a join USING it gives once."""
-    match kind:
-        case "RIGHT":
-            return right
-        case "FULL":
-            return call("coalesce", [left, right], place)
-    return left
-
-
 def _in_every_window(block: Select) -> Select:
     """A record once for each hopping window that it is in, where a block gives records and not their groups."""
     found = dict.fromkeys(e for x in above_group(block) for e in walk(x) if isinstance(e, Call) and hops(e))
@@ -997,49 +664,12 @@ def _in_every_window(block: Select) -> Select:
         return Field(_EVERY_WINDOW, ("start",), TIMESTAMP, place=expression.place) if expression == window else None
 
     return replace(
-        rewritten(replace(block, where=None), start), relation=_exploded(block.relation, made), where=block.where
+        rewritten(replace(block, where=None), start), relation=with_generator(block.relation, made), where=block.where
     )
 
 
 _EVERY_WINDOW = "every window"
 """An alias that no author can give."""
-
-
-def _makes_rows(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
-
-
-def _exploded(relation: Relation | None, made: Generator) -> Exploded | Constants:
-    if relation is None:
-        rows = [[element] for element in elements(made.argument, made.place)]
-        return table(rows, [name for name, _ in made.columns], made.alias, made.place)
-    if isinstance(relation, Exploded):
-        return replace(relation, generators=(*relation.generators, made))
-    return Exploded(relation, (made,), made.place)
-
-
-def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
-    """The columns that a relation of FROM gives."""
-    match relation:
-        case Stream():
-            return streams[relation.source]
-        case Nested():
-            return relation.query.columns
-        case Joined():
-            return columns_of(relation.left, streams) + columns_of(relation.right, streams)
-        case Read() | Cells() | Constants():
-            return relation.columns
-        case Exploded():
-            made = (column for each in relation.generators for column in each.columns)
-            return (*columns_of(relation.relation, streams), *made)
-        case Hopped() | Sessions():
-            raise AssertionError("panes are put together after names are resolved")
-
-
-def right_alias(relation: Relation) -> str:
-    """The alias of a relation that is no join."""
-    assert isinstance(relation, Named)
-    return relation.alias
 
 
 def walk_all(expressions: Sequence[Expr], more: Expr | None) -> list[Expr]:
@@ -1081,32 +711,6 @@ _NAMED_BY_SPARK = words(
 """Calls that have a name of their own, of a column alone: Spark names others, too, by all that is in them."""
 
 
-def _alias(
-    node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot | exp.Table, scope: Scope
-) -> tuple[str, list[str]]:
-    """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
-    alias = (node.alias or f"q{len(scope.relations) + 1}").lower()
-    if not node.alias:  # so that its columns can be named where Spark is told more than the author has written
-        node.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
-    return alias, _column_names(node)
-
-
-_NAMED_RELATION = "Name a source, a view or a subquery."
-_IN_A_SUBQUERY = "Rename them in a subquery: FROM (SELECT a AS x, b AS y FROM s) AS s."
-
-
-def _column_names(node: exp.Expr) -> list[str]:
-    """The names that an alias gives to the columns."""
-    alias = node.args.get("alias")
-    return [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
-
-
-def _all_of(read: Read) -> Select:
-    """A SELECT of all columns of a view."""
-    outputs = (Output(name, Field(read.alias, (name,), kind)) for name, kind in read.columns)
-    return Select(tuple(outputs), read, place=read.place)
-
-
 def _limit(node: exp.Expr) -> tuple[int | None, int | None]:
     numbers: list[int | None] = []
     for name in ("limit", "offset"):
@@ -1136,12 +740,6 @@ def _whole(node: exp.Expr) -> int | None:
         left, right = _whole(node.this), _whole(node.expression)
         return None if left is None or right is None else _COMPUTED[type(node)](left, right)
     return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
-
-
-def _renamed(query: Query, names: list[str], place: Place) -> Query:
-    if len(names) != len(query.columns):
-        raise Wrong(place, f"{len(names)} names for {len(query.columns)} columns", "Name every column.")
-    return renamed(query, names)
 
 
 def _kinds(query: Query) -> list[Type]:
