@@ -395,7 +395,8 @@ class Values:
 
     def _moments(self, name: str, arguments: int, columns: Sequence[tuple[str, Type]], where: str) -> tuple[str, Type]:
         """An aggregate of deviations, of numbers that are not so large that their products drown each other."""
-        own, small = dict(COLUMNS), (TINYINT, SMALL, MONEY)[: 4 - arguments]
+        powers = {"skewness": 3, "kurtosis": 3}.get(name, arguments)
+        own, small = dict(COLUMNS), (TINYINT, SMALL, MONEY)[: 4 - powers]
         fitting = [n if n in own else f"CAST({n} AS SMALLINT)" for n, t in columns if own.get(n, t) in small] or ["1"]
         return f"{name}({', '.join(self.dice.choice(fitting) for _ in range(arguments))}){where}", ABOUT
 
