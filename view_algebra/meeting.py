@@ -78,11 +78,10 @@ def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = Fa
     def wider(kind: Type, other: Expr) -> Type:
         found = common(kind, other.type)
         if found is None:
-            raise Wrong(
-                place,
-                f"{of} meets {kind} with {other.type}",
-                f"Write the cast that you mean, as CAST(… AS {kind}) or CAST(… AS {other.type}).",
-            )
+            way_out = f"Write the cast that you mean, as CAST(… AS {kind}) or CAST(… AS {other.type})."
+            if kind.nested or other.type.nested:
+                way_out = "Take their parts: a = b AND c = d."
+            raise Wrong(place, f"{of} meets {kind} with {other.type}", way_out)
         return found
 
     kind = reduce(wider, expressions[1:], expressions[0].type)

@@ -46,6 +46,7 @@ from view_algebra.expressions import (
     rewritten,
     walk,
 )
+from view_algebra.names import VARIABLE
 from view_algebra.operators import BITWISE, overload, pattern
 from view_algebra.refusals import Wrong
 from view_algebra.spark import ESCAPES_NOTHING
@@ -73,8 +74,13 @@ OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
 
 GROUP_BELOW = "Compute it of a record, below the aggregation, and group by it; or leave it to who reads the view."
 
+_EXPLODED = "Aggregate its elements: SELECT k, sum(e) AS s FROM (…) LATERAL VIEW explode(x) t AS e GROUP BY k."
+
 EXACT = 2**63
 """Whole numbers below this fit a bigint."""
+
+_ELEMENTS, _ELEMENT, _PLACE = '"->"', '"-> element"', '"-> place"'
+"""Names that no column of a query has."""
 
 _INTERVAL = {"quarter": "month"}
 
@@ -124,7 +130,8 @@ def _written(value: Expr, reading: Reading) -> tuple[str, int]:
 
 
 def _field(column: Field) -> tuple[str, int]:
-    whole = ".".join(postgres_name(n) for n in (column.relation, column.path[0]) if n)
+    relation = "" if column.relation == VARIABLE else column.relation
+    whole = ".".join(postgres_name(n) for n in (relation, column.path[0]) if n)
     if len(column.path) == 1:
         return whole, ATOM
     *outer, last = (constant(Constant(name, STRING)) for name in column.path[1:])
@@ -160,7 +167,8 @@ def _call(call: Call, reading: Reading) -> tuple[str, int]:
         raise Wrong(call.place, "session_window() above the aggregation", "Group the records of a source by it.")
     if row is None or row.above is None:
         why = f": {row.why}" if row is not None and row.why else ""
-        raise Wrong(call.place, f"{call.function}() above the aggregation{why}", GROUP_BELOW)
+        way_out = _EXPLODED if call.function in ("aggregate", "reduce") else GROUP_BELOW
+        raise Wrong(call.place, f"{call.function}() above the aggregation{why}", way_out)
     return _filled(row.above, call, reading)
 
 
@@ -301,15 +309,37 @@ def _nested(call: Call, reading: Reading) -> tuple[str, int]:
     raise Wrong(call.place, "a nested value above the aggregation", way_out)
 
 
-def _field_of_each(call: Call, reading: Reading) -> tuple[str, int]:
-    """transform(list, s -> s.kind), the one lambda that Postgres is told of."""
+OF_ELEMENTS = {
+    "transform": f"coalesce(jsonb_agg({{0}} ORDER BY {_PLACE}), '[]')",
+    "filter": f"coalesce(jsonb_agg({_ELEMENT} ORDER BY {_PLACE}) FILTER (WHERE {{0}}), '[]')",
+    "exists": "CASE WHEN bool_or({0}) THEN true WHEN bool_or(({0}) IS NULL) THEN NULL ELSE false END",
+    "forall": "CASE WHEN bool_or(NOT ({0})) THEN false WHEN bool_or(({0}) IS NULL) THEN NULL ELSE true END",
+}
+"""What a function is of the elements of a list, with the body of its lambda."""
+
+
+def _over_elements(call: Call, reading: Reading) -> tuple[str, int]:
+    """A function that takes a lambda: a query of the elements of a list, with the variables as its columns."""
     listed, made = call.arguments
-    variable, *_, body = made.arguments if isinstance(made, Call) else (made,)
+    assert isinstance(made, Call)
+    (element, *place), body = made.arguments[:-1], made.arguments[-1]
+    if call.function == "transform" and (field_of_each := _field_of_each(element, body)):
+        return f"spark.field_of_each({expression(listed, reading)}, {field_of_each})", ATOM
+    array, of = expression(listed, reading, OTHER), listed.type.element or STRING
+    columns = [_from_json(_ELEMENT, of), *[f"({_PLACE} - 1)::integer"] * len(place)]
+    named = ", ".join(f"{c} AS {expression(v, reading)}" for c, v in zip(columns, (element, *place), strict=True))
+    text = _inside(body, reading) if call.function == "transform" else expression(body, reading)
+    found = OF_ELEMENTS[call.function].replace("{0}", text)
+    elements = f"jsonb_array_elements({array}) WITH ORDINALITY AS {_ELEMENTS} ({_ELEMENT}, {_PLACE})"
+    rows = f"(SELECT {_ELEMENT}, {_PLACE}, {named} FROM {elements}) AS {_ELEMENTS}"
+    return f"CASE WHEN {array} IS NOT NULL THEN (SELECT {found} FROM {rows}) END", ATOM
+
+
+def _field_of_each(variable: Expr, body: Expr) -> str | None:
+    """The path to a field, where `s -> s.kind` is all that a lambda says."""
     if not (isinstance(body, Field) and isinstance(variable, Field) and body.path[:1] == variable.path):
-        way_out = "Compute inside the struct: transform(collect_list(struct(ts, upper(kind) AS k)), s -> s.k)."
-        raise Wrong(call.place, "a lambda above the aggregation that is more than a field", way_out)
-    path = ", ".join(constant(Constant(name, STRING)) for name in body.path[1:])
-    return f"spark.field_of_each({expression(listed, reading)}, ARRAY[{path}]::text[])", ATOM
+        return None
+    return f"ARRAY[{', '.join(constant(Constant(name, STRING)) for name in body.path[1:])}]::text[]"
 
 
 _SLOT = re.compile(r"(?P<before>\(|, )?\{(?P<name>[a-z0-9]+)(?::(?P<default>[^}]*))?\}(?=(?P<after>[,)])?)")
@@ -706,7 +736,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     "window": _window,
     **dict.fromkeys((".", "[]", "to_json"), _nested),
     **dict.fromkeys(("named_struct", "map"), _structured),
-    "transform": _field_of_each,
+    **dict.fromkeys(OF_ELEMENTS, _over_elements),
     "shares": _shares,
     "row": lambda call, reading: (f"({', '.join(expression(a, reading) for a in call.arguments)})", ATOM),
     **{each: partial(_bitwise, "#" if each == "^" else each) for each in BITWISE},

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from view_algebra.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, DEFAULT_REGISTERS, REWRITES, SYNONYMS
 from view_algebra.calls import MOST_PANES
 from view_algebra.cells import INDEXED_BYTES
 from view_algebra.declarations import SOURCE_PROPERTIES, VIEW_PROPERTIES
 from view_algebra.functions import FUNCTIONS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
 from view_algebra.nested import LAMBDAS
+from view_algebra.postgres import OF_ELEMENTS
 from view_algebra.records import PSEUDO_COLUMNS
 from view_algebra.sugar import CASTS, COMPUTED, FIELDS, MADE, TIMED
 from view_algebra.types import postgres_types
@@ -152,14 +155,19 @@ def reference() -> str:
             "## Functions\n",
             _table(("call", "above, in Postgres"), [_row(f) for name in sorted(FUNCTIONS) for f in FUNCTIONS[name]]),
             (
-                f"With a lambda, below only: {', '.join(f'`{n}`' for n in LAMBDAS)}; `transform(x, s -> s.a)`"
-                " above, too. `struct`, `named_struct` and `map` make nested values in both.\n"
+                f"With a lambda: {_listed(OF_ELEMENTS)}, and below the aggregation"
+                f" {_listed(n for n in LAMBDAS if n not in OF_ELEMENTS)}."
+                " `struct`, `named_struct` and `map` make nested values in both.\n"
             ),
             _written_as(),
             "## Refused everywhere\n",
             _table(("function", "because it", "instead"), [(n, *why) for n, why in sorted(NON_DETERMINISTIC.items())]),
         ]
     )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _windows() -> str:

@@ -212,8 +212,8 @@ VIEWS = [
     ),
     view(
         "a lambda above",
-        "SELECT country, transform(collect_list(struct(ts, kind)), s -> upper(s.kind)) AS k FROM events GROUP BY country",
-        "SELECT country, transform(collect_list(struct(ts, upper(kind) AS kind)), s -> s.kind) AS k FROM events GROUP BY country",
+        "SELECT country, aggregate(collect_set(user_id), 0L, (a, x) -> a + x) AS s FROM events GROUP BY country",
+        "SELECT country, sum(e) AS s FROM (SELECT country, collect_set(user_id) AS ids FROM events GROUP BY country) LATERAL VIEW explode(ids) t AS e GROUP BY country",
     ),
     view("GROUP BY ()", "SELECT count(*) AS n FROM events GROUP BY ()", "SELECT count(*) AS n FROM events"),
     view(
@@ -1278,6 +1278,11 @@ VIEWS = [
         "a lambda where none is taken",
         "SELECT event_id, array_sort(tags, (a, b) -> 1) AS x FROM events",
         "SELECT event_id, array_sort(transform(tags, a -> upper(a))) AS x FROM events",
+    ),
+    view(
+        "structs compared",
+        "SELECT event_id, struct(kind) = struct(country) AS same FROM events",
+        "SELECT event_id, kind = country AS same FROM events",
     ),
     view(
         "TRY_CAST that Spark refuses",

@@ -1462,3 +1462,27 @@ SELECT user_id, sort_array(collect_list(struct(ts, event_id, kind))).kind AS pat
 
 CREATE VIEW fields_of_each_of_a_view AS
 SELECT user_id, steps.kind AS kinds, v.steps.e AS es FROM (SELECT user_id, collect_list(struct(kind, event_id AS e)) AS steps FROM events GROUP BY user_id) v WHERE size(steps.kind) > 1;
+
+CREATE VIEW lambdas_above AS
+SELECT
+  country, transform(kinds, x -> upper(x)) AS a, transform(kinds, (x, i) -> concat(x, i)) AS b, filter(kinds, x -> x > 'click') AS c, filter(kinds, (x, i) -> i > 0) AS d,
+  exists(kinds, x -> x = 'show') AS e, forall(kinds, x -> length(x) > 1) AS f, size(filter(amounts, x -> x > 0)) AS g, transform(amounts, x -> x * 2) AS h,
+  transform(times, t -> date_trunc('day', t)) AS i, filter(structs, s -> s.user_id > 1 OR s.user_id IS NULL) AS j, transform(filter(structs, s -> s.kind = 'x'), s -> s.city) AS k,
+  transform(kinds, x -> size(filter(cities, y -> y > x))) AS l, exists(CASE WHEN n > 50 THEN kinds END, x -> x = 'show') AS m, transform(ids, x -> x % 2 = 0) AS n, forall(ids, x -> x > n) AS o,
+  exists(prices, p -> p > 1) AS p, array_join(transform(kinds, x -> concat(x, '!')), ',') AS q, transform(days, d -> d + 1) AS r
+FROM (
+  SELECT country, sort_array(collect_set(kind)) AS kinds, collect_list(amount) FILTER (WHERE event_id < 'e15') AS amounts, collect_list(ts) FILTER (WHERE event_id < 'e15') AS times,
+    sort_array(collect_list(struct(user_id, kind, city)) FILTER (WHERE event_id < 'e15')) AS structs, collect_set(city) AS cities, collect_set(user_id) AS ids, count(*) AS n,
+    collect_list(price) FILTER (WHERE event_id < 'e15') AS prices, collect_set(CAST(ts AS DATE)) AS days
+  FROM events GROUP BY country
+);
+
+CREATE VIEW lambdas_beside_aggregates AS
+SELECT kind, filter(collect_set(city), c -> c <> kind) AS a, exists(collect_list(amount), x -> x > 100) AS b, count(*) AS n FROM events GROUP BY kind HAVING exists(collect_set(city), c -> c = 'a');
+
+CREATE VIEW lambdas_of_rows AS SELECT event_id, e FROM (SELECT event_id, payload.tags AS tags FROM events) LATERAL VIEW explode(filter(tags, t -> t IS NOT NULL)) x AS e;
+
+CREATE VIEW tagged_rows AS SELECT event_id, payload.tags AS tags, kind FROM events;
+
+CREATE VIEW lambdas_over_a_view AS
+SELECT event_id, filter(tags, t -> t IS NULL) AS a, exists(tags, t -> t = 'a') AS b, forall(tags, t -> t = 'a') AS c, transform(tags, t -> coalesce(t, kind)) AS d, exists(tags, t -> t > kind) AS e FROM tagged_rows;
