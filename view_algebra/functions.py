@@ -43,7 +43,8 @@ class Function:
         (from -10,000 to 10,000), `nonzero` (any but 0), `negative` (below 0), `flag` (true or false, known when
         declared), `character` and `delimiter` (a text of one and of some characters, known when declared), `separator`
         (one of any, each of which a regular expression has as it is), `weekday`,
-        `regex`, `replacement`, `format`, `zone`, `schema` (literals that are checked, since Spark raises at a bad one),
+        `regex`, `replacement`, `format` (of times), `parsed` (of texts that are times), `zone`, `schema` (literals
+        that are checked, since Spark raises at a bad one),
         `day` (a date, and no time), `instant` (a TIMESTAMP), `ordered` (as `common`, no map inside), `listed` (an
         array of scalars), `plain` (an array whose elements JSON compares as Spark does), `printed` (one whose elements
         JSON prints as Spark does), `structs` and `arrays` (an array of such), `scalar` (no nested value), `texts` (a
@@ -389,10 +390,10 @@ _TIME = [
     _f("to_date", "date", DATE, "{0}"),
     _f("to_date", "timestamp", DATE, "({0} AT TIME ZONE 'UTC')::date"),
     _f("to_date", "timestamp_ntz", DATE, "{0}::date"),
-    _f("to_date", "string format?", DATE, why=_TEXT_TO_TIME),
+    _f("to_date", "string parsed?", DATE, why=_TEXT_TO_TIME),
     _f("to_timestamp", "timestamp", TIMESTAMP, "{0}"),
     _f("to_timestamp", "date", TIMESTAMP, "{0}::timestamp AT TIME ZONE 'UTC'"),
-    *_below("to_timestamp try_to_timestamp", "string format?", TIMESTAMP, _TEXT_TO_TIME),
+    *_below("to_timestamp try_to_timestamp", "string parsed?", TIMESTAMP, _TEXT_TO_TIME),
     _f("date_add", "date int", DATE, "spark.date_add({0}, {1})"),
     _f("dateadd", "date int", DATE, "spark.date_add({0}, {1})"),
     _f("date_sub", "date int", DATE, "spark.date_add({0}, -{1}::bigint)"),
@@ -425,9 +426,9 @@ _TIME = [
         why="this pattern has letters that Postgres' to_char writes otherwise",
     ),
     _f("unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
-    _f("unix_timestamp", "string format?", BIGINT, why=_TEXT_TO_TIME),
+    _f("unix_timestamp", "string parsed?", BIGINT, why=_TEXT_TO_TIME),
     _f("to_unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
-    _f("to_unix_timestamp", "string format?", BIGINT, why=_TEXT_TO_TIME),
+    _f("to_unix_timestamp", "string parsed?", BIGINT, why=_TEXT_TO_TIME),
     _f("unix_seconds", "instant", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
     _f("unix_millis", "instant", BIGINT, "floor(extract(epoch FROM {0}) * 1000)::bigint"),
     _f("unix_micros", "instant", BIGINT, "(extract(epoch FROM {0}) * 1000000)::bigint"),

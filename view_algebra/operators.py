@@ -242,6 +242,7 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
         "regex": "regular expression",
         "zone": "time zone",
         "format": "pattern of times",
+        "parsed": "pattern of times to read, without weekdays and quarters,",
         "replacement": "plain text",
         "schema": "schema of texts, numbers and booleans",
     }
@@ -410,6 +411,11 @@ def _is_format(text: str) -> bool:
     )
 
 
+def _is_parsed(text: str) -> bool:
+    """A pattern by which Spark reads times: no weekdays and quarters, at which it raises."""
+    return _is_format(text) and not set("EQ") & set(re.sub(r"'[^']*'", "", text))
+
+
 _NUMBERS: dict[str, Callable[[int], bool]] = {
     "natural": lambda n: n >= 0,
     "positive": lambda n: n > 0,
@@ -427,6 +433,7 @@ _CHECKED: dict[str, Callable[[str], bool]] = {
     "regex": _is_regex,
     "replacement": lambda text: re.fullmatch(r"([^$\\]|\$\d)*", text, re.DOTALL) is not None,
     "format": _is_format,
+    "parsed": _is_parsed,
     "zone": _is_zone,
     "schema": lambda text: schema(text) is not None,
 }

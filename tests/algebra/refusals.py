@@ -1280,6 +1280,11 @@ VIEWS = [
         "SELECT event_id, array_sort(transform(tags, a -> upper(a))) AS x FROM events",
     ),
     view(
+        "weekdays in a pattern to read times by",
+        "SELECT event_id, to_date(kind, 'EEE, dd MMM yyyy') AS day FROM events",
+        "SELECT event_id, to_date(substring(kind, 6), 'dd MMM yyyy') AS day FROM events",
+    ),
+    view(
         "structs compared",
         "SELECT event_id, struct(kind) = struct(country) AS same FROM events",
         "SELECT event_id, kind = country AS same FROM events",

@@ -109,6 +109,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "regex": ("'[aeiou]'", "'(a)(b)?'", "'\\\\s+'", "' '"),
     "replacement": ("'_'", "''", "'<$0>'"),
     "format": ("'yyyy-MM-dd'", "'yyyy-MM-dd HH:mm:ss'", "'E'"),
+    "parsed": ("'yyyy-MM-dd'", "'yyyy-MM-dd HH:mm:ss'", "'HH dd'", "'D'", "'XXX'"),
     "pattern": ("'EEE d MMMM'", "'yyyyMMdd h a'", "'yyyy-MM'", "'yyyy-MM-dd HH:mm'", "'HH'"),
     "zone": ("'Europe/Paris'", "'UTC'", "'America/St_Johns'"),
     "unit": ("'hour'", "'day'", "'month'", "'week'", "'year'", "'minute'", "'quarter'"),

@@ -71,6 +71,7 @@ ARGUMENTS = {
     "regex": "'a(b)?'",
     "replacement": "'z'",
     "format": "'yyyy'",
+    "parsed": "'yyyy'",
     "zone": "'America/New_York'",
     "tinyint": "ti",
     "smallint": "si",
