@@ -42,13 +42,13 @@ class Function:
         when the view is declared), `positive` (a whole number from 1, known when declared), `natural` (from 0), `whole`
         (from -10,000 to 10,000), `nonzero` (any but 0), `negative` (below 0), `flag` (true or false, known when
         declared), `character` and `delimiter` (a text of one and of some characters, known when declared), `separator`
-        (one of any, each of which a regular expression has as it is), `weekday`,
-        `regex`, `replacement`, `format` (of times), `parsed` (of texts that are times), `zone`, `schema` (literals
-        that are checked, since Spark raises at a bad one),
-        `day` (a date, and no time), `instant` (a TIMESTAMP), `ordered` (as `common`, no map inside), `listed` (an
-        array of scalars), `plain` (an array whose elements JSON compares as Spark does), `printed` (one whose elements
-        JSON prints as Spark does), `structs` and `arrays` (an array of such), `scalar` (no nested value), `texts` (a
-        text, or an array of them), `element` and `key` (of the first argument), `same` (of the first argument's type).
+        (one of any, each of which a regular expression has as it is), `weekday`, `regex`, `replacement`, `format` (of
+        times), `parsed` (of texts that are times), `zone`, `schema` (literals that are checked, since Spark raises at a
+        bad one), `day` (a date, and no time), `instant` (a TIMESTAMP), `ordered` (as `common`, no map inside), `listed`
+        (an array of scalars), `plain` (an array whose elements JSON compares as Spark does), `printed` (one whose
+        elements JSON prints as Spark does), `structs` and `arrays` (an array of such), `scalar` (no nested value),
+        `texts` (a text, or an array of them), `element` and `key` (of the first argument), `same` (of the first
+        argument's type).
         A last kind ending in `*` repeats, from zero times; ending in `?` may be missing.
     above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments, `{inside}` for them
         as parts of a nested value, `{element}` for the type of the first one's elements. None: below the aggregation
