@@ -28,6 +28,10 @@ def instead_of(from_: Type, to: Type) -> str | None:
     """
     if to.name == "STRING":
         return None
+    if (
+        from_.name == "BOOLEAN" and to.name == "DECIMAL" and to.precision == to.scale
+    ):  # at which Spark's optimizer fails
+        return "Cast to INT, which is 1 or 0."
     for name, (from_these, to_these, instead) in _CHOOSY.items():
         refused = from_.name == name and to_these is not None and to.name not in to_these
         if refused or (to.name == name and from_.name not in from_these):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from functools import reduce
 
-from view_algebra.casts import PLAIN_TEXT
+from view_algebra.casts import PLAIN_TEXT, instead_of
 from view_algebra.expressions import Call, Constant, Expr, Place
 from view_algebra.lengths import is_length, length, microseconds_of
 from view_algebra.refusals import Wrong
@@ -159,6 +159,8 @@ def _against(operator: str, side: Expr, other: Expr) -> Expr:
     if side.type == STRING and (kind.numeric or kind in (BOOLEAN, *TIMES)):
         return read(side, DOUBLE if kind.name == "DECIMAL" else kind)
     if side.type == BOOLEAN and kind.numeric and operator in ("=", "<>", "<=>"):
+        if (way_out := instead_of(BOOLEAN, kind)) is not None:
+            raise Wrong(side.place or other.place, f"{operator} of BOOLEAN and {kind}, which has no 1", way_out)
         return cast(side, kind, implicit=True)
     return side
 

@@ -1285,6 +1285,11 @@ VIEWS = [
         "SELECT event_id, to_date(substring(kind, 6), 'dd MMM yyyy') AS day FROM events",
     ),
     view(
+        "a truth compared with a number below 1",
+        "SELECT event_id, (user_id > 1) = 0.5 AS x FROM events",
+        "SELECT event_id, CAST(user_id > 1 AS INT) = 0.5 AS x FROM events",
+    ),
+    view(
         "structs compared",
         "SELECT event_id, struct(kind) = struct(country) AS same FROM events",
         "SELECT event_id, kind = country AS same FROM events",
