@@ -60,8 +60,8 @@ values and is at most 1 % of the exact percentile off; with a third argument, 1 
 
 What Spark leaves to the order of rows goes here by the order of events: their time, partition and offset. `last(x)`,
 `first(x)` (and `… IGNORE NULLS`), `max_by(x, y)` and `min_by(x, y)` where several have the extreme `y`, `collect_list`
-and `listagg` without WITHIN GROUP; with it `listagg` goes by any columns, upwards, and where they are alike by its own
-texts. `collect_set` is sorted, and of the most frequent values `mode` is the least.
+and `listagg` without WITHIN GROUP; with it `listagg` goes by any columns, all upwards or all downwards, and
+where they are alike by its own texts. `collect_set` is sorted, and of the most frequent values `mode` is the least.
 Structs of scalars stand where scalars do in `max`, `min`, `max_by`, `min_by`, `first`, `last`, `collect_list` and
 `collect_set`: `max(struct(ts, kind)).kind`, `sort_array(collect_list(struct(ts, kind)))`.
 `lamina check` runs the SELECT with that order spelled out. Sums of doubles, and what is made of them, may differ in

@@ -633,6 +633,8 @@ class Scalars(ABC):
         name = SYNONYMS.get(call_.name.lower(), call_.name.lower()) if isinstance(call_, exp.Anonymous) else ""
         given, read = call_.expressions, partial(self.expression, scope=scope)
         texts = given[0].expressions if given and isinstance(given[0], exp.Distinct) else given
+        if name == "listagg" and texts is given and keys and all(_descends(key) for key in keys):
+            return self._listed_downwards(keys, call_, scope, when, node if filter_ is None else filter_)
         if name == "listagg" and texts and (by := [read(key.this) for key in keys]) != [read(texts[0])]:
             return _listed_by(keys, by, aggregate(name, call_, read, when), call_, node if filter_ is None else filter_)
         if not name or len(keys) != 1:
@@ -657,6 +659,22 @@ class Scalars(ABC):
             share = Decimal(1) - Decimal(str(getattr(made.arguments[1], "value", 0)))
             made = replace(made, arguments=(made.arguments[0], number(str(share))))
         return made
+
+    def _listed_downwards(
+        self, keys: Sequence[exp.Ordered], node: exp.Anonymous, scope: Scope, when: Expr | None, whole: exp.Expr
+    ) -> Expr:
+        """listagg(x) WITHIN GROUP (ORDER BY y DESC): upwards, by y and by x of the same y; then reversed."""
+        read, (value, *between), place = partial(self.expression, scope=scope), node.expressions, span(node)
+        text = aggregate("listagg", node, read, when).arguments[0]
+        events = () if scope.above else self.event_order(scope, place)[1]
+        upwards = aggregate("collect_list", _call_of("collect_list", value), read, when)
+        upwards = replace(upwards, arguments=(text, *(read(key.this) for key in keys), text, *events))
+        counts = f"{written(value)} IS NOT NULL" + (_of_filter(whole) if isinstance(whole, exp.Filter) else "")
+        found = _sorted(", ".join(written(key.this) for key in keys), written(value), counts)
+        spell(whole, _joined(found, f"reverse({_in_turn(found)})", between))
+        downwards = Call("reverse", (upwards,), upwards.type, place=place)
+        joined = call("array_join", [downwards, *([*map(read, between)] or [Constant("", STRING)])], place)
+        return case([(compare(">", call("size", [upwards], place), number("0"), place), joined)], None, place)
 
     def _ignoring_nulls(self, node: exp.IgnoreNulls, scope: Scope) -> Expr:
         filter_ = node.this if isinstance(node.this, exp.Filter) else None
@@ -804,6 +822,11 @@ def _refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *,
         raise Wrong(place, f"{name}() over an order, which Spark refuses", way_out)
 
 
+def _descends(key: exp.Ordered) -> bool:
+    """Does a key descend, its NULLs last?"""
+    return bool(key.args.get("desc")) and not key.args.get("nulls_first")
+
+
 def _share_of(node: exp.WithinGroup, place: Place) -> exp.Expr:
     """percentile_cont(0.9) WITHIN GROUP (ORDER BY x) as percentile(x, 0.9)."""
     key, *more = node.expression.expressions
@@ -842,7 +865,7 @@ def _listed(shares: Sequence[Expr], place: Place) -> Expr:
 
 
 _FROM_THE_TOP = {
-    "listagg": "Write array_join(sort_array(collect_list(x), false), ', '), which is '' where there is no x.",
+    "listagg": "Write array_join(sort_array(collect_set(x), false), ', '), which is '' where there is no x.",
     "mode": "Count where x IS NOT NULL, GROUP BY x, and take the first by row_number() OVER (ORDER BY n DESC, x DESC).",
     "percentile_disc": "Of rows whose x is not NULL, take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25.",
 }
@@ -952,8 +975,8 @@ def _listed_by(
         )
     for key in keys:
         if key.args.get("desc") or not key.args.get("nulls_first", True):
-            way_out = "Order by what ascends: by -n, where n is not NULL."
-            raise Wrong(made.place, "listagg() in descending order", way_out)
+            way_out = "Order by what ascends, or all descends: by -n for n DESC, where n is not NULL."
+            raise Wrong(made.place, "listagg() in mixed order", way_out)
     value = written(node.expressions[0])
     counts = f"{value} IS NOT NULL" + (_of_filter(whole) if isinstance(whole, exp.Filter) else "")
     found = _sorted(", ".join(written(key.this) for key in keys), value, counts)

@@ -437,9 +437,9 @@ VIEWS = [
         "SELECT amount AS m FROM (SELECT amount, row_number() OVER (ORDER BY count(*) DESC, amount DESC) AS r FROM events WHERE amount IS NOT NULL GROUP BY amount) WHERE r = 1",
     ),
     view(
-        "listagg in its own order, and down",
-        "SELECT listagg(kind, ',') WITHIN GROUP (ORDER BY kind DESC) AS k FROM events",
-        "SELECT array_join(sort_array(collect_list(kind), false), ',') AS k FROM events",
+        "listagg of distinct values, and down",
+        "SELECT listagg(DISTINCT kind, ',') WITHIN GROUP (ORDER BY kind DESC) AS k FROM events",
+        "SELECT array_join(sort_array(collect_set(kind), false), ',') AS k FROM events",
     ),
     view(
         "WITHIN GROUP before OVER",
@@ -517,9 +517,9 @@ VIEWS = [
         "SELECT sum(amount) AS s FROM events",
     ),
     view(
-        "listagg in another order, and down",
-        "SELECT listagg(kind, ',') WITHIN GROUP (ORDER BY user_id DESC) AS k FROM events",
-        "SELECT listagg(kind, ',') WITHIN GROUP (ORDER BY -user_id) AS k FROM events",
+        "listagg up and down",
+        "SELECT listagg(kind, ',') WITHIN GROUP (ORDER BY ts, user_id DESC) AS k FROM events",
+        "SELECT listagg(kind, ',') WITHIN GROUP (ORDER BY ts, -user_id) AS k FROM events",
     ),
     view(
         "listagg of distinct values in another order",

@@ -1486,3 +1486,16 @@ CREATE VIEW tagged_rows AS SELECT event_id, payload.tags AS tags, kind FROM even
 
 CREATE VIEW lambdas_over_a_view AS
 SELECT event_id, filter(tags, t -> t IS NULL) AS a, exists(tags, t -> t = 'a') AS b, forall(tags, t -> t = 'a') AS c, transform(tags, t -> coalesce(t, kind)) AS d, exists(tags, t -> t > kind) AS e FROM tagged_rows;
+
+CREATE VIEW texts_downwards AS
+SELECT country, listagg(kind, ',') WITHIN GROUP (ORDER BY user_id DESC) AS a, listagg(kind, '-') WITHIN GROUP (ORDER BY kind DESC) AS b,
+  string_agg(city) WITHIN GROUP (ORDER BY ts DESC, amount DESC NULLS LAST) AS c, listagg(kind, ',') WITHIN GROUP (ORDER BY ts DESC) FILTER (WHERE user_id > 1) AS d,
+  listagg(city, ',') WITHIN GROUP (ORDER BY city DESC) FILTER (WHERE city = 'nowhere') AS e
+FROM events GROUP BY country;
+
+CREATE VIEW texts_downwards_above AS
+SELECT kind, listagg(city, ',') WITHIN GROUP (ORDER BY n DESC) AS a, listagg(city, ',') WITHIN GROUP (ORDER BY city DESC) AS b
+FROM (SELECT kind, city, count(*) AS n FROM events GROUP BY kind, city) GROUP BY kind;
+
+CREATE VIEW long_texts_downwards AS
+SELECT city, length(listagg(repeat(kind, 700), ',') WITHIN GROUP (ORDER BY kind DESC)) AS n, listagg(substring(repeat(kind, 700), 1, 1500), ',') WITHIN GROUP (ORDER BY event_id DESC) AS a FROM events WHERE amount > 2 GROUP BY city;
