@@ -33,6 +33,7 @@ from view_algebra.types import (
     DOUBLE,
     INT,
     INTERVAL,
+    SESSION,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -240,7 +241,7 @@ def _session_window(arguments: list[Expr], place: Place) -> Expr:
                 gap.place or place, "a session that ends before its record", "Write session_window(ts, '30 minutes')."
             )
         gap = Constant(str(microseconds(gap, place)), BIGINT)
-    return Call("window", bounds(Call("session", (time, gap), TIMESTAMP, place=place)), WINDOW, place=place)
+    return Call("window", bounds(Call("session", (time, gap), TIMESTAMP, place=place)), SESSION, place=place)
 
 
 def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tuple[tuple[Expr, ...], Type]:

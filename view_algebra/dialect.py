@@ -96,6 +96,23 @@ class _Generator(SparkGenerator):
 
     EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
+    def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+        """`2L` stays so: to Spark it is a literal, and a CAST is none."""
+        letters = _SUFFIXES.get(expression.to.this)
+        if letters is None or not is_suffixed(expression):
+            return super().cast_sql(expression, safe_prefix)
+        return f"{expression.this.name}{letters}"
+
+
+_SUFFIXES = {
+    exp.DataType.Type.TINYINT: "Y",
+    exp.DataType.Type.SMALLINT: "S",
+    exp.DataType.Type.BIGINT: "L",
+    exp.DataType.Type.FLOAT: "F",
+    exp.DataType.Type.DOUBLE: "D",
+    exp.DataType.Type.DECIMAL: "BD",
+}
+
 
 class _Dialect(Spark):
     """Spark SQL, calls untouched; a type that there is not is read all the same, to be refused as a type."""
@@ -139,6 +156,14 @@ def parse(file: File) -> list[Statement]:
         Statement(tree, _text(file, chunk), _text(file, _select(chunk)))
         for tree, chunk in zip(written, _chunks(tokens), strict=True)
     ]
+
+
+def is_suffixed(cast: exp.Expr) -> bool:
+    """Is it `2L`, which is a CAST of 2 to sqlglot? Its number stands where more than its digits do."""
+    literal = cast.this
+    if not isinstance(literal, exp.Literal) or literal.is_string or "start" not in literal.meta:
+        return False
+    return int(literal.meta["end"]) + 1 - int(literal.meta["start"]) > len(literal.name)
 
 
 def _chunks(tokens: list[Token]) -> list[list[Token]]:

@@ -19,11 +19,12 @@ Place = Span | None
 
 @dataclass(frozen=True)
 class Constant:
-    """A literal; `value` is its text, None is NULL."""
+    """A literal; `value` is its text, None is NULL. `suffixed`: does the author say its type, as in `2L`?"""
 
     value: str | None
     type: Type
     place: Place = field(default=None, compare=False)
+    suffixed: bool = False
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def _entries(types: Sequence[Type], _: Sequence[str | None]) -> Type:
 
 
 _BYTES = "Postgres folds case by other tables than Spark"
-_PATTERNS = "Java's and Postgres' regular expressions differ"
+_PATTERNS = "by this regular expression Postgres may find something else than Java"
 _TEXT_TO_TIME = "Postgres reads other texts as times than Spark does"
 _NESTED = "to Postgres nested values are JSON, which has no such function"
 _HASH = "Postgres has no such function"
@@ -352,16 +352,36 @@ _TEXT = [
         STRING,
         "replace(rtrim(encode(convert_to({0}, 'UTF8'), 'base64'), chr(10)), chr(10), chr(13) || chr(10))",
     ),
+    _f(
+        "regexp_extract",
+        "string unambiguous natural?",
+        STRING,
+        "CASE WHEN {0} IS NOT NULL THEN coalesce(regexp_substr({0}, {1}, 1, 1, '', {2:1}), '') END",
+    ),
     _f("regexp_extract", "string regex natural?", STRING, why=_PATTERNS),
+    _f("regexp_replace", "string unambiguous replacement", STRING, "regexp_replace({0}, {1}, {2}, 'g')"),
     _f("regexp_replace", "string regex replacement", STRING, why=_PATTERNS),
+    _f("regexp_like", "string translated", BOOLEAN, "{0} ~ {1}"),
     _f("regexp_like", "string regex", BOOLEAN, why=_PATTERNS),
+    _f("regexp", "string translated", BOOLEAN, "{0} ~ {1}"),
     _f("regexp", "string regex", BOOLEAN, why=_PATTERNS),
+    _f("rlike", "string translated", BOOLEAN, "{0} ~ {1}"),
     _f("rlike", "string regex", BOOLEAN, why=_PATTERNS),
+    _f("regexp_count", "string unambiguous", INT, "regexp_count({0}, {1})"),
     _f("regexp_count", "string regex", INT, why=_PATTERNS),
+    _f(
+        "regexp_extract_all",
+        "string unambiguous natural?",
+        _array_of(STRING),
+        "CASE WHEN {0} IS NOT NULL THEN (SELECT coalesce(jsonb_agg(coalesce(m[{2:1} + 1], '') ORDER BY n), '[]')"
+        " FROM regexp_matches({0}, '(' || {1} || ')', 'g') WITH ORDINALITY AS f(m, n)) END",
+    ),
     _f("regexp_extract_all", "string regex natural?", _array_of(STRING), why=_PATTERNS),
-    _f("regexp_instr", "string regex", INT, why=_PATTERNS),
+    _f("regexp_instr", "string regex", INT, why="Java counts in units of UTF-16"),
+    _f("regexp_substr", "string unambiguous", STRING, "nullif(regexp_substr({0}, {1}), '')"),
     _f("regexp_substr", "string regex", STRING, why=_PATTERNS),
     _f("split", "string separator", _array_of(STRING), _SPLIT),
+    _f("split", "string unambiguous", _array_of(STRING), "to_jsonb(regexp_split_to_array({0}, {1}))"),
     _f("split", "string regex natural?", _array_of(STRING), why=_PATTERNS),
     _f("parse_url", "string string string?", STRING),
     _f("try_url_decode", "string", STRING),

@@ -15,6 +15,7 @@ from view_algebra.lengths import is_length, length, microseconds_of
 from view_algebra.lengths import number as number_of
 from view_algebra.meeting import as_time, cast, compare, meet, read
 from view_algebra.refusals import Wrong, suggestion
+from view_algebra.regexes import decides, finds
 from view_algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -149,8 +150,9 @@ def negative(operand: Expr, place: Place = None) -> Expr:
     """`-x`; of a literal it is a literal."""
     if isinstance(operand, Constant) and operand.type.numeric and operand.value is not None:
         value = operand.value[1:] if operand.value.startswith("-") else f"-{operand.value}"
-        whole = operand.type.name in (*INTEGRAL, "DECIMAL") and "." not in value  # the least BIGINT's digits are none
-        return number(value, place) if whole else replace(operand, value=value, place=place)
+        if operand.suffixed or operand.type.name not in (*INTEGRAL, "DECIMAL") or "." in value:
+            return replace(operand, value=value, place=place)
+        return number(value, place)  # the least BIGINT's digits are none
     operand = read(operand, DOUBLE) if operand.type == STRING else operand
     if is_length(operand):
         return length(negative(number_of(operand), place), operand.type if operand.type == DAYS else DURATION)
@@ -365,7 +367,8 @@ def _as_literal(argument: Constant, kind: str) -> Expr | None:
     if value is None:
         return None
     if kind in _NUMBERS:
-        return argument if argument.type == INT and _NUMBERS[kind](int(value)) else None
+        whole = replace(argument, type=INT, suffixed=False) if argument.suffixed else argument
+        return whole if whole.type == INT and _NUMBERS[kind](int(value)) else None
     if kind == "flag":
         return argument if argument.type == BOOLEAN else None
     if argument.type != STRING:
@@ -430,6 +433,8 @@ _CHECKED: dict[str, Callable[[str], bool]] = {
     "delimiter": bool,
     "separator": lambda text: not set(text) & set(r"\^$.|?*+()[]{}"),
     "pattern": lambda text: pattern(text) is not None,
+    "translated": lambda text: _is_regex(text) and decides(text) is not None,
+    "unambiguous": lambda text: _is_regex(text) and finds(text) is not None,
     "regex": _is_regex,
     "replacement": lambda text: re.fullmatch(r"([^$\\]|\$\d)*", text, re.DOTALL) is not None,
     "format": _is_format,

@@ -49,6 +49,7 @@ from view_algebra.expressions import (
 from view_algebra.names import VARIABLE
 from view_algebra.operators import BITWISE, overload, pattern
 from view_algebra.refusals import Wrong
+from view_algebra.regexes import decides, finds, replacement
 from view_algebra.spark import ESCAPES_NOTHING
 from view_algebra.structs import scalars
 from view_algebra.times import MONTHS
@@ -155,7 +156,8 @@ def constant(literal: Constant) -> str:
         return f"interval '{int(count) * 3 if unit == 'quarter' else count} {_INTERVAL.get(unit, unit)}'"
     if kind.name in ("DOUBLE", "FLOAT"):
         return f"'{value}'::{kind.postgres}"
-    return f"({value})" if value.startswith("-") else value
+    plain = f"({value})" if value.startswith("-") else value
+    return f"{plain}::{kind.postgres}" if literal.suffixed else plain
 
 
 def _call(call: Call, reading: Reading) -> tuple[str, int]:
@@ -342,6 +344,14 @@ def _field_of_each(variable: Expr, body: Expr) -> str | None:
     return f"ARRAY[{', '.join(constant(Constant(name, STRING)) for name in body.path[1:])}]::text[]"
 
 
+_SPELLED: dict[str, Callable[[str], str | None]] = {
+    "pattern": pattern,
+    "translated": decides,
+    "unambiguous": finds,
+    "replacement": replacement,
+}
+"""Kinds of literals that Postgres has in other words."""
+
 _SLOT = re.compile(r"(?P<before>\(|, )?\{(?P<name>[a-z0-9]+)(?::(?P<default>[^}]*))?\}(?=(?P<after>[,)])?)")
 
 
@@ -366,8 +376,8 @@ def _filled(template: str, call: Call, reading: Reading) -> tuple[str, int]:
         if int(name) >= len(arguments):
             return before + (match["default"] or "")
         argument = arguments[int(name)]
-        if call.function == "date_format" and name == "1" and isinstance(argument, Constant):
-            return before + "'" + str(pattern(argument.value or "")) + "'"
+        if isinstance(argument, Constant) and (spelled := _SPELLED.get(_kind_of(call, int(name)))):
+            argument = replace(argument, value=spelled(argument.value or ""))
         enclosed = bool(before) and bool(match["after"])
         if isinstance(argument, Constant) and argument.value is None and argument.type != VOID:
             null = f"NULL::{argument.type.postgres}"
@@ -377,6 +387,12 @@ def _filled(template: str, call: Call, reading: Reading) -> tuple[str, int]:
     text = _SLOT.sub(slot, template)
     whole = re.fullmatch(r"[a-z_.]+\(.*\)", text) is not None and _balanced(text)
     return text, ATOM if whole or template == "{0}" else 0
+
+
+def _kind_of(call: Call, position: int) -> str:
+    """What the table of functions says that a call takes there."""
+    row = overload(call)
+    return row.takes[position].rstrip("?") if row is not None and position < len(row.takes) else ""
 
 
 def _balanced(text: str) -> bool:
@@ -503,7 +519,8 @@ def _bare_value(value: Expr) -> Expr:
 
 
 def _bigint(value: Expr, text: str) -> str:
-    return f"{text}::bigint" if isinstance(_bare_value(value), Constant) else text
+    bare = _bare_value(value)
+    return f"{text}::bigint" if isinstance(bare, Constant) and not bare.suffixed else text
 
 
 def _double(value: Expr, text: str) -> str:
@@ -738,7 +755,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys(("named_struct", "map"), _structured),
     **dict.fromkeys(OF_ELEMENTS, _over_elements),
     "shares": _shares,
-    "row": lambda call, reading: (f"({', '.join(expression(a, reading) for a in call.arguments)})", ATOM),
+    "row": lambda call, reading: (f"({', '.join(_typed(a, reading) for a in call.arguments)})", ATOM),
     **{each: partial(_bitwise, "#" if each == "^" else each) for each in BITWISE},
     "~": lambda call, reading: (f"(~{expression(call.arguments[0], reading, ATOM)})", ATOM),
 }
@@ -874,6 +891,8 @@ def _is_exact(value: Expr) -> bool:
     if kind in (BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ):
         return not isinstance(value, Constant) or value.value is not None
     match value:
+        case Constant(suffixed=True):
+            return True
         case Call(function="cast"):
             return not value.implicit and kind.name != "DECIMAL"
         case Call(function="/" | "average") if kind == DOUBLE:

@@ -23,6 +23,12 @@ it is declared, with its place and the way out. This page is written from the co
 (`python -m view_algebra.reference > docs/sql.md`).
 """
 
+_REGEXES = """Above the aggregation a regular expression is one that Postgres reads as Java does: characters, classes,
+groups, `|`, counts, `^`, `$`, and `(?i)` at its beginning (`translated`). To find or replace something, no two of its
+places may compete for a character, so that a text has one way through it (`unambiguous`): `https?://([^/]+)`, not
+`(.*)/(.*)`.
+"""
+
 _DECLARATIONS = """## Declarations
 
 ```sql
@@ -41,7 +47,7 @@ goes to quarantine as a whole, with the reason (`SELECT * FROM lamina.bad_record
 file's lines: an empty field is NULL.
 
 A view reads the rows of the views that it names. A row view that it names alone in FROM, without a join, stands for
-its records where only Spark can compute what is asked (`rlike`, sessions, estimates, `last(x)`), or where the order of
+its records where only Spark can compute what is asked (`hash`, sessions, estimates, `last(x)`), or where the order of
 events decides something: the view then keeps cells of its own.
 """
 
@@ -153,6 +159,7 @@ def reference() -> str:
             "## Window functions, above\n",
             _windows(),
             "## Functions\n",
+            _REGEXES,
             _table(("call", "above, in Postgres"), [_row(f) for name in sorted(FUNCTIONS) for f in FUNCTIONS[name]]),
             (
                 f"With a lambda: {_listed(OF_ELEMENTS)}, and below the aggregation"

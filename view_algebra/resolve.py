@@ -148,6 +148,8 @@ class Resolver(Relations):
             operator += " ALL"
         if not operator.endswith("ALL") and any(kind.nested and kind != WINDOW for kind in kinds):
             raise Wrong(place, f"{operator} of nested values", f"Take to_json(…) of them, or {operator} ALL.")
+        if not operator.endswith("ALL") and any(kind.session for kind in _kinds(left) + _kinds(right)):
+            raise Wrong(place, f"{operator} of sessions", _OVERLAPPING)
         combined = Combined(operator, left, right, left.columns, place=span(node))
         return self._modified(combined, node, ctes)
 
@@ -464,6 +466,8 @@ class Resolver(Relations):
         refuse_aggregates(key, "GROUP BY", "Aggregate in a subquery, and group its result.")
         if key.type.nested and not (key.type == WINDOW and scope.above):
             raise Wrong(span(item), f"a group key of type {key.type}", "Group by its fields, or by to_json(…).")
+        if key.type.session:
+            raise Wrong(span(item), "GROUP BY the sessions of a subquery", _OVERLAPPING)
         if any(is_made_of_bytes(e) for e in walk(key)):
             raise Wrong(span(item), "a group key made of bytes that may be no text", "Group by hex(…).")
         if key.type.name == "BINARY":
@@ -646,7 +650,13 @@ def _is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
     if distinct is not None and nested is not None:
         way_out = "Leave it out, or take to_json(…) of it."
         raise Wrong(nested.place or span(node), f"SELECT DISTINCT of a column of type {nested.type}", way_out)
+    session = next((e for e, kind in kinds.items() if kind.session), None)
+    if distinct is not None and session is not None:
+        raise Wrong(session.place or span(node), "SELECT DISTINCT of sessions", _OVERLAPPING)
     return distinct is not None
+
+
+_OVERLAPPING = "Spark would make those that overlap one: take their start and end, as session.start and session.end."
 
 
 def _in_every_window(block: Select) -> Select:

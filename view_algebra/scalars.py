@@ -28,7 +28,7 @@ from view_algebra.calls import (
 from view_algebra.casts import instead_of, is_untried, tries
 from view_algebra.constants import rows_of
 from view_algebra.correlated import BY_AN_AGGREGATE, asked, gives_no_null, is_known
-from view_algebra.dialect import SPELLED, parsed, span, spell, written
+from view_algebra.dialect import SPELLED, is_suffixed, parsed, span, spell, written
 from view_algebra.estimates import bucketed, estimate
 from view_algebra.expressions import (
     Aggregate,
@@ -179,6 +179,12 @@ class Scalars(ABC):
     def _several(self, name: str, nodes: Sequence[exp.Expr | None], scope: Scope, place: Place) -> Expr:
         """A call whose syntax is special."""
         return call(name, [self.expression(n, scope) for n in nodes if n is not None], place)
+
+    def _shifted_right(self, node: exp.BitwiseRightShift, scope: Scope) -> Expr:
+        """`x >> n`, of which Spark's lexer makes the end of two types after a word such as STRUCT or MAP."""
+        made = self._several("shiftright", [node.left, node.right], scope, span(node))
+        spell(node, f"shiftright({written(node.left)}, {written(node.right)})")
+        return made
 
     def _logical(self, node: exp.Connector, scope: Scope) -> Expr:
         word = "and" if isinstance(node, exp.And) else "or"
@@ -338,6 +344,8 @@ class Scalars(ABC):
             way_out = f"Write {known}." if known else "Cast to a scalar type of docs/sql.md."
             what = node.args["to"].sql("spark") if known is None else as_written(node.args["to"])
             raise Wrong(span(node), f"CAST to {what}", way_out)
+        if is_suffixed(node) and kind.integral:
+            return _whole_number(node, kind)
         return self._as(kind, node, node.this, scope)
 
     def _try_cast(self, node: exp.TryCast, scope: Scope) -> Expr:
@@ -768,7 +776,7 @@ class Scalars(ABC):
         exp.Escape: _escaped,
         exp.BitwiseNot: lambda self, node, scope: bitwise("~", [self.expression(node.this, scope)], span(node)),
         exp.BitwiseLeftShift: lambda self, n, scope: self._several("shiftleft", [n.left, n.right], scope, span(n)),
-        exp.BitwiseRightShift: lambda self, n, scope: self._several("shiftright", [n.left, n.right], scope, span(n)),
+        exp.BitwiseRightShift: _shifted_right,
         exp.ILike: _like,
         exp.RawString: lambda _, node, __: Constant(node.name, STRING, span(node)),
         exp.RegexpLike: lambda self, n, scope: self._several("rlike", [n.this, n.expression], scope, span(n)),
@@ -1003,6 +1011,14 @@ def _literal(node: exp.Expr) -> Expr:
     return (
         Constant(None, VOID, place) if isinstance(node, exp.Null) else Constant(str(node.this).lower(), BOOLEAN, place)
     )
+
+
+def _whole_number(node: exp.Cast, kind: Type) -> Constant:
+    """`2L`, which is a literal; the least one's digits are one more than the greatest's."""
+    digits = node.this.name
+    if not digits.isdigit() or int(digits) > 2 ** BITS[kind.name]:
+        raise Wrong(span(node), f"{digits}, which is no {kind}", "Write it without a letter, or with another.")
+    return Constant(str(int(digits)), kind, span(node), suffixed=True)
 
 
 def refuse_aggregates(expression: Expr, where: str, way_out: str) -> None:

@@ -328,6 +328,8 @@ def constant(literal: Constant) -> str:
             return f"{value}BD"
         case "DOUBLE" if "e" not in value.lower():
             return f"{value}D"
+        case "TINYINT" | "SMALLINT" if literal.suffixed:
+            return f"{value}{kind.name[0] if kind.name == 'SMALLINT' else 'Y'}"
         case "TINYINT" | "SMALLINT" | "FLOAT":
             return f"CAST({value} AS {kind.name})"
     return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -24,6 +24,8 @@ class Type:
     fields: tuple[tuple[str, Type], ...] = ()
     element: Type | None = None
     key: Type | None = None
+    session: bool = field(default=False, compare=False)
+    """Is it a session's window? What overlaps becomes one to Spark, wherever it groups by it."""
 
     @property
     def spark(self) -> str:
@@ -128,6 +130,7 @@ DURATION = Type("INTERVAL DAY TO SECOND")
 DAYS = Type("INTERVAL DAY")
 WINDOW = Type("WINDOW", fields=(("start", TIMESTAMP), ("end", TIMESTAMP)))
 """To Spark a struct like any other; NULL as a whole, never in part."""
+SESSION = replace(WINDOW, session=True)
 
 MAX_PRECISION = 38
 """Spark's and most engines' largest DECIMAL."""
@@ -323,7 +326,7 @@ def schema(text: str) -> Type | None:
 def inside(kind: Type) -> Iterator[Type]:
     """A type and all those in it."""
     yield kind
-    for each in (*(field for _, field in kind.fields), kind.key, kind.element):
+    for each in (*(own for _, own in kind.fields), kind.key, kind.element):
         if each is not None:
             yield from inside(each)
 

@@ -7,7 +7,7 @@ import re
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,7 +17,7 @@ from tests.fuzz.records import records, split
 from tests.fuzz.rounds import UNANSWERED, Finding, Round, catalog_text, check
 from tests.fuzz.shrinking import shrink
 from tests.fuzz.values import SOURCE
-from tests.laws.engines import Engines
+from tests.laws.engines import Engines, Row
 from view_algebra import Refused, compile_catalog
 
 PER_ROUND = 25
@@ -87,6 +87,17 @@ class Fuzzing:
         )
 
 
+def without(rows: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+    """The rows that are not among others, or not as often."""
+    left, found = list(others), []
+    for row in rows:
+        if row in left:
+            left.remove(row)
+        else:
+            found.append(row)
+    return found
+
+
 def needed(name: str, select: str, views: Mapping[str, str]) -> bool:
     """Does a SELECT read a view, maybe through others?"""
     named = set(re.findall(r"\bv\d+\b", select)) & set(views)
@@ -108,7 +119,6 @@ def report(found: tuple[Round, Finding]) -> str:
         lines += ["-- micro-batch", *(repr(v.decode()) if v is not None else "NULL" for v in batch[:SHOWN])]
         if len(batch) > SHOWN:
             lines.append(f"… {len(batch)} records")
-    missing = [row for row in finding.expected if row not in finding.actual]
-    wrong = [row for row in finding.actual if row not in finding.expected]
+    missing, wrong = without(finding.expected, finding.actual), without(finding.actual, finding.expected)
     lines += [f"expected  {row}" for row in missing[:SHOWN]] + [f"actual    {row}" for row in wrong[:SHOWN]]
     return "\n".join(line for line in lines if line) + "\n"

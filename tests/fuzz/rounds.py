@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -119,8 +120,8 @@ def _compared(engines: Engines, duck: Duck | None, view: View) -> Finding | None
         frame = engines.spark.sql(view.spelled).toDF(*(c.name for c in view.columns))
         frame.createOrReplaceTempView(view.name)
         kinds = engines.types_of(view)
-        declared = [c.spark.replace(" ", "").upper() for c in view.columns]
-        if [kind.replace(" ", "") for kind in kinds] != declared:
+        declared = [c.spark.upper() for c in view.columns]
+        if any(re.sub("[ `]", "", a) != re.sub("[ `]", "", b) for a, b in zip(kinds, declared, strict=True)):
             return Finding(view.name, "types", f"Spark has {kinds}, declared are {declared}")
         expected = engines.expected(view)
     except PySparkException as error:

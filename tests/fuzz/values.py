@@ -107,6 +107,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "schema": ("'a INT, b STRING'", "'ARRAY<STRING>'"),
     "flag": ("true", "false"),
     "regex": ("'[aeiou]'", "'(a)(b)?'", "'\\\\s+'", "' '"),
+    "translated": ("'[aeiou]'", "'^a|b$'", "'(?i)A.*b'", "'.'"),
+    "unambiguous": ("'[aeiou]'", "'(a)(b)?'", "'[^a-z]+'", "'\\\\w'"),
     "replacement": ("'_'", "''", "'<$0>'"),
     "format": ("'yyyy-MM-dd'", "'yyyy-MM-dd HH:mm:ss'", "'E'"),
     "parsed": ("'yyyy-MM-dd'", "'yyyy-MM-dd HH:mm:ss'", "'HH dd'", "'D'", "'XXX'"),

@@ -221,7 +221,16 @@ def _key(value: Any) -> str:
     if isinstance(value, str) and value[:1] in ("{", "["):  # of Spark; jsonb has a struct's fields in another order
         with suppress(ValueError):
             value = json.loads(value)
-    return json.dumps(value, sort_keys=True) if isinstance(value, (dict, list)) else str(value)
+    return json.dumps(_in_json(value), sort_keys=True) if isinstance(value, (dict, list)) else str(value)
+
+
+def _in_json(value: Any) -> Any:
+    """A nested value, where 0, 0.0 and -0.0 are one number."""
+    if isinstance(value, list):
+        return [_in_json(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _in_json(each) for name, each in value.items()}
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def same(expected: Sequence[Row], actual: Sequence[Row], rounding: float = 0) -> bool:

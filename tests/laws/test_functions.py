@@ -69,6 +69,8 @@ ARGUMENTS = {
     "element": "t",
     "key": "t",
     "regex": "'a(b)?'",
+    "translated": "'a(b)?'",
+    "unambiguous": "'a(b)?'",
     "replacement": "'z'",
     "format": "'yyyy'",
     "parsed": "'yyyy'",

@@ -1499,3 +1499,23 @@ FROM (SELECT kind, city, count(*) AS n FROM events GROUP BY kind, city) GROUP BY
 
 CREATE VIEW long_texts_downwards AS
 SELECT city, length(listagg(repeat(kind, 700), ',') WITHIN GROUP (ORDER BY kind DESC)) AS n, listagg(substring(repeat(kind, 700), 1, 1500), ',') WITHIN GROUP (ORDER BY event_id DESC) AS a FROM events WHERE amount > 2 GROUP BY city;
+
+
+CREATE VIEW regexes_above AS
+SELECT city, c, c RLIKE 'a+|b$' AS a, regexp_like(c, '(?i)^PAR') AS b, regexp_extract(c, '([a-z])([a-z]*)', 2) AS d, regexp_extract(c, 'q(x)?', 1) AS e,
+ regexp_replace(c, '[aeiou]', '<$0>') AS f, regexp_replace(city, '(.)a', '$1.') AS g, regexp_count(c, '[^a-m]') AS h, regexp_extract_all(c, '([a-z])([a-z])?', 2) AS i,
+ regexp_substr(c, '[r-z]+') AS j, split(c, '[aeiou]+') AS k, split(c, ' ') AS l, regexp_extract_all(max_kind, '[a-z]', 0) AS m, NOT c RLIKE '.*' AND c IS NOT NULL AS o
+FROM (SELECT city, max(concat(kind, ' ', city)) AS c, max(kind) AS max_kind FROM events GROUP BY city);
+
+CREATE VIEW regexes_of_aggregates AS
+SELECT kind, regexp_extract_all(max(city), '[a-z]', 0) AS a, count_if(city RLIKE 'a|o') AS b, regexp_replace(max(city), 'a(b)?', '$1-') AS c FROM events GROUP BY kind HAVING NOT max(city) RLIKE '^x';
+
+CREATE VIEW counted_beside_a_text AS
+SELECT count(DISTINCT c, '') AS n, count(DISTINCT '', kind) AS m FROM (SELECT count(*) AS c, max(kind) AS kind FROM events GROUP BY city);
+
+CREATE VIEW literals_with_suffixes AS
+SELECT kind, 2L * 1.5 AS a, sum(amount) * 2L AS b, max(user_id) + 1S AS c, -2S - 0.01 AS d, 7Y AS e, round(avg(amount), 2L) AS f, CAST(2 AS SMALLINT) - 0.01 AS g, last(city) AS h, sum(user_id * 3L) + 2L * 0.5 AS i
+FROM events GROUP BY kind, 2L;
+
+CREATE VIEW shifts_beside_structs AS
+SELECT max(struct(ts, kind)).kind AS k, max(user_id >> 1) AS a, max(shiftright(user_id, 1)) >> 1 AS b, map('a', user_id >> 2)['a'] AS c FROM events GROUP BY user_id, user_id >> 2;
