@@ -70,7 +70,7 @@ ARGUMENTS = {
     "key": "t",
     "regex": "'a(b)?'",
     "translated": "'a(b)?'",
-    "unambiguous": "'a(b)?'",
+    "unambiguous": "'(a)(b)?'",
     "replacement": "'z'",
     "format": "'yyyy'",
     "parsed": "'yyyy'",
