@@ -98,6 +98,10 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> Non
         way_out = f"Write {row.name}(CAST(… AS …)) with a type that it takes."
         if row.name in ("collect_list", "collect_set", "mode"):
             way_out = f"Write {row.name}(to_json(…)) over records."
+            if argument.type.name == "ARRAY":
+                way_out = (
+                    f"Collect its elements: SELECT k, {row.name}(e) AS e … LATERAL VIEW explode(x) t AS e GROUP BY k."
+                )
         if argument.type.name == "STRUCT" and row.name in ("min", "max"):
             way_out = "Take to_json(…) of each list or map in it."
         raise Wrong(place, f"{row.name}() of {argument.type}", way_out)

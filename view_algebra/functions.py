@@ -220,7 +220,13 @@ _MATH = [
     _f("exp", "double", DOUBLE, "spark.exp({0})"),
     _f("ln", "double", DOUBLE, "spark.ln({0})"),
     _f("log", "double", DOUBLE, "spark.ln({0})"),
-    _f("log", "double double", DOUBLE),
+    _f(
+        "log",
+        "double double",
+        DOUBLE,
+        "CASE WHEN spark.ln({0}) = 0 THEN spark.ln({1}) * 'Infinity'::double precision"
+        " ELSE spark.ln({1}) / spark.ln({0}) END",
+    ),
     _f("log10", "double", DOUBLE, "spark.log10({0})"),
     _f("log2", "double", DOUBLE, "spark.ln({0}) / ln(2::double precision)"),
     *_below("log1p expm1 sinh cosh tanh asinh acosh atanh sec csc cot", "double", DOUBLE),

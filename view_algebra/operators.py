@@ -27,6 +27,7 @@ from view_algebra.types import (
     INTEGRAL,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     VOID,
     WINDOW,
     Type,
@@ -208,9 +209,9 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     if overloads is None:
         way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, FUNCTIONS)
         raise Wrong(place, f"no function {name}()", way_out)
-    for exactly in (True, False):
+    for made in (_exactly, _safely_cast, _as_texts):
         for row in overloads:
-            taken = _taken(row, arguments, exactly, place)
+            taken = made(row, arguments, place)
             if taken is not None:
                 literals = [a.value if isinstance(a, Constant) else None for a in taken]
                 if name in ("regexp_replace", "regexp_extract", "regexp_extract_all"):
@@ -224,6 +225,40 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     raise Wrong(
         place, f"{name}({given}) does not exist", f"There is {wanted}. Write the cast that you mean, as CAST(… AS …)."
     )
+
+
+def _exactly(row: Function, arguments: Sequence[Expr], place: Place) -> tuple[Expr, ...] | None:
+    return _taken(row, arguments, True, place)
+
+
+def _safely_cast(row: Function, arguments: Sequence[Expr], place: Place) -> tuple[Expr, ...] | None:
+    return _taken(row, arguments, False, place)
+
+
+def _as_texts(row: Function, arguments: Sequence[Expr], place: Place) -> tuple[Expr, ...] | None:
+    """What is no text becomes one where a function takes nothing else, as in `upper(id)`."""
+    if row.name in _AS_IT_IS:
+        return None
+    kinds = _kinds(row, len(arguments))
+    texts = [
+        text_of(a) if kind in ("string", "text", "texts") else a
+        for a, kind in zip(arguments, kinds or (), strict=False)
+    ]
+    return None if kinds is None else _taken(row, texts, False, place)
+
+
+def text_of(value: Expr) -> Expr:
+    """What Spark reads where it expects a text: a number, a time or a truth as it is written."""
+    read = value.type.numeric or value.type in (BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    return cast(value, STRING) if read else value
+
+
+_AS_IT_IS = (
+    *("md5", "sha", "sha1", "sha2", "crc32", "base64", "hex", "unhex"),
+    *("to_date", "to_timestamp", "try_to_timestamp", "unix_timestamp", "to_unix_timestamp"),
+    *("get_json_object", "from_json", "json_array_length", "json_tuple", "soundex", "mask"),
+)
+"""Functions for which Spark makes no text of a number."""
 
 
 def _refuse_groups(name: str, literals: Sequence[str | None], place: Place) -> None:
@@ -283,13 +318,8 @@ def _given(row: Function, arguments: Sequence[Expr], literals: Sequence[str | No
 
 def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place) -> tuple[Expr, ...] | None:
     """The arguments as the row takes them, None if it does not."""
-    kinds: list[str] = []
-    for kind in row.takes:
-        if kind.endswith("*"):
-            kinds += [kind[:-1]] * (len(arguments) - len(kinds))
-        elif not kind.endswith("?") or len(kinds) < len(arguments):
-            kinds.append(kind.rstrip("?"))
-    if len(kinds) != len(arguments):
+    kinds = _kinds(row, len(arguments))
+    if kinds is None:
         return None
     taken = [_as_kind(a, kind, exactly) for a, kind in zip(arguments, kinds, strict=True)]
     if any(t is None for t in taken):
@@ -311,6 +341,17 @@ def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place
         for i, expression in zip(shared, met, strict=True):
             result[i] = expression
     return tuple(result)
+
+
+def _kinds(row: Function, count: int) -> list[str] | None:
+    """The kind of each of so many arguments, None if the row does not take as many."""
+    kinds: list[str] = []
+    for kind in row.takes:
+        if kind.endswith("*"):
+            kinds += [kind[:-1]] * (count - len(kinds))
+        elif not kind.endswith("?") or len(kinds) < count:
+            kinds.append(kind.rstrip("?"))
+    return kinds if len(kinds) == count else None
 
 
 def _is_list_of(kind: Type, wanted: Callable[[Type], bool]) -> bool:

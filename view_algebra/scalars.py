@@ -68,7 +68,7 @@ from view_algebra.names import (
     window_key,
 )
 from view_algebra.nested import LAMBDAS, over_elements, structured
-from view_algebra.operators import BITWISE, bitwise, calculate, call, case, condition, negative, number
+from view_algebra.operators import BITWISE, bitwise, calculate, call, case, condition, negative, number, text_of
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.structs import by as chosen
 from view_algebra.structs import extreme, is_struct, order_of
@@ -313,9 +313,10 @@ class Scalars(ABC):
             each = [self._like(type(node)(this=node.this, expression=p), scope) for p in patterns]
             return _all(word, each, span(node))
         value, wanted = self.expression(node.this, scope), self.expression(node.expression, scope)
+        value, wanted = text_of(value), text_of(wanted)
         for side in (value, wanted):
             if side.type not in (STRING, VOID):
-                raise Wrong(span(node), f"LIKE takes text, this is {side.type}", "Write CAST(… AS STRING).")
+                raise Wrong(span(node), f"LIKE takes text, this is {side.type}", "Compare one of its fields.")
         literal = wanted.value or "" if isinstance(wanted, Constant) else ""
         if re.sub(r"\\[%_\\]", "", literal).count("\\"):  # at which Spark would stop
             way_out = r"Write \\ for one of the text itself."

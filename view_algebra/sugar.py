@@ -138,7 +138,8 @@ def extracted(field: str, time: Expr, place: Place) -> Expr:
     if field in FIELDS:
         return call(FIELDS[field], [time], place)
     if field not in COMPUTED:
-        raise Wrong(place, f"EXTRACT({field} …)", suggestion(field, [*FIELDS, *COMPUTED]))
+        way_out = "Write unix_timestamp(ts)." if field == "EPOCH" else suggestion(field, [*FIELDS, *COMPUTED])
+        raise Wrong(place, f"EXTRACT({field} …)", way_out)
     if time.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
         raise Wrong(time.place or place, f"EXTRACT({field} …) of {time.type}", "Write CAST(… AS TIMESTAMP).")
     return COMPUTED[field](time, place)

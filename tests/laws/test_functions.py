@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -218,6 +219,22 @@ def narrower() -> list[str]:
     return [
         call for call in found if _compiles(f"CREATE VIEW r AS {OF_S}; CREATE VIEW v AS SELECT {call} AS x FROM r;")
     ]
+
+
+def texts_made(above: bool) -> list[str]:
+    """Calls with a number, a time or a truth where a text is expected, where that is taken."""
+    found = dict.fromkeys(
+        f"{row.name}({', '.join([*own[:at], other, *own[at + 1 :]])})"
+        for row in ROWS
+        if (row.above if above else row.below != "") and row.name not in SPECIAL
+        for own in [[ARGUMENTS[kind.rstrip("*?")] for kind in row.takes]]
+        for at, name in enumerate(own)
+        if name in ("s", "t") and row.takes[at].rstrip("*?") in ("string", "text", "texts")
+        for other in ("i", "c", "b", "day", "ts", "ntz", *(() if above else ("d",)))
+    )
+    read = f"CREATE VIEW r AS {OF_S}; CREATE VIEW v AS SELECT {{}} AS x FROM r;"
+    read = read if above else "CREATE VIEW v AS SELECT {} AS x FROM s;"
+    return [call for call in found if _compiles(read.format(call))]
 
 
 def functions() -> list[str]:
@@ -479,11 +496,24 @@ def test_a_function_below_the_aggregation_has_the_type_and_value_that_spark_give
     assert compare(engines, views) == []
 
 
-@pytest.mark.parametrize("kind", ["functions", "narrower", *EXPRESSIONS])
+def test_what_is_no_text_is_read_as_spark_writes_it_below_the_aggregation(engines: Engines) -> None:
+    columns = [f"{call} AS c{n}" for n, call in enumerate(texts_made(above=False))]
+    views = {
+        f"v{n}": f"SELECT kafka_offset, {', '.join(columns[n : n + 60])} FROM s" for n in range(0, len(columns), 60)
+    }
+    assert len(columns) > 300
+    assert compare(engines, views) == []
+
+
+@pytest.mark.parametrize("kind", ["functions", "narrower", "texts made", *EXPRESSIONS])
 def test_an_expression_above_the_aggregation_has_the_type_and_value_that_spark_gives_it(
     engines: Engines, kind: str
 ) -> None:
-    made = {"functions": functions, "narrower": narrower}
+    made: dict[str, Callable[[], list[str]]] = {
+        "functions": functions,
+        "narrower": narrower,
+        "texts made": partial(texts_made, above=True),
+    }
     above = made[kind]() if kind in made else EXPRESSIONS[kind]
     views = {"rows_of_s": OF_S}
     for start in range(0, len(above), 40):
