@@ -81,6 +81,7 @@ _CASTS: dict[tuple[str, str], str] = {
     ("FLOAT", "BIGINT"): "spark.to_bigint({0}::double precision)",
     ("FLOAT", "INT"): "spark.to_int({0}::double precision)",
     ("FLOAT", "DOUBLE"): "{0}::double precision",
+    ("DOUBLE", "FLOAT"): "spark.to_float({0})",
     ("DECIMAL", "BIGINT"): "spark.wrap_bigint(trunc({0}))",
     ("DECIMAL", "DOUBLE"): "{0}::double precision",
     ("BOOLEAN", "INT"): "{0}::integer",

@@ -428,6 +428,8 @@ def _cast(call: Call, reading: Reading) -> tuple[str, int]:
     if call.implicit and value.type.numeric and call.type.numeric:
         return _written(value, reading)  # Postgres makes the same cast itself, in every place where Spark makes one
     template = (tried_in_postgres if call.function == "try_cast" else cast_in_postgres)(value.type, call.type)
+    if isinstance(value, Constant) and value.type.numeric and call.type == FLOAT:
+        template = "{0}::real"  # of what is no literal Spark may leave it out, where the result becomes a DOUBLE
     if template is None:
         raise Wrong(
             call.place,

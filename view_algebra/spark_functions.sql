@@ -223,6 +223,16 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   END
 $$;
 
+CREATE OR REPLACE FUNCTION spark.to_float(x double precision) RETURNS real
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN x = 'NaN' THEN 'NaN'::real
+    WHEN abs(x) >= 3.4028235677973366e38 THEN (x * 'Infinity')::real -- from half a step beyond the greatest
+    WHEN abs(x) <= 7.006492321624085e-46 THEN sign(x)::real * 0 -- up to half of the least
+    ELSE x::real
+  END
+$$;
+
 CREATE OR REPLACE FUNCTION spark.width_bucket(x double precision, a double precision, b double precision, n integer)
 RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -1519,3 +1519,11 @@ FROM events GROUP BY kind, 2L;
 
 CREATE VIEW shifts_beside_structs AS
 SELECT max(struct(ts, kind)).kind AS k, max(user_id >> 1) AS a, max(shiftright(user_id, 1)) >> 1 AS b, map('a', user_id >> 2)['a'] AS c FROM events GROUP BY user_id, user_id >> 2;
+
+CREATE VIEW floats_above AS
+SELECT kind, double(CAST(sum(user_id) / 7 AS FLOAT)) AS c, double(CAST(CAST(sum(user_id) AS DOUBLE) * 1e37D AS FLOAT)) AS d, double(CAST(1e-45D / count(*) AS FLOAT)) AS e, double(CAST(-3e-46D * count(*) AS FLOAT)) AS f,
+  double(CAST(-1e39D * count(*) AS FLOAT)) AS g, double(float(double(max(user_id)) * 16777217)) AS i, CAST(CAST(0.1 AS FLOAT) AS DOUBLE) + count(*) AS j, double(1.1F) AS k, double(float(16777217)) AS l FROM events GROUP BY kind, amount;
+
+CREATE VIEW texts_of_numbers AS
+SELECT kind, concat('$', sum(amount)) AS a, count_if(user_id LIKE '1%') AS b, max(upper(user_id)) AS c, 'n' || count(*) || '/' || max(ts) AS d, log(2, count(*)) AS e, log(1, count(*)) AS f, length(max(amount)) AS g,
+  max(concat(ts, amount, user_id > 2)) AS h, count(*) LIKE '%1' AS i, substring(max(user_id), 1, 1) AS j, concat_ws('-', kind, max(amount), min(ts)) AS k FROM events GROUP BY kind;
