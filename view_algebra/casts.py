@@ -84,10 +84,9 @@ _CASTS: dict[tuple[str, str], str] = {
     ("DOUBLE", "FLOAT"): "spark.to_float({0})",
     ("DECIMAL", "BIGINT"): "spark.wrap_bigint(trunc({0}))",
     ("DECIMAL", "DOUBLE"): "{0}::double precision",
-    ("BOOLEAN", "INT"): "{0}::integer",
-    ("BOOLEAN", "BIGINT"): "{0}::integer::bigint",
     ("BOOLEAN", "STRING"): "{0}::text",
     ("STRING", "BOOLEAN"): "spark.to_boolean({0})",
+    ("STRING", "DOUBLE"): "spark.to_double({0})",
     ("DATE", "STRING"): "to_char({0}, 'YYYY-MM-DD')",
     ("TIMESTAMP", "STRING"): f"spark.to_text({{0}} {_UTC})",
     ("TIMESTAMP_NTZ", "STRING"): "spark.to_text({0})",
@@ -116,6 +115,8 @@ def cast_in_postgres(from_: Type, to: Type) -> str | None:
         return _from_whole(from_, to)
     if from_.name == "DECIMAL":
         return _from_decimal(from_, to)
+    if from_.name == "BOOLEAN" and to.numeric:
+        return "{0}::integer" + ("" if to.name == "INT" else f"::{to.postgres}")
     if from_.name == "STRING" and to.integral:
         return f"spark.whole({{0}}, {2 ** BITS[to.name]}::numeric)::{to.postgres}"
     if from_.name == "DOUBLE" and to.name == "DECIMAL":

@@ -420,7 +420,8 @@ def _by_bytes(value: Expr, text: str) -> str:
     return text if _is_column(value) else f'{text} COLLATE "C"'
 
 
-_AS_DECIMAL = "Cast it to a decimal first: CAST(CAST(x AS DECIMAL(18, 2)) AS STRING)."
+_INSTEAD = {(DOUBLE, STRING): "Cast it to a decimal first: CAST(CAST(x AS DECIMAL(18, 2)) AS STRING)."}
+"""What to write instead of a cast above the aggregation."""
 
 
 def _cast(call: Call, reading: Reading) -> tuple[str, int]:
@@ -434,7 +435,7 @@ def _cast(call: Call, reading: Reading) -> tuple[str, int]:
         raise Wrong(
             call.place,
             f"CAST of {value.type} to {call.type} above the aggregation differs in Postgres",
-            _AS_DECIMAL if (value.type, call.type) == (DOUBLE, STRING) else GROUP_BELOW,
+            _INSTEAD.get((value.type, call.type)) or ("Cast it to DOUBLE." if call.type == FLOAT else GROUP_BELOW),
         )
     filled, _ = _filled(template, call, reading)
     return filled, (

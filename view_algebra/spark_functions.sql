@@ -310,6 +310,62 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   FROM regexp_match(x, '^[\u0001-\u0020\u007F]*([+-]?)([0-9]*)(\.?)(?:[0-9]*)[\u0001-\u0020\u007F]*$') AS found (m)
 $$;
 
+-- As Java reads a double: nothing is too large or too small to be the nearest one, Infinity or 0.
+CREATE OR REPLACE FUNCTION spark.to_double(x text) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+  text_ text := regexp_replace(x, '^[\u0001-\u0020]+|[\u0001-\u0020]+$', '', 'g');
+  m text[] := regexp_match(text_, '^[+-]?([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?[dDfF]?$');
+  hex text[] := regexp_match(text_, '^[+-]?0[xX]([0-9a-fA-F]*)(?:\.([0-9a-fA-F]*))?[pP]([+-]?[0-9]+)[dDfF]?$');
+  sign_ double precision := CASE WHEN left(text_, 1) = '-' THEN -1 ELSE 1 END;
+  digits text;
+  point numeric;
+  whole numeric := 0;
+BEGIN
+  IF text_ ~ '^[+-]?NaN$' OR text_ ~ '^[nN][aA][nN]$' THEN
+    RETURN 'NaN';
+  ELSIF text_ ~ '^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$' THEN
+    RETURN sign_ * 'Infinity';
+  ELSIF concat(hex[1], hex[2]) <> '' THEN
+    digits := ltrim(concat(hex[1], hex[2]), '0');
+    point := hex[3]::numeric - 4 * length(concat(hex[2]));  -- the power of 2 of the last digit
+    IF digits = '' OR point + 4 * length(digits) < -1100 THEN
+      RETURN sign_ * 0;
+    ELSIF point + 4 * length(digits) > 1100 THEN
+      RETURN sign_ * 'Infinity';
+    END IF;
+    IF length(digits) > 40 THEN  -- of what follows only whether it is anything matters
+      point := point + 4 * (length(digits) - 41);
+      digits := left(digits, 40) || CASE WHEN ltrim(substr(digits, 41), '0') = '' THEN '0' ELSE '1' END;
+    END IF;
+    FOR place IN 1 .. length(digits) LOOP
+      whole := whole * 16 + position(lower(substr(digits, place, 1)) IN '0123456789abcdef') - 1;
+    END LOOP;
+    digits := trim_scale(whole * power(CASE WHEN point < 0 THEN 5 ELSE 2 END::numeric, abs(point)))::text;
+    point := length(digits) + least(point, 0);
+  ELSIF concat(m[1], m[2]) <> '' THEN
+    digits := ltrim(concat(m[1], m[2]), '0');
+    point := length(digits) - length(concat(m[2])) + coalesce(m[3], '0')::numeric;
+    IF length(digits) > 1000 THEN
+      digits := left(digits, 1000) || CASE WHEN ltrim(substr(digits, 1001), '0') = '' THEN '' ELSE '1' END;
+    END IF;
+  ELSE
+    RETURN NULL;
+  END IF;
+  -- it is 0.digits times 10 to the point
+  IF digits = '' OR point < -330
+    OR (point < -320 AND ('0.' || digits || 'e' || point)::numeric * power(2::numeric, 1075) <= 1)
+  THEN
+    RETURN sign_ * 0;
+  ELSIF point > 310
+    OR (point > 308 AND ('0.' || digits || 'e' || point)::numeric >= power(2::numeric, 1024) - power(2::numeric, 970))
+  THEN
+    RETURN sign_ * 'Infinity';
+  END IF;
+  RETURN sign_ * ('0.' || digits || 'e' || point)::double precision;
+END
+$$;
+
 CREATE OR REPLACE FUNCTION spark.to_boolean(x text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE

@@ -1345,9 +1345,9 @@ VIEWS = [
         "SELECT country FROM hourly WHERE country LIKE 'N%'",
     ),
     view(
-        "text and fractions above",
-        "SELECT n FROM hourly WHERE country > 2.5",
-        "SELECT n FROM (SELECT country > 2.5 AS is_more, count(*) AS n FROM events GROUP BY country > 2.5) WHERE is_more",
+        "a text as a float above",
+        "SELECT CAST(country AS FLOAT) AS c FROM hourly",
+        "SELECT CAST(country AS DOUBLE) AS c FROM hourly",
     ),
     view(
         "too many groupings",
