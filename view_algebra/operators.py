@@ -209,7 +209,7 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     if overloads is None:
         way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, FUNCTIONS)
         raise Wrong(place, f"no function {name}()", way_out)
-    for made in (_exactly, _safely_cast, _as_texts):
+    for made in (_exactly, _safely_cast, _read_as_wanted):
         for row in overloads:
             taken = made(row, arguments, place)
             if taken is not None:
@@ -235,16 +235,22 @@ def _safely_cast(row: Function, arguments: Sequence[Expr], place: Place) -> tupl
     return _taken(row, arguments, False, place)
 
 
-def _as_texts(row: Function, arguments: Sequence[Expr], place: Place) -> tuple[Expr, ...] | None:
-    """What is no text becomes one where a function takes nothing else, as in `upper(id)`."""
-    if row.name in _AS_IT_IS:
-        return None
+def _read_as_wanted(row: Function, arguments: Sequence[Expr], place: Place) -> tuple[Expr, ...] | None:
+    """What is no text becomes one where a function takes nothing else, and a text what it takes: `upper(id)`."""
     kinds = _kinds(row, len(arguments))
-    texts = [
-        text_of(a) if kind in ("string", "text", "texts") else a
-        for a, kind in zip(arguments, kinds or (), strict=False)
-    ]
-    return None if kinds is None else _taken(row, texts, False, place)
+    if kinds is None or row.name in _AS_IT_IS:
+        return None
+    read = []
+    for argument, kind in zip(arguments, kinds, strict=True):
+        if kind in ("string", "text", "texts"):
+            read.append(text_of(argument))
+        else:
+            read.append(cast(argument, _OF_TEXTS[kind]) if argument.type == STRING and kind in _OF_TEXTS else argument)
+    return _taken(row, read, False, place)
+
+
+_OF_TEXTS = {"double": DOUBLE, "date": DATE}
+"""What Spark makes of a text where a function takes it; of `12:30` it would make a timestamp of the day it runs."""
 
 
 def text_of(value: Expr) -> Expr:
@@ -256,9 +262,20 @@ def text_of(value: Expr) -> Expr:
 _AS_IT_IS = (
     *("md5", "sha", "sha1", "sha2", "crc32", "base64", "hex", "unhex"),
     *("to_date", "to_timestamp", "try_to_timestamp", "unix_timestamp", "to_unix_timestamp"),
-    *("get_json_object", "from_json", "json_array_length", "json_tuple", "soundex", "mask"),
+    *(
+        "hour",
+        "minute",
+        "second",
+        "get_json_object",
+        "from_json",
+        "json_array_length",
+        "json_tuple",
+        "soundex",
+        "mask",
+        "format_number",
+    ),
 )
-"""Functions for which Spark makes no text of a number."""
+"""Functions for which Spark makes no text of a number, or that read texts in their own way."""
 
 
 def _refuse_groups(name: str, literals: Sequence[str | None], place: Place) -> None:

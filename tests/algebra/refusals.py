@@ -153,7 +153,7 @@ VIEWS = [
         "SELECT payload.user.name AS x, count(*) AS n FROM events GROUP BY 1",
     ),
     view("an unknown function", "SELECT lenght(kind) AS x FROM events", "SELECT length(kind) AS x FROM events"),
-    view("a wrong argument", "SELECT year(kind) AS x FROM events", "SELECT year(CAST(kind AS DATE)) AS x FROM events"),
+    view("a wrong argument", "SELECT hour(kind) AS x FROM events", "SELECT hour(CAST(kind AS TIMESTAMP)) AS x FROM events"),
     view(
         "an unnamed column",
         "SELECT country, count(*) * 2 FROM events GROUP BY country",

@@ -26,6 +26,7 @@ VALUES: dict[str, tuple[str, list[object]]] = {
     "w": ("DECIMAL(38,10)", [3, -0.0000000001, "9999999999999999999999999999.9999999999", 0, None]),
     "s": ("STRING", ["", "a", "Zürich", " ab ", "a_b%c", "x,y", "😀b", "10", None]),
     "t": ("STRING", ["", "b", "a", "ü", "ab", None]),
+    "read": ("STRING", ["2024-03-10 02:30:00.5", " 2024-02-29", "-1.5", "1e3", "12:30", "x", None]),
     "day": ("DATE", ["2024-02-29", "1969-12-31", "0001-01-01", "9999-12-31", "2023-12-31", None]),
     "day2": ("DATE", ["2024-03-01", "1970-01-01", None]),
     "ts": (
@@ -222,15 +223,19 @@ def narrower() -> list[str]:
 
 
 def texts_made(above: bool) -> list[str]:
-    """Calls with a number, a time or a truth where a text is expected, where that is taken."""
+    """Calls with no text where one is expected, or with a text where a number or a time is, where that is taken."""
     found = dict.fromkeys(
         f"{row.name}({', '.join([*own[:at], other, *own[at + 1 :]])})"
         for row in ROWS
         if (row.above if above else row.below != "") and row.name not in SPECIAL
         for own in [[ARGUMENTS[kind.rstrip("*?")] for kind in row.takes]]
         for at, name in enumerate(own)
-        if name in ("s", "t") and row.takes[at].rstrip("*?") in ("string", "text", "texts")
-        for other in ("i", "c", "b", "day", "ts", "ntz", *(() if above else ("d",)))
+        for kind in [row.takes[at].rstrip("*?")]
+        for other in (
+            ("i", "c", "b", "day", "ts", "ntz", *(() if above else ("d",)))
+            if name in ("s", "t") and kind in ("string", "text", "texts")
+            else ("read",) * (kind in ("double", "date"))
+        )
     )
     read = f"CREATE VIEW r AS {OF_S}; CREATE VIEW v AS SELECT {{}} AS x FROM r;"
     read = read if above else "CREATE VIEW v AS SELECT {} AS x FROM s;"
