@@ -40,7 +40,7 @@ class _Parser(SparkParser):
 
     UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
         **SparkParser.UNARY_PARSERS,
-        TokenType.PLUS: lambda self: _positive(self._parse_unary()),
+        TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
     }
 
     def _build_predicate(
@@ -75,12 +75,6 @@ class _Parser(SparkParser):
         """A statement that cannot be read is refused where reading it ended, not taken as a command unread."""
         self.raise_error("This is not understood", self._curr or self._prev or start)
         raise AssertionError("raise_error raises")
-
-
-def _positive(operand: exp.Expr) -> exp.Expr:
-    """`+x`, which makes a number of a text; of a number it is the number."""
-    plain = isinstance(operand, exp.Literal) and not operand.is_string
-    return operand if plain else exp.Anonymous(this="positive", expressions=[operand])
 
 
 class _Tokenizer(Spark.Tokenizer):
@@ -158,9 +152,9 @@ def parse(file: File) -> list[Statement]:
     ]
 
 
-def is_suffixed(cast: exp.Expr) -> bool:
+def is_suffixed(node: exp.Expr) -> bool:
     """Is it `2L`, which is a CAST of 2 to sqlglot? Its number stands where more than its digits do."""
-    literal = cast.this
+    literal = node.this if isinstance(node, exp.Cast) else None
     if not isinstance(literal, exp.Literal) or literal.is_string or "start" not in literal.meta:
         return False
     return int(literal.meta["end"]) + 1 - int(literal.meta["start"]) > len(literal.name)

@@ -35,6 +35,7 @@ from view_algebra.types import (
     as_decimal,
     decimal,
     schema,
+    words,
 )
 
 BITWISE = ("&", "|", "^")
@@ -143,7 +144,8 @@ def bitwise(operator: str, sides: Sequence[Expr], place: Place = None) -> Expr:
 
 
 def _exact(side: Expr) -> Expr:
-    literal = side.value if isinstance(side, Constant) and side.type.integral else None
+    counted = isinstance(side, Constant) and side.type.integral and side.type.name != "TINYINT"
+    literal = side.value if isinstance(side, Constant) and counted else None
     return cast(side, as_decimal(side.type, literal), implicit=True)
 
 
@@ -259,21 +261,9 @@ def text_of(value: Expr) -> Expr:
     return cast(value, STRING) if read else value
 
 
-_AS_IT_IS = (
-    *("md5", "sha", "sha1", "sha2", "crc32", "base64", "hex", "unhex"),
-    *("to_date", "to_timestamp", "try_to_timestamp", "unix_timestamp", "to_unix_timestamp"),
-    *(
-        "hour",
-        "minute",
-        "second",
-        "get_json_object",
-        "from_json",
-        "json_array_length",
-        "json_tuple",
-        "soundex",
-        "mask",
-        "format_number",
-    ),
+_AS_IT_IS = words(
+    "md5 sha sha1 sha2 crc32 base64 hex unhex to_date to_timestamp try_to_timestamp unix_timestamp to_unix_timestamp"
+    " hour minute second get_json_object from_json json_array_length json_tuple soundex mask format_number parse_url"
 )
 """Functions for which Spark makes no text of a number, or that read texts in their own way."""
 

@@ -180,6 +180,14 @@ class Scalars(ABC):
         """A call whose syntax is special."""
         return call(name, [self.expression(n, scope) for n in nodes if n is not None], place)
 
+    def _negative(self, node: exp.Neg, scope: Scope) -> Expr:
+        """`-x`; a literal has one sign at most, so that `- -3` and `-(3)` are none."""
+        operand = self.expression(node.this, scope)
+        literal = isinstance(node.this, exp.Literal) or is_suffixed(node.this)
+        if isinstance(operand, Constant) and operand.type.numeric and operand.value is not None and not literal:
+            return Call("negative", (operand,), operand.type, place=span(node))
+        return negative(operand, span(node))
+
     def _shifted_right(self, node: exp.BitwiseRightShift, scope: Scope) -> Expr:
         """`x >> n`, of which Spark's lexer makes the end of two types after a word such as STRUCT or MAP."""
         made = self._several("shiftright", [node.left, node.right], scope, span(node))
@@ -765,7 +773,7 @@ class Scalars(ABC):
         exp.Literal: lambda _, node, __: _literal(node),
         exp.Boolean: lambda _, node, __: _literal(node),
         exp.Null: lambda _, node, __: _literal(node),
-        exp.Neg: lambda self, node, scope: negative(self.expression(node.this, scope), span(node)),
+        exp.Neg: _negative,
         exp.Not: _not,
         exp.NullSafeNEQ: _distinct,
         exp.And: _logical,

@@ -153,7 +153,11 @@ VIEWS = [
         "SELECT payload.user.name AS x, count(*) AS n FROM events GROUP BY 1",
     ),
     view("an unknown function", "SELECT lenght(kind) AS x FROM events", "SELECT length(kind) AS x FROM events"),
-    view("a wrong argument", "SELECT hour(kind) AS x FROM events", "SELECT hour(CAST(kind AS TIMESTAMP)) AS x FROM events"),
+    view(
+        "a wrong argument",
+        "SELECT hour(kind) AS x FROM events",
+        "SELECT hour(CAST(kind AS TIMESTAMP)) AS x FROM events",
+    ),
     view(
         "an unnamed column",
         "SELECT country, count(*) * 2 FROM events GROUP BY country",

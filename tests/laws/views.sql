@@ -1527,3 +1527,7 @@ SELECT kind, double(CAST(sum(user_id) / 7 AS FLOAT)) AS c, double(CAST(CAST(sum(
 CREATE VIEW texts_of_numbers AS
 SELECT kind, concat('$', sum(amount)) AS a, count_if(user_id LIKE '1%') AS b, max(upper(user_id)) AS c, 'n' || count(*) || '/' || max(ts) AS d, log(2, count(*)) AS e, log(1, count(*)) AS f, length(max(amount)) AS g,
   max(concat(ts, amount, user_id > 2)) AS h, count(*) LIKE '%1' AS i, substring(max(user_id), 1, 1) AS j, concat_ws('-', kind, max(amount), min(ts)) AS k FROM events GROUP BY kind;
+
+CREATE VIEW literals_with_signs AS
+SELECT kind, 2.25 / -3Y AS a, 2.25 / +3 AS b, 2.25 / - - 3 AS c, 2.25 / -(3) AS d, 2.25 / -3 AS e, 2.25 / -3S AS f, sum(amount) / +3 AS g, - -user_id AS h, sum(amount) / -(-3L) AS i
+FROM events GROUP BY kind, user_id;
