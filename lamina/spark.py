@@ -189,6 +189,8 @@ def _configuration(
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # A micro-batch without records is a job for nothing; what is stateful is driven by the next records.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        # To this rule a GROUP BY that only groups is redundant below another, though it is what puts sessions together.
+        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAggregates",
         # What follows from a condition over thirty parsed columns takes the optimizer minutes to find.
         "spark.sql.constraintPropagation.enabled": "false",
         # Spark's own choice starts eight programs (chmod, readlink) for each of a micro-batch's two files. What its

@@ -1531,3 +1531,14 @@ SELECT kind, concat('$', sum(amount)) AS a, count_if(user_id LIKE '1%') AS b, ma
 CREATE VIEW literals_with_signs AS
 SELECT kind, 2.25 / -3Y AS a, 2.25 / +3 AS b, 2.25 / - - 3 AS c, 2.25 / -(3) AS d, 2.25 / -3 AS e, 2.25 / -3S AS f, sum(amount) / +3 AS g, - -user_id AS h, sum(amount) / -(-3L) AS i
 FROM events GROUP BY kind, user_id;
+
+CREATE VIEW sessions_of_users AS
+SELECT user_id, session_window(ts, '1 day').start AS begins, session_window(ts, '1 day').end AS ends, count(*) AS n FROM events GROUP BY user_id, session_window(ts, '1 day');
+
+CREATE VIEW begins_of_sessions AS SELECT DISTINCT begins FROM sessions_of_users;
+
+CREATE VIEW different_sessions AS
+SELECT count(DISTINCT begins) AS n, max(begins) AS last, min(ends) AS first FROM (SELECT kind, session_window(ts, '1 day').start AS begins, session_window(ts, '1 day').end AS ends FROM events GROUP BY kind, session_window(ts, '1 day'));
+
+CREATE VIEW sessions_by_begin AS
+SELECT begins, max(city) AS city FROM (SELECT city, session_window(ts, '1 day').start AS begins FROM events GROUP BY CUBE (city), session_window(ts, '1 day')) GROUP BY begins;
