@@ -6,7 +6,7 @@ Tracked per relation: its unique keys, each a set of columns that no two rows sh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from view_algebra.aggregates import EVENT_ORDER
 from view_algebra.constants import rows_of, unique, unique_together
@@ -212,8 +212,21 @@ def _expressions(query: Select) -> list[Expr]:
 def lacking_in_window(call: Windowed, keys: RowKeys) -> list[Expr]:
     """The columns that the order of a window function lacks to be total, where that matters; none without a key."""
     given = {*call.partition, *(o.expression for o in call.order)}
-    decided = call.function in _OF_ONE_ROW and call.arguments[0] in given  # equal in all rows of one order
-    return _missing(keys, given) if by_rows(call) and not decided else []
+    return _missing(keys, given) if by_rows(call) and not _is_of_peers(call, given) else []
+
+
+def _is_of_peers(call: Windowed, given: Collection[Expr]) -> bool:
+    """Is it a value that all rows of one order have, of a row that is the same one, or a peer of it, for them all?"""
+    if call.function not in _OF_ONE_ROW or call.arguments[0] not in given:
+        return False
+    if not call.frame.startswith("ROWS"):
+        return True
+    begins, ends = call.frame.removeprefix("ROWS BETWEEN ").split(" AND ")
+    if call.function == "first_value":
+        return begins in ("UNBOUNDED PRECEDING", "CURRENT ROW") and not ends.endswith("PRECEDING")
+    if call.function == "last_value":
+        return ends in ("CURRENT ROW", "UNBOUNDED FOLLOWING") and not begins.endswith("FOLLOWING")
+    return call.frame == _WHOLE
 
 
 def lacking_in_limit(query: Select, keys: RowKeys) -> list[Expr]:

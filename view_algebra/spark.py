@@ -157,6 +157,12 @@ def can_make_any_text(part: Expr) -> bool:
     return from_bytes or part.function in ("get_json_object", "try_url_decode", "from_json", "json_tuple")
 
 
+def _unsigned(value: Expr) -> str:
+    """What stands after a sign: two of them would begin a comment."""
+    text = spark(value, _ATOM)
+    return f"({text})" if text.startswith("-") else text
+
+
 def _not(call: Call) -> str:
     inner = call.arguments[0]
     if isinstance(inner, Call) and inner.function == "is null":
@@ -282,7 +288,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "is null": lambda c: f"{spark(c.arguments[0], 5)} IS NULL",
     "is not null": lambda c: f"{spark(c.arguments[0], 5)} IS NOT NULL",
     "in": lambda c: f"{spark(c.arguments[0], 5)} IN ({', '.join(map(spark, c.arguments[1:]))})",
-    "negative": lambda c: f"-{spark(c.arguments[0], _ATOM)}",
+    "negative": lambda c: f"-{_unsigned(c.arguments[0])}",
     **dict.fromkeys(("+ interval", "- interval"), _shifted),
     "timestampdiff": _months_apart,
     "window_start": _window_start,

@@ -1542,3 +1542,11 @@ SELECT count(DISTINCT begins) AS n, max(begins) AS last, min(ends) AS first FROM
 
 CREATE VIEW sessions_by_begin AS
 SELECT begins, max(city) AS city FROM (SELECT city, session_window(ts, '1 day').start AS begins FROM events GROUP BY CUBE (city), session_window(ts, '1 day')) GROUP BY begins;
+
+CREATE VIEW values_of_frames AS
+SELECT kind, city, last_value(kind) OVER (ORDER BY kind ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING) AS a, first_value(kind) OVER (ORDER BY kind ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS b,
+  nth_value(kind, 2) OVER (ORDER BY kind ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS c, first_value(kind) OVER (ORDER BY kind ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS d,
+  last_value(kind) OVER (PARTITION BY kind ORDER BY n ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS e, first_value(kind) OVER (ORDER BY kind) AS f
+FROM (SELECT kind, city, count(*) AS n FROM events GROUP BY kind, city);
+
+CREATE VIEW signs AS SELECT event_id, - -1 AS a, -(-user_id) AS b, -(-2.5) AS c, - - -3Y AS d, -(-amount) AS e FROM events;
