@@ -104,7 +104,6 @@ _SUFFIXES = {
     exp.DataType.Type.BIGINT: "L",
     exp.DataType.Type.FLOAT: "F",
     exp.DataType.Type.DOUBLE: "D",
-    exp.DataType.Type.DECIMAL: "BD",
 }
 
 

@@ -211,9 +211,9 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     if overloads is None:
         way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, FUNCTIONS)
         raise Wrong(place, f"no function {name}()", way_out)
-    for made in (_exactly, _safely_cast, _read_as_wanted):
+    for converted, exactly in ((False, True), (False, False), (True, False)):
         for row in overloads:
-            taken = made(row, arguments, place)
+            taken = _taken(row, _read_as_wanted(row, arguments) if converted else arguments, exactly, place)
             if taken is not None:
                 literals = [a.value if isinstance(a, Constant) else None for a in taken]
                 if name in ("regexp_replace", "regexp_extract", "regexp_extract_all"):
@@ -229,26 +229,18 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     )
 
 
-def _exactly(row: Function, arguments: Sequence[Expr], place: Place) -> tuple[Expr, ...] | None:
-    return _taken(row, arguments, True, place)
-
-
-def _safely_cast(row: Function, arguments: Sequence[Expr], place: Place) -> tuple[Expr, ...] | None:
-    return _taken(row, arguments, False, place)
-
-
-def _read_as_wanted(row: Function, arguments: Sequence[Expr], place: Place) -> tuple[Expr, ...] | None:
+def _read_as_wanted(row: Function, arguments: Sequence[Expr]) -> Sequence[Expr]:
     """What is no text becomes one where a function takes nothing else, and a text what it takes: `upper(id)`."""
     kinds = _kinds(row, len(arguments))
     if kinds is None or row.name in _AS_IT_IS:
-        return None
-    read = []
+        return arguments
+    read: list[Expr] = []
     for argument, kind in zip(arguments, kinds, strict=True):
         if kind in ("string", "text", "texts"):
             read.append(text_of(argument))
         else:
             read.append(cast(argument, _OF_TEXTS[kind]) if argument.type == STRING and kind in _OF_TEXTS else argument)
-    return _taken(row, read, False, place)
+    return read
 
 
 _OF_TEXTS = {"double": DOUBLE, "date": DATE}
