@@ -45,7 +45,8 @@ class Function:
         (one of any, each of which a regular expression has as it is), `weekday`, `regex`, `replacement`, `format` (of
         times), `parsed` (of texts that are times), `zone`, `schema` (literals that are checked, since Spark raises at a
         bad one), `day` (a date, and no time), `instant` (a TIMESTAMP), `ordered` (as `common`, no map inside), `listed`
-        (an array of scalars), `plain` (an array whose elements JSON compares as Spark does), `printed` (one whose
+        (an array of scalars), `plain` (an array whose elements JSON compares as Spark does), `doubles` and `times`
+        (an array of such, FLOAT and without a time zone too), `scalars` (one of those three), `printed` (an array whose
         elements JSON prints as Spark does), `structs` and `arrays` (an array of such), `scalar` (no nested value),
         `texts` (a text, or an array of them), `element` and `key` (of the first argument), `same` (of the first
         argument's type).
@@ -119,6 +120,28 @@ def _in_calendar(name: str, per_second: int) -> str:
     """A call that is NULL outside the years 0001 to 9999, where Spark's own would overflow and raise."""
     first, end = -62_135_596_800 * per_second, 253_402_300_800 * per_second
     return f"CASE WHEN {{0}} BETWEEN {first}L AND {end - 1}L THEN {name}({{0}}) END"
+
+
+def _of_lists(name: str, others: str, gives: Gives, above: str) -> list[Function]:
+    """A function of lists, which Postgres has where equal values have equal JSON."""
+    return [_f(name, f"plain {others}", gives, above), _f(name, f"array {others}", gives, why=_NESTED)]
+
+
+def _sorting(kind: str, upwards: str) -> list[Function]:
+    """What takes a list in order, by a function that puts NULL at its end, or at its beginning."""
+    nulls_first = f"{upwards}({{0}}, nulls_first => true)"
+    return [
+        _f("array_max", kind, _element, f"({nulls_first} ->> -1)::{{element}}"),
+        _f("array_min", kind, _element, f"({upwards}({{0}}) ->> 0)::{{element}}"),
+        _f("array_sort", kind, "first", f"{upwards}({{0}})"),
+        _f("sort_array", kind, "first", nulls_first),
+        _f(
+            "sort_array",
+            f"{kind} flag",
+            "first",
+            f"CASE WHEN {{1}} THEN {nulls_first} ELSE spark.reverse({nulls_first}) END",
+        ),
+    ]
 
 
 def _time_field(name: str, expression: str) -> list[Function]:
@@ -496,49 +519,42 @@ _NESTED_VALUES = [
     _f("array_size", "array", INT, "jsonb_array_length({0})"),
     _f("array_join", "printed literal literal?", STRING, "spark.array_join({0}, {1}, {2:NULL})"),
     _f("array_join", "listed literal literal?", STRING, why=_NESTED),
-    _f("array_max", "plain", _element, "(spark.array_sort({0}, nulls_first => true) ->> -1)::{element}"),
+    *_sorting("plain", "spark.array_sort"),
+    *_sorting("doubles", "spark.array_sort_numbers"),
+    *_sorting("times", "spark.array_sort_times"),
     _f("array_max", "array", _element, why=_NESTED),
-    _f("array_min", "plain", _element, "(spark.array_sort({0}) ->> 0)::{element}"),
     _f("array_min", "array", _element, why=_NESTED),
-    _f("array_contains", "plain element", BOOLEAN, "spark.array_contains({0}, to_jsonb({1}::{element}))"),
-    _f("array_contains", "array element", BOOLEAN, why=_NESTED),
-    _f("array_position", "plain element", BIGINT, "spark.array_position({0}, to_jsonb({1}::{element}))"),
-    _f("array_position", "array element", BIGINT, why=_NESTED),
-    _f("array_distinct", "plain", "first", "spark.array_distinct({0})"),
-    _f("array_distinct", "array", "first", why=_NESTED),
-    _f("array_sort", "plain", "first", "spark.array_sort({0})"),
     _f("array_sort", "array", "first", why=_NESTED),
-    _f("sort_array", "plain", "first", "spark.array_sort({0}, nulls_first => true)"),
-    _f(
-        "sort_array",
-        "plain flag",
-        "first",
-        "CASE WHEN {1} THEN spark.array_sort({0}, nulls_first => true)"
-        " ELSE spark.reverse(spark.array_sort({0}, nulls_first => true)) END",
-    ),
     _f("sort_array", "array flag?", "first", why=_NESTED),
-    *(_f(f"array_{each}", "array same", "first", why=_NESTED) for each in ("union", "intersect", "except")),
-    *(_f(f"array_{each}", "array element", "first", why=_NESTED) for each in ("append", "prepend", "remove")),
+    *_of_lists("array_contains", "element", BOOLEAN, "spark.array_contains({0}, to_jsonb({1}::{element}))"),
+    *_of_lists("array_position", "element", BIGINT, "spark.array_position({0}, to_jsonb({1}::{element}))"),
+    *_of_lists("array_distinct", "", "first", "spark.array_distinct({0})"),
+    *_of_lists("array_union", "same", "first", "spark.array_distinct({0} || {1})"),
+    *_of_lists("array_intersect", "same", "first", "spark.array_distinct(spark.array_among({0}, {1}, true))"),
+    *_of_lists("array_except", "same", "first", "spark.array_distinct(spark.array_among({0}, {1}, false))"),
+    *_of_lists("arrays_overlap", "same", BOOLEAN, "spark.arrays_overlap({0}, {1})"),
+    *_of_lists("array_append", "element", "first", "{0} || jsonb_build_array({1}::{element})"),
+    *_of_lists("array_prepend", "element", "first", "jsonb_build_array({1}::{element}) || {0}"),
+    *_of_lists("array_remove", "element", "first", "spark.array_among({0}, '[]' || to_jsonb({1}::{element}), false)"),
+    *_of_lists("array_compact", "", "first", "spark.array_among({0}, '[null]', false)"),
     _f("array_insert", "array nonzero element", "first", why=_NESTED),
-    _f("arrays_overlap", "array same", BOOLEAN, why=_NESTED),
-    _f("array_compact", "array", "first", why=_NESTED),
     _f("array_repeat", "scalar natural", lambda t, _: _array_of(t[0]), why=_NESTED),
     _f("concat", "array same*", "first", "{pipes}"),
     _f("flatten", "arrays", _element, why=_NESTED),
     _f("reverse", "array", "first", "spark.reverse({0})"),
-    _f("slice", "array positive natural", "first", "spark.slice({0}, {1}, {2})"),
+    _f("slice", "array nonzero natural", "first", "spark.slice({0}, {1}, {2})"),
     *(
         row
         for name in ("element_at", "try_element_at")
         for row in (
-            _f(name, "plain positive", _element, "({0} ->> {1} - 1)::{element}"),
-            _f(name, "plain negative", _element, "({0} ->> {1})::{element}"),
+            _f(name, "scalars positive", _element, "({0} ->> {1} - 1)::{element}"),
+            _f(name, "scalars negative", _element, "({0} ->> {1})::{element}"),
             _f(name, "structs positive", _element, "nullif({0} -> {1} - 1, 'null')"),
             _f(name, "structs negative", _element, "nullif({0} -> {1}, 'null')"),
             _f(name, "array nonzero", _element, why=_NESTED),
         )
     ),
-    _f("get", "plain natural", _element, "({0} ->> {1})::{element}"),
+    _f("get", "scalars natural", _element, "({0} ->> {1})::{element}"),
     _f("get", "structs natural", _element, "nullif({0} -> {1}, 'null')"),
     _f("get", "array int", _element, why=_NESTED),
     _f("map_keys", "map", lambda t, _: _array_of(t[0].key or STRING), why=_NESTED),

@@ -465,7 +465,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT coalesce(jsonb_object_agg(key, value) FILTER (WHERE value <> 'null'), '{}') FROM jsonb_each(x)
 $$;
 
--- arrays, which are JSON: of texts, whole numbers, decimals, booleans and dates
+-- arrays, which are JSON: of texts, whole numbers, decimals, booleans and dates where nothing else is said
 
 CREATE OR REPLACE FUNCTION spark.array_sort(x jsonb, nulls_first boolean DEFAULT false) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -473,6 +473,34 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT jsonb_agg(v ORDER BY
       (v = 'null') <> nulls_first, CASE WHEN jsonb_typeof(v) = 'string' THEN v #>> '{}' END COLLATE "C", v)
     FROM jsonb_array_elements(x) AS each (v)), '[]') END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.array_sort_numbers(x jsonb, nulls_first boolean DEFAULT false) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NOT NULL THEN coalesce((
+    SELECT jsonb_agg(v ORDER BY (v = 'null') <> nulls_first, (v #>> '{}')::double precision)
+    FROM jsonb_array_elements(x) AS each (v)), '[]') END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.array_sort_times(x jsonb, nulls_first boolean DEFAULT false) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NOT NULL THEN coalesce((
+    SELECT jsonb_agg(v ORDER BY (v = 'null') <> nulls_first, (v #>> '{}')::timestamp)
+    FROM jsonb_array_elements(x) AS each (v)), '[]') END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.array_among(x jsonb, others jsonb, wanted boolean) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NOT NULL AND others IS NOT NULL THEN coalesce((
+    SELECT jsonb_agg(v ORDER BY i) FROM jsonb_array_elements(x) WITH ORDINALITY AS each (v, i)
+    WHERE (v IN (SELECT jsonb_array_elements(others))) = wanted), '[]') END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.arrays_overlap(x jsonb, y jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x IS NULL OR y IS NULL THEN NULL
+    WHEN spark.array_among(spark.array_among(x, y, true), '[null]', false) <> '[]' THEN true
+    WHEN x = '[]' OR y = '[]' OR NOT (x @> 'null' OR y @> 'null') THEN false END
 $$;
 
 CREATE OR REPLACE FUNCTION spark.reverse(x jsonb) RETURNS jsonb
@@ -484,8 +512,9 @@ $$;
 CREATE OR REPLACE FUNCTION spark.slice(x jsonb, start integer, length integer) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN x IS NOT NULL THEN coalesce((
-    SELECT jsonb_agg(v ORDER BY i) FROM jsonb_array_elements(x) WITH ORDINALITY AS each (v, i)
-    WHERE i >= start AND i - start < length), '[]') END
+    SELECT jsonb_agg(v ORDER BY i) FROM jsonb_array_elements(x) WITH ORDINALITY AS each (v, i),
+      LATERAL (SELECT CASE WHEN start < 0 THEN jsonb_array_length(x) + start + 1 ELSE start END) AS place (first)
+    WHERE first > 0 AND i >= first AND i - first < length), '[]') END
 $$;
 
 CREATE OR REPLACE FUNCTION spark.field_of_each(x jsonb, path text[]) RETURNS jsonb
