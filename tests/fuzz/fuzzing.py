@@ -50,7 +50,10 @@ class Fuzzing:
             round_ = Round(chosen, split(dice, records(dice, dice.choice([12, 40, 120]))))
             findings = check(engines, self.duck, round_)
             wrong = [(round_.only(f.view), f) for f in findings if f.kind != UNANSWERED]
-            self.unanswered += len(findings) - len(wrong)
+            for finding in findings:
+                if finding.kind == UNANSWERED:
+                    self.unanswered += 1
+                    print(f"Spark failed: {finding.error}\n{chosen[finding.view]}", file=sys.stderr, flush=True)
             found += [shrink(*each, partial(check, engines, self.duck)) for each in wrong] if small else wrong
             print(f"{self.summary()}", file=sys.stderr, flush=True)
             self.differed += len(found)
