@@ -161,7 +161,7 @@ def _differ(array: Expr, relation: Relation) -> bool:
     return isinstance(array, (Call, Aggregate, OverValues)) and array.function in _OF_DIFFERENT
 
 
-_OF_DIFFERENT = ("sequence", "array_distinct", "collect_set")
+_OF_DIFFERENT = ("sequence", "array_distinct", "array_union", "array_intersect", "array_except", "collect_set")
 """What makes arrays whose elements all differ."""
 
 

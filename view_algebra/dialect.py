@@ -7,6 +7,7 @@ is looked up in `functions.FUNCTIONS` and `aggregates.AGGREGATES`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -206,9 +207,28 @@ def _syntax_error(file: File, error: ParseError) -> Wrong:
     return Wrong(
         Span(max(0, end - len(found)), end),
         f"syntax error at {found!r}: {str(first.get('description', '')).rstrip('.').lower()}",
-        "Write it as Spark SQL reads it, and a name that is a word of SQL in `backticks`: "
-        "https://spark.apache.org/docs/latest/sql-ref-syntax.html",
+        next(
+            (
+                way_out
+                for words, way_out in _OF_OTHERS
+                if re.search(words, file.text[max(0, end - 60) : end], re.IGNORECASE)
+            ),
+            "Write it as Spark SQL reads it, and a name that is a word of SQL in `backticks`: "
+            "https://spark.apache.org/docs/latest/sql-ref-syntax.html",
+        ),
     )
+
+
+_OF_OTHERS = (
+    (
+        r"\b(TUMBLE|HOP|CUMULATE|SESSION)\s*\(\s*(DATA\s*=>\s*)?TABLE\b",
+        "Write FROM s GROUP BY window(ts, '15 minutes').",
+    ),
+    (r"\bWINDOW\s+(TUMBLING|HOPPING|SESSION)$", "Write GROUP BY window(ts, '15 minutes'), or session_window(…)."),
+    (r"\bEMIT$", "Leave EMIT out: a view always shows what is known."),
+    (r"\bTOP\s+\d+$", "Write ORDER BY … LIMIT 10."),
+)
+"""What other systems' SQL looks like up to where Spark's parser stops, and what to write instead."""
 
 
 COLUMNS = "lamina_columns"

@@ -616,6 +616,18 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(("time_bucket", "date_bin", "tumble", "tumbling"), "window(ts, '15 minutes').start"),
     **dict.fromkeys(("hop", "hopping"), "window(ts, '1 hour', '5 minutes').start"),
     "session": "session_window(ts, '30 minutes')",
+    "tumble_start": "window(ts, '15 minutes').start",
+    "tumble_end": "window(ts, '15 minutes').end",
+    **dict.fromkeys(("hop_start", "slide_start"), "window(ts, '1 hour', '5 minutes').start"),
+    **dict.fromkeys(("hop_end", "slide_end"), "window(ts, '1 hour', '5 minutes').end"),
+    "session_start": "session_window(ts, '30 minutes').start",
+    "session_end": "session_window(ts, '30 minutes').end",
+    "split_index": "split_part(x, ',', 1), which counts from 1",
+    **dict.fromkeys(
+        ("map_agg", "map_from_arrays", "map_from_entries", "object_agg", "jsonb_object_agg"),
+        "collect_list(struct(k, x))",
+    ),
+    "histogram": "count(*), and group by the value",
     **dict.fromkeys(("hll_count_distinct", "approx_count", "ndv"), "approx_count_distinct(x)"),
     **dict.fromkeys(("quantile", "quantile_cont", "quantiles"), "percentile(x, 0.9)"),
     **dict.fromkeys(("approx_quantile", "approx_quantiles"), "percentile_approx(x, 0.9)"),
@@ -674,12 +686,18 @@ FOREIGN: dict[str, str] = {
 
 COLUMNS: dict[str, str] = {
     "grouping__id": "grouping_id()",
+    "window_start": "window(ts, '15 minutes').start, and group by window(ts, '15 minutes')",
+    "window_end": "window(ts, '15 minutes').end, and group by window(ts, '15 minutes')",
     **dict.fromkeys(("rownum", "rowid", "_row_number"), "row_number() OVER (ORDER BY ts)"),
 }
 """What other systems' columns that are no columns of a table are here."""
 
 GENERATORS = words("explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple")
 """Functions that give several rows for one; those with `_outer` give one for none."""
+
+
+WINDOWED = words("tumble hop hopping tumbling cumulate session time_bucket")
+"""What other systems' functions in FROM that put records into windows are called."""
 
 
 def instead_of_rows(name: str) -> str:

@@ -47,7 +47,7 @@ from view_algebra.expressions import (
     renamed,
     walk,
 )
-from view_algebra.functions import GENERATORS, instead_of_rows
+from view_algebra.functions import GENERATORS, WINDOWED, instead_of_rows
 from view_algebra.meeting import compare
 from view_algebra.names import (
     OWN_ALIASES,
@@ -179,6 +179,8 @@ class Relations(Scalars):
     def _made_rows(self, node: exp.Table, scope: Scope) -> Constants:
         """FROM range(24), and FROM explode(array(1, 2)) AS t(n)."""
         name, place = node.this.name.lower(), span(node.this)
+        if name in WINDOWED:
+            raise Wrong(place, f"{name}() in FROM", "Write FROM s GROUP BY window(ts, '15 minutes').")
         given = [self.expression(each, Scope()) for each in node.this.expressions]
         alias, names = _alias(node, scope)
         if name == "explode" and len(given) == 1:

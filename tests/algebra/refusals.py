@@ -1243,6 +1243,51 @@ VIEWS = [
         "SELECT country, grouping_id() AS g, count(*) AS n FROM events GROUP BY ROLLUP(country)",
     ),
     view(
+        "windows in FROM",
+        "SELECT window_start, count(*) AS n FROM TUMBLE(events, ts, INTERVAL '15' MINUTE) GROUP BY window_start",
+        "SELECT window(ts, '15 minutes').start AS window_start, count(*) AS n FROM events GROUP BY window(ts, '15 minutes')",
+    ),
+    view(
+        "windows of a table in FROM",
+        "SELECT window_start, count(*) AS n FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(ts), INTERVAL '15' MINUTES)) GROUP BY window_start",
+        "SELECT window(ts, '15 minutes').start AS window_start, count(*) AS n FROM events GROUP BY window(ts, '15 minutes')",
+    ),
+    view(
+        "the start of a window that no one made",
+        "SELECT window_start, count(*) AS n FROM events GROUP BY window_start",
+        "SELECT window(ts, '15 minutes').start AS window_start, count(*) AS n FROM events GROUP BY window(ts, '15 minutes')",
+    ),
+    view(
+        "a window's start by a function",
+        "SELECT TUMBLE_START(ts, INTERVAL '15' MINUTES) AS s, count(*) AS n FROM events GROUP BY TUMBLE(ts, INTERVAL '15' MINUTES)",
+        "SELECT window(ts, '15 minutes').start AS s, count(*) AS n FROM events GROUP BY window(ts, '15 minutes').start",
+    ),
+    view(
+        "a window behind FROM",
+        "SELECT kind, count(*) AS n FROM events WINDOW TUMBLING (SIZE 15 MINUTES) GROUP BY kind",
+        "SELECT kind, window(ts, '15 minutes').start AS s, count(*) AS n FROM events GROUP BY kind, window(ts, '15 minutes')",
+    ),
+    view(
+        "what is emitted",
+        "SELECT kind, count(*) AS n FROM events GROUP BY kind EMIT CHANGES",
+        "SELECT kind, count(*) AS n FROM events GROUP BY kind",
+    ),
+    view(
+        "TOP",
+        "SELECT TOP 10 kind, count(*) AS n FROM events GROUP BY kind",
+        "SELECT kind, count(*) AS n FROM events GROUP BY kind ORDER BY n DESC LIMIT 10",
+    ),
+    view(
+        "parts counted from 0",
+        "SELECT split_index(country, ',', 0) AS c, count(*) AS n FROM events GROUP BY 1",
+        "SELECT split_part(country, ',', 1) AS c, count(*) AS n FROM events GROUP BY 1",
+    ),
+    view(
+        "a map made of rows",
+        "SELECT country, map_agg(kind, amount) AS m FROM events GROUP BY country",
+        "SELECT country, collect_list(struct(kind, amount)) AS m FROM events GROUP BY country",
+    ),
+    view(
         "a number as a text of a pattern",
         "SELECT to_char(amount, '999.99') AS t FROM events",
         "SELECT format_number(amount, 2) AS t FROM events",

@@ -119,7 +119,7 @@ WORDS: dict[str, tuple[str, ...]] = {
 }
 """What a function takes that is known when a view is declared."""
 
-LISTS = ("array", "same", "plain", "printed", "listed")
+LISTS = ("array", "same", "plain", "printed", "listed", "scalars", "doubles", "times")
 """What a function takes that is an array."""
 
 ASKED = 0.12
@@ -143,6 +143,8 @@ class Values:
 
     def value(self, kind: Type, columns: Sequence[tuple[str, Type]], depth: int = 1) -> str:
         """An expression of about this type."""
+        if kind in (STRING, INT, BOOLEAN) and any(t.name == "ARRAY" for _, t in columns) and self.chance(0.15):
+            return self._of_lists(kind, columns)
         fitting = [name for name, t in columns if t.name == kind.name]
         if fitting and self.chance(0.65 if depth > 0 else 0.9):
             return self.dice.choice(fitting)
@@ -293,9 +295,11 @@ class Values:
     def _argument(self, takes: str, common: Type, columns: Sequence[tuple[str, Type]], depth: int) -> str:
         if takes in WORDS:
             return self.dice.choice(WORDS[takes])
-        if takes in (*LISTS, "struct", "map"):
-            arrays = [name for name, t in columns if t.name == ("ARRAY" if takes in LISTS else takes.upper())]
-            return self.dice.choice(arrays) if arrays else "split(word, ' ')"
+        if takes in LISTS:
+            return self._list(columns)
+        if takes in ("struct", "map"):
+            nested = [name for name, t in columns if t.name == takes.upper()]
+            return self.dice.choice(nested or ["split(word, ' ')"])
         kinds: dict[str, Sequence[Type]] = {
             "integral": (INT, BIGINT, TINYINT, SMALL),
             "numeric": NUMBERS,
@@ -313,6 +317,26 @@ class Values:
         }
         plain = {t.name.lower(): (t,) for t in (INT, BIGINT, DOUBLE, STRING, BOOLEAN, DATE, TIMESTAMP)}
         return self.value(self.dice.choice([*kinds.get(takes, plain.get(takes, (common,)))]), columns, depth)
+
+    def _list(self, columns: Sequence[tuple[str, Type]]) -> str:
+        """A list of a row's, at times made another."""
+        lists = [(name, t.element) for name, t in columns if t.element is not None and t.name == "ARRAY"]
+        a, element = self.dice.choice(lists or [("split(word, ' ')", STRING)])
+        if element not in SCALARS or self.chance(0.6):
+            return a
+        b = self.dice.choice([name for name, other in lists if other == element] or [a])
+        e = self.value(element, columns, 0)
+        name = self.dice.choice(["union", "intersect", "except"])
+        made = [f"array_{name}({a}, {self.dice.choice([b, f'array({e})'])})", f"array_remove({a}, {e})"]
+        made += [f"array_append({a}, {e})", f"array_prepend({b}, {e})", f"array_compact({a})", f"slice({a}, -2, 2)"]
+        made += [f"sort_array({a}, false)", f"array_sort({a})", f"array_distinct({a})", f"reverse({a})"]
+        return self.dice.choice(made)
+
+    def _of_lists(self, kind: Type, columns: Sequence[tuple[str, Type]]) -> str:
+        a, b = self._list(columns), self._list(columns)
+        if kind == STRING:
+            return f"array_join({a}, '-', '?')"
+        return f"size({a})" if kind == INT else f"arrays_overlap({a}, {b})"
 
     def _aggregates(self, above: bool, over: bool) -> list[str]:
         """The names of those that may stand there, some twice."""
@@ -416,7 +440,9 @@ def _gives(row: Function, kind: Type) -> bool:
     if row.gives == "common":
         return True
     first = row.takes[0] if row.takes else ""
-    if first == "plain":
+    if first in ("doubles", "times"):
+        return callable(row.gives) and kind in ((DOUBLE,) if first == "doubles" else (TIMESTAMP,))
+    if first in ("plain", "scalars"):
         return kind in (STRING, INT, BIGINT, DATE, MONEY) and callable(row.gives)
     if first in ("common", "any", "boolean"):
         return True
