@@ -204,15 +204,12 @@ def _syntax_error(file: File, error: ParseError) -> Wrong:
             Span(0, 1), f"syntax error: {error}", "Write one CREATE TABLE or CREATE VIEW statement in Spark SQL."
         )
     end = file.offset(line, column)
+    before = file.text[max(0, end - 60) : end]
     return Wrong(
         Span(max(0, end - len(found)), end),
         f"syntax error at {found!r}: {str(first.get('description', '')).rstrip('.').lower()}",
         next(
-            (
-                way_out
-                for words, way_out in _OF_OTHERS
-                if re.search(words, file.text[max(0, end - 60) : end], re.IGNORECASE)
-            ),
+            (way_out for words, way_out in _OF_OTHERS if re.search(words, before, re.IGNORECASE)),
             "Write it as Spark SQL reads it, and a name that is a word of SQL in `backticks`: "
             "https://spark.apache.org/docs/latest/sql-ref-syntax.html",
         ),

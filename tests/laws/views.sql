@@ -1550,3 +1550,14 @@ SELECT kind, city, last_value(kind) OVER (ORDER BY kind ROWS BETWEEN UNBOUNDED P
 FROM (SELECT kind, city, count(*) AS n FROM events GROUP BY kind, city);
 
 CREATE VIEW signs AS SELECT event_id, - -1 AS a, -(-user_id) AS b, -(-2.5) AS c, - - -3Y AS d, -(-amount) AS e FROM events;
+
+CREATE VIEW lists_of_a_group AS
+SELECT country, array_max(collect_list(price)) AS a, array_min(collect_list(ts)) AS b, sort_array(collect_list(ts), false)[0] AS c,
+  slice(sort_array(collect_list(price), false), -2, 2) AS d, array_union(collect_set(kind), collect_set(city)) AS e, arrays_overlap(collect_set(city), array('Berlin', NULL)) AS f,
+  array_except(collect_set(kind), array('click')) AS g, array_remove(collect_list(kind), 'click') AS h, array_append(collect_set(user_id), max(user_id) + 1) AS i,
+  size(array_intersect(collect_set(kind), array('click', 'view'))) AS j, array_compact(array(min(city), max(kind))) AS k, element_at(collect_list(price), 1) AS l,
+  array_prepend(collect_set(amount), max(amount)) AS m, sort_array(collect_list(price)) AS n, array_sort(collect_list(CAST(price AS FLOAT))) AS o
+FROM events GROUP BY country;
+
+CREATE VIEW elements_of_lists AS
+SELECT country, x, count(*) AS n FROM (SELECT country, array_union(collect_set(kind), collect_set(city)) AS xs FROM events GROUP BY country) LATERAL VIEW explode(xs) t AS x GROUP BY country, x;
