@@ -729,7 +729,7 @@ def _limit(node: exp.Expr) -> tuple[int | None, int | None]:
         if isinstance(value, exp.Var) and value.name.upper() == "ALL" and name == "limit":
             value = None
         number = None if value is None else _whole(value)
-        if clause is not None and value is not None and (number is None or number < 0):
+        if clause is not None and value is not None and not 0 <= (-1 if number is None else number) < 2**31:
             raise Wrong(span(clause), f"{name.upper()} takes a number", f"Write {name.upper()} 10.")
         numbers.append(number)
     return numbers[0], numbers[1]

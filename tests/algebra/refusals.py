@@ -1292,6 +1292,7 @@ VIEWS = [
         "SELECT to_char(amount, '999.99') AS t FROM events",
         "SELECT format_number(amount, 2) AS t FROM events",
     ),
+    view("LIMIT beyond 2^31", "SELECT event_id FROM events LIMIT 2147483648", "SELECT event_id FROM events LIMIT 10"),
     view("LIMIT of a text", "SELECT event_id FROM events LIMIT '3'", "SELECT event_id FROM events LIMIT 3"),
     view(
         "an escape in the middle of a pattern",
