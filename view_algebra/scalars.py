@@ -490,7 +490,9 @@ class Scalars(ABC):
             return structured(node, scope, self.expression)
         if name in LAMBDAS:
             return over_elements(node, scope, self.expression)
-        if name in ("date_part", "datepart") and len(given) == 2 and isinstance(given[0], exp.Literal):
+        if name in ("date_part", "datepart"):
+            if len(given) != 2 or not isinstance(given[0], exp.Literal):
+                raise Wrong(place, f"{name}() of a field that is no literal", f"Write {name}('year', ts).")
             return self._extract(exp.Extract(this=exp.Var(this=given[0].name), expression=given[1]), scope, place)
         if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Column):
             return sugar.timed(name, given[0].name, [self.expression(a, scope) for a in given[1:]], place)
@@ -650,20 +652,12 @@ class Scalars(ABC):
         name = SYNONYMS.get(call_.name.lower(), call_.name.lower()) if isinstance(call_, exp.Anonymous) else ""
         given, read = call_.expressions, partial(self.expression, scope=scope)
         texts = given[0].expressions if given and isinstance(given[0], exp.Distinct) else given
-        if name == "listagg" and texts is given and keys and all(_descends(key) for key in keys):
-            return self._listed_downwards(keys, call_, scope, when, node if filter_ is None else filter_)
-        if name == "listagg" and texts and (by := [read(key.this) for key in keys]) != [read(texts[0])]:
-            return _listed_by(keys, by, aggregate(name, call_, read, when), call_, node if filter_ is None else filter_)
+        if name == "listagg" and texts:
+            return self._listed_within(keys, call_, texts, scope, when, node if filter_ is None else filter_)
         if not name or len(keys) != 1:
             raise Wrong(place, "WITHIN GROUP of another order than one column", "Write WITHIN GROUP (ORDER BY x).")
         value = keys[0].this
-        if name == "listagg":
-            made = aggregate(name, call_, read, when)
-            text, whole = written(value), node if filter_ is None else filter_
-            listed = f"CASE WHEN {text} IS NOT NULL{_of_filter(filter_)} THEN {text} END"
-            found = f"sort_array({'collect_set' if made.distinct else 'collect_list'}({listed}))"
-            spell(whole, _joined(found, found, texts[1:]))
-        elif name in ("mode", "percentile", "percentile_disc"):
+        if name in ("mode", "percentile", "percentile_disc"):
             made = aggregate(name, exp.Anonymous(this=name, expressions=[value, *given]), read, when)
             made = replace(made, place=place)
         else:
@@ -677,6 +671,32 @@ class Scalars(ABC):
             made = replace(made, arguments=(made.arguments[0], number(str(share))))
         return made
 
+    def _listed_within(
+        self,
+        keys: Sequence[exp.Ordered],
+        node: exp.Anonymous,
+        texts: Sequence[exp.Expr],
+        scope: Scope,
+        when: Expr | None,
+        whole: exp.Expr,
+    ) -> Expr:
+        """listagg(x) WITHIN GROUP (ORDER BY …), by x itself or by something else."""
+        read, (value, *between) = partial(self.expression, scope=scope), texts
+        keys = _nulls_as_usual(keys, value)
+        made = aggregate("listagg", node, read, when)
+        if not made.distinct and all(_descends(key) for key in keys):
+            return self._listed_downwards(keys, node, scope, when, whole)
+        if (by := [read(key.this) for key in keys]) != [read(value)]:
+            return _listed_by(keys, by, made, node, whole)
+        where = _of_filter(whole) if isinstance(whole, exp.Filter) else ""
+        listed = f"CASE WHEN {written(value)} IS NOT NULL{where} THEN {written(value)} END"
+        found = f"sort_array({'collect_set' if made.distinct else 'collect_list'}({listed}))"
+        if not _descends(keys[0]):
+            spell(whole, _joined(found, found, between))
+            return made
+        spell(whole, _joined(found, f"reverse({found})", between))
+        return self._reversed(aggregate("collect_set", _call_of("collect_set", value), read, when), between, scope)
+
     def _listed_downwards(
         self, keys: Sequence[exp.Ordered], node: exp.Anonymous, scope: Scope, when: Expr | None, whole: exp.Expr
     ) -> Expr:
@@ -689,8 +709,14 @@ class Scalars(ABC):
         counts = f"{written(value)} IS NOT NULL" + (_of_filter(whole) if isinstance(whole, exp.Filter) else "")
         found = _sorted(", ".join(written(key.this) for key in keys), written(value), counts)
         spell(whole, _joined(found, f"reverse({_in_turn(found)})", between))
+        return self._reversed(upwards, between, scope)
+
+    def _reversed(self, upwards: Aggregate, between: Sequence[exp.Expr], scope: Scope) -> Expr:
+        """The texts of a list from its last to its first as one; of none it is NULL."""
+        place = upwards.place
         downwards = Call("reverse", (upwards,), upwards.type, place=place)
-        joined = call("array_join", [downwards, *([*map(read, between)] or [Constant("", STRING)])], place)
+        separator = self.expression(between[0], scope) if between else Constant("", STRING)
+        joined = call("array_join", [downwards, separator], place)
         return case([(compare(">", call("size", [upwards], place), number("0"), place), joined)], None, place)
 
     def _ignoring_nulls(self, node: exp.IgnoreNulls, scope: Scope) -> Expr:
@@ -840,8 +866,18 @@ def _refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *,
 
 
 def _descends(key: exp.Ordered) -> bool:
-    """Does a key descend, its NULLs last?"""
-    return bool(key.args.get("desc")) and not key.args.get("nulls_first")
+    return bool(key.args.get("desc"))
+
+
+def _nulls_as_usual(keys: Sequence[exp.Ordered], listed: exp.Expr) -> list[exp.Ordered]:
+    """Keys with NULL where Spark has it, before all or after all that descends: where it is not, a key says so."""
+    usual: list[exp.Ordered] = []
+    for key in keys:
+        down = bool(key.args.get("desc"))
+        if down == bool(key.args.get("nulls_first", not down)) and key.this != listed:
+            usual.append(exp.Ordered(this=exp.Is(this=key.this.copy(), expression=exp.Null()), desc=down))
+        usual.append(exp.Ordered(this=key.this, desc=down, nulls_first=not down))
+    return usual
 
 
 def _share_of(node: exp.WithinGroup, place: Place) -> exp.Expr:
@@ -882,7 +918,6 @@ def _listed(shares: Sequence[Expr], place: Place) -> Expr:
 
 
 _FROM_THE_TOP = {
-    "listagg": "Write array_join(sort_array(collect_set(x), false), ', '), which is '' where there is no x.",
     "mode": "Count where x IS NOT NULL, GROUP BY x, and take the first by row_number() OVER (ORDER BY n DESC, x DESC).",
     "percentile_disc": "Of rows whose x is not NULL, take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25.",
 }
@@ -991,7 +1026,7 @@ def _listed_by(
             made.place, "listagg(DISTINCT …) in another order than its own", "Write … WITHIN GROUP (ORDER BY x)."
         )
     for key in keys:
-        if key.args.get("desc") or not key.args.get("nulls_first", True):
+        if key.args.get("desc"):
             way_out = "Order by what ascends, or all descends: by -n for n DESC, where n is not NULL."
             raise Wrong(made.place, "listagg() in mixed order", way_out)
     value = written(node.expressions[0])

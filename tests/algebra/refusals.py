@@ -441,11 +441,6 @@ VIEWS = [
         "SELECT amount AS m FROM (SELECT amount, row_number() OVER (ORDER BY count(*) DESC, amount DESC) AS r FROM events WHERE amount IS NOT NULL GROUP BY amount) WHERE r = 1",
     ),
     view(
-        "listagg of distinct values, and down",
-        "SELECT listagg(DISTINCT kind, ',') WITHIN GROUP (ORDER BY kind DESC) AS k FROM events",
-        "SELECT array_join(sort_array(collect_set(kind), false), ',') AS k FROM events",
-    ),
-    view(
         "WITHIN GROUP before OVER",
         "SELECT country, n, percentile_disc(0.5) WITHIN GROUP (ORDER BY n) OVER (PARTITION BY country) AS m FROM hourly",
         "SELECT country, n, m FROM hourly JOIN (SELECT country, percentile_disc(0.5) WITHIN GROUP (ORDER BY n) AS m FROM hourly GROUP BY country) USING (country)",

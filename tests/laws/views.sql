@@ -1561,3 +1561,13 @@ FROM events GROUP BY country;
 
 CREATE VIEW elements_of_lists AS
 SELECT country, x, count(*) AS n FROM (SELECT country, array_union(collect_set(kind), collect_set(city)) AS xs FROM events GROUP BY country) LATERAL VIEW explode(xs) t AS x GROUP BY country, x;
+
+CREATE VIEW listed_in_many_orders AS
+SELECT country, listagg(kind, ',') WITHIN GROUP (ORDER BY user_id NULLS LAST, event_id) AS a, listagg(kind) WITHIN GROUP (ORDER BY amount DESC NULLS FIRST, event_id DESC NULLS FIRST) AS b,
+  listagg(city, '|') WITHIN GROUP (ORDER BY city DESC NULLS FIRST) AS c, listagg(DISTINCT city, '-') WITHIN GROUP (ORDER BY city DESC) AS d, listagg(city) WITHIN GROUP (ORDER BY city NULLS LAST) AS e,
+  listagg(DISTINCT kind) WITHIN GROUP (ORDER BY kind DESC NULLS FIRST) FILTER (WHERE amount > 10) AS f
+FROM events GROUP BY country;
+
+CREATE VIEW listed_groups_in_many_orders AS
+SELECT country, listagg(city, ',') WITHIN GROUP (ORDER BY n DESC NULLS FIRST, city DESC) AS a, listagg(DISTINCT city, ',') WITHIN GROUP (ORDER BY city DESC) AS b, listagg(city) WITHIN GROUP (ORDER BY m NULLS LAST, city) AS c
+FROM (SELECT country, city, count(*) AS n, max(amount) AS m FROM events GROUP BY country, city) GROUP BY country;
