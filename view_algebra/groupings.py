@@ -41,6 +41,7 @@ from view_algebra.expressions import (
     union_all,
     walk,
 )
+from view_algebra.functions import WINDOW_FUNCTIONS
 from view_algebra.refusals import Wrong
 from view_algebra.types import BIGINT, BOOLEAN, TINYINT
 from view_algebra.windows import bounds, is_session
@@ -154,9 +155,32 @@ def _refuse_unselected(block: Select) -> None:
         look(part, selected)
 
 
+def _refuse_windowed_keys(block: Select) -> None:
+    """Over groupings Spark finds no column of GROUP BY in what an aggregate OVER (…) aggregates."""
+
+    def look(part: Expr) -> None:
+        if isinstance(part, Aggregate) or (isinstance(part, Call) and part.function == "grouping"):
+            return
+        if part in (block.group or ()):
+            what = "a column of GROUP BY in an aggregate OVER (…) over groupings, which Spark refuses"
+            raise Wrong(part.place, what, "Group in a subquery in FROM, and aggregate its rows.")
+        for each in children(part):
+            look(each)
+
+    for part in (part for expression in above_group(block) for part in walk(expression)):
+        if isinstance(part, Windowed) and part.function not in _OF_PLACES:
+            for argument in part.arguments:
+                look(argument)
+
+
+_OF_PLACES = {*WINDOW_FUNCTIONS} - {"first_value", "last_value"}
+"""Window functions that are no aggregates to Spark."""
+
+
 def over_sets(block: Select, sets: Sets) -> Select:
     """A block over each of its groupings, one after the other; `block` is grouped by all of their columns."""
     keys = tuple(block.group or ())
+    _refuse_windowed_keys(block)
     _refuse_alike(keys)
     _refuse_unselected(block)
     shown = {of_key: key for key in keys for of_key in (bounds(key) if is_session(key) else (key,))}

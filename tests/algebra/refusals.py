@@ -1283,6 +1283,11 @@ VIEWS = [
         "SELECT country, collect_list(struct(kind, amount)) AS m FROM events GROUP BY country",
     ),
     view(
+        "a column of a grouping in an aggregate over windows",
+        "SELECT country, max(country) OVER () AS m, count(*) AS n FROM events GROUP BY ROLLUP (country)",
+        "SELECT country, max(country) OVER () AS m, n FROM (SELECT country, count(*) AS n FROM events GROUP BY ROLLUP (country))",
+    ),
+    view(
         "a number as a text of a pattern",
         "SELECT to_char(amount, '999.99') AS t FROM events",
         "SELECT format_number(amount, 2) AS t FROM events",
