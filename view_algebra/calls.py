@@ -350,3 +350,19 @@ def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:
     if unit in ("month", "quarter", "year") or (kind == DATE and unit not in ("day", "week")):
         raise Wrong(place, f"a RANGE in {unit}s over a {kind}", "Write it in days.")
     return f"interval '{microseconds(length, place)} microseconds'"
+
+
+def refuse_aggregates(expression: Expr, where: str, way_out: str) -> None:
+    """Refuses aggregates and window functions where there can be none."""
+    refuse_windowed(expression, where)
+    for part in walk(expression):
+        if isinstance(part, Aggregate):
+            raise Wrong(part.place, f"{part.function}() in {where}", way_out)
+
+
+def refuse_windowed(expression: Expr, where: str) -> None:
+    """Refuses window functions where there can be none."""
+    for part in walk(expression):
+        if isinstance(part, Windowed):
+            what = f"{part.function}() OVER (…) in {where}"
+            raise Wrong(part.place, what, "Compute it in a subquery, and filter outside.")

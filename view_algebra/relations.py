@@ -10,6 +10,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
+from view_algebra.calls import refuse_aggregates
 from view_algebra.constants import elements, joined, table
 from view_algebra.correlated import (
     JOINS,
@@ -60,7 +61,7 @@ from view_algebra.operators import call, condition
 from view_algebra.passing import is_projection
 from view_algebra.pivots import pivoted, refuse_counts
 from view_algebra.refusals import Wrong, suggestion
-from view_algebra.scalars import Scalars, refuse_aggregates
+from view_algebra.scalars import Scalars
 from view_algebra.times import MOST_ELEMENTS
 from view_algebra.types import (
     BIGINT,

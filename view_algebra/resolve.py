@@ -10,7 +10,7 @@ from typing import cast as typed
 from sqlglot import exp
 
 from view_algebra.aggregates import EVENT_ORDER
-from view_algebra.calls import TIME_WINDOWS, generator, in_a_window
+from view_algebra.calls import TIME_WINDOWS, generator, in_a_window, refuse_aggregates, refuse_windowed
 from view_algebra.correlated import (
     refuse_elsewhere,
     refuse_groupings,
@@ -80,7 +80,7 @@ from view_algebra.relations import (
     named_by,
     with_generator,
 )
-from view_algebra.scalars import names_an_output, refuse_aggregates, refuse_windowed
+from view_algebra.scalars import names_an_output
 from view_algebra.ties import settled, settled_set
 from view_algebra.types import (
     STRING,
