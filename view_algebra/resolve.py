@@ -107,10 +107,14 @@ class Resolver(Relations):
         if with_ is not None:
             if with_.args.get("recursive"):
                 raise Wrong(span(with_), "WITH RECURSIVE", "Write the levels out as joins.")
+            own: set[str] = set()
             for cte in with_.expressions:
+                if (name := cte.alias.lower()) in own:
+                    raise Wrong(span(cte), f"two CTEs are named {name}", "Give one of them another name.")
+                own.add(name)
                 inner = self.query(cte.this, known)
                 names = [c.name for c in (cte.args["alias"].args.get("columns") or [])]
-                known[cte.alias.lower()] = named_by(inner, names, span(cte)) if names else inner
+                known[name] = named_by(inner, names, span(cte)) if names else inner
         if isinstance(node, exp.Subquery):
             if in_parentheses(node):
                 raise Wrong(span(node), "a relation in parentheses", AS_A_SUBQUERY)

@@ -1288,6 +1288,11 @@ VIEWS = [
         "SELECT country, max(country) OVER () AS m, n FROM (SELECT country, count(*) AS n FROM events GROUP BY ROLLUP (country))",
     ),
     view(
+        "two CTEs of one name",
+        "WITH a AS (SELECT kind FROM events), a AS (SELECT count(*) AS n FROM a) SELECT n FROM a",
+        "WITH a AS (SELECT kind FROM events), b AS (SELECT count(*) AS n FROM a) SELECT n FROM b",
+    ),
+    view(
         "a number as a text of a pattern",
         "SELECT to_char(amount, '999.99') AS t FROM events",
         "SELECT format_number(amount, 2) AS t FROM events",
