@@ -266,6 +266,9 @@ class Scalars(Collecting):
 
     def _in(self, node: exp.In, scope: Scope) -> Expr:
         query = node.args.get("query")
+        if query is not None and isinstance(query.this, exp.Subquery):
+            what = "IN ((SELECT …)), whose SELECT is one value to Spark"
+            raise Wrong(span(query), what, "Write one pair of parentheses: IN (SELECT …).")
         if isinstance(node.this, exp.Tuple):
             return self._row_in(node, scope)
         value, place = self.expression(node.this, scope), span(node)

@@ -1288,6 +1288,11 @@ VIEWS = [
         "SELECT country, max(country) OVER () AS m, n FROM (SELECT country, count(*) AS n FROM events GROUP BY ROLLUP (country))",
     ),
     view(
+        "IN of a query in two pairs of parentheses",
+        "SELECT event_id FROM events WHERE user_id IN ((SELECT user_id FROM orders))",
+        "SELECT event_id FROM events WHERE user_id IN (SELECT user_id FROM orders)",
+    ),
+    view(
         "two CTEs of one name",
         "WITH a AS (SELECT kind FROM events), a AS (SELECT count(*) AS n FROM a) SELECT n FROM a",
         "WITH a AS (SELECT kind FROM events), b AS (SELECT count(*) AS n FROM a) SELECT n FROM b",
