@@ -46,7 +46,7 @@ from view_algebra.expressions import (
     walk,
 )
 from view_algebra.filters import by_filters
-from view_algebra.names import member, window_key
+from view_algebra.names import CELL, member, window_key
 from view_algebra.passing import has_windows, is_projection
 from view_algebra.refusals import Wrong
 from view_algebra.spark import prefix, spark
@@ -81,9 +81,6 @@ RECORD_KEYS = (("kafka_partition", INT), ("kafka_offset", BIGINT))
 
 MOST_RECORDS = 2**48
 """No count of records is greater: 281 million million."""
-
-_CELL = "cell"
-"""Alias of a table of cells in final."""
 
 
 @dataclass(frozen=True)
@@ -529,7 +526,7 @@ def _cells(leaf: Leaf, table: int) -> Cells:
         (k.name, k.part.type if k.part else k.expression.type) for k in leaf.kept
     )
     one = leaf.kind == "aggregate" and not leaf.keys
-    return Cells(table, _CELL, columns, tuple(name for name, _ in leaf.keys), one)
+    return Cells(table, CELL, columns, tuple(name for name, _ in leaf.keys), one)
 
 
 def _above(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Select:
@@ -538,9 +535,9 @@ def _above(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Se
     # the keys that only its late conditions name, and what it asks and groups by
     merged_away = _aggregated(block) and (block.late is not None or any(map(is_asked, block.group or ())))
     named = [(name, e) for name, e in leaf.keys if not merged_away or e in (block.group or ())]
-    keys: dict[Expr, Expr] = {e: Field(_CELL, (name,), e.type) for name, e in named} | window
+    keys: dict[Expr, Expr] = {e: Field(CELL, (name,), e.type) for name, e in named} | window
     merged: dict[Part | Expr, Field] = {
-        (k.part or k.expression): Field(_CELL, (k.name,), k.part.type if k.part else k.expression.type)
+        (k.part or k.expression): Field(CELL, (k.name,), k.part.type if k.part else k.expression.type)
         for k in leaf.kept
     }
 
@@ -585,10 +582,10 @@ def _put_together(
     held: dict[Expr, Expr] = {} if window is None else {window: _kept_of(window, block)}
     asked = {key: f"asked_{n}" for n, key in enumerate(filter(is_asked, group))}
     if window is None:
-        over = [Output(asked.get(key) or names[key], _over_cells(key, names, _CELL)) for key in group]
-        late = None if block.late is None else _over_cells(block.late, names, _CELL)
-        answers = {key: Field(_CELL, (name,), key.type) for key, name in asked.items()}
-        return Nested(coarser(cells, over, parts, late), _CELL), {**answers}
+        over = [Output(asked.get(key) or names[key], _over_cells(key, names, CELL)) for key in group]
+        late = None if block.late is None else _over_cells(block.late, names, CELL)
+        answers = {key: Field(CELL, (name,), key.type) for key, name in asked.items()}
+        return Nested(coarser(cells, over, parts, late), CELL), {**answers}
     if asked:
         way_out = "Group by the columns that it names in a subquery in FROM, and ask around it."
         raise Wrong(next(iter(asked)).place or block.place, "a subquery in GROUP BY beside a window", way_out)
@@ -599,20 +596,20 @@ def _put_together(
         )
     start = names[held[window]]
     if windows is not None:
-        key: dict[Expr, Expr] = {window: Field(_CELL, windows.keys, TIMESTAMP)}
+        key: dict[Expr, Expr] = {window: Field(CELL, windows.keys, TIMESTAMP)}
         for part in () if block.late is None else walk(block.late):
             if hops(part) or (isinstance(part, Subquery) and part.correlated):
                 what = "a subquery in WHERE about hopping windows, or about the records in them"
                 raise Wrong(part.place or block.place, what, "Write it as k IN (SELECT k …).")
         late = None if block.late is None else _over_cells(block.late, names, PANE)
-        return Nested(hopped(cells, windows, keys, start, window, parts, late), _CELL), key
+        return Nested(hopped(cells, windows, keys, start, window, parts, late), CELL), key
     if block.late is not None:
         way_out = "Put conditions on the records alone there, or filter the sessions in a view over this one."
         raise Wrong(block.place, "a subquery in WHERE of sessions", way_out)
     others = [name for name in keys if name != start]
     within = others if block.within is None else [names[key] for key in block.within if key != window]
-    put = Nested(sessions(cells, others, within, window, parts), _CELL)
-    return put, {bound: Field(_CELL, (bound.function,), TIMESTAMP) for bound in bounds(window)}
+    put = Nested(sessions(cells, others, within, window, parts), CELL)
+    return put, {bound: Field(CELL, (bound.function,), TIMESTAMP) for bound in bounds(window)}
 
 
 def _over_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:

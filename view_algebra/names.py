@@ -156,7 +156,10 @@ def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
 VARIABLE = "->"
 """What stands for a relation in the variable of a lambda."""
 
-OWN_ALIASES = ("pane", "hop", "block", "cell", "finer", "apart", "grouped", "one")
+CELL = "cell"
+"""Alias of a table of cells in final."""
+
+OWN_ALIASES = ("pane", "hop", "block", CELL, "finer", "apart", "grouped", "one")
 """Aliases in compiled queries."""
 
 

@@ -46,7 +46,7 @@ from view_algebra.expressions import (
     rewritten,
     walk,
 )
-from view_algebra.names import VARIABLE
+from view_algebra.names import CELL, VARIABLE
 from view_algebra.operators import BITWISE, overload, pattern
 from view_algebra.refusals import Wrong
 from view_algebra.regexes import decides, finds, replacement
@@ -91,10 +91,17 @@ class Reading:
     """How a query reads its tables of cells: their names.
 
     grouped: the keys of the block that is written, which stand in its columns as in GROUP BY.
+    depth: the subqueries around it. Each has cells of its own, which those inside it and around it are told apart from.
     """
 
     tables: Sequence[str]
     grouped: Sequence[Expr] = ()
+    depth: int = 0
+
+    def alias(self, name: str, *, outer: bool = False) -> str:
+        """What a relation is called here; `outer`: one of the query around this one."""
+        depth = self.depth - outer
+        return postgres_name(f"{name}_{depth + 1}" if name == CELL and depth > 0 else name)
 
 
 def expression(value: Expr, reading: Reading, least: int = 0) -> str:
@@ -108,7 +115,7 @@ def _written(value: Expr, reading: Reading) -> tuple[str, int]:
         case Constant():
             return constant(value), ATOM
         case Field():
-            return _field(value)
+            return _field(value, reading)
         case Case():
             whens = "".join(f" WHEN {expression(w, reading)} THEN {expression(t, reading)}" for w, t in value.branches)
             otherwise = f" ELSE {expression(value.otherwise, reading)}" if value.otherwise is not None else ""
@@ -122,7 +129,7 @@ def _written(value: Expr, reading: Reading) -> tuple[str, int]:
         case Windowed():
             return _windowed(value, reading)
         case Subquery():
-            inner = "(\n" + _indent(query(value.query, reading)) + "\n)"
+            inner = "(\n" + _indent(query(value.query, replace(reading, depth=reading.depth + 1))) + "\n)"
             if value.kind == "exists":
                 return f"EXISTS {inner}", ATOM
             if value.kind == "in" and value.operand is not None:
@@ -130,9 +137,10 @@ def _written(value: Expr, reading: Reading) -> tuple[str, int]:
             return inner, ATOM
 
 
-def _field(column: Field) -> tuple[str, int]:
-    relation = "" if column.relation == VARIABLE else column.relation
-    whole = ".".join(postgres_name(n) for n in (relation, column.path[0]) if n)
+def _field(column: Field, reading: Reading) -> tuple[str, int]:
+    whole = postgres_name(column.path[0])
+    if column.relation and column.relation != VARIABLE:
+        whole = f"{reading.alias(column.relation, outer=column.outer)}.{whole}"
     if len(column.path) == 1:
         return whole, ATOM
     *outer, last = (constant(Constant(name, STRING)) for name in column.path[1:])
@@ -778,7 +786,7 @@ def query(value: Query, reading: Reading) -> str:
     if isinstance(relation, Cells):
         table = f"cells.{postgres_name(reading.tables[relation.table])}"
         if any(isinstance(part, Subquery) and part.correlated for part in parts(value)):
-            table += f" AS {postgres_name(relation.alias)}"
+            table += f" AS {reading.alias(relation.alias)}"
         from_ = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON true" if relation.one else table
         value, where = _bare(value, relation.alias)
     elif relation is not None:
@@ -920,15 +928,15 @@ def _is_exact(value: Expr) -> bool:
 def _relation(relation: Relation, reading: Reading) -> str:
     match relation:
         case Read():
-            name, alias = postgres_name(relation.view), postgres_name(relation.alias)
+            name, alias = postgres_name(relation.view), reading.alias(relation.alias)
             return f"analytics.{name}" + ("" if alias == name else f" AS {alias}")
         case Nested():
             lateral = "LATERAL " if relation.lateral else ""
-            return f"{lateral}(\n{_indent(query(relation.query, reading))}\n) AS {postgres_name(relation.alias)}"
+            return f"{lateral}(\n{_indent(query(relation.query, reading))}\n) AS {reading.alias(relation.alias)}"
         case Constants():
             rows = ",\n".join(f"    ({', '.join(_exactly(v, reading) for v in row)})" for row in relation.rows)
             names = ", ".join(postgres_name(name) for name, _ in relation.columns)
-            return f"(\n  VALUES\n{rows}\n) AS {postgres_name(relation.alias)} ({names})"
+            return f"(\n  VALUES\n{rows}\n) AS {reading.alias(relation.alias)} ({names})"
         case Joined():
             right = _relation(relation.right, reading)
             if isinstance(relation.right, (Joined, Exploded)):
@@ -969,7 +977,7 @@ def _exploded(made: Generator, reading: Reading) -> str:
     rows = "jsonb_each" if of_map else "jsonb_array_elements"
     entry = f"{'key, ' * of_map}value, place"
     select = f"SELECT {columns}\nFROM {rows}({expression(made.argument, reading)}) WITH ORDINALITY AS each ({entry})"
-    lateral = f"LATERAL (\n{_indent(select)}\n) AS {postgres_name(made.alias)}"
+    lateral = f"LATERAL (\n{_indent(select)}\n) AS {reading.alias(made.alias)}"
     return f"LEFT JOIN {lateral} ON true" if made.outer else f"CROSS JOIN {lateral}"
 
 

@@ -234,6 +234,13 @@ class Values:
         number = self.dice.choice(["k", "big", "money", "tiny"])
         sign, other = self.dice.choice(["=", "<=>"]), self.condition(COLUMNS)
         greater, some = self.dice.choice([">", "<="]), self.dice.choice(["EXISTS", "NOT EXISTS"])
+        inside = self.dice.choice(
+            [
+                f"{some} (SELECT 1 FROM s AS j WHERE j.{alike} = i.{alike} AND j.{number} > i.{number})",
+                f"i.{number} >= (SELECT avg(j.{number}) FROM s AS j WHERE j.{alike} {sign} i.{alike})",
+                f"i.{alike} IN (SELECT j.{alike} FROM s AS j WHERE j.{name} = i.{name} AND j.k > 0)",
+            ]
+        )
         return self.dice.choice(
             [
                 f"{name} {self.dice.choice(['', 'NOT '])}IN (SELECT {alike} FROM s WHERE {other})",
@@ -243,6 +250,8 @@ class Values:
                 f"{number} >= (SELECT avg(i.{number}) FROM s AS i WHERE i.{name} {sign} s.{name})",
                 f"{some} (SELECT 1 FROM s AS i WHERE i.{name} = s.{name} AND i.{number} > s.{number})",
                 f"{self.dice.choice([1, 2])} < (SELECT count(*) FROM s AS i WHERE i.{name} {sign} s.{alike})",
+                f"{some} (SELECT 1 FROM s AS i WHERE i.{name} = s.{name} AND {inside})",
+                f"{number} > (SELECT min(i.{number}) FROM s AS i WHERE i.{name} = s.{name} AND {inside})",
             ]
         )
 

@@ -1571,3 +1571,25 @@ FROM events GROUP BY country;
 CREATE VIEW listed_groups_in_many_orders AS
 SELECT country, listagg(city, ',') WITHIN GROUP (ORDER BY n DESC NULLS FIRST, city DESC) AS a, listagg(DISTINCT city, ',') WITHIN GROUP (ORDER BY city DESC) AS b, listagg(city) WITHIN GROUP (ORDER BY m NULLS LAST, city) AS c
 FROM (SELECT country, city, count(*) AS n, max(amount) AS m FROM events GROUP BY country, city) GROUP BY country;
+
+CREATE VIEW asked_in_an_answer AS
+SELECT a.event_id, (SELECT sum(b.amount) FROM events AS b WHERE b.user_id = a.user_id AND EXISTS (SELECT 1 FROM events AS c WHERE c.city = b.city AND c.amount > 60)) AS s,
+  (SELECT count(*) FROM events AS b WHERE b.country = a.country AND b.amount >= (SELECT avg(c.amount) FROM events AS c WHERE c.kind = b.kind)) AS n
+FROM events AS a;
+
+CREATE VIEW exists_in_exists AS
+SELECT a.event_id, a.kind FROM events AS a
+WHERE EXISTS (SELECT 1 FROM events AS b WHERE b.city = a.city AND b.amount > a.amount AND NOT EXISTS (SELECT 1 FROM events AS c WHERE c.user_id = b.user_id AND c.amount > b.amount));
+
+CREATE VIEW answers_to_groups AS
+SELECT a.country, a.n, (SELECT count(*) FROM events AS b WHERE b.country = a.country AND b.user_id IN (SELECT c.user_id FROM events AS c WHERE c.kind = b.kind AND c.amount > 40)) AS m
+FROM (SELECT country, count(*) AS n FROM events GROUP BY country) AS a;
+
+CREATE VIEW asked_of_views AS
+SELECT v.country, (SELECT max(b.amount) FROM events AS b WHERE b.country = v.country AND NOT EXISTS (SELECT 1 FROM events AS c WHERE c.user_id = b.user_id AND c.kind = 'view')) AS m
+FROM (SELECT country, count(*) AS n FROM events GROUP BY country) AS v
+WHERE EXISTS (SELECT 1 FROM events AS b WHERE b.country = v.country AND b.amount > v.n AND EXISTS (SELECT 1 FROM events AS c WHERE c.city = b.city AND c.event_id <> b.event_id));
+
+CREATE VIEW filters_in_filters AS
+SELECT kind, sum(amount) FILTER (WHERE EXISTS (SELECT 1 FROM events AS b WHERE b.city = events.city AND EXISTS (SELECT 1 FROM events AS c WHERE c.user_id = b.user_id AND c.amount > 50))) AS s
+FROM events GROUP BY kind;
