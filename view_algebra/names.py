@@ -146,7 +146,7 @@ def find_outside(names: list[str], scope: Scope, place: Place) -> Field:
     found = find(names, scope.outer.relations, place)
     if not isinstance(found, Field):
         raise Wrong(place, f"{'.'.join(names)} is made of a column of the query around this one", "Compute it there.")
-    taken = [alias for alias in (*scope.relations, found.relation) if alias in OWN_ALIASES]
+    taken = [alias for alias in (*scope.relations, found.relation) if alias.rstrip("_0123456789") in OWN_ALIASES]
     if taken or found.relation in scope.relations:
         way_out = f"Give one of them another alias than {(*taken, found.relation)[0]}."
         raise Wrong(place, f"{'.'.join(names)} is a column of the query around this one", way_out)
@@ -160,7 +160,7 @@ CELL = "cell"
 """Alias of a table of cells in final."""
 
 OWN_ALIASES = ("pane", "hop", "block", CELL, "finer", "apart", "grouped", "one")
-"""Aliases in compiled queries."""
+"""Aliases in compiled queries, where a subquery's own are numbered."""
 
 
 def _column(alias: str, names: list[str], columns: Columns, place: Place) -> tuple[str, Expr] | None:
