@@ -8,7 +8,7 @@ is looked up in `functions.FUNCTIONS` and `aggregates.AGGREGATES`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -229,8 +229,11 @@ _OF_OTHERS = (
 
 
 COLUMNS = "lamina_columns"
+KEYED = "lamina_keyed"
 SPELLED = "lamina_spelled"
 """The entry of a node's `meta` with what stands for it where the author's SQL is run by Spark."""
+
+_SPELLING = frozenset({COLUMNS, KEYED, SPELLED})
 
 
 def spell(node: exp.Expr, text: str) -> None:
@@ -265,6 +268,14 @@ def append_output(node: exp.Select, text: str, name: str) -> None:
         node.append("expressions", item)
 
 
+def keep_order(block: exp.Select) -> None:
+    """Notes that LIMIT goes by keys that are no columns of its SELECT, which is one about a row around it.
+
+    Spark picks any rows there, unless the keys are columns.
+    """
+    block.meta[KEYED] = True
+
+
 def parsed(text: str) -> exp.Expr:
     """An expression of Spark SQL."""
     return parse_one(text, dialect=_DIALECT)
@@ -272,7 +283,7 @@ def parsed(text: str) -> exp.Expr:
 
 def written(node: exp.Expr) -> str:
     """A node as Spark SQL, all that Spark leaves open spelled out."""
-    inside = _spelled(node) if any(SPELLED in n.meta or COLUMNS in n.meta for n in node.walk()) else node
+    inside = node if _says_all(node) else _spelled(node)
     return str(inside.sql(dialect=_DIALECT))
 
 
@@ -289,6 +300,15 @@ def without_qualify(block: exp.Select, names: Sequence[str]) -> exp.Select:
 def qualifying(block: exp.Select) -> exp.Select:
     """A block without QUALIFY and what comes after it, its condition one more column."""
     inner = block.copy()
+    condition = block.args["qualify"].this.copy().transform(_unaliased(block))
+    for clause in ("qualify", *_AROUND_QUALIFY):
+        inner.set(clause, None)
+    inner.append("expressions", exp.alias_(condition, QUALIFIED))
+    return inner
+
+
+def _unaliased(block: exp.Select) -> Callable[[exp.Expr], exp.Expr]:
+    """What puts, for the name of an output, what the output is."""
     named = {item.alias.lower(): item.this for item in block.expressions if isinstance(item, exp.Alias)}
 
     def unaliased(node: exp.Expr) -> exp.Expr:
@@ -298,11 +318,7 @@ def qualifying(block: exp.Select) -> exp.Select:
         meant = named[node.name.lower()].copy()
         return exp.Paren(this=meant) if isinstance(meant, (exp.Binary, exp.Unary, exp.Predicate)) else meant
 
-    condition = block.args["qualify"].this.copy().transform(unaliased)
-    for clause in ("qualify", *_AROUND_QUALIFY):
-        inner.set(clause, None)
-    inner.append("expressions", exp.alias_(condition, QUALIFIED))
-    return inner
+    return unaliased
 
 
 def write_windows_out(block: exp.Select) -> None:
@@ -341,9 +357,11 @@ def spell_columns(star: exp.Expr, columns: Sequence[str]) -> None:
 
 def spelled(select: exp.Expr) -> str | None:
     """A SELECT with all that Spark leaves open spelled out; None where it leaves nothing open."""
-    if not any(SPELLED in node.meta or COLUMNS in node.meta for node in select.walk()):
-        return None
-    return written(select)
+    return None if _says_all(select) else written(select)
+
+
+def _says_all(node: exp.Expr) -> bool:
+    return all(_SPELLING.isdisjoint(part.meta) for part in node.walk())
 
 
 def _spelled(select: exp.Expr) -> exp.Expr:
@@ -354,7 +372,24 @@ def _spelled(select: exp.Expr) -> exp.Expr:
     for block in list(tree.find_all(exp.Select)):
         columns = [(item, item.this if isinstance(item, exp.Column) else item) for item in block.expressions]
         block.set("expressions", [c for item, star in columns for c in star.meta.get(COLUMNS, [item])])
+        if KEYED in block.meta:
+            whole = _with_keys(block)
+            tree = whole if block is tree else tree
     return tree
+
+
+def _with_keys(block: exp.Select) -> exp.Expr:
+    """A SELECT around one that has its keys of ORDER BY as columns, too; it takes that one's place."""
+    keys = [key for key in block.args["order"].expressions if not key.this.is_number]
+    names = [f"{KEYED}_{number}" for number, _ in enumerate(keys)]
+    whole = parsed(f"SELECT * EXCEPT ({', '.join(names)}) FROM (SELECT 1)")
+    block.replace(whole)
+    whole.args["from_"].this.set("this", block)
+    meant = _unaliased(block)
+    for key, name in zip(keys, names, strict=True):
+        block.append("expressions", exp.alias_(key.this.transform(meant), name))
+        key.set("this", exp.column(name))
+    return whole
 
 
 def span(node: exp.Expr) -> Span | None:

@@ -22,8 +22,8 @@ from view_algebra.determinism import (
     relation_keys,
     tells_peers_apart,
 )
-from view_algebra.dialect import append_order
-from view_algebra.expressions import Call, Combined, Expr, Field, Order, Select, Windowed, rewritten
+from view_algebra.dialect import append_order, keep_order
+from view_algebra.expressions import Call, Combined, Expr, Field, Order, Select, Windowed, outer_fields, rewritten
 from view_algebra.groupings import Sets
 from view_algebra.types import TINYINT, WINDOW, spark_name
 from view_algebra.windows import bounds, is_session
@@ -63,7 +63,16 @@ def settled(
     lacking = lacking_in_limit(block, keys if sets is None else frozenset())
     more = _more(lacking, block.order, {**texts, **shown})
     append_order(node, [text for _, text in more])
-    return replace(block, order=(*block.order, *(order for order, _ in more)))
+    block = replace(block, order=(*block.order, *(order for order, _ in more)))
+    if _hides_keys(block) and any(True for _ in outer_fields(block)):
+        keep_order(node)
+    return block
+
+
+def _hides_keys(block: Select) -> bool:
+    """Do its rows go by what is none of its columns? Those of DISTINCT never do."""
+    shown = {output.expression for output in block.outputs}
+    return not block.distinct and any(order.expression not in shown for order in block.order)
 
 
 def settled_set(query: Combined, node: exp.Expr) -> Combined:

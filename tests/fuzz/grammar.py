@@ -429,6 +429,8 @@ class Grammar(Values):
                 f"0 = (SELECT count({which}) FROM ({other.sql}) AS i WHERE i.{which} <=> e.{name})",
             ]
         )
+        if self.chance(0.2):
+            return self._first_of_each(inner, other, f"i.{which} {self.dice.choice(['=', '=', '<=>', '<'])} e.{name}")
         listed = ", ".join(n for n, _ in inner.columns)
         if self.chance(0.3):
             told = self.dice.choice([where, f"NOT ({where})", f"CASE WHEN {where} THEN false END"])
@@ -442,6 +444,21 @@ class Grammar(Values):
             sql = f"SELECT {named} FROM ({inner.sql}) AS e LEFT {word} JOIN ({other.sql}) AS i ON {on}"
             return Query(sql, inner.columns, inner.unique)
         return Query(f"SELECT {listed} FROM ({inner.sql}) AS e WHERE {where}", inner.columns, inner.unique)
+
+    def _first_of_each(self, inner: Query, other: Query, meets: str) -> Query:
+        """The first rows that meet a row, by an order that they need not show."""
+        theirs = [(name, kind) for name, kind in other.columns if exact(kind)]
+        self.dice.shuffle(theirs)
+        shown, kind = self.dice.choice(theirs)
+        by = theirs[:1] if self.chance(0.4) else theirs
+        ordered = ", ".join(f"i.{name}{self.dice.choice(['', ' DESC', ' NULLS LAST'])}" for name, _ in by)
+        listed = ", ".join(f"e.{name}" for name, _ in inner.columns)
+        first = f"SELECT i.{shown} AS first FROM ({other.sql}) AS i WHERE {meets} ORDER BY {ordered} LIMIT"
+        if self.chance(0.5):
+            sql = f"SELECT {listed}, ({first} 1) AS first FROM ({inner.sql}) AS e"
+        else:
+            sql = f"SELECT {listed}, l.first FROM ({inner.sql}) AS e, LATERAL ({first} {self.dice.choice([1, 3])}) AS l"
+        return Query(sql, (*inner.columns, ("first", kind)))
 
     # rows of the stream itself
 

@@ -1593,3 +1593,23 @@ WHERE EXISTS (SELECT 1 FROM events AS b WHERE b.country = v.country AND b.amount
 CREATE VIEW filters_in_filters AS
 SELECT kind, sum(amount) FILTER (WHERE EXISTS (SELECT 1 FROM events AS b WHERE b.city = events.city AND EXISTS (SELECT 1 FROM events AS c WHERE c.user_id = b.user_id AND c.amount > 50))) AS s
 FROM events GROUP BY kind;
+
+CREATE VIEW dearest_of_each_user AS
+SELECT user_id, (SELECT event_id FROM events AS o WHERE e.user_id = o.user_id ORDER BY amount DESC NULLS LAST LIMIT 1) AS dearest
+FROM (SELECT DISTINCT user_id FROM events) AS e;
+
+CREATE VIEW least_but_one_of_each_user AS
+SELECT v.user_id, l.*
+FROM (SELECT DISTINCT user_id FROM events) AS v,
+LATERAL (
+  SELECT e.country AS country, -count(*) AS n FROM events AS e WHERE e.user_id = v.user_id
+  GROUP BY e.country ORDER BY 1 - n DESC, max(e.amount) DESC LIMIT 2 OFFSET 1
+) AS l;
+
+CREATE VIEW users_by_hidden_columns AS
+SELECT v.user_id, l.*
+FROM (SELECT DISTINCT user_id FROM events) AS v,
+LATERAL (
+  SELECT * FROM (SELECT kind, country AS c, count(*) AS n FROM events AS e WHERE e.user_id = v.user_id GROUP BY ALL)
+  ORDER BY upper(c) DESC, n LIMIT 4
+) AS l;
