@@ -168,7 +168,7 @@ def _avg_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
 
 def _is_ordered(kind: Type) -> bool:
     """Is one of two values the greater, in both engines alike?"""
-    return not kind.nested and kind.name not in ("BINARY", "INTERVAL")
+    return not kind.nested and kind.name not in ("BINARY", "INTERVAL", "VOID")
 
 
 def _extreme(name: Choice["min", "max"]) -> AggregateFunction:

@@ -37,6 +37,7 @@ from view_algebra.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VOID,
     WINDOW,
     Type,
 )
@@ -70,6 +71,8 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     always = len(arguments) == 1 and isinstance(arguments[0], Constant) and arguments[0].value is not None
     if name == "count" and not distinct and always:
         arguments = ()
+    if distinct and VOID in [argument.type for argument in arguments]:
+        raise Wrong(place, f"{name}(DISTINCT NULL)", "Leave it out: it counts nothing.")
     if distinct and row.arguments[0] > 1:
         raise Wrong(place, f"{name}(DISTINCT …) of pairs", "Take DISTINCT rows in a subquery first.")
     distinct = distinct and not (row.once or row.sub_key)  # which keep a value once anyway
@@ -96,7 +99,7 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> Non
         raise Wrong(place, "a window function inside an aggregate", "Compute it in a subquery first.")
     if not row.accepts(argument.type) and not (row.name in OF_LENGTHS and argument.type in LENGTHS):
         way_out = f"Write {row.name}(CAST(… AS …)) with a type that it takes."
-        if row.name in ("collect_list", "collect_set", "mode"):
+        if row.name in ("collect_list", "collect_set", "mode") and argument.type != VOID:
             way_out = f"Write {row.name}(to_json(…)) over records."
             if argument.type.name == "ARRAY":
                 way_out = (

@@ -271,7 +271,7 @@ class Collecting(ABC):
         filter_ = node.this if isinstance(node.this, exp.Filter) else None
         inner = node.this if filter_ is None else filter_.this
         if not isinstance(inner, exp.Anonymous) or inner.name.lower() not in BY_EVENT_ORDER:
-            raise Wrong(span(node), "IGNORE NULLS", "It goes with first_value(x) and last_value(x).")
+            raise Wrong(span(node), "IGNORE NULLS", "It goes after first_value(x) and last_value(x).")
         when = None if filter_ is None else condition(self.expression(filter_.expression.this, scope), "FILTER")
         result = self._by(inner.name.lower(), inner, scope, when, known=True)
         where = _of_filter(filter_, " FILTER (WHERE ", ")")

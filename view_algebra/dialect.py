@@ -62,6 +62,24 @@ class _Parser(SparkParser):
             raise Wrong(place, "FILTER without WHERE", "Write FILTER (WHERE …).")
         return super()._parse_window(this, alias)
 
+    def _parse_limit(self, this: exp.Expr | None = None, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """LIMIT has one number: of MySQL's two, the first is the offset."""
+        clause = super()._parse_limit(this, *args, **kwargs)
+        if isinstance(clause, exp.Limit) and clause.args.get("offset") is not None:
+            raise Wrong(self._place(), "LIMIT of two numbers", "Write LIMIT 10 OFFSET 20 for LIMIT 20, 10.")
+        return clause
+
+    def _parse_offset(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        """OFFSET is followed by a number alone."""
+        clause = super()._parse_offset(this)
+        if clause is not this and self._prev.text.upper() in ("ROW", "ROWS"):
+            raise Wrong(self._place(), "OFFSET … ROWS, which Spark does not read", "Write OFFSET 10.")
+        return clause
+
+    def _place(self) -> Span:
+        """Where the token stands that was read last."""
+        return Span(self._prev.start, self._prev.end + 1)
+
     def _parse_types(
         self,
         check_func: bool = False,

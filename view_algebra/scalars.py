@@ -29,17 +29,22 @@ from view_algebra.constants import rows_of
 from view_algebra.correlated import BY_AN_AGGREGATE, asked, gives_no_null, is_known
 from view_algebra.dialect import is_suffixed, span, spell, written
 from view_algebra.expressions import (
+    NULL,
+    Aggregate,
     Call,
     Constant,
     Expr,
+    Field,
     Nested,
     Order,
     Output,
     Place,
     Query,
     Select,
+    Subquery,
     Windowed,
     outer_fields,
+    walk,
 )
 from view_algebra.functions import (
     FOREIGN,
@@ -154,7 +159,10 @@ class Scalars(Collecting):
             raise Wrong(span(node), "operators that Spark reads in another order", "Put one of them into parentheses.")
         reader = self._readers.get(type(node))
         if reader is not None:
-            made = reader(self, node, scope)  # sqlglot notes the NOT of `x NOT LIKE y` beside the rest
+            made = reader(self, node, scope)
+            if made.type == VOID and not any(isinstance(part, (Aggregate, Subquery)) for part in walk(made)):
+                return replace(NULL, place=span(node))
+            # sqlglot notes the NOT of `x NOT LIKE y` beside the rest
             return Call("not", (made,), BOOLEAN, place=span(node)) if node.args.get("negate") else made
         operator = _BINARY.get(type(node))
         if operator is not None:
@@ -497,6 +505,11 @@ class Scalars(Collecting):
             raise Wrong(span(node), "FILTER after something that is no aggregate", "Use CASE WHEN … THEN … END.")
         return self._call(node.this, scope, when, node)
 
+    def _respecting_nulls(self, node: exp.RespectNulls, scope: Scope) -> Expr:
+        if not isinstance(node.this, (exp.Anonymous, exp.Filter)):
+            raise Wrong(span(node), "RESPECT NULLS of what is no call", "Write first_value(x) RESPECT NULLS.")
+        return self.expression(node.this, scope)
+
     def _windowed(self, node: exp.Window, scope: Scope) -> Expr:
         place = span(node.this)
         if isinstance(node.args.get("alias"), exp.Identifier) or node.args.get("over") is None:
@@ -592,7 +605,7 @@ class Scalars(Collecting):
         exp.Filter: _filtered,
         exp.Window: _windowed,
         exp.IgnoreNulls: Collecting.ignoring_nulls,
-        exp.RespectNulls: lambda self, node, scope: self.expression(node.this, scope),
+        exp.RespectNulls: _respecting_nulls,
         exp.WithinGroup: Collecting.within_group,
         exp.Subquery: _subquery,
         exp.Exists: _subquery,
@@ -679,8 +692,10 @@ def _lowered(text: Expr, place: Place) -> Expr:
 
 def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: Scope) -> None:
     """IN over a query that is NULL is false to Spark, or the NOT of it true, as it happens to plan it: where that
-    matters, it is refused.
+    matters, it is refused. So is NULL in a query, whatever it decides: Spark never looks whether the query has rows.
     """
+    if all(map(_is_null, values)):
+        raise Wrong(span(node), "NULL IN (SELECT …)", "Leave it out, or compare a column.")
     below: exp.Expr = node
     above = node.parent
     while isinstance(above, (exp.Paren, exp.And, exp.Or, exp.Not)):
@@ -701,6 +716,14 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
             "NULL it is served: with IS NOT NULL in both WHEREs."
         )
         raise Wrong(span(node), "IN (SELECT …) as a value", way_out)
+
+
+def _is_null(value: Expr) -> bool:
+    """Is it NULL for whatever is read?"""
+    given = list(walk(value))
+    return any(isinstance(e, Constant) and e.value is None for e in given) and not any(
+        isinstance(e, Field) for e in given
+    )
 
 
 def _beside(value: Expr, kind: Type, place: Place) -> Expr:

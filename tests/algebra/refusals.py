@@ -1273,6 +1273,36 @@ VIEWS = [
         "SELECT kind, count(*) AS n FROM events GROUP BY kind ORDER BY n DESC LIMIT 10",
     ),
     view(
+        "an offset before LIMIT's number",
+        "SELECT event_id FROM events ORDER BY event_id LIMIT 20, 10",
+        "SELECT event_id FROM events ORDER BY event_id LIMIT 10 OFFSET 20",
+    ),
+    view(
+        "OFFSET with ROWS",
+        "SELECT event_id FROM events ORDER BY event_id OFFSET 10 ROWS",
+        "SELECT event_id FROM events ORDER BY event_id OFFSET 10",
+    ),
+    view(
+        "RESPECT NULLS inside the call",
+        "SELECT kind, first_value(amount RESPECT NULLS) AS f FROM events GROUP BY kind",
+        "SELECT kind, first_value(amount) RESPECT NULLS AS f FROM events GROUP BY kind",
+    ),
+    view(
+        "NULL in a query",
+        "SELECT event_id FROM events WHERE CAST(NULL AS BIGINT) NOT IN (SELECT user_id FROM orders)",
+        "SELECT event_id FROM events WHERE user_id NOT IN (SELECT user_id FROM orders)",
+    ),
+    view(
+        "the greatest of nothing but NULL",
+        "SELECT kind, max(coalesce(NULL, NULL)) AS m FROM events GROUP BY kind",
+        "SELECT kind, max(CAST(NULL AS STRING)) AS m FROM events GROUP BY kind",
+    ),
+    view(
+        "different values of nothing but NULL",
+        "SELECT kind, count(DISTINCT NULL) AS n FROM events GROUP BY kind",
+        "SELECT kind, count(*) AS n FROM events GROUP BY kind",
+    ),
+    view(
         "parts counted from 0",
         "SELECT split_index(country, ',', 0) AS c, count(*) AS n FROM events GROUP BY 1",
         "SELECT split_part(country, ',', 1) AS c, count(*) AS n FROM events GROUP BY 1",

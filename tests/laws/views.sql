@@ -1613,3 +1613,13 @@ LATERAL (
   SELECT * FROM (SELECT kind, country AS c, count(*) AS n FROM events AS e WHERE e.user_id = v.user_id GROUP BY ALL)
   ORDER BY upper(c) DESC, n LIMIT 4
 ) AS l;
+
+CREATE VIEW what_is_always_null AS
+SELECT event_id, coalesce(NULL, NULL) AS a, CASE WHEN user_id = 1 THEN NULL END AS b, nullif(NULL, NULL) AS c, greatest(NULL, NULL) AS d, if(user_id = 1, NULL, NULL) AS e, array(NULL) AS f, reverse(array(greatest(NULL, NULL))) AS g
+FROM events;
+
+CREATE VIEW groups_of_what_is_always_null AS
+SELECT greatest(NULL, NULL) AS m, count(*) AS n, coalesce(max(CAST(NULL AS STRING)), NULL) AS p, count(coalesce(NULL, NULL)) AS q FROM events GROUP BY greatest(NULL, NULL);
+
+CREATE VIEW respecting_nulls AS
+SELECT kind, first_value(user_id) RESPECT NULLS AS f, last_value(upper(country)) FILTER (WHERE amount > 1) RESPECT NULLS AS l FROM events GROUP BY kind;
