@@ -26,12 +26,31 @@ from view_algebra.types import INSTEAD, SIZED
 _SPECIAL_FORMS = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "TRIM", "SUBSTRING", "SUBSTR")
 
 
+_OF_LITERALS = (
+    exp.DType.DATE,
+    exp.DType.TIMESTAMP,
+    exp.DType.TIMESTAMPTZ,
+    exp.DType.TIMESTAMPLTZ,
+    exp.DType.TIMESTAMPNTZ,
+)
+"""Types that Spark reads before a text, as in `DATE '2026-01-31'`."""
+
+
+def _refuse_literal(_: SparkParser, literal: exp.Expr, kind: exp.DataType) -> exp.Expr:
+    word = "TIME" if kind.is_type("TIME") else kind.sql(dialect="spark")
+    way_out = "Keep it as a text." if word == "TIME" else f"Write CAST('…' AS {word})."
+    raise Wrong(span(literal), f"{word} before a text, which Spark does not read", way_out)
+
+
 class _Parser(SparkParser):
     """Spark's parser without its function table; what is left has a syntax of its own, as `CAST(x AS …)`."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in _SPECIAL_FORMS
+    }
+    TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {
+        kind: _refuse_literal for kind in exp.DType if kind not in _OF_LITERALS
     }
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}

@@ -208,7 +208,10 @@ def _moved(name: str, unit: str, given: Arguments, place: Place) -> Expr:
     count, time = given
     if not (isinstance(count, Constant) and count.type == INT):
         raise Wrong(count.place or place, f"{name}() of a number that is no literal", "Write it out.")
-    length = interval(exp.Interval(this=exp.Literal.string(count.value), unit=exp.Var(this=unit)))
+    number = int(count.value or 0)
+    if unit.lower() == "quarter":
+        number, unit = number * MONTHS["quarter"], "month"
+    length = interval(exp.Interval(this=exp.Literal.string(number), unit=exp.Var(this=unit)))
     moved = shifted("+", cast(time, TIMESTAMP, implicit=True) if time.type == DATE else time, length, place)
     if moved is None:
         raise Wrong(place, f"{name}() of {time.type}", f"Write {name}({unit}, 1, ts).")

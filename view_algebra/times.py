@@ -44,9 +44,11 @@ def interval(node: exp.Interval) -> Constant:
     text = value.name if isinstance(value, exp.Literal) else ""
     if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
         text = f"-{value.this.name}"
-    if not re.fullmatch(r"-?\d{1,9}", text) or unit not in (*MICROSECONDS, "month", "quarter", "year"):
+    if unit == "quarter":
+        raise Wrong(span(node), "an interval of quarters, which Spark does not read", "Write INTERVAL 6 MONTHS.")
+    if not re.fullmatch(r"-?\d{1,9}", text) or unit not in (*MICROSECONDS, "month", "year"):
         raise Wrong(span(node), "an interval that is no whole number of one unit", "Write INTERVAL 90 MINUTES.")
-    longest = {"year": LONGEST_SHIFT, "quarter": LONGEST_SHIFT * 4, "month": LONGEST_SHIFT * 12}.get(
+    longest = {"year": LONGEST_SHIFT, "month": LONGEST_SHIFT * 12}.get(
         unit, LONGEST_SHIFT * 365 * MICROSECONDS["day"] // MICROSECONDS.get(unit, 1)
     )
     if abs(int(text)) > longest:
@@ -82,7 +84,7 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
     if operator == "+" and is_length(left):
         left, right = right, left
     if right.type == INTERVAL and isinstance(right, Constant):
-        months = (right.value or "").split(" ")[1] in ("month", "quarter", "year")
+        months = (right.value or "").split(" ")[1] in ("month", "year")
         whole_days = (right.value or "").split(" ")[1] in ("day", "week")
         if left.type == DATE and not (months or whole_days):
             left = cast(left, TIMESTAMP, implicit=True)

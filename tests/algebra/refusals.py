@@ -1303,6 +1303,21 @@ VIEWS = [
         "SELECT kind, count(*) AS n FROM events GROUP BY kind",
     ),
     view(
+        "a type before a text",
+        "SELECT event_id FROM events WHERE amount > DECIMAL '1.5'",
+        "SELECT event_id FROM events WHERE amount > CAST('1.5' AS DECIMAL(2, 1))",
+    ),
+    view(
+        "a time of day",
+        "SELECT event_id, TIME '10:00:00' AS t FROM events",
+        "SELECT event_id, '10:00:00' AS t FROM events",
+    ),
+    view(
+        "an interval of quarters",
+        "SELECT event_id, ts + INTERVAL 2 QUARTERS AS t FROM events",
+        "SELECT event_id, ts + INTERVAL 6 MONTHS AS t FROM events",
+    ),
+    view(
         "parts counted from 0",
         "SELECT split_index(country, ',', 0) AS c, count(*) AS n FROM events GROUP BY 1",
         "SELECT split_part(country, ',', 1) AS c, count(*) AS n FROM events GROUP BY 1",

@@ -1623,3 +1623,7 @@ SELECT greatest(NULL, NULL) AS m, count(*) AS n, coalesce(max(CAST(NULL AS STRIN
 
 CREATE VIEW respecting_nulls AS
 SELECT kind, first_value(user_id) RESPECT NULLS AS f, last_value(upper(country)) FILTER (WHERE amount > 1) RESPECT NULLS AS l FROM events GROUP BY kind;
+
+CREATE VIEW moved_by_quarters AS
+SELECT event_id, dateadd(QUARTER, 2, ts) AS a, timestampadd(QUARTER, -3, ts) AS b, dateadd(QUARTER, 1, CAST(ts AS DATE)) AS c
+FROM events;
