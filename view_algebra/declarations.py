@@ -227,14 +227,20 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
             "Declare it STRING and take it apart with unbase64(), get_json_object() and their like, or leave it out."
         )
         raise Wrong(span(item), f"column {name} has {why}, which JSON has not", way_out)
-    for constraint in item.args.get("constraints") or []:
-        if isinstance(constraint.kind, (exp.NotNullColumnConstraint, exp.DefaultColumnConstraint)):
+    for constraint in item.find_all(exp.ColumnConstraint):
+        if isinstance(constraint.kind, exp.CollateColumnConstraint):
+            way_out = "Leave it out: texts are compared by their bytes. Compare lower(x) where case is not to matter."
+            raise Wrong(span(item), f"a collation of {name}", way_out)
+        if not isinstance(constraint.kind, _CONSTRAINTS):
             way_out = "Leave it out: a field that a record lacks is NULL."
             raise Wrong(span(item), f"a constraint on {name}", way_out)
     columns[name] = kind
     for constraint in item.args.get("constraints") or []:
         if isinstance(constraint.kind, exp.CommentColumnConstraint):
             comments[name] = constraint.kind.this.name
+
+
+_CONSTRAINTS = (exp.CommentColumnConstraint, exp.PrimaryKeyColumnConstraint, exp.UniqueColumnConstraint)
 
 
 def _event_time(

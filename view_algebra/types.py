@@ -272,7 +272,8 @@ SIZED = words("VARCHAR CHAR CHARACTER")
 def as_written(node: exp.DataType) -> str:
     """The name of a type, as its author wrote it."""
     kind = node.args.get("kind")
-    return str(kind.name if isinstance(kind, exp.Expr) else kind or node.this.value)
+    named = node.this.sql() if isinstance(node.this, exp.Expr) else node.this.value
+    return str(kind.name if isinstance(kind, exp.Expr) else kind or named)
 
 
 def instead(node: exp.DataType) -> str | None:
@@ -287,7 +288,7 @@ def read(node: exp.Expr | None) -> Type | None:
     >>> read(sqlglot.exp.DataType.build("STRUCT<a: INT, b: ARRAY<DECIMAL(5,1)>>", dialect="spark")).spark
     'STRUCT<a: INT, b: ARRAY<DECIMAL(5,1)>>'
     """
-    if not isinstance(node, exp.DataType):
+    if not isinstance(node, exp.DataType) or node.args.get("collate") or node.find(exp.CollateColumnConstraint):
         return None
     name = node.this.value if hasattr(node.this, "value") else str(node.this)
     if name == "DECIMAL":

@@ -59,6 +59,21 @@ SOURCES = [
         "a reserved name", f"CREATE TABLE x (kafka_key STRING) {_KAFKA};", f"CREATE TABLE x (key STRING) {_KAFKA};"
     ),
     Refusal("UNIQUE", f"CREATE TABLE x (a INT, UNIQUE (a)) {_KAFKA};", f"CREATE TABLE x (a INT) {_KAFKA};"),
+    Refusal(
+        "a collation",
+        f"CREATE TABLE x (a STRING COLLATE UTF8_LCASE) {_KAFKA};",
+        f"CREATE TABLE x (a STRING) {_KAFKA};",
+    ),
+    Refusal(
+        "a computed column",
+        f"CREATE TABLE x (a INT, b INT GENERATED ALWAYS AS (a + 1)) {_KAFKA};",
+        f"CREATE TABLE x (a INT) {_KAFKA};",
+    ),
+    Refusal(
+        "NOT NULL in a struct",
+        f"CREATE TABLE x (a STRUCT<b: INT NOT NULL>) {_KAFKA};",
+        f"CREATE TABLE x (a STRUCT<b: INT>) {_KAFKA};",
+    ),
     Refusal("NOT NULL", f"CREATE TABLE x (a INT NOT NULL) {_KAFKA};", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal(
         "event_time of no column",
@@ -1316,6 +1331,21 @@ VIEWS = [
         "an interval of quarters",
         "SELECT event_id, ts + INTERVAL 2 QUARTERS AS t FROM events",
         "SELECT event_id, ts + INTERVAL 6 MONTHS AS t FROM events",
+    ),
+    view(
+        "a type of lengths of time",
+        "SELECT event_id, CAST('1' AS INTERVAL DAY) AS i FROM events",
+        "SELECT event_id, CAST('1' AS INT) AS i FROM events",
+    ),
+    view(
+        "COLLATE",
+        "SELECT country COLLATE UTF8_LCASE AS c, count(*) AS n FROM events GROUP BY 1",
+        "SELECT lower(country) AS c, count(*) AS n FROM events GROUP BY 1",
+    ),
+    view(
+        "a cast to a type with a collation",
+        "SELECT CAST(country AS STRING COLLATE UTF8_LCASE) AS c, count(*) AS n FROM events GROUP BY 1",
+        "SELECT CAST(country AS STRING) AS c, count(*) AS n FROM events GROUP BY 1",
     ),
     view(
         "parts counted from 0",
