@@ -154,7 +154,7 @@ def can_make_any_text(part: Expr) -> bool:
     if not isinstance(part, Call):
         return isinstance(part, Constant) and "\0" in (part.value or "")
     from_bytes = part.function == "cast" and part.arguments[0].type.name == "BINARY"
-    return from_bytes or part.function in ("get_json_object", "try_url_decode", "from_json", "json_tuple")
+    return from_bytes or part.function in words("chr char get_json_object try_url_decode from_json json_tuple")
 
 
 def _unsigned(value: Expr) -> str:

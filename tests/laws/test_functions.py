@@ -141,6 +141,8 @@ SPECIAL = {
     "timestamp_micros": "timestamp_micros(i)",
     "split_part": "split_part(s, ',', 1)",
     "sha2": "sha2(s, 256)",
+    "chr": "chr(nullif(ti, 0))",  # of 0 it is U+0000, which Postgres has not
+    "char": "char(200 + nullif(ti, 56))",
     "parse_url": "parse_url(concat('http://x/', t), 'PATH')",
     "try_url_decode": "try_url_decode(t)",
     "date_add": "date_add(day2, ti)",

@@ -1627,3 +1627,13 @@ SELECT kind, first_value(user_id) RESPECT NULLS AS f, last_value(upper(country))
 CREATE VIEW moved_by_quarters AS
 SELECT event_id, dateadd(QUARTER, 2, ts) AS a, timestampadd(QUARTER, -3, ts) AS b, dateadd(QUARTER, 1, CAST(ts AS DATE)) AS c
 FROM events;
+
+CREATE VIEW characters AS
+SELECT event_id, chr(user_id % 5 + 64) AS a, char(length(country) + 64) AS b, split(event_id, '[1-5]', -1) AS c, split(event_id, '1', 2) AS d, split(event_id, 'e', length(kind) - 2) AS e
+FROM events WHERE chr(length(kind) + 300) <> 'B';
+
+CREATE VIEW days_of_times AS
+SELECT event_id, to_date(ts, 'yyyy-MM-dd HH:mm:ss') AS a, to_date(CAST(ts AS DATE), 'yyyy') AS b FROM events;
+
+CREATE VIEW days_of_groups AS
+SELECT kind, to_date(max(ts), 'yyyy-MM-dd') AS a, count(*) AS n FROM events GROUP BY kind;
