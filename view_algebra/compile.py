@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -275,8 +276,22 @@ def _cell_tables(
     tables = tuple(cell_table(leaf, "", longest, since) for leaf in leaves)
     parses = tuple(sources[s].parse for s in sorted({leaf.source for leaf in leaves}))
     version = version_of(tables, parses)
-    names = [f"{view}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]
+    names = [f"{_stem(view)}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]
     return tuple(replace(t, name=name) for t, name in zip(tables, names, strict=True)), version
+
+
+def _stem(view: str) -> str:
+    """What the names of a view's tables begin with, so that they fit Postgres' 63 bytes: its own, shortened if need be.
+
+    >>> _stem("revenue"), _stem("revenue_of_each_customer_by_country_and_month")
+    ('revenue', 'revenue_of_each_customer_by_fe211e6e')
+    """
+    digest = hashlib.sha256(view.encode()).hexdigest()[:8]
+    return view if len(view) <= LONGEST_STEM else f"{view[: LONGEST_STEM - len(digest) - 1]}_{digest}"
+
+
+LONGEST_STEM = 36
+"""Bytes; after them come a version, and the numbers of a table, a generation and a micro-batch."""
 
 
 def _with_names(query: Query, d: ViewDeclaration) -> Query:

@@ -13,8 +13,8 @@ from view_algebra.dialect import Statement, span
 from view_algebra.refusals import File, Span, Wrong, suggestion
 from view_algebra.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, instead, not_in_json, read
 
-LONGEST_NAME = 36
-"""Bytes of a source's or view's name, so that a table of cells (name, version, number) fits Postgres' 63."""
+LONGEST_SOURCE, LONGEST_VIEW = 36, 63
+"""Bytes of a name; Postgres has no longer ones."""
 
 SOURCE_PROPERTIES = {
     "event_time": "the column that says when an event happened",
@@ -93,7 +93,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         raise Wrong(
             span(statement), "a source without columns", "Write CREATE TABLE name (column TYPE, …) USING kafka …."
         )
-    name = _name(schema.this, report)
+    name = _name(schema.this, LONGEST_SOURCE, report)
     properties, options, comment, using = _properties(statement, SOURCE_PROPERTIES, report)
     if using is None or using[0].lower() != "kafka":
         found = f"USING {using[0]}" if using else "no USING"
@@ -261,7 +261,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
     target, schema = statement.this, None
     if isinstance(target, exp.Schema):
         target, schema = target.this, target
-    name = _name(target, report)
+    name = _name(target, LONGEST_VIEW, report)
     properties, options, comment, using = _properties(statement, VIEW_PROPERTIES, report)
     if using is not None or options:
         report(Wrong(using[1] if using else span(target), "USING or OPTIONS on a view", "Leave it out."))
@@ -315,16 +315,16 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
     )
 
 
-def _name(node: exp.Expr, report: Report) -> str:
+def _name(node: exp.Expr, longest: int, report: Report) -> str:
     name = node.name
     if node.args.get("db"):
         report(Wrong(span(node), f"{node.sql('spark')} has a schema", f"Write the name alone: {name}."))
-    if not re.fullmatch(r"[a-z_][a-z0-9_]*", name) or len(name) > LONGEST_NAME:
+    if not re.fullmatch(r"[a-z_][a-z0-9_]*", name) or len(name) > longest:
         report(
             Wrong(
                 span(node),
                 f"{name!r} cannot be a name in Spark, Kafka and Postgres alike",
-                f"Use small letters, digits and underscores, at most {LONGEST_NAME}, not beginning with a digit.",
+                f"Use small letters, digits and underscores, at most {longest}, not beginning with a digit.",
             )
         )
     return name

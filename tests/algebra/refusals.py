@@ -60,6 +60,11 @@ SOURCES = [
     ),
     Refusal("UNIQUE", f"CREATE TABLE x (a INT, UNIQUE (a)) {_KAFKA};", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal(
+        "a long name of a source",
+        f"CREATE TABLE {'x' * 37} (a INT) {_KAFKA};",
+        f"CREATE TABLE {'x' * 36} (a INT) {_KAFKA};",
+    ),
+    Refusal(
         "a collation",
         f"CREATE TABLE x (a STRING COLLATE UTF8_LCASE) {_KAFKA};",
         f"CREATE TABLE x (a STRING) {_KAFKA};",
@@ -1346,6 +1351,11 @@ VIEWS = [
         "a cast to a type with a collation",
         "SELECT CAST(country AS STRING COLLATE UTF8_LCASE) AS c, count(*) AS n FROM events GROUP BY 1",
         "SELECT CAST(country AS STRING) AS c, count(*) AS n FROM events GROUP BY 1",
+    ),
+    Refusal(
+        "a long name",
+        f"CREATE VIEW {'v' * 64} AS SELECT kind, count(*) AS n FROM events GROUP BY kind;",
+        f"CREATE VIEW {'v' * 63} AS SELECT kind, count(*) AS n FROM events GROUP BY kind;",
     ),
     view(
         "parts counted from 0",

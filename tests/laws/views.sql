@@ -1637,3 +1637,9 @@ SELECT event_id, to_date(ts, 'yyyy-MM-dd HH:mm:ss') AS a, to_date(CAST(ts AS DAT
 
 CREATE VIEW days_of_groups AS
 SELECT kind, to_date(max(ts), 'yyyy-MM-dd') AS a, count(*) AS n FROM events GROUP BY kind;
+
+CREATE VIEW users_and_events_of_each_country_and_city_in_every_kind_of_them AS
+SELECT country, city, kind, count(DISTINCT user_id) AS users, count(*) AS n, max(amount) AS most FROM events GROUP BY ALL;
+
+CREATE VIEW users_and_events_of_each_country_and_city_in_every_kind_of_all AS
+SELECT country, city, kind, count(DISTINCT user_id) AS users, count(*) AS n, max(amount) AS most FROM events GROUP BY ALL;
