@@ -6,6 +6,7 @@ what takes two lengths as they are, as `max` or `coalesce`, takes two numbers al
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from view_algebra.expressions import (
@@ -53,6 +54,9 @@ def number(of: Expr, place: Place = None) -> Expr:
     if isinstance(of, Call) and of.function == _LENGTH:
         return of.arguments[0]
     if not isinstance(of, Constant):
+        if of.type == INTERVAL:
+            way_out = "Write CASE WHEN … THEN a - b > INTERVAL 1 DAY … END, each with an INTERVAL of its own."
+            raise Wrong(of.place or place, "an INTERVAL that is chosen among several", way_out)
         return Call(_NUMBER, (of,), BIGINT, place=of.place)
     count, unit = (of.value or "0 day").split(" ")
     if of.value is None:
@@ -68,6 +72,32 @@ def microseconds_of(of: Expr, place: Place = None) -> Expr:
     found = number(of, place)
     day = Constant(str(MICROSECONDS["day"]), BIGINT)
     return Call("*", (found, day), BIGINT, place=place) if of.type == DAYS else found
+
+
+def in_days_or_microseconds(of: Expr, kind: Type, place: Place = None) -> Expr:
+    """The number that a length is as one of another kind; one as DAYS is a whole number of them."""
+    if kind != DAYS:
+        return microseconds_of(of, place)
+    found = number(of, place)
+    if of.type == DAYS or not isinstance(found, Constant) or found.value is None:
+        return found
+    return replace(found, value=str(int(found.value) // MICROSECONDS["day"]))
+
+
+def beside(lengths: Iterable[Expr], place: Place) -> Type:
+    """The type that Spark gives what is one of several lengths, or their sum: its largest and its smallest unit."""
+    given = [each for each in lengths if is_length(each)]
+    kinds = {each.type for each in given}
+    units = {(each.value or "").split(" ")[-1] for each in given if isinstance(each, Constant)}
+    if DURATION in kinds:
+        return DURATION
+    if kinds == {INTERVAL}:
+        raise Wrong(
+            place or given[0].place, "a sum of INTERVALs as they are written", "Write one of them: INTERVAL 90 MINUTES."
+        )
+    if units & {"hour", "minute"}:
+        raise Wrong(place, "days of two dates beside hours or minutes", "Write INTERVAL 7200 SECONDS for 2 hours.")
+    return DAYS if units <= {"day", "week"} else DURATION
 
 
 def is_length(value: Expr) -> bool:

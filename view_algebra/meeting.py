@@ -10,7 +10,7 @@ from functools import reduce
 
 from view_algebra.casts import PLAIN_TEXT, instead_of
 from view_algebra.expressions import Call, Constant, Expr, Place
-from view_algebra.lengths import is_length, length, microseconds_of
+from view_algebra.lengths import beside, in_days_or_microseconds, is_length, length, microseconds_of
 from view_algebra.refusals import Wrong
 from view_algebra.types import (
     BIGINT,
@@ -18,7 +18,6 @@ from view_algebra.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
-    DURATION,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -71,7 +70,8 @@ def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = Fa
     """Expressions brought to one type, by casts that Spark makes too; `texts`: beside a text, to that."""
     kinds = {e.type for e in expressions} - {VOID}
     if len(kinds) > 1 and all(is_length(e) or e.type == VOID for e in expressions):
-        return tuple(length(microseconds_of(e), DURATION) for e in expressions)
+        kind = beside(expressions, place)
+        return tuple(length(in_days_or_microseconds(e, kind, place), kind) for e in expressions)
     if texts and any(e.type == STRING for e in expressions) and all(_is_shown(e.type) for e in expressions):
         return tuple(map(_as_text, expressions))
 

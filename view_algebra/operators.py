@@ -11,7 +11,7 @@ from zoneinfo import available_timezones
 from view_algebra.expressions import Call, Case, Constant, Expr, Place
 from view_algebra.formats import refuse_format
 from view_algebra.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, Function
-from view_algebra.lengths import is_length, length, microseconds_of
+from view_algebra.lengths import beside, in_days_or_microseconds, is_length, length, microseconds_of
 from view_algebra.lengths import number as number_of
 from view_algebra.meeting import as_time, cast, compare, meet, read
 from view_algebra.refusals import Wrong, suggestion
@@ -25,6 +25,7 @@ from view_algebra.types import (
     DURATION,
     INT,
     INTEGRAL,
+    INTERVAL,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -110,8 +111,8 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
 def _of_lengths(operator: str, left: Expr, right: Expr, place: Place) -> Expr:
     """Lengths added up, or one times, or by, a whole number: to the nearest microsecond."""
     if operator in ("+", "-") and is_length(left) and is_length(right):
-        kind = DAYS if left.type == right.type == DAYS else DURATION
-        a, b = (number_of(each) if kind == DAYS else microseconds_of(each, place) for each in (left, right))
+        kind = beside((left, right), place)
+        a, b = (in_days_or_microseconds(each, kind, place) for each in (left, right))
         return length(calculate(operator, a, b, place), kind)
     if operator == "*" and is_length(right):
         left, right = right, left
@@ -157,6 +158,8 @@ def negative(operand: Expr, place: Place = None) -> Expr:
             return replace(operand, value=value, place=place)
         return number(value, place)  # the least BIGINT's digits are none
     operand = read(operand, DOUBLE) if operand.type == STRING else operand
+    if isinstance(operand, Constant) and operand.type == INTERVAL:
+        return replace(operand, value=f"-{operand.value}".removeprefix("--"), place=place)
     if is_length(operand):
         return length(negative(number_of(operand), place), operand.type if operand.type == DAYS else DURATION)
     if not operand.type.numeric:

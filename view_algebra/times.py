@@ -117,6 +117,7 @@ def _apart(end: Expr, begin: Expr, place: Place) -> Expr:
 
 def cast_of(of: Expr, kind: Type, place: Place) -> Expr:
     """CAST of a length to a number: of its days, if it is of two dates, or its seconds."""
+    _refuse_written(of, place)
     found = number_of(of, place)
     if kind.integral:
         second = Constant(str(MICROSECONDS["second"]), BIGINT)
@@ -125,6 +126,11 @@ def cast_of(of: Expr, kind: Type, place: Place) -> Expr:
         way_out = "Write CAST(… AS BIGINT), which is its seconds, or its days, of two dates, or AS DECIMAL(20, 6)."
         raise Wrong(place, f"CAST of {of.type} to {kind}", way_out)
     return cast(found if of.type == DAYS else calculate("*", found, number("0.000001"), place), kind)
+
+
+def _refuse_written(of: Expr, place: Place) -> None:
+    if of.type == INTERVAL:
+        raise Wrong(of.place or place, "a number of an INTERVAL as it is written", "Write the number itself.")
 
 
 _FIELDS = {
@@ -138,6 +144,7 @@ _FIELDS = {
 
 def field_of(of: Expr, field: str, place: Place) -> Expr:
     """EXTRACT(field FROM length)."""
+    _refuse_written(of, place)
     if field not in _FIELDS or (of.type == DAYS and field != "day"):
         way_out = "Write CAST(a - b AS BIGINT), which is its seconds, or its days, of two dates."
         raise Wrong(place, f"EXTRACT({field.upper()} …) of {of.type}", way_out)

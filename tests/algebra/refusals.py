@@ -1358,6 +1358,26 @@ VIEWS = [
         f"CREATE VIEW {'v' * 63} AS SELECT kind, count(*) AS n FROM events GROUP BY kind;",
     ),
     view(
+        "a number of an INTERVAL",
+        "SELECT event_id, CAST(INTERVAL 10 DAYS AS BIGINT) AS n FROM events",
+        "SELECT event_id, 10 AS n FROM events",
+    ),
+    view(
+        "a sum of INTERVALs",
+        "SELECT event_id, CAST(INTERVAL 1 DAY + INTERVAL 2 HOURS AS BIGINT) AS n FROM events",
+        "SELECT event_id, ts + INTERVAL 26 HOURS AS n FROM events",
+    ),
+    view(
+        "days beside hours",
+        "SELECT event_id, CAST(ts AS DATE) - DATE '2020-01-01' + INTERVAL 2 HOURS > INTERVAL 9 DAYS AS late FROM events",
+        "SELECT event_id, CAST(ts AS DATE) - DATE '2020-01-01' + INTERVAL 7200 SECONDS > INTERVAL 9 DAYS AS late FROM events",
+    ),
+    view(
+        "an INTERVAL that is chosen",
+        "SELECT event_id, ts - TIMESTAMP '2020-01-01 00:00:00' > CASE WHEN kind = 'a' THEN INTERVAL 1 DAY ELSE INTERVAL 2 DAYS END AS late FROM events",
+        "SELECT event_id, CASE WHEN kind = 'a' THEN ts - TIMESTAMP '2020-01-01 00:00:00' > INTERVAL 1 DAY ELSE ts - TIMESTAMP '2020-01-01 00:00:00' > INTERVAL 2 DAYS END AS late FROM events",
+    ),
+    view(
         "parts counted from 0",
         "SELECT split_index(country, ',', 0) AS c, count(*) AS n FROM events GROUP BY 1",
         "SELECT split_part(country, ',', 1) AS c, count(*) AS n FROM events GROUP BY 1",

@@ -1643,3 +1643,14 @@ SELECT country, city, kind, count(DISTINCT user_id) AS users, count(*) AS n, max
 
 CREATE VIEW users_and_events_of_each_country_and_city_in_every_kind_of_all AS
 SELECT country, city, kind, count(DISTINCT user_id) AS users, count(*) AS n, max(amount) AS most FROM events GROUP BY ALL;
+
+CREATE VIEW lengths_beside_intervals AS
+SELECT event_id, CAST(d + INTERVAL 1 DAY AS BIGINT) AS a, CAST(s + INTERVAL 2 HOURS AS BIGINT) AS b, CAST(d + s AS BIGINT) AS c,
+       CAST(coalesce(d, INTERVAL 1 WEEK) AS BIGINT) AS e, CAST(greatest(d, s) AS BIGINT) AS f,
+       CAST(if(d > INTERVAL 1 DAY, d, -INTERVAL 3 DAYS) AS BIGINT) AS g, CAST(INTERVAL 1 DAY - d AS DECIMAL(20, 6)) AS h,
+       CAST(d + INTERVAL 90 SECONDS AS BIGINT) AS i, CAST(INTERVAL 1 DAY * 3 AS BIGINT) AS j, EXTRACT(DAY FROM d * 2) AS k
+FROM (SELECT event_id, CAST(ts AS DATE) - DATE '2020-01-01' AS d, ts - TIMESTAMP '2020-01-01 00:00:00' AS s FROM events);
+
+CREATE VIEW lengths_of_groups_beside_intervals AS
+SELECT kind, CAST(sum(d + INTERVAL 1 DAY) AS BIGINT) AS a, CAST(max(d) + INTERVAL 2 DAYS AS BIGINT) AS b, CAST(coalesce(min(d), INTERVAL 5 DAYS) AS BIGINT) AS c
+FROM (SELECT kind, CAST(ts AS DATE) - DATE '2020-01-01' AS d FROM events) GROUP BY kind;
