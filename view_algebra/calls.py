@@ -71,8 +71,8 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     always = len(arguments) == 1 and isinstance(arguments[0], Constant) and arguments[0].value is not None
     if name == "count" and not distinct and always:
         arguments = ()
-    if distinct and VOID in [argument.type for argument in arguments]:
-        raise Wrong(place, f"{name}(DISTINCT NULL)", "Leave it out: it counts nothing.")
+    if distinct and any(argument.type in (VOID, INTERVAL) for argument in arguments):
+        raise Wrong(place, f"{name}(DISTINCT …) of a constant", "Leave it out, or name a column.")
     if distinct and row.arguments[0] > 1:
         raise Wrong(place, f"{name}(DISTINCT …) of pairs", "Take DISTINCT rows in a subquery first.")
     distinct = distinct and not (row.once or row.sub_key)  # which keep a value once anyway

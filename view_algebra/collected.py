@@ -15,7 +15,7 @@ from view_algebra.aggregates import known as all_known
 from view_algebra.calls import aggregate, refuse_aggregates
 from view_algebra.dialect import SPELLED, parsed, span, spell, written
 from view_algebra.estimates import bucketed, estimate
-from view_algebra.expressions import Aggregate, Call, Constant, Expr, Place, both
+from view_algebra.expressions import Aggregate, Call, Constant, Expr, Place, Subquery, both, walk
 from view_algebra.meeting import cast, compare
 from view_algebra.names import Scope
 from view_algebra.operators import call, case, condition, number
@@ -67,7 +67,7 @@ class Collecting(ABC):
             way_out = "Write collect_set(x)." if name == "collect_list" else "Write … WITHIN GROUP (ORDER BY x)."
             raise Wrong(made.place, f"{name}(DISTINCT …)", way_out)
         first = node.expressions[0]
-        value = written(first.expressions[0] if isinstance(first, exp.Distinct) else first)
+        value = _operand(first.expressions[0] if isinstance(first, exp.Distinct) else first)
         counts = f"{value} IS NOT NULL" + _of_filter(filter_)
         whole: exp.Expr = node if filter_ is None else filter_
         if name == "approx_count_distinct":
@@ -80,6 +80,8 @@ class Collecting(ABC):
             spell(whole, f"sort_array(collect_set(CASE WHEN {counts} THEN {value} END))")
             return _by_itself(made)
         order, events = self.event_order(scope, made.place)
+        if any(isinstance(part, Subquery) for part in walk(made.arguments[0])):
+            raise Wrong(made.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
         found = _sorted(order, value, counts)
         listed = _in_turn(found)
         if name == "listagg":
@@ -92,7 +94,7 @@ class Collecting(ABC):
         if made.function != "count":
             way_out = "Leave DISTINCT out, or group by window(ts, …)."
             raise Wrong(made.place, f"{made.function}(DISTINCT …) in a session", way_out)
-        values = [written(e) for e in node.expressions[0].expressions]
+        values = [_operand(e) for e in node.expressions[0].expressions]
         counts = " AND ".join(f"{value} IS NOT NULL" for value in values) + _of_filter(filter_)
         alike = [_one_zero(value, e.type) for value, e in zip(values, made.arguments, strict=True)]
         whole = node if filter_ is None else filter_
@@ -144,7 +146,7 @@ class Collecting(ABC):
             if not AGGREGATES[function].accepts(argument.type):
                 way_out = f"Write {name}() of a scalar value, a struct of such, or to_json(…)."
                 raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
-        texts = [written(a) for a in given]
+        texts = [_operand(a) for a in given]
         if scope.above and name == "any_value":
             spell(node, f"min({texts[0]})")
             return _extreme(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
@@ -236,7 +238,7 @@ class Collecting(ABC):
         if (by := [read(key.this) for key in keys]) != [read(value)]:
             return _listed_by(keys, by, made, node, whole)
         where = _of_filter(whole) if isinstance(whole, exp.Filter) else ""
-        listed = f"CASE WHEN {written(value)} IS NOT NULL{where} THEN {written(value)} END"
+        listed = f"CASE WHEN {_operand(value)} IS NOT NULL{where} THEN {written(value)} END"
         found = f"sort_array({'collect_set' if made.distinct else 'collect_list'}({listed}))"
         if not _descends(keys[0]):
             spell(whole, _joined(found, found, between))
@@ -253,7 +255,7 @@ class Collecting(ABC):
         events = () if scope.above else self.event_order(scope, place)[1]
         upwards = aggregate("collect_list", _call_of("collect_list", value), read, when)
         upwards = replace(upwards, arguments=(text, *(read(key.this) for key in keys), text, *events))
-        counts = f"{written(value)} IS NOT NULL" + (_of_filter(whole) if isinstance(whole, exp.Filter) else "")
+        counts = f"{_operand(value)} IS NOT NULL" + (_of_filter(whole) if isinstance(whole, exp.Filter) else "")
         found = _sorted(", ".join(written(key.this) for key in keys), written(value), counts)
         spell(whole, _joined(found, f"reverse({_in_turn(found)})", between))
         return self._reversed(upwards, between, scope)
@@ -318,7 +320,9 @@ def _nulls_as_usual(keys: Sequence[exp.Ordered], listed: exp.Expr) -> list[exp.O
     for key in keys:
         down = bool(key.args.get("desc"))
         if down == bool(key.args.get("nulls_first", not down)) and key.this != listed:
-            usual.append(exp.Ordered(this=exp.Is(this=key.this.copy(), expression=exp.Null()), desc=down))
+            usual.append(
+                exp.Ordered(this=exp.Is(this=exp.Paren(this=key.this.copy()), expression=exp.Null()), desc=down)
+            )
         usual.append(exp.Ordered(this=key.this, desc=down, nulls_first=not down))
     return usual
 
@@ -335,12 +339,18 @@ def _listed_by(
         if key.args.get("desc"):
             way_out = "Order by what ascends, or all descends: by -n for n DESC, where n is not NULL."
             raise Wrong(made.place, "listagg() in mixed order", way_out)
-    value = written(node.expressions[0])
+    value = _operand(node.expressions[0])
     counts = f"{value} IS NOT NULL" + (_of_filter(whole) if isinstance(whole, exp.Filter) else "")
     found = _sorted(", ".join(written(key.this) for key in keys), value, counts)
     spell(whole, _joined(found, _in_turn(found), node.expressions[1:]))
     text, *between = made.arguments
     return replace(made, arguments=(text, *by, text, *between))
+
+
+def _operand(node: exp.Expr) -> str:
+    """What stands before IS NOT NULL, in Spark SQL."""
+    alone = isinstance(node, (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren))
+    return written(node) if alone else f"({written(node)})"
 
 
 def _of_filter(filter_: exp.Filter | None, before: str = " AND (", after: str = ")") -> str:

@@ -65,6 +65,7 @@ from view_algebra.scalars import Scalars
 from view_algebra.times import MOST_ELEMENTS
 from view_algebra.types import (
     BIGINT,
+    VOID,
     spark_name,
 )
 
@@ -145,7 +146,7 @@ class Relations(Scalars):
             raise Wrong(
                 span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b."
             )
-        scope.relations[relation.alias] = columns
+        scope.relations[relation.alias] = _untyped(relation, columns)
         return relation
 
     def _pivoted(self, node: exp.Expr, scope: Scope) -> Nested:
@@ -340,8 +341,10 @@ class Relations(Scalars):
         alias, names = _alias(node, scope)
         if alias in scope.relations:
             raise Wrong(place, f"two relations are named {alias}", "Give one of them another alias.")
-        scope.relations[alias] = (made := named_by(inner, names, place) if names else inner).columns
-        return Nested(made, alias, place, lateral=True)
+        made = named_by(inner, names, place) if names else inner
+        nested = Nested(made, alias, place, lateral=True)
+        scope.relations[alias] = _untyped(nested, made.columns)
+        return nested
 
     def _semi_join(self, left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
         """The left side, and in `scope` the condition that there is, or is not, a row on the right."""
@@ -471,3 +474,11 @@ def named_by(query: Query, names: list[str], place: Place) -> Query:
     if len(names) != len(query.columns):
         raise Wrong(place, f"{len(names)} names for {len(query.columns)} columns", "Name every column.")
     return renamed(query, names)
+
+
+def _untyped(relation: Relation, columns: Columns) -> Columns:
+    """The columns that a relation has; NULL as one of a subquery has no type yet, as it has none in Spark."""
+    if not isinstance(relation, Nested) or not isinstance(relation.query, Select):
+        return columns
+    nulls = [isinstance(o.expression, Constant) and o.expression.value is None for o in relation.query.outputs]
+    return tuple((name, VOID if null else kind) for (name, kind), null in zip(columns, nulls, strict=True))

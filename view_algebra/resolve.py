@@ -252,6 +252,7 @@ class Resolver(Relations):
         )
         grouped = {} if group_node is None else self._written_keys(node, scope, outputs)
         refuse_elsewhere(block)
+        _refuse_unsorted(block, node)
         if scope.generators and group is not None:
             block, grouped = self._exploded_groups(block, scope, sets), {}
         block = self._settled(block, node, scope, grouped, sets)
@@ -429,7 +430,8 @@ class Resolver(Relations):
         own = [f"{spark_name(field.relation)}.{spark_name(field.path[0])}" for field in found]
         spell_columns(star, [*map(spark_name, shared), *own])
         once = [Output(next(f.path[0] for f in walk(e) if isinstance(f, Field)), e) for e in shared.values()]
-        return [*once, *(Output(field.path[0], field) for field in found)]
+        nulls = Constant(None, STRING, span(star))
+        return [*once, *(Output(f.path[0], nulls if f.type == VOID else f) for f in found)]
 
     def _groups(self, node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tuple[Expr, ...], Sets | None]:
         """The columns of GROUP BY, and its groupings where it has several."""
@@ -561,6 +563,17 @@ def _refuse_windows(order: Sequence[Order], node: exp.Expr) -> None:
     if any(o.expression.type == WINDOW for o in order):
         way_out = "Put the query into a subquery in FROM, and order around it."
         raise Wrong(span(node.args["order"]), "ORDER BY a window after DISTINCT or a set operation", way_out)
+
+
+def _refuse_unsorted(block: Select, node: exp.Select) -> None:
+    """Refuses in ORDER BY what Spark computes among the columns alone: there it fails, or shows one more column."""
+    shown = [output.expression for output in block.outputs]
+    for key, item in zip(block.order, node.args["order"].expressions if block.order else (), strict=False):
+        calls = [each.name.lower() for each in item.find_all(exp.Anonymous)]
+        over = item.find(exp.Window) is not None
+        if key.expression not in shown and (over or (block.group is None and not set(calls).isdisjoint(TIME_WINDOWS))):
+            way_out = "Put it among the columns of a subquery in FROM, and order by its name."
+            raise Wrong(span(item), f"{'a function OVER (…)' if over else 'window()'} in ORDER BY", way_out)
 
 
 def _left_out(star: exp.Star, columns: Collection[str]) -> set[str]:

@@ -544,6 +544,7 @@ class Scalars(Collecting):
         order = tuple(self.order(node, scope, ()))
         if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
             raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
+        _refuse_inside(arguments, partition, order, place)
         if known:
             refuse_nulls_left_out(name, arguments, place)
         rows = frame(node, order)
@@ -688,6 +689,15 @@ def _lowered(text: Expr, place: Place) -> Expr:
     if isinstance(text, Constant) and (text.value or "").isascii():
         return replace(text, value=None if text.value is None else text.value.lower())
     return call("lower", [text], place)
+
+
+def _refuse_inside(arguments: Sequence[Expr], partition: Sequence[Expr], order: Sequence[Order], place: Place) -> None:
+    """What Spark takes nowhere inside a window function."""
+    if (by := next((each for each in partition if each.type.name == "MAP"), None)) is not None:
+        raise Wrong(by.place or place, "PARTITION BY a map, which Spark cannot sort", "Write to_json(…) of it.")
+    inside = (*arguments, *partition, *(key.expression for key in order))
+    if any(isinstance(part, Windowed) for each in inside for part in walk(each)):
+        raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")
 
 
 def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: Scope) -> None:

@@ -1378,6 +1378,31 @@ VIEWS = [
         "SELECT event_id, CASE WHEN kind = 'a' THEN ts - TIMESTAMP '2020-01-01 00:00:00' > INTERVAL 1 DAY ELSE ts - TIMESTAMP '2020-01-01 00:00:00' > INTERVAL 2 DAYS END AS late FROM events",
     ),
     view(
+        "a subquery in a list",
+        "SELECT country, collect_list((SELECT max(n) FROM hourly)) AS n FROM events GROUP BY country",
+        "SELECT country, sort_array(collect_list(n)) AS n FROM (SELECT country, kind, count(*) AS n FROM events GROUP BY country, kind) GROUP BY country",
+    ),
+    view(
+        "a rank in ORDER BY alone",
+        "SELECT country, hour, n FROM hourly ORDER BY rank() OVER (ORDER BY n), country, hour LIMIT 3",
+        "SELECT country, hour, n FROM (SELECT country, hour, n, rank() OVER (ORDER BY n) AS r FROM hourly) ORDER BY r, country, hour LIMIT 3",
+    ),
+    view(
+        "a window of time in ORDER BY alone",
+        "SELECT event_id FROM events ORDER BY window(ts, '1 hour').start LIMIT 3",
+        "SELECT event_id FROM (SELECT event_id, window(ts, '1 hour').start AS hour FROM events) ORDER BY hour, event_id LIMIT 3",
+    ),
+    view(
+        "EXISTS in ORDER BY",
+        "SELECT country, hour FROM hourly ORDER BY EXISTS (SELECT 1 FROM hourly), country, hour LIMIT 3",
+        "SELECT country, hour FROM (SELECT country, hour, EXISTS (SELECT 1 FROM hourly) AS e FROM hourly) ORDER BY e, country, hour LIMIT 3",
+    ),
+    view(
+        "a window function inside another",
+        "SELECT country, rank() OVER (ORDER BY sum(n) OVER (PARTITION BY country)) AS r FROM hourly",
+        "SELECT country, rank() OVER (ORDER BY s) AS r FROM (SELECT country, sum(n) OVER (PARTITION BY country) AS s FROM hourly)",
+    ),
+    view(
         "parts counted from 0",
         "SELECT split_index(country, ',', 0) AS c, count(*) AS n FROM events GROUP BY 1",
         "SELECT split_part(country, ',', 1) AS c, count(*) AS n FROM events GROUP BY 1",

@@ -1654,3 +1654,29 @@ FROM (SELECT event_id, CAST(ts AS DATE) - DATE '2020-01-01' AS d, ts - TIMESTAMP
 CREATE VIEW lengths_of_groups_beside_intervals AS
 SELECT kind, CAST(sum(d + INTERVAL 1 DAY) AS BIGINT) AS a, CAST(max(d) + INTERVAL 2 DAYS AS BIGINT) AS b, CAST(coalesce(min(d), INTERVAL 5 DAYS) AS BIGINT) AS c
 FROM (SELECT kind, CAST(ts AS DATE) - DATE '2020-01-01' AS d FROM events) GROUP BY kind;
+
+CREATE VIEW kinds_of_countries AS SELECT country, kind, count(*) AS n, sum(amount) AS s FROM events GROUP BY ALL;
+
+CREATE VIEW null_beside_numbers AS
+SELECT coalesce(q, 5) AS a, q + 1 AS b, CASE WHEN n = 1 THEN q ELSE 5 END AS c, q, concat('x', q) AS d FROM (SELECT NULL AS q, n FROM kinds_of_countries);
+
+CREATE VIEW null_beside_sums AS
+WITH a AS (SELECT country, NULL AS m, count(*) AS c FROM events GROUP BY country), c AS (SELECT * FROM a),
+     b AS (SELECT kind, max(amount) AS m, count(*) AS c FROM events GROUP BY kind)
+SELECT country, m, c FROM c UNION ALL SELECT * FROM b UNION ALL SELECT country, n, m FROM (SELECT country, NULL AS m, n FROM kinds_of_countries);
+
+CREATE VIEW null_joined AS
+SELECT a.n, a.q, b.n AS m FROM (SELECT NULL AS q, n FROM kinds_of_countries) a FULL JOIN kinds_of_countries b ON a.n = b.n AND a.q IS NULL;
+
+CREATE VIEW null_grouped AS
+SELECT q, kind, count(q) AS c, count(*) AS d FROM (SELECT NULL AS q, kind FROM events) WHERE q IS NULL GROUP BY q, kind;
+
+CREATE VIEW null_grouped_alone AS SELECT q, count(*) AS c FROM (SELECT NULL AS q, n FROM kinds_of_countries) GROUP BY q;
+
+CREATE VIEW null_of_records AS
+SELECT event_id, coalesce(q, 5) AS a, nullif(q, 1) AS b, q FROM (SELECT NULL AS q, event_id FROM events);
+
+CREATE VIEW lists_of_conditions AS
+SELECT kind, collect_list(user_id IN (1, 2)) AS a, collect_list(NOT amount > 1) AS b, collect_set(country = 'NL' OR city = 'a') AS c,
+       mode(country IS NULL) AS d, first_value(city = 'a' AND country = 'NL') IGNORE NULLS AS e, max_by(user_id = 1 OR amount > 2, event_id) AS f
+FROM events GROUP BY kind;
