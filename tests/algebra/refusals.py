@@ -1403,6 +1403,11 @@ VIEWS = [
         "SELECT country, rank() OVER (ORDER BY s) AS r FROM (SELECT country, sum(n) OVER (PARTITION BY country) AS s FROM hourly)",
     ),
     view(
+        "EXISTS beside an operator",
+        "SELECT country FROM hourly WHERE EXISTS (SELECT 1 FROM events) = true",
+        "SELECT country FROM hourly WHERE (EXISTS (SELECT 1 FROM events)) = true",
+    ),
+    view(
         "parts counted from 0",
         "SELECT split_index(country, ',', 0) AS c, count(*) AS n FROM events GROUP BY 1",
         "SELECT split_part(country, ',', 1) AS c, count(*) AS n FROM events GROUP BY 1",
