@@ -191,6 +191,8 @@ def _configuration(
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         # To this rule a GROUP BY that only groups is redundant below another, though it is what puts sessions together.
         "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAggregates",
+        # Where EXISTS about a field of a struct stands in a FILTER, this one loses the field that it took out before.
+        "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
         # What follows from a condition over thirty parsed columns takes the optimizer minutes to find.
         "spark.sql.constraintPropagation.enabled": "false",
         # Spark's own choice starts eight programs (chmod, readlink) for each of a micro-batch's two files. What its

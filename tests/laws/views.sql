@@ -1680,3 +1680,8 @@ CREATE VIEW lists_of_conditions AS
 SELECT kind, collect_list(user_id IN (1, 2)) AS a, collect_list(NOT amount > 1) AS b, collect_set(country = 'NL' OR city = 'a') AS c,
        mode(country IS NULL) AS d, first_value(city = 'a' AND country = 'NL') IGNORE NULLS AS e, max_by(user_id = 1 OR amount > 2, event_id) AS f
 FROM events GROUP BY kind;
+
+CREATE VIEW asked_by_a_field_of_a_struct AS
+SELECT kind, percentile_disc(0.5) WITHIN GROUP (ORDER BY user_id) FILTER (WHERE EXISTS (SELECT 1 FROM events AS i WHERE i.payload.user.id = events.payload.user.id AND i.amount > events.amount)) AS p,
+       count(payload.user.id) AS n
+FROM events GROUP BY kind;
