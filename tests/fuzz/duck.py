@@ -125,7 +125,8 @@ def _alike(node: exp.Expr) -> bool:
     if isinstance(node, exp.Lateral):
         return not node.args.get("outer")
     if isinstance(node, exp.Cast):
-        return isinstance(node.this, (exp.Literal, exp.Neg))
+        whole = node.to.is_type(*exp.DataType.INTEGER_TYPES)  # to which DuckDB rounds
+        return isinstance(node.this, (exp.Literal, exp.Neg)) and not (whole and "." in node.this.sql())
     return isinstance(node, PLAIN)
 
 
