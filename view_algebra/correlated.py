@@ -69,10 +69,9 @@ def refuse_elsewhere(block: Select) -> None:
     there, and a value of one that is grouped by, or aggregated.
     """
     for part in (part for order in block.order for part in walk(order.expression)):
-        if isinstance(part, Subquery) and (part.correlated or part.kind != "scalar"):
-            what = "a subquery about a row" if part.correlated else "IN and EXISTS of a subquery"
+        if isinstance(part, Subquery) and part.correlated:
             way_out = "Put it among the columns of a subquery in FROM, and order by its name."
-            raise Wrong(part.place, f"{what} in ORDER BY, where Spark takes none", way_out)
+            raise Wrong(part.place, "a subquery about a row in ORDER BY, where Spark takes none", way_out)
 
     def known(part: Expr) -> Expr | None:
         if isinstance(part, Subquery) and part.correlated and part.kind == "scalar" and part not in (block.group or ()):

@@ -569,11 +569,18 @@ def _refuse_unsorted(block: Select, node: exp.Select) -> None:
     """Refuses in ORDER BY what Spark computes among the columns alone: there it fails, or shows one more column."""
     shown = [output.expression for output in block.outputs]
     for key, item in zip(block.order, node.args["order"].expressions if block.order else (), strict=False):
-        calls = [each.name.lower() for each in item.find_all(exp.Anonymous)]
-        over = item.find(exp.Window) is not None
-        if key.expression not in shown and (over or (block.group is None and not set(calls).isdisjoint(TIME_WINDOWS))):
+        if key.expression in shown:
+            continue
+        found = {
+            "a function OVER (…)": item.find(exp.Window) is not None,
+            "EXISTS (…)": item.find(exp.Exists) is not None,
+            "IN (SELECT …)": any(each.args.get("query") for each in item.find_all(exp.In)),
+            "window()": block.group is None
+            and any(c.name.lower() in TIME_WINDOWS for c in item.find_all(exp.Anonymous)),
+        }
+        if what := next((name for name, is_there in found.items() if is_there), None):
             way_out = "Put it among the columns of a subquery in FROM, and order by its name."
-            raise Wrong(span(item), f"{'a function OVER (…)' if over else 'window()'} in ORDER BY", way_out)
+            raise Wrong(span(item), f"{what} in ORDER BY, where Spark takes none", way_out)
 
 
 def _left_out(star: exp.Star, columns: Collection[str]) -> set[str]:
