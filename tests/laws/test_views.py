@@ -57,7 +57,8 @@ def test_a_view_is_the_select_over_all_records_however_they_come(engines: Engine
     engines.oracle(catalog, {"events": [made]})
     for view, expected in engines.all_expected(catalog):
         assert [c.spark.replace(" ", "").replace("`", "").upper() for c in view.columns] == [
-            kind.replace(" ", "") for kind in engines.types_of(view)
+            "STRING" if kind == "VOID" else kind.replace(" ", "")  # which no table has
+            for kind in engines.types_of(view)
         ], view.select
         actual = engines.actual(view)
         assert same(expected, actual, 1e-13 if view.rounded else 0), told(view, expected, actual)
