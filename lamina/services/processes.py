@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fcntl
+import itertools
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -26,6 +28,9 @@ START_TIME_TOLERANCE = 2.0
 """Seconds by which two readings of one process' start time may differ: it is derived from the boot time, which clock
 adjustments move."""
 
+_PORTS = itertools.cycle(random.SystemRandom().sample(range(20_000, 30_000), 10_000))
+"""Below those that Linux and macOS hand to whoever asks for any port: nobody is given one of these by chance, between
+the choice of it and the start of its server, or while its server is restarted."""
 
 _CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
 """What this process started, and does not wait for: a handle that is dropped warns about its living child."""
@@ -185,14 +190,11 @@ def locked(path: Path, *, patience: float = LOCK_SECONDS) -> Iterator[None]:
 
 def free_port(preferred: int | None = None) -> int:
     """A TCP port nobody listens on, on 127.0.0.1: the preferred one where it is free, so that clients find a restarted
-    service where it was.
+    service where it was; else one that this process was not given before.
     """
     if preferred is not None and port_is_free(preferred):
         return preferred
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return next(port for port in _PORTS if port_is_free(port))
 
 
 def port_is_free(port: int) -> bool:

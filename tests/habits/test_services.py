@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from lamina.services import jars, java, trust
 from lamina.services.embedded import Addresses, Embedded
-from lamina.services.processes import Running, port_is_free
+from lamina.services.processes import Running, free_port, port_is_free
 from master_log.reading import KAFKA_READER
 from tests.fix_services import REPOSITORY, Topic, new_home, quick_java, remove_home, remove_what_killed_runs_left
 from view_algebra.errors import LaminaError
@@ -161,6 +161,13 @@ def test_a_port_that_was_taken_meanwhile_is_given_up_for_another(embedded: Embed
         assert not port_is_free(port)
         assert embedded.start().kafka != former.kafka
     embedded.stop()
+
+
+def test_a_port_that_is_chosen_is_not_given_to_anybody_else_by_chance() -> None:
+    chosen = [free_port() for _ in range(100)]
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    assert len(set(chosen)) == 100
+    assert not set(chosen) & set(range(first, last + 1))
 
 
 def test_passwords_are_for_their_owner_only(embedded: Embedded) -> None:
