@@ -68,10 +68,6 @@ def refuse_elsewhere(block: Select) -> None:
     """A subquery about a row is answered by Spark in WHERE and HAVING, and among columns; of groups, whether a row is
     there, and a value of one that is grouped by, or aggregated.
     """
-    for part in (part for order in block.order for part in walk(order.expression)):
-        if isinstance(part, Subquery) and part.correlated:
-            way_out = "Put it among the columns of a subquery in FROM, and order by its name."
-            raise Wrong(part.place, "a subquery about a row in ORDER BY, where Spark takes none", way_out)
 
     def known(part: Expr) -> Expr | None:
         if isinstance(part, Subquery) and part.correlated and part.kind == "scalar" and part not in (block.group or ()):

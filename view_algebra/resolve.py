@@ -46,6 +46,7 @@ from view_algebra.expressions import (
     Relation,
     Select,
     Stream,
+    Subquery,
     Windowed,
     above_group,
     both,
@@ -569,9 +570,11 @@ def _refuse_unsorted(block: Select, node: exp.Select) -> None:
     """Refuses in ORDER BY what Spark computes among the columns alone: there it fails, or shows one more column."""
     shown = [output.expression for output in block.outputs]
     for key, item in zip(block.order, node.args["order"].expressions if block.order else (), strict=False):
-        if key.expression in shown:
+        about_a_row = any(isinstance(part, Subquery) and part.correlated for part in walk(key.expression))
+        if key.expression in shown and not about_a_row:
             continue
         found = {
+            "a subquery about a row": about_a_row and item.find(exp.Select) is not None,
             "a function OVER (…)": item.find(exp.Window) is not None,
             "EXISTS (…)": item.find(exp.Exists) is not None,
             "IN (SELECT …)": any(each.args.get("query") for each in item.find_all(exp.In)),
