@@ -66,7 +66,13 @@ class _Parser(SparkParser):
     def _build_predicate(
         self, klass: type[exp.Binary], this: exp.Expr | None, expression: exp.Expr | None, *args: Any, **kwargs: Any
     ) -> exp.Expr:
-        """No parentheses are put around what Spark does not read without them, as in `x IS NULL = true`."""
+        """IS is written before NULL, and no parentheses are put around what Spark does not read without them, as in
+        `x IS NULL = true`.
+        """
+        before = self._tokens[max(self._index - 3, 0) : self._index]
+        if klass is exp.Is and isinstance(expression, exp.Null) and all(t.token_type != TokenType.IS for t in before):
+            way_out = "Write … IS NULL, or … IS NOT NULL."
+            raise Wrong(self._place(), f"{self._prev.text} after a value, which Spark does not read", way_out)
         made = super()._build_predicate(klass, this, expression, *args, **kwargs)
         for name, side in (("this", this), ("expression", expression)):
             if isinstance(side, (exp.Is, exp.Not)):

@@ -268,6 +268,8 @@ class Scalars(Collecting):
             target, negated = target.this, True
         if isinstance(target, exp.Null):
             result: Expr = Call("is null", (value,), BOOLEAN, place=place)
+        elif not isinstance(target, exp.Boolean):
+            raise Wrong(place, "IS before a value, which Spark does not read", "Write … IS NOT DISTINCT FROM ….")
         else:
             result = compare("<=>", value, self.expression(target, scope), place)
         return Call("not", (result,), BOOLEAN, place=place) if negated else result

@@ -1298,6 +1298,21 @@ VIEWS = [
         "SELECT event_id FROM events ORDER BY event_id LIMIT 10 OFFSET 20",
     ),
     view(
+        "ISNULL after a value",
+        "SELECT event_id FROM events WHERE country ISNULL",
+        "SELECT event_id FROM events WHERE country IS NULL",
+    ),
+    view(
+        "NOT NULL without IS",
+        "SELECT event_id FROM events WHERE country NOT NULL",
+        "SELECT event_id FROM events WHERE country IS NOT NULL",
+    ),
+    view(
+        "IS before a value",
+        "SELECT event_id FROM events WHERE country IS event_id",
+        "SELECT event_id FROM events WHERE country IS NOT DISTINCT FROM event_id",
+    ),
+    view(
         "OFFSET with ROWS",
         "SELECT event_id FROM events ORDER BY event_id OFFSET 10 ROWS",
         "SELECT event_id FROM events ORDER BY event_id OFFSET 10",
