@@ -145,7 +145,7 @@ def _hashable(value: Any) -> Any:
         return tuple(_hashable(item) for item in value)
     if isinstance(value, dict):
         return tuple(sorted((key, _hashable(item)) for key, item in value.items()))
-    return value
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value  # which Postgres cannot hold
 
 
 def _as_selected(value: Any) -> Any:

@@ -273,10 +273,11 @@ _OF_OTHERS = (
 
 COLUMNS = "lamina_columns"
 KEYED = "lamina_keyed"
+PICKED = "lamina_picked"
 SPELLED = "lamina_spelled"
 """The entry of a node's `meta` with what stands for it where the author's SQL is run by Spark."""
 
-_SPELLING = frozenset({COLUMNS, KEYED, SPELLED})
+_SPELLING = frozenset({COLUMNS, KEYED, PICKED, SPELLED})
 
 
 def spell(node: exp.Expr, text: str) -> None:
@@ -317,6 +318,14 @@ def keep_order(block: exp.Select) -> None:
     Spark picks any rows there, unless the keys are columns.
     """
     block.meta[KEYED] = True
+
+
+def pick_last(block: exp.Expr) -> None:
+    """Notes that LIMIT picks from what its conditions about a row around it leave.
+
+    Spark compares after LIMIT where `=` has to cast one of its sides, unless that is IS TRUE.
+    """
+    block.meta[PICKED] = True
 
 
 def parsed(text: str) -> exp.Expr:
@@ -415,10 +424,20 @@ def _spelled(select: exp.Expr) -> exp.Expr:
     for block in list(tree.find_all(exp.Select)):
         columns = [(item, item.this if isinstance(item, exp.Column) else item) for item in block.expressions]
         block.set("expressions", [c for item, star in columns for c in star.meta.get(COLUMNS, [item])])
+        if PICKED in block.meta:
+            _compare_inside(block)
         if KEYED in block.meta:
             whole = _with_keys(block)
             tree = whole if block is tree else tree
     return tree
+
+
+def _compare_inside(block: exp.Expr) -> None:
+    """Makes `a = b`, as a condition that a row has to meet, `(a = b) IS TRUE`."""
+    for clause in block.find_all(exp.Where, exp.Having):
+        for condition in clause.this.flatten() if isinstance(clause.this, exp.And) else [clause.this]:
+            if isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
+                condition.replace(exp.Is(this=exp.Paren(this=condition.copy()), expression=exp.true()))
 
 
 def _with_keys(block: exp.Select) -> exp.Expr:

@@ -10,7 +10,7 @@ groups by every column that it does not name, and has a column for each value (S
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -18,13 +18,13 @@ from view_algebra.aggregates import COUNTS, known_aggregate
 from view_algebra.dialect import parsed, span, written
 from view_algebra.expressions import Query
 from view_algebra.refusals import Wrong
-from view_algebra.types import BOOLEAN, spark_name
+from view_algebra.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, spark_name
 
 _NO_ALIAS = "Write … AS name."
 
 
-def pivoted(pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str]) -> exp.Expr:
-    """The query that a PIVOT or UNPIVOT stands for; `columns` are those of its source."""
+def pivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type]) -> exp.Expr:
+    """The query that a PIVOT or UNPIVOT stands for; `columns` are those of its source, with their types."""
     place = span(pivot)
     if len(pivot.args.get("fields") or []) != 1 or not isinstance(chosen := pivot.args["fields"][0], exp.In):
         raise Wrong(place, "PIVOT of several columns", "Pivot one column, as FOR kind IN ('a', 'b').")
@@ -42,7 +42,7 @@ _Values = Sequence[tuple[exp.Expr, str]]
 
 
 def _grouped(
-    pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str], by: Sequence[exp.Expr], values: _Values
+    pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], by: Sequence[exp.Expr], values: _Values
 ) -> exp.Select:
     inside = [column for each in pivot.expressions for column in each.find_all(exp.Column)]
     read = {each.name.lower() for each in (*by, *inside)}
@@ -50,7 +50,7 @@ def _grouped(
     outputs = list(group)
     for value, alias in values:
         name = alias or _name(value)
-        here = _here(by, value)
+        here = _here(by, value, columns)
         for each in pivot.expressions:
             call = each.this if isinstance(each, exp.Alias) else each
             if not isinstance(call, exp.Anonymous) or not known_aggregate(call.name.lower()):
@@ -64,15 +64,24 @@ def _grouped(
     return _over(source, f"SELECT {', '.join(outputs)} FROM s{grouping}")
 
 
-def _here(by: Sequence[exp.Expr], value: exp.Expr) -> str:
-    """The condition on a row to count for a value, or for several, of as many columns."""
+def _here(by: Sequence[exp.Expr], value: exp.Expr, columns: Mapping[str, Type]) -> str:
+    """The condition on a row to count for a value, or for several, of as many columns; a value is cast to its column's
+    type (Spark's rule, too): 1.5 is 1 to a column of whole numbers.
+    """
     wanted = value.expressions if isinstance(value, exp.Tuple) and len(by) > 1 else [value]
     if len(wanted) != len(by):
         raise Wrong(span(value), f"{len(wanted)} values for {len(by)} columns of PIVOT", "Write ('a', 1) AS name.")
-    return " AND ".join(f"{written(b)} <=> {written(v)}" for b, v in zip(by, wanted, strict=True))
+    kinds = {name.lower(): kind for name, kind in columns.items()}
+    casts = [_cast(each, kinds.get(column.name.lower())) for column, each in zip(by, wanted, strict=True)]
+    return " AND ".join(f"{written(column)} <=> {each}" for column, each in zip(by, casts, strict=True))
 
 
-def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Sequence[str], key: str, values: _Values) -> exp.Expr:
+def _cast(value: exp.Expr, kind: Type | None) -> str:
+    castable = kind is not None and (kind.numeric or kind in (STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ))
+    return f"CAST({written(value)} AS {kind.spark})" if kind is not None and castable else written(value)
+
+
+def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Iterable[str], key: str, values: _Values) -> exp.Expr:
     if len(pivot.expressions) != 1 or not all(isinstance(value, exp.Column) for value, _ in values):
         raise Wrong(span(pivot), "UNPIVOT of several columns at once", "Write UNPIVOT (v FOR k IN (a, b)).")
     read, into = {value.name.lower() for value, _ in values}, spark_name(pivot.expressions[0].name)

@@ -71,7 +71,8 @@ where they are alike by its own texts. `collect_set` is sorted, and of the most 
 Structs of scalars stand where scalars do in `max`, `min`, `max_by`, `min_by`, `first`, `last`, `collect_list` and
 `collect_set`: `max(struct(ts, kind)).kind`, `sort_array(collect_list(struct(ts, kind)))`.
 `lamina check` runs the SELECT with that order spelled out. Sums of doubles, and what is made of them, may differ in
-their last digits by the order of adding up. A date or a time outside the years 1 to 9999 that a function makes is NULL.
+their last digits by the order of adding up. A date or a time outside the years 1 to 9999 that a function makes is NULL;
+in a text that one makes, U+0000 and what is no UTF-8 are shown as U+FFFD: Postgres has neither.
 """
 
 _TIME = f"""`window(ts, '1 hour')` tumbles, `window(ts, '1 hour', '5 seconds')` hops, a third length moves its start;

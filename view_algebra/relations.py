@@ -161,13 +161,13 @@ class Relations(Scalars):
         source = type(node)(**{name: part for name, part in node.args.items() if name not in ("pivots", "joins")})
         known = columns_of(self._from(source, Scope(ctes=scope.ctes)), self.streams)
         of_stream = isinstance(node, exp.Table) and node.name.lower() in self.streams
-        names = [name for name, _ in known if not (of_stream and name.startswith("kafka_"))]
-        inner = self.query(pivoted(pivot, source, names), scope.ctes)
+        columns = {name: kind for name, kind in known if not (of_stream and name.startswith("kafka_"))}
+        inner = self.query(pivoted(pivot, source, columns), scope.ctes)
         if not pivot.args.get("unpivot"):
             refuse_counts(pivot, inner)
         alias, renamed = _alias(pivot, scope)
         if of_stream:  # to Spark a source has Kafka's columns, too, and would be grouped by them
-            own = parsed(f"SELECT {', '.join(map(spark_name, names))} FROM {spark_name(node.name)}")
+            own = parsed(f"SELECT {', '.join(map(spark_name, columns))} FROM {spark_name(node.name)}")
             node.meta[SPELLED] = exp.Subquery(this=own, pivots=[pivot.copy()])
         return Nested(named_by(inner, renamed, span(node)) if renamed else inner, alias, span(node))
 

@@ -22,7 +22,7 @@ from view_algebra.determinism import (
     relation_keys,
     tells_peers_apart,
 )
-from view_algebra.dialect import append_order, keep_order
+from view_algebra.dialect import append_order, keep_order, pick_last
 from view_algebra.expressions import Call, Combined, Expr, Field, Order, Select, Windowed, outer_fields, rewritten
 from view_algebra.groupings import Sets
 from view_algebra.types import TINYINT, WINDOW, spark_name
@@ -64,6 +64,8 @@ def settled(
     more = _more(lacking, block.order, {**texts, **shown})
     append_order(node, [text for _, text in more])
     block = replace(block, order=(*block.order, *(order for order, _ in more)))
+    if (block.limit is not None or block.offset) and any(True for _ in outer_fields(block)):
+        pick_last(node)
     if _hides_keys(block) and any(True for _ in outer_fields(block)):
         keep_order(node)
     return block

@@ -145,7 +145,8 @@ class Engines:
     def expected(self, view: View) -> list[Row]:
         """The rows of the author's SELECT."""
         columns = ", ".join(_readable(c.name, c.spark) for c in view.columns)
-        return ordered([tuple(row) for row in self.spark.sql(f"SELECT {columns} FROM {view.name}").collect()])
+        found = self.spark.sql(f"SELECT {columns} FROM {view.name}").collect()
+        return ordered([tuple(map(_as_held, row)) for row in found])
 
     def all_expected(self, catalog: Catalog) -> Iterator[tuple[View, list[Row]]]:
         """Every view and its rows: Spark plans one on one processor, so two of them at a time."""
@@ -180,6 +181,11 @@ def place_of(table: CellTable, generation: int) -> str:
 def in_order(catalog: Catalog) -> list[View]:
     """The views, each after those that it reads."""
     return list(catalog.views.values())
+
+
+def _as_held(value: Any) -> Any:
+    """A value as Postgres has it, which has no U+0000."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
 def _readable(name: str, kind: str) -> str:

@@ -1692,3 +1692,27 @@ CREATE VIEW asked_by_a_field_of_a_struct AS
 SELECT kind, percentile_disc(0.5) WITHIN GROUP (ORDER BY user_id) FILTER (WHERE EXISTS (SELECT 1 FROM events AS i WHERE i.payload.user.id = events.payload.user.id AND i.amount > events.amount)) AS p,
        count(payload.user.id) AS n
 FROM events GROUP BY kind;
+
+CREATE VIEW pivot_of_other_types AS
+SELECT * FROM (SELECT user_id, kind, amount, price, country FROM events) PIVOT (sum(amount) FOR user_id IN (1.5 AS one, '2' AS two, 3L AS three, 'x' AS none));
+
+CREATE VIEW pivot_of_texts AS
+SELECT * FROM (SELECT CAST(n AS STRING) AS n, country, kind FROM by_country_and_kind) PIVOT (max(kind) FOR n IN (10 AS ten, 9.0 AS nine, '11' AS eleven, 12 AS twelve));
+
+CREATE VIEW pivot_of_decimals AS
+SELECT * FROM (SELECT country, sum(amount) AS amount, max(user_id) AS n FROM events GROUP BY country, kind) PIVOT (sum(amount) FOR (n, country) IN ((3.4, 'NL') AS a, (3, 'FR') AS b, ('3', 3) AS c));
+
+CREATE VIEW pivot_of_days AS
+SELECT * FROM (SELECT date_trunc('day', ts) AS day, kind, amount FROM events) PIVOT (sum(amount) FOR day IN ('2024-03-01' AS a, DATE '2024-03-02' AS b, TIMESTAMP '2024-03-03 00:00:00' AS c));
+
+CREATE VIEW first_of_other_types AS
+SELECT country, kind, (SELECT kind FROM (SELECT kind, CAST(sum(n) AS INT) AS m FROM by_country_and_kind GROUP BY kind, country) i WHERE i.m = e.n ORDER BY kind DESC LIMIT 1) AS a,
+  (SELECT x FROM (SELECT kind AS x, CAST(n AS DECIMAL(12,2)) AS m FROM by_country_and_kind) i WHERE i.m <=> e.n AND x > 'a' ORDER BY m, x LIMIT 1 OFFSET 1) AS b FROM by_country_and_kind e;
+
+CREATE VIEW first_having_other_types AS
+SELECT country, (SELECT kind FROM by_country_and_kind i GROUP BY kind HAVING CAST(max(n) AS INT) = e.s - 20 ORDER BY kind LIMIT 1) AS a FROM (SELECT country, sum(n) AS s FROM by_country_and_kind GROUP BY country) e;
+
+CREATE VIEW first_laterally_of_other_types AS
+SELECT e.country, e.kind, t.k FROM by_country_and_kind e, LATERAL (SELECT kind AS k FROM by_country_and_kind i WHERE CAST(i.n AS INT) = e.n AND i.country <> e.country ORDER BY i.country, i.kind LIMIT 2) t;
+
+CREATE VIEW letter_of_nothing AS SELECT event_id, chr(user_id % 3) AS c FROM events;
