@@ -316,10 +316,26 @@ def frame(node: exp.Window, order: Sequence[Order]) -> str:
         else:
             way_out = "Use whole numbers, or RANGE with an INTERVAL."
             raise Wrong(span(spec) or span(node), f"a {kind} frame over values", way_out)
+    _refuse_bounds(spec, kind, bool(order), span(spec) or span(node))
     first, last = (_distance(bound) for bound in bounds)
     if first > last or first == math.inf or last == -math.inf:
         raise Wrong(span(spec) or span(node), "a frame that ends before it begins", "Write its first row first.")
     return f"{kind} BETWEEN {bounds[0]} AND {bounds[1]}"
+
+
+def _refuse_bounds(spec: exp.WindowSpec, kind: str, ordered: bool, place: Place) -> None:
+    """Refuses the bounds of a frame that Spark refuses."""
+    sides = [spec.args.get("start"), spec.args.get("end")]
+    if kind == "RANGE" and not ordered and sides != ["UNBOUNDED", "UNBOUNDED"]:
+        raise Wrong(place, "a RANGE without ORDER BY", "Write ORDER BY in it, or leave the frame out.")
+    if kind == "ROWS" and any(isinstance(side, exp.Literal) and int(side.name) > _LAST_ROW for side in sides):
+        raise Wrong(place, f"a frame of more than {_LAST_ROW} rows", "Write UNBOUNDED.")
+    if len({type(side) for side in sides if isinstance(side, exp.Expr) and side.name != "0"}) > 1:
+        raise Wrong(place, "a RANGE from a number to an INTERVAL", "Write both alike.")
+
+
+_LAST_ROW = 2**31 - 1
+"""How far ROWS can reach in Spark."""
 
 
 def _distance(bound: str) -> float:
@@ -352,6 +368,8 @@ def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:
         raise Wrong(place, "a RANGE of time over another order than by one time", way_out)
     if unit in ("month", "quarter", "year") or (kind == DATE and unit not in ("day", "week")):
         raise Wrong(place, f"a RANGE in {unit}s over a {kind}", "Write it in days.")
+    if str(length.value).startswith("-"):
+        raise Wrong(place, "a RANGE of less than nothing", "Write it as a positive one, and PRECEDING or FOLLOWING.")
     return f"interval '{microseconds(length, place)} microseconds'"
 
 

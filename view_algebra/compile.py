@@ -41,6 +41,7 @@ from view_algebra.postgres import query as postgres_query
 from view_algebra.records import PSEUDO_COLUMNS, QUARANTINED, parse_text
 from view_algebra.refusals import File, Mistake, Span, Wrong, refuse_all
 from view_algebra.resolve import Resolver
+from view_algebra.ties import Sorting, sorting
 from view_algebra.types import DATE, SYSTEM_COLUMNS, TIMESTAMP, TIMESTAMP_NTZ, Type
 from view_algebra.windows import pane, with_bounds
 
@@ -96,6 +97,7 @@ class _Work:
     mistakes: list[Mistake] = field(default_factory=list)
     compiled: dict[str, View] = field(default_factory=dict)
     keys: dict[str, Keys] = field(default_factory=dict)
+    sortings: dict[str, Sorting] = field(default_factory=dict)
     types: dict[str, Columns] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
 
@@ -203,7 +205,7 @@ class _Work:
         tables = frozenset(n for n, s in self.sources.items() if s.kind == "table")
         times = {n: s.event_time for n, s in self.sources.items() if s.kind == "stream"}
         select = d.select.copy()
-        resolved = Resolver(streams, self.types, self.keys, tables, times, read_through).query(select)
+        resolved = Resolver(streams, self.types, self.keys, self.sortings, tables, times, read_through).query(select)
         named = as_numbers(_with_names(resolved, d))
         above, leaves = split(named)
         if not leaves and not views_read(above):
@@ -216,6 +218,7 @@ class _Work:
         own = {leaf.source for leaf in leaves}
         through = {s for view in reads for s in self.compiled[view].sources}
         self.keys[d.name] = unique_keys(above, self.keys)
+        self.sortings[d.name] = sorting(named, self.sortings)
         self.types[d.name] = named.columns
         self.compiled[d.name] = View(
             name=d.name,

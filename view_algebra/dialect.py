@@ -299,6 +299,13 @@ def append_order(node: exp.Expr, columns: Sequence[str]) -> None:
         order.append("expressions", item)
 
 
+def add_order(node: exp.Select, key: str) -> None:
+    """Lets the ORDER BY of a SELECT go on with a key, as if its author had written it."""
+    order = node.args.get("order") or exp.Order(expressions=[])
+    order.append("expressions", parsed(f"SELECT 1 ORDER BY {key}").args["order"].expressions[0])
+    node.set("order", order)
+
+
 def is_appended(item: exp.Expr) -> bool:
     """Was a key of ORDER BY, or a column with its name, appended to what its author wrote?"""
     return isinstance(item, (exp.Ordered, exp.Alias)) and SPELLED in item.meta

@@ -520,6 +520,11 @@ def _rewritten_joins(relation: Relation | None, change: Callable[[Expr], Expr | 
     return relation
 
 
+def walk_all(expressions: Sequence[Expr], more: Expr | None) -> list[Expr]:
+    """Every expression inside several."""
+    return [e for x in (*expressions, *(() if more is None else (more,))) for e in walk(x)]
+
+
 def above_group(block: Select) -> list[Expr]:
     """What a block computes of its groups (or rows): its columns, HAVING, ORDER BY."""
     having = [block.having] if block.having is not None else []

@@ -123,8 +123,9 @@ def _in_calendar(name: str, per_second: int) -> str:
 
 
 def _of_lists(name: str, others: str, gives: Gives, above: str) -> list[Function]:
-    """A function of lists, which Postgres has where equal values have equal JSON."""
-    return [_f(name, f"plain {others}", gives, above), _f(name, f"array {others}", gives, why=_NESTED)]
+    """A function of lists, which Postgres has where equal values have equal JSON; maps are not equal in Spark."""
+    kind = "array" if name in ("array_append", "array_prepend", "array_compact") else "comparable"
+    return [_f(name, f"plain {others}", gives, above), _f(name, f"{kind} {others}", gives, why=_NESTED)]
 
 
 def _sorting(kind: str, upwards: str) -> list[Function]:
@@ -523,10 +524,10 @@ _NESTED_VALUES = [
     *_sorting("plain", "spark.array_sort"),
     *_sorting("doubles", "spark.array_sort_numbers"),
     *_sorting("times", "spark.array_sort_times"),
-    _f("array_max", "array", _element, why=_NESTED),
-    _f("array_min", "array", _element, why=_NESTED),
-    _f("array_sort", "array", "first", why=_NESTED),
-    _f("sort_array", "array flag?", "first", why=_NESTED),
+    _f("array_max", "comparable", _element, why=_NESTED),
+    _f("array_min", "comparable", _element, why=_NESTED),
+    _f("array_sort", "comparable", "first", why=_NESTED),
+    _f("sort_array", "comparable flag?", "first", why=_NESTED),
     *_of_lists("array_contains", "element", BOOLEAN, "spark.array_contains({0}, to_jsonb({1}::{element}))"),
     *_of_lists("array_position", "element", BIGINT, "spark.array_position({0}, to_jsonb({1}::{element}))"),
     *_of_lists("array_distinct", "", "first", "spark.array_distinct({0})"),

@@ -40,6 +40,7 @@ from view_algebra.expressions import (
     rewritten,
     union_all,
     walk,
+    walk_all,
 )
 from view_algebra.functions import WINDOW_FUNCTIONS
 from view_algebra.refusals import Wrong
@@ -175,6 +176,16 @@ def _refuse_windowed_keys(block: Select) -> None:
 
 _OF_PLACES = {*WINDOW_FUNCTIONS} - {"first_value", "last_value"}
 """Window functions that are no aggregates to Spark."""
+
+
+def refuse_inside_groups(block: Select) -> None:
+    """grouping() is known of a group: no condition on a row, no column of GROUP BY and no aggregate can ask for it."""
+    aggregates = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
+    inside = [part for each in aggregates for part in walk(each)]
+    for part in (*inside, *walk_all(block.group or (), block.where)):
+        if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
+            way_out = "Select it in a subquery that groups, and go on around it."
+            raise Wrong(part.place, f"{part.function}() of a row, where no group is known", way_out)
 
 
 def over_sets(block: Select, sets: Sets) -> Select:

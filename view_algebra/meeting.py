@@ -117,6 +117,8 @@ def shown(literal: Constant) -> str | None:
 def among(items: Sequence[Expr], place: Place) -> tuple[Expr, ...]:
     """A value and those of the list after IN: with a text among them all are texts, also numbers and times."""
     kinds = {e.type for e in items} - {STRING, VOID}
+    if any("MAP<" in kind.spark for kind in kinds):
+        raise Wrong(place, "IN of maps, which Spark does not compare", "Compare their values: m['a'] IN ('x', 'y').")
     texts = [e for e in items if e.type == STRING]
     kind = min(kinds, key=str, default=STRING)
     if any(map(is_length, items)):

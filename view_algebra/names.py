@@ -33,10 +33,11 @@ Columns = tuple[tuple[str, Type], ...]
 class Scope:
     """What names mean inside one SELECT block.
 
-    windows: what `window` or `session_window` means, where GROUP BY names one. using: the columns that a join USING
-    gives once; merged: what they stand for, by relation and name. above: does it read groups, and no records? records:
-    the subquery of records that it reads, where it reads that alone; rows: the same, or one that computes window
-    functions of records; passed: the one or the other, as it passes the order of events on.
+    windows: what `window` or `session_window` means, where GROUP BY names one. unclear: names of several outputs.
+    using: the columns that a join USING gives once; merged: what they stand for, by relation and name. above: does it
+    read groups, and no records? records: the subquery of records that it reads, where it reads that alone; rows: the
+    same, or one that computes window functions of records; passed: the one or the other, as it passes the order of
+    events on.
     where: the condition on the rows of `relation`. around: the block around a subquery; outer: the same, where its
     columns may be named. lateral: are those of what stands before it in FROM? semi: the conditions of SEMI and ANTI
     joins.
@@ -45,6 +46,7 @@ class Scope:
 
     relations: dict[str, Columns] = field(default_factory=dict)
     aliases: dict[str, Expr] = field(default_factory=dict)
+    unclear: set[str] = field(default_factory=set)
     windows: Mapping[str, Expr] = field(default_factory=dict)
     ctes: Mapping[str, Query] = field(default_factory=dict)
     generators: list[Generator] = field(default_factory=list)
@@ -184,6 +186,12 @@ def refuse_alike(columns: Columns, place: Place) -> None:
             raise Wrong(
                 place, f"{name} could be each of several columns", "Give the subquery's columns different names."
             )
+
+
+def refuse_unclear(name: str, scope: Scope, place: Place) -> None:
+    """A name that several outputs have, which means none of them."""
+    if name in scope.unclear:
+        raise Wrong(place, f"{name} could be each of several columns of this SELECT", "Give them different names.")
 
 
 def member(value: Expr, name: str, place: Place) -> Expr:

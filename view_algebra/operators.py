@@ -373,6 +373,7 @@ _SHAPES: dict[str, Callable[[Type], bool]] = {
     "instant": lambda kind: kind == TIMESTAMP,
     "numeric": lambda kind: kind.numeric,
     "array": lambda kind: kind.name == "ARRAY",
+    "comparable": lambda kind: kind.name == "ARRAY" and "MAP<" not in kind.spark,
     "listed": lambda kind: _is_list_of(kind, lambda of: not of.nested),
     "plain": lambda kind: _is_list_of(kind, lambda of: _is_printed(of) or of.name == "DECIMAL"),
     "printed": lambda kind: _is_list_of(kind, _is_printed),

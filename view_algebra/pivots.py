@@ -10,7 +10,7 @@ groups by every column that it does not name, and has a column for each value (S
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -81,10 +81,13 @@ def _cast(value: exp.Expr, kind: Type | None) -> str:
     return f"CAST({written(value)} AS {kind.spark})" if kind is not None and castable else written(value)
 
 
-def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Iterable[str], key: str, values: _Values) -> exp.Expr:
+def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], key: str, values: _Values) -> exp.Expr:
     if len(pivot.expressions) != 1 or not all(isinstance(value, exp.Column) for value, _ in values):
         raise Wrong(span(pivot), "UNPIVOT of several columns at once", "Write UNPIVOT (v FOR k IN (a, b)).")
     read, into = {value.name.lower() for value, _ in values}, spark_name(pivot.expressions[0].name)
+    texts = {kind == STRING for name, kind in columns.items() if name.lower() in read}
+    if len(texts) > 1:
+        raise Wrong(span(pivot), "UNPIVOT of texts beside other values", "CAST them to STRING in a subquery.")
     kept = [spark_name(name) for name in columns if name.lower() not in read]
     branches: list[exp.Expr] = []
     for value, alias in values:

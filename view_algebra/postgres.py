@@ -303,7 +303,7 @@ def _structured(call: Call, reading: Reading) -> tuple[str, int]:
 
 def _inside(value: Expr, reading: Reading) -> str:
     """A value as it stands in a nested one."""
-    if value.type.name == "DECIMAL":
+    if value.type.name == "DECIMAL" or (value.type.name in ("DOUBLE", "FLOAT") and _bare_value(value) is not value):
         return f"{expression(value, reading, CAST)}::{value.type.postgres}"
     return _in_json(expression(value, reading), value.type)
 

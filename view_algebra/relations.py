@@ -62,6 +62,7 @@ from view_algebra.passing import is_projection
 from view_algebra.pivots import pivoted, refuse_counts
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.scalars import Scalars
+from view_algebra.ties import Sorting
 from view_algebra.times import MOST_ELEMENTS
 from view_algebra.types import (
     BIGINT,
@@ -88,6 +89,7 @@ class Relations(Scalars):
     streams: Mapping[str, Columns]
     views: Mapping[str, Columns]
     keys: Mapping[str, Keys]
+    sortings: Mapping[str, Sorting]
     tables: frozenset[str] = frozenset()
     times: Mapping[str, str | None] = field(default_factory=dict)
     read_through: Mapping[str, ViewDeclaration] = field(default_factory=dict)
@@ -162,13 +164,17 @@ class Relations(Scalars):
         known = columns_of(self._from(source, Scope(ctes=scope.ctes)), self.streams)
         of_stream = isinstance(node, exp.Table) and node.name.lower() in self.streams
         columns = {name: kind for name, kind in known if not (of_stream and name.startswith("kafka_"))}
-        inner = self.query(pivoted(pivot, source, columns), scope.ctes)
+        made = pivoted(pivot, source, columns)
+        inner = self.query(made, scope.ctes)
         if not pivot.args.get("unpivot"):
             refuse_counts(pivot, inner)
         alias, renamed = _alias(pivot, scope)
         if of_stream:  # to Spark a source has Kafka's columns, too, and would be grouped by them
             own = parsed(f"SELECT {', '.join(map(spark_name, columns))} FROM {spark_name(node.name)}")
             node.meta[SPELLED] = exp.Subquery(this=own, pivots=[pivot.copy()])
+        if any(SPELLED in part.meta for output in made.expressions for part in output.walk()):
+            named = exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(name) for name in renamed])
+            node.meta[SPELLED] = exp.Subquery(this=made, alias=named)  # Spark would pivot by the order of events, too
         return Nested(named_by(inner, renamed, span(node)) if renamed else inner, alias, span(node))
 
     def _rows(self, node: exp.Values) -> list[list[Expr]]:
@@ -451,7 +457,11 @@ def _alias(
     node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot | exp.Table, scope: Scope
 ) -> tuple[str, list[str]]:
     """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
-    alias = (node.alias or f"q{len(scope.relations) + 1}").lower()
+    number = len(scope.relations) + 1
+    around = scope.around
+    while around is not None:
+        number, around = number + len(around.relations), around.around
+    alias = (node.alias or f"q{number}").lower()
     if not node.alias:  # so that its columns can be named where Spark is told more than the author has written
         node.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
     return alias, _column_names(node)

@@ -55,8 +55,18 @@ from view_algebra.expressions import (
     rewrite,
     rewritten,
     walk,
+    walk_all,
 )
-from view_algebra.groupings import SOME, Sets, exploded_groups, keys_of, leaves_of, over_sets, sets_of
+from view_algebra.groupings import (
+    SOME,
+    Sets,
+    exploded_groups,
+    keys_of,
+    leaves_of,
+    over_sets,
+    refuse_inside_groups,
+    sets_of,
+)
 from view_algebra.lengths import LENGTHS
 from view_algebra.meeting import cast, meet
 from view_algebra.names import (
@@ -82,7 +92,7 @@ from view_algebra.relations import (
     with_generator,
 )
 from view_algebra.scalars import names_an_output
-from view_algebra.ties import settled, settled_set
+from view_algebra.ties import inherited, settled, settled_set
 from view_algebra.types import (
     STRING,
     TIMESTAMP,
@@ -164,6 +174,9 @@ class Resolver(Relations):
             return query
         scope = Scope({"": query.columns}, ctes=ctes)
         order = tuple(self.order(node, scope, query.columns))
+        for key in order:
+            way_out = "Put the set operation into a subquery in FROM, and compute and order around it."
+            refuse_aggregates(key.expression, "ORDER BY of a set operation", way_out)
         limit, offset = _limit(node)
         if isinstance(query, Combined):
             _refuse_windows(order, node)
@@ -223,6 +236,7 @@ class Resolver(Relations):
         order = tuple(self.order(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
         if distinct := _is_distinct(node, outputs):
             _refuse_windows(order, node)
+        limit, offset = _limit(node)
         above = [o.expression for o in outputs] + [o.expression for o in order]
         above += [made.argument for made in scope.generators]
         if group is None and (having is not None or any(isinstance(e, Aggregate) for e in walk_all(above, None))):
@@ -231,7 +245,6 @@ class Resolver(Relations):
         _refuse_outer(outputs if group is not None or not scope.above else over)
         for made in scope.generators if group is None else ():
             relation = with_generator(relation, made)
-        limit, offset = _limit(node)
         in_windows = walk_all([*(group or ()), *(o.expression for o in outputs)], filtered)
         for known in dict.fromkeys(c for e in in_windows if isinstance(e, Call) and (c := in_a_window(e)) is not None):
             filtered = both(filtered, known)
@@ -251,8 +264,10 @@ class Resolver(Relations):
                 syntax=node,
             )
         )
+        block = self._in_inherited_order(block, node)
         grouped = {} if group_node is None else self._written_keys(node, scope, outputs)
         refuse_elsewhere(block)
+        refuse_inside_groups(block)
         _refuse_unsorted(block, node)
         if scope.generators and group is not None:
             block, grouped = self._exploded_groups(block, scope, sets), {}
@@ -264,6 +279,13 @@ class Resolver(Relations):
             if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
                 raise Wrong(part.place, f"{part.function}() without groupings", "GROUP BY ROLLUP(…) or CUBE(…).")
         return block
+
+    def _in_inherited_order(self, block: Select, node: exp.Select) -> Select:
+        """A block that picks rows, and says no order, goes by that of the subquery or view that it reads."""
+        picks = block.limit is not None or block.offset is not None
+        if not picks or block.order or block.distinct or block.group is not None or has_windows(block):
+            return block
+        return replace(block, order=inherited(block.relation, node, self.sortings))
 
     def _exploded_groups(self, block: Select, scope: Scope, sets: Sets | None) -> Select:
         """The rows that a generator among the columns makes of groups."""
@@ -381,7 +403,9 @@ class Resolver(Relations):
                 expression = cast(expression, STRING, implicit=True)
             outputs.append(Output(name, expression))
             if isinstance(item, exp.Alias):
+                scope.unclear |= {name.lower()} & scope.aliases.keys()
                 scope.aliases.setdefault(name.lower(), expression)
+        scope.unclear |= _unclear(outputs)
         return outputs
 
     def _exploded(self, node: exp.Expr, item: exp.Expr, scope: Scope) -> list[Output]:
@@ -495,10 +519,12 @@ class Resolver(Relations):
     def _windows_of(self, node: exp.Select, scope: Scope) -> dict[str, Expr]:
         """The window that GROUP BY names, which `window.start` means in the same block."""
         group = node.args.get("group")
-        for item in [] if group is None else [*group.expressions, *group.find_all(exp.Anonymous)]:
-            if (window := _time_window(_meant(item, node))) is not None:
-                return {window.name.lower(): self.expression(window, scope)}
-        return {}
+        items = [] if group is None else [*group.expressions, *group.find_all(exp.Anonymous)]
+        windows = [window for item in items if (window := _time_window(_meant(item, node))) is not None]
+        found = {self.expression(window, scope): window for window in windows}
+        if len(found) > 1:
+            raise Wrong(span([*found.values()][-1]), "two windows in one GROUP BY", "Group by one of them.")
+        return {window.name.lower(): key for key, window in found.items()}
 
     def order(self, node: exp.Expr, scope: Scope, columns: Columns, outputs: Sequence[Output] = ()) -> list[Order]:
         """The keys of ORDER BY: a column's number, an output's name, or an expression."""
@@ -526,6 +552,18 @@ class Resolver(Relations):
                 _spell_as_number(expression, key, outputs)
             result.append(_ordered(key, item))
         return result
+
+
+def _unclear(outputs: Sequence[Output]) -> set[str]:
+    """The names of several outputs that are not one column of that name, written twice."""
+    meant: dict[str, Expr] = {}
+    found: set[str] = set()
+    for name, expression in ((output.name.lower(), output.expression) for output in outputs):
+        own = isinstance(expression, Field) and [part.lower() for part in expression.path] == [name]
+        if name in meant and not (own and meant[name] == expression):
+            found.add(name)
+        meant.setdefault(name, expression)
+    return found
 
 
 def _refuse_outer(outputs: Sequence[Output]) -> None:
@@ -707,11 +745,6 @@ def _in_every_window(block: Select) -> Select:
 
 _EVERY_WINDOW = "every window"
 """An alias that no author can give."""
-
-
-def walk_all(expressions: Sequence[Expr], more: Expr | None) -> list[Expr]:
-    """Every expression inside several."""
-    return [e for x in (*expressions, *(() if more is None else (more,))) for e in walk(x)]
 
 
 def _ordered(key: Expr, item: exp.Expr) -> Order:

@@ -65,6 +65,7 @@ from view_algebra.names import (
     member,
     parts_of,
     refuse_far,
+    refuse_unclear,
     window_key,
 )
 from view_algebra.nested import LAMBDAS, over_elements, structured
@@ -217,6 +218,8 @@ class Scalars(Collecting):
         place = span(node)
         first = names[0].lower()
         preferred = first in scope.preferred and (first not in scope.relations or len(names) == 1)
+        if preferred and first not in scope.variables:
+            refuse_unclear(first, scope, place)
         if first in scope.variables or preferred:
             found: Expr = scope.variables[first] if first in scope.variables else scope.preferred[first]
             for name in names[1:]:
@@ -244,6 +247,7 @@ class Scalars(Collecting):
         if alias is None:
             refuse_far(names, scope, self.blocks, place)
             raise wrong
+        refuse_unclear(names[0].lower(), scope, place)
         _spell_in_window(node)
         return reduce(lambda value, name: member(value, name, place), names[1:], alias)
 
@@ -472,6 +476,8 @@ class Scalars(Collecting):
             raise Wrong(place, f"{name}() gives several rows for one", instead_of_rows(name))
         if name in ("grouping", "grouping_id"):
             read_ = [read(a) for a in node.expressions]
+            if isinstance(node.find_ancestor(exp.Join, exp.Lateral, exp.Select), (exp.Join, exp.Lateral)):
+                raise Wrong(place, f"{name}() in FROM", "Select it in a subquery that groups, and go on around it.")
             if name == "grouping" and len(read_) != 1:
                 raise Wrong(place, f"grouping() with {len(read_)} arguments", "Write grouping(a), or grouping_id().")
             return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)

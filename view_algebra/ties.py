@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -22,9 +22,25 @@ from view_algebra.determinism import (
     relation_keys,
     tells_peers_apart,
 )
-from view_algebra.dialect import append_order, keep_order, pick_last
-from view_algebra.expressions import Call, Combined, Expr, Field, Order, Select, Windowed, outer_fields, rewritten
+from view_algebra.dialect import add_order, append_order, is_appended, keep_order, pick_last
+from view_algebra.expressions import (
+    Call,
+    Combined,
+    Expr,
+    Field,
+    Nested,
+    Order,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Windowed,
+    outer_fields,
+    rewritten,
+)
 from view_algebra.groupings import Sets
+from view_algebra.passing import has_windows
+from view_algebra.refusals import Wrong
 from view_algebra.types import TINYINT, WINDOW, spark_name
 from view_algebra.windows import bounds, is_session
 
@@ -69,6 +85,59 @@ def settled(
     if _hides_keys(block) and any(True for _ in outer_fields(block)):
         keep_order(node)
     return block
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """A key by which rows come, with the column that shows it, if one does."""
+
+    column: str | None
+    descending: bool
+    nulls_first: bool
+
+
+Sorting = tuple[SortKey, ...]
+
+
+def inherited(relation: Relation | None, node: exp.Select, views: Mapping[str, Sorting]) -> tuple[Order, ...]:
+    """The order of the subquery or view that a block reads, by which LIMIT goes in Spark, too; its syntax says it."""
+    sorting = _sorting_of(relation, views)
+    if not isinstance(relation, Nested | Read) or not sorting:
+        return ()
+    columns = relation.query.columns if isinstance(relation, Nested) else relation.columns
+    order = []
+    for key in sorting:
+        if key.column is None:
+            way_out = "Write ORDER BY beside LIMIT, by columns that it gives."
+            raise Wrong(relation.place, "LIMIT by the order of a subquery or view that does not show it", way_out)
+        ways = f"{'DESC' if key.descending else 'ASC'} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+        add_order(node, f"{spark_name(relation.alias)}.{spark_name(key.column)} {ways}")
+        column = Field(relation.alias, (key.column,), dict(columns)[key.column])
+        order.append(Order(column, key.descending, key.nulls_first))
+    return tuple(order)
+
+
+def sorting(query: Query, views: Mapping[str, Sorting]) -> Sorting:
+    """How the rows of a query are sorted; nothing where they come in any order."""
+    if isinstance(query, Combined):
+        shown: dict[Expr, str] = {Field("", (name,), kind): name for name, kind in query.columns}
+    else:
+        shown = {output.expression: output.name for output in reversed(query.outputs)}
+    if query.order:
+        syntax = query.syntax if isinstance(query, Select) else None
+        added = 0 if syntax is None else sum(map(is_appended, syntax.args["order"].expressions))
+        keys = query.order[: len(query.order) - added]
+        return tuple(SortKey(shown.get(key.expression), key.descending, key.nulls_first) for key in keys)
+    if isinstance(query, Combined) or query.group is not None or query.distinct or has_windows(query):
+        return ()
+    names = {e.path[0]: name for e, name in shown.items() if isinstance(e, Field) and len(e.path) == 1}
+    return tuple(replace(key, column=names.get(key.column or "")) for key in _sorting_of(query.relation, views))
+
+
+def _sorting_of(relation: Relation | None, views: Mapping[str, Sorting]) -> Sorting:
+    if isinstance(relation, Read):
+        return views.get(relation.view, ())
+    return sorting(relation.query, views) if isinstance(relation, Nested) else ()
 
 
 def _hides_keys(block: Select) -> bool:

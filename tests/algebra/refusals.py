@@ -1873,6 +1873,86 @@ VIEWS = [
         "SELECT country FROM hourly WHERE n >= (SELECT max(n) FROM hourly)",
     ),
     view(
+        "two tumbling windows",
+        "SELECT count(*) AS n FROM events GROUP BY window(ts, '5 minutes'), window(ts, '7 minutes')",
+        "SELECT count(*) AS n FROM events GROUP BY window(ts, '5 minutes')",
+    ),
+    view(
+        "ORDER BY a name of two columns",
+        "SELECT n AS a, x AS b FROM (SELECT user_id AS n, kind AS n, kind AS x FROM events ORDER BY n LIMIT 2)",
+        "SELECT n AS a, x AS b FROM (SELECT user_id AS n, kind AS x FROM events ORDER BY n LIMIT 2)",
+    ),
+    view(
+        "HAVING a name of two columns",
+        "SELECT count(*) AS n FROM (SELECT max(user_id) AS x, count(*) AS x FROM events GROUP BY kind HAVING x > 1)",
+        "SELECT count(*) AS n FROM (SELECT max(user_id) AS x, count(*) AS y FROM events GROUP BY kind HAVING y > 1)",
+    ),
+    view(
+        "grouping() inside an aggregate",
+        "SELECT sum(grouping(kind)) AS n FROM events GROUP BY ROLLUP(kind)",
+        "SELECT sum(g) AS n FROM (SELECT kind, grouping(kind) AS g FROM events GROUP BY ROLLUP(kind))",
+    ),
+    view(
+        "grouping() in WHERE",
+        "SELECT kind, count(*) AS n FROM events WHERE grouping(kind) = 1 GROUP BY ROLLUP(kind)",
+        "SELECT kind, n FROM (SELECT kind, grouping(kind) AS g, count(*) AS n FROM events GROUP BY ROLLUP(kind)) WHERE g = 1",
+    ),
+    view(
+        "grouping() in LATERAL VIEW",
+        "SELECT e FROM events LATERAL VIEW explode(array(grouping(kind))) t AS e",
+        "SELECT g FROM (SELECT kind, grouping(kind) AS g FROM events GROUP BY ROLLUP(kind))",
+    ),
+    view(
+        "a RANGE of a negative INTERVAL",
+        "SELECT country, sum(n) OVER (PARTITION BY country ORDER BY hour RANGE BETWEEN INTERVAL -1 DAY PRECEDING AND CURRENT ROW) AS s FROM hourly",
+        "SELECT country, sum(n) OVER (PARTITION BY country ORDER BY hour RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW) AS s FROM hourly",
+    ),
+    view(
+        "a RANGE from a number to an INTERVAL",
+        "SELECT d, sum(n) OVER (ORDER BY d RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND 1 FOLLOWING) AS s FROM (SELECT to_date(hour) AS d, sum(n) AS n FROM hourly GROUP BY 1)",
+        "SELECT d, sum(n) OVER (ORDER BY d RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND INTERVAL 1 DAY FOLLOWING) AS s FROM (SELECT to_date(hour) AS d, sum(n) AS n FROM hourly GROUP BY 1)",
+    ),
+    view(
+        "a RANGE without ORDER BY",
+        "SELECT country, avg(n) OVER (PARTITION BY country RANGE UNBOUNDED PRECEDING) AS a FROM hourly",
+        "SELECT country, avg(n) OVER (PARTITION BY country) AS a FROM hourly",
+    ),
+    view(
+        "a frame of more rows than Spark counts",
+        "SELECT country, sum(n) OVER (ORDER BY country, hour ROWS BETWEEN CURRENT ROW AND 2147483648 FOLLOWING) AS a FROM hourly",
+        "SELECT country, sum(n) OVER (ORDER BY country, hour ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS a FROM hourly",
+    ),
+    view(
+        "an aggregate in ORDER BY of a set operation",
+        "SELECT country FROM hourly UNION ALL SELECT kind FROM events ORDER BY count(*) LIMIT 2",
+        "SELECT country, count(*) AS n FROM (SELECT country FROM hourly UNION ALL SELECT kind FROM events) GROUP BY country ORDER BY n LIMIT 2",
+    ),
+    view(
+        "UNPIVOT of texts and numbers",
+        "SELECT * FROM (SELECT kind, user_id FROM events) UNPIVOT (x FOR n IN (kind, user_id))",
+        "SELECT * FROM (SELECT kind, CAST(user_id AS STRING) AS user_id FROM events) UNPIVOT (x FOR n IN (kind, user_id))",
+    ),
+    view(
+        "GROUP BY a value about a row, not selected",
+        "SELECT max(n) AS m FROM hourly h GROUP BY country, (SELECT max(i.n) FROM hourly i WHERE i.country = h.country)",
+        "SELECT max(n) AS m, (SELECT max(i.n) FROM hourly i WHERE i.country = h.country) AS x FROM hourly h GROUP BY country, (SELECT max(i.n) FROM hourly i WHERE i.country = h.country)",
+    ),
+    view(
+        "LIMIT by an order that is not shown",
+        "SELECT * FROM (SELECT country FROM hourly ORDER BY n DESC) LIMIT 3",
+        "SELECT country FROM (SELECT country, n FROM hourly) ORDER BY n DESC LIMIT 3",
+    ),
+    view(
+        "IN of maps",
+        "SELECT map('a', kind) IN (map('a', kind)) AS x FROM events",
+        "SELECT map('a', kind)['a'] IN ('x', 'y') AS x FROM events",
+    ),
+    view(
+        "array_distinct() of maps",
+        "SELECT array_distinct(array(map('a', kind))) AS x FROM events",
+        "SELECT array_distinct(array(kind)) AS x FROM events",
+    ),
+    view(
         "33 keys",
         f"SELECT {', '.join(f'user_id + {i} AS k{i}' for i in range(33))}, count(*) AS n FROM events GROUP BY ALL",
         "SELECT user_id AS k0, max(user_id + 32) AS k32, count(*) AS n FROM events GROUP BY ALL",

@@ -1716,3 +1716,32 @@ CREATE VIEW first_laterally_of_other_types AS
 SELECT e.country, e.kind, t.k FROM by_country_and_kind e, LATERAL (SELECT kind AS k FROM by_country_and_kind i WHERE CAST(i.n AS INT) = e.n AND i.country <> e.country ORDER BY i.country, i.kind LIMIT 2) t;
 
 CREATE VIEW letter_of_nothing AS SELECT event_id, chr(user_id % 3) AS c FROM events;
+
+CREATE VIEW pivot_of_events AS
+SELECT * FROM (SELECT city, kind, amount FROM events) PIVOT (first(amount) AS f, last(amount) AS l, collect_list(amount) AS c FOR kind IN ('show' AS a, 'click' AS b));
+
+CREATE VIEW sorted_groups AS
+SELECT * FROM (SELECT country, kind, count(*) AS n FROM events GROUP BY country, kind ORDER BY n DESC) LIMIT 3;
+
+CREATE VIEW sorted_cte AS
+WITH q AS (SELECT country, count(*) AS n, sum(amount) AS a FROM events GROUP BY country ORDER BY a DESC NULLS FIRST, n), p AS (SELECT n AS m, upper(country) AS u, a FROM q WHERE n > 1) SELECT u FROM p LIMIT 2;
+
+CREATE VIEW sorted_records AS SELECT event_id, city FROM (SELECT city, event_id, user_id FROM events ORDER BY user_id DESC, city) LIMIT 5 OFFSET 1;
+
+CREATE VIEW sorted_and_limited AS SELECT n FROM (SELECT country, n FROM by_country_and_kind ORDER BY n DESC LIMIT 6) LIMIT 3;
+
+CREATE VIEW sorted_view AS SELECT country, n FROM top_countries LIMIT 2;
+
+CREATE VIEW sorted_set AS SELECT * FROM (SELECT country AS x, n FROM by_country_and_kind UNION SELECT kind, n FROM by_country_and_kind ORDER BY n DESC, x) LIMIT 4;
+
+CREATE VIEW sorted_inside AS
+SELECT count(*) AS n, (SELECT country FROM (SELECT country, n FROM by_country_and_kind ORDER BY n DESC) LIMIT 1) AS top FROM events WHERE country IN (SELECT country FROM (SELECT country, sum(n) AS n FROM by_country_and_kind GROUP BY 1 ORDER BY n) LIMIT 2);
+
+CREATE VIEW unnamed_inside AS
+SELECT c FROM (SELECT DISTINCT country AS c FROM events) WHERE EXISTS (SELECT 1 FROM (SELECT country AS d, max(n) AS n FROM by_country_and_kind GROUP BY 1) WHERE c = d AND n > 5)
+  AND 3 < (SELECT max(n) FROM (SELECT country AS d, n FROM by_country_and_kind) WHERE c = d);
+
+CREATE VIEW lists_of_wider AS
+SELECT country, array(max(user_id), max(price)) AS a, map('a', min(user_id), 'b', min(price)) AS b, struct(coalesce(max(user_id), max(price)) AS x) AS s, array(max(user_id) % 1000, CAST(0.5 AS FLOAT)) AS f FROM events WHERE price < 10 GROUP BY country;
+
+CREATE VIEW same_column_twice AS SELECT count(*) AS n FROM (SELECT country, country FROM by_country_and_kind ORDER BY country LIMIT 4);

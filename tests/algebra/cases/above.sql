@@ -23,3 +23,7 @@ SELECT CAST(day AS DATE) AS day, sum(revenue) AS revenue, avg(lines) AS lines, m
 FROM per_day WHERE day >= '2024-01-01' AND country IS NOT NULL GROUP BY CAST(day AS DATE) ORDER BY day DESC LIMIT 30;
 
 CREATE VIEW places AS SELECT DISTINCT country FROM sales UNION SELECT country FROM returns;
+
+CREATE VIEW best AS SELECT * FROM (SELECT country, count(*) AS n FROM sales GROUP BY country ORDER BY n DESC) LIMIT 1;
+
+CREATE VIEW latest AS SELECT day, revenue AS r FROM days LIMIT 1;
