@@ -34,7 +34,7 @@ class Collecting(ABC):
         """One scalar expression."""
 
     @abstractmethod
-    def event_order(self, scope: Scope, place: Place) -> tuple[str, tuple[Expr, ...]]:
+    def event_order(self, scope: Scope, place: Place, function: str = "") -> tuple[str, tuple[Expr, ...]]:
         """What puts the records that a block reads in one order, as Spark SQL and as expressions."""
 
     def collected(
@@ -79,7 +79,7 @@ class Collecting(ABC):
         if name == "collect_set":
             spell(whole, f"sort_array(collect_set(CASE WHEN {counts} THEN {value} END))")
             return _by_itself(made)
-        order, events = self.event_order(scope, made.place)
+        order, events = self.event_order(scope, made.place, name)
         if any(isinstance(part, Subquery) for part in walk(made.arguments[0])):
             raise Wrong(made.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
         found = _sorted(order, value, counts)
@@ -151,7 +151,8 @@ class Collecting(ABC):
             spell(node, f"min({texts[0]})")
             return _extreme(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
         by_value: tuple[str, tuple[Expr, ...]] = (texts[0], order_of(arguments[0]))
-        order, events = by_value if scope.above and function == name else self.event_order(scope, place)
+        of_rows = name if name in BY_EVENT_ORDER and name != "any_value" else ""
+        order, events = by_value if scope.above and function == name else self.event_order(scope, place, of_rows)
         struct = f"struct({', '.join([*texts[1:], order])})"
         for text in [*texts[1:], *texts[: int(known)]]:
             struct = f"CASE WHEN {text} IS NOT NULL THEN {struct} END"

@@ -307,6 +307,8 @@ _TEXT = [
     _f("bit_length", "string", INT, "bit_length({0})"),
     _f("substring", "string positive", STRING, "substring({0} FROM {1})"),
     _f("substring", "string positive natural", STRING, "substring({0} FROM {1} FOR {2})"),
+    _f("substring", "string natural", STRING, "substring({0} FROM greatest({1}, 1))"),
+    _f("substring", "string natural natural", STRING, "substring({0} FROM greatest({1}, 1) FOR {2})"),
     _f("substring", "string negative", STRING, "right({0}, -{1})"),
     _f(
         "substring",

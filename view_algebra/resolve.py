@@ -92,7 +92,7 @@ from view_algebra.relations import (
     with_generator,
 )
 from view_algebra.scalars import names_an_output
-from view_algebra.ties import inherited, settled, settled_set
+from view_algebra.ties import inherited, settled, settled_set, sorting
 from view_algebra.types import (
     STRING,
     TIMESTAMP,
@@ -339,8 +339,13 @@ class Resolver(Relations):
         """Is it sure that a query about nothing around it gives one row at most?"""
         return frozenset() in unique_keys(query, self.keys) and not any(True for _ in outer_fields(query))
 
-    def event_order(self, scope: Scope, place: Place) -> tuple[str, tuple[Expr, ...]]:
-        """What puts the records that a block reads in one order, as Spark SQL and as expressions."""
+    def event_order(self, scope: Scope, place: Place, function: str = "") -> tuple[str, tuple[Expr, ...]]:
+        """What puts the records that a block reads in one order, as Spark SQL and as expressions; `function`: the
+        aggregate that goes by it alone.
+        """
+        if function and scope.records is not None and sorting(scope.records, self.sortings):
+            way_out = "Leave its ORDER BY out, or write max_by(x, t), sort_array(collect_list(x)), or listagg(x) WITHIN GROUP (ORDER BY t)."
+            raise Wrong(place, f"{function}() of records that a subquery sorts", way_out)
         if len(scope.relations) == 1 and (passed := self._passed(scope)) is not None:
             (alias,) = scope.relations
             kinds = dict(passed.columns)

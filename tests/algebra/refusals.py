@@ -1943,6 +1943,16 @@ VIEWS = [
         "SELECT country FROM (SELECT country, n FROM hourly) ORDER BY n DESC LIMIT 3",
     ),
     view(
+        "first() of records that are sorted",
+        "SELECT kind, first(price) AS p FROM (SELECT kind, price FROM events ORDER BY price) GROUP BY kind",
+        "SELECT kind, min(price) AS p FROM events GROUP BY kind",
+    ),
+    view(
+        "collect_list() of records that are sorted",
+        "SELECT kind, collect_list(user_id) AS p FROM (SELECT kind, user_id FROM events ORDER BY user_id) GROUP BY kind",
+        "SELECT kind, sort_array(collect_list(user_id)) AS p FROM events GROUP BY kind",
+    ),
+    view(
         "IN of maps",
         "SELECT map('a', kind) IN (map('a', kind)) AS x FROM events",
         "SELECT map('a', kind)['a'] IN ('x', 'y') AS x FROM events",

@@ -1203,7 +1203,7 @@ SELECT * FROM (SELECT country, kind, city, amount FROM events) PIVOT (max(amount
 CREATE VIEW plain_rows (id, what, country, at, user_id, amount) AS
 SELECT event_id, upper(kind), country, ts, user_id, amount FROM events WHERE city <> 'b';
 
-CREATE VIEW rows_of_rows AS SELECT *, length(what) AS size FROM plain_rows WHERE what <> 'X' OR what IS NULL ORDER BY id;
+CREATE VIEW rows_of_rows AS SELECT *, length(what) AS size FROM plain_rows WHERE what <> 'X' OR what IS NULL;
 
 CREATE VIEW records_of_rows AS
 SELECT what, last(id) AS newest, listagg(country, ',') AS countries, approx_count_distinct(user_id) AS users,
@@ -1745,3 +1745,5 @@ CREATE VIEW lists_of_wider AS
 SELECT country, array(max(user_id), max(price)) AS a, map('a', min(user_id), 'b', min(price)) AS b, struct(coalesce(max(user_id), max(price)) AS x) AS s, array(max(user_id) % 1000, CAST(0.5 AS FLOAT)) AS f FROM events WHERE price < 10 GROUP BY country;
 
 CREATE VIEW same_column_twice AS SELECT count(*) AS n FROM (SELECT country, country FROM by_country_and_kind ORDER BY country LIMIT 4);
+
+CREATE VIEW substring_from_zero AS SELECT city, substring(city, 0, 1) AS a, substr(city, 0) AS b, max(substring(kind, 0, 2)) AS c FROM events GROUP BY city;
