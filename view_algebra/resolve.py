@@ -344,7 +344,7 @@ class Resolver(Relations):
         aggregate that goes by it alone.
         """
         if function and scope.records is not None and sorting(scope.records, self.sortings):
-            way_out = "Leave its ORDER BY out, or write max_by(x, t), sort_array(collect_list(x)), or listagg(x) WITHIN GROUP (ORDER BY t)."
+            way_out = "Leave its ORDER BY out, or write max_by(x, t), or listagg(x) WITHIN GROUP (ORDER BY t)."
             raise Wrong(place, f"{function}() of records that a subquery sorts", way_out)
         if len(scope.relations) == 1 and (passed := self._passed(scope)) is not None:
             (alias,) = scope.relations

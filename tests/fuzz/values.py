@@ -119,7 +119,7 @@ WORDS: dict[str, tuple[str, ...]] = {
 }
 """What a function takes that is known when a view is declared."""
 
-LISTS = ("array", "same", "plain", "printed", "listed", "scalars", "doubles", "times")
+LISTS = ("array", "comparable", "same", "plain", "printed", "listed", "scalars", "doubles", "times")
 """What a function takes that is an array."""
 
 ASKED = 0.12
@@ -448,7 +448,7 @@ def _gives(row: Function, kind: Type) -> bool:
         return row.gives.name == kind.name
     if row.gives == "common":
         return True
-    first = row.takes[0] if row.takes else ""
+    first = row.takes[0].replace("comparable", "array") if row.takes else ""
     if first in ("doubles", "times"):
         return callable(row.gives) and kind in ((DOUBLE,) if first == "doubles" else (TIMESTAMP,))
     if first in ("plain", "scalars"):

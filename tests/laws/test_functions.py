@@ -107,6 +107,7 @@ ARGUMENTS = {
     "timestamp": "ts",
     "timestamp_ntz": "ntz",
     "array": "arr",
+    "comparable": "arr",
     "map": "map",
     "struct": "st",
     "literal": "'a'",
