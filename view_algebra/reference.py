@@ -109,7 +109,7 @@ every row.
 
 _FRAMES = """Where an order that decides something leaves
 ties (`row_number`, `LIMIT`, frames of ROWS), the rest of a key breaks them ([how](decisions/9-the-order-of-events.md)).
-LIMIT without ORDER BY goes by that of the subquery or view it reads, as Spark's does; such an order decides nothing else.
+LIMIT without ORDER BY goes by that of the subquery or view it reads, as Spark's does; nothing else goes by it.
 In a frame of RANGE, which ends with the rows of equal order, `last_value` and `nth_value` need an order without ties.
 `IGNORE NULLS` goes with `first_value`, `last_value`, `lag` and `lead`.
 Frames are of ROWS, or a RANGE: of an INTERVAL over a time, of whole numbers over a number or a date. Where a bound lies
