@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
@@ -21,14 +21,15 @@ from batch_layer.compute import kept
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
-from serving_layer import generations, progress, registry
+from serving_layer import generations, progress, skipping
 from serving_layer.bookkeeping import view as view_table
 from serving_layer.database import Database
+from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from serving_layer.views import quoted
 from view_algebra.compiled import JSON_TIMES, View
+from view_algebra.engines.spark import SHORTENED
 from view_algebra.errors import LaminaError
-from view_algebra.spark import SHORTENED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,19 +37,29 @@ if TYPE_CHECKING:
 EXAMPLES = 5
 """How many rows of each side are shown when they differ."""
 
+FLOAT = "real"
+"""The column type of a FLOAT in Postgres."""
+
+FLOAT_TOLERANCE = 2**-23
+"""Relative: from a float to the next. One that is made of a double may be the next when the double's last digit is."""
+
 _SHORTENED = re.compile(rf"{SHORTENED}(?P<digest>[0-9a-f]{{64}})$")
 Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check of one view found: `missing` rows are in the SELECT's result only, `surplus` in the view only."""
+    """What a check of one view found: `missing` rows are in the SELECT's result only, `surplus` in the view only.
+
+    skipped: how many records of its sources below progress were skipped by name, and are in neither.
+    """
 
     view: str
     rows: int
     below: Offsets
     missing: Sequence[Row]
     surplus: Sequence[Row]
+    skipped: int = 0
 
     @property
     def equal(self) -> bool:
@@ -61,7 +72,7 @@ def check(
 ) -> list[Checked]:
     """Checks the views named (all that are served, when none is), as of one snapshot of Postgres."""
     with database.snapshot() as connection:
-        _, catalog = registry.deployed(connection)
+        catalog = deployed(connection)
         served = set(connection.execute(view_table.select().where(view_table.c.served.is_not(None))).scalars())
         wanted = list(names) or [name for name in catalog.views if name in served]
         for name in wanted:
@@ -77,11 +88,9 @@ def check(
         below = {source: progress.read(connection, [source]) for source in sources}
         starts = {source: progress.starts(connection, [source]) for source in sources}
         begins = {name: generations.get(connection, id).since for name, id in generations.published(connection).items()}
+        skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
-        shown = {
-            name: [tuple(row) for row in connection.execute(text(f"SELECT * FROM analytics.{quoted(name)}"))]
-            for name in wanted
-        }
+        shown = {name: [tuple(row) for row in connection.execute(text(_shown(catalog.views[name])))] for name in wanted}
     for name in sources:
         log.create(catalog.sources[name], topic_ids[name], starts[name])
         records = log.records(catalog.sources[name], below[name], brokers)
@@ -91,10 +100,21 @@ def check(
             selected = spark.sql(view.spelled).toDF(*[column.name for column in view.columns])
             since = begins.get(name)
             (selected if since is None else selected.where(kept(view.retained, since))).createOrReplaceTempView(name)
-    return [
-        _compare(catalog.views[name], _rows(spark, name), shown[name], _over(below, catalog.views[name].sources))
-        for name in wanted
-    ]
+    found = []
+    for name in wanted:
+        over = _over(below, catalog.views[name].sources)
+        compared = _compare(catalog.views[name], _rows(spark, name), shown[name], over)
+        left_out = sum(offset < over.get(at, 0) for at, offset in skipped)
+        found.append(replace(compared, skipped=left_out))
+    return found
+
+
+def _shown(view: View) -> str:
+    """The rows of the view, with each FLOAT as the number it is: its text is a shorter one beside it."""
+    columns = ", ".join(
+        f"{quoted(column.name)}::float8" if column.postgres == FLOAT else quoted(column.name) for column in view.columns
+    )
+    return f"SELECT {columns} FROM analytics.{quoted(view.name)}"
 
 
 def _over(below: dict[str, Offsets], sources: Sequence[str]) -> Offsets:
@@ -122,13 +142,14 @@ def _compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) ->
     """Multisets of rows: equal ones cancel, and what is left is paired within the tolerance of doubles."""
     left, right = Counter(map(_exact, wanted)), Counter(map(_exact, shown))
     missing, surplus = list((left - right).elements()), list((right - left).elements())
+    tolerances = [FLOAT_TOLERANCE if column.postgres == FLOAT else DOUBLE_TOLERANCE for column in view.columns]
     unmatched = []
     candidates: dict[Row, list[Row]] = {}
     for row in surplus:
         candidates.setdefault(tuple(map(_as_shown, row)), []).append(row)
     for row in missing:
         near = candidates.get(tuple(map(_as_selected, row)), [])
-        found = next((other for other in near if _near(row, other, ROUNDING if view.rounded else 0)), None)
+        found = next((other for other in near if _near(row, other, tolerances, ROUNDING if view.rounded else 0)), None)
         if found is None:
             unmatched.append(row)
         else:
@@ -163,14 +184,14 @@ def _as_shown(value: Any) -> Any:
     return _as_selected(value)
 
 
-def _near(row: Row, other: Row, rounding: float) -> bool:
-    return all(_close(a, b, rounding) for a, b in zip(row, other, strict=True))
+def _near(row: Row, other: Row, tolerances: Sequence[float], rounding: float) -> bool:
+    return all(_close(a, b, tolerance, rounding) for a, b, tolerance in zip(row, other, tolerances, strict=True))
 
 
-def _close(a: Any, b: Any, rounding: float) -> bool:
+def _close(a: Any, b: Any, tolerance: float, rounding: float) -> bool:
     """Of two values that have the same in common."""
     if isinstance(a, list):
-        return len(a) == len(b) and all(_close(x, y, rounding) for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(_close(x, y, tolerance, rounding) for x, y in zip(a, b, strict=True))
     if isinstance(a, float) or isinstance(b, float):
-        return math.isclose(a, b, rel_tol=DOUBLE_TOLERANCE, abs_tol=rounding)
+        return math.isclose(a, b, rel_tol=tolerance, abs_tol=rounding)
     return bool(a == b) if isinstance(a, int) else True  # what else they have is in common

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from serving_layer import loading
 from serving_layer.copying import csv
-from serving_layer.quarantine import BadRecord, bad_records
 from view_algebra.compiled import CellTable, Source
-from view_algebra.types import spark_name
+from view_algebra.language.types import spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,15 +40,11 @@ def kept(column: str, since: datetime) -> str:
     return f"{spark_name(column)} >= TIMESTAMP '{since.astimezone(UTC):%Y-%m-%d %H:%M:%S}'"
 
 
-def quarantined(records: DataFrame, source: Source) -> Iterator[list[BadRecord]]:
-    """The bad ones among `records`, some at a time."""
-    records.createOrReplaceTempView("records")
-    for batch in records.sparkSession.sql(source.quarantined).toArrow().to_batches(max_chunksize=1_000):
-        yield bad_records(source.topic, batch.to_pylist())
+def load(computed: DataFrame, target: Target) -> dict[int, int]:
+    """Copies cells into their generation, each part in the task that computed it.
 
-
-def load(computed: DataFrame, target: Target) -> int:
-    """Copies cells into their generation, each part in the task that computed it; gives the number of cells."""
+    Gives the cells copied per part that has any: `loading.complete` compares these parts with those in Postgres.
+    """
     dsn, generation, name, attempt = target.dsn, target.generation, target.table.name, target.attempt
     columns = tuple(computed.columns)
 
@@ -69,9 +64,10 @@ def load(computed: DataFrame, target: Target) -> int:
                 columns=columns,
                 rows=(csv(pa.table(batch.columns, list(columns))) for batch in _all(first, batches)),
             )
-            yield pa.RecordBatch.from_pydict({"cells": pa.array([copied], pa.int64())})
+            part = pa.array([context.partitionId()], pa.int32())
+            yield pa.RecordBatch.from_pydict({"part": part, "cells": pa.array([copied], pa.int64())})
 
-    return sum(row.cells for row in computed.mapInArrow(copy_part, "cells bigint").collect())
+    return {row.part: row.cells for row in computed.mapInArrow(copy_part, "part int, cells bigint").collect()}
 
 
 def _all(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -8,34 +8,42 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select
+from sqlalchemy.exc import DBAPIError
 
 from batch_layer import compute
-from master_log.archive import MasterLog
+from master_log import durable
+from master_log.archive import Maintained, MasterLog
 from master_log.kafka import Brokers
-from master_log.offsets import Offsets
+from master_log.offsets import Offsets, TopicPartition
+from master_log.tails import Tails
 from serving_layer import (
     courtesy,
+    dropping,
     generations,
     loading,
+    log_catalog,
     overwriting,
     progress,
     proof,
     quarantine,
     rebuilds,
-    registry,
     views,
 )
 from serving_layer.bookkeeping import generation, generation_cells
 from serving_layer.bookkeeping import proof as proof_table
 from serving_layer.bookkeeping import rebuild as rebuild_table
 from serving_layer.bookkeeping import view as view_table
-from serving_layer.database import Database
+from serving_layer.database import Database, PostgresAway
+from serving_layer.deployed import deployed
 from serving_layer.generations import Generation
 from serving_layer.proof import Proof
+from serving_layer.quarantine import Bad
 from serving_layer.rebuilds import Scheduler
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
@@ -49,7 +57,7 @@ class BatchLayer:
     """The steps of a rebuild over one deployment.
 
     spark: gives the session when a step needs one. dsn: how executors reach Postgres. tell: takes a line of narration.
-    at: called at named places; the tests stop there.
+    at: called at named places; the tests stop there. give_up: ends at once what Spark computes, and Spark with it.
     """
 
     database: Database
@@ -59,6 +67,7 @@ class BatchLayer:
     dsn: str
     tell: Callable[[str], None] = logging.getLogger("lamina.batch").info
     at: Callable[[str], None] = lambda place: None
+    give_up: Callable[[], None] = lambda: None
 
     def rebuild(self, names: Sequence[str] = (), *, leap: bool = False) -> list[Proof]:
         """All steps in one process; gives the proofs. A view that differs is handed over only if its policy says so."""
@@ -67,16 +76,28 @@ class BatchLayer:
             try:
                 self.archive(id)
                 for each in self.generations(id):
-                    self.compute(id, each.view)
+                    self._compute_unless_dropped(id, each.view)
                 self.go_live(id)
                 proofs = self.prove(id)
                 self.hand_over(id)
                 self.retire(id)
             except BaseException as error:
-                with self.database.begin() as connection:
-                    rebuilds.end(connection, id, "failed", _why(error))
+                self._failed(id, error)
                 raise
         return proofs
+
+    def _failed(self, id: int, error: BaseException) -> None:
+        """Records why a rebuild failed and retires what it leaves; where Postgres is away, the next rebuild does."""
+        if isinstance(error, KeyboardInterrupt):
+            self.give_up()
+
+        def step(connection: Connection) -> None:
+            rebuilds.end(connection, id, "failed", _why(error))
+            _retire_the_dead(connection)
+
+        with suppress(PostgresAway, DBAPIError):
+            self.database.retrying(step)
+            dropping.drop_unused(self.database)
 
     def seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
         """Opens a generation of each view at its cut; gives the id of the rebuild."""
@@ -88,7 +109,7 @@ class BatchLayer:
             id = rebuilds.begin(connection, wanted, leap=False, by=by)
             _retire_the_dead(connection)
             # All queries are locked before the first generation is opened: the order of locking is one.
-            _, catalog = registry.deployed(connection)
+            catalog = deployed(connection)
             progress.lock(connection, {source for name in wanted for source in _fed_by(catalog, name)})
             for name in wanted:
                 generations.open_building(connection, name, rebuild=id)
@@ -103,47 +124,78 @@ class BatchLayer:
         """Takes every record below the cuts of the rebuild into the master log."""
         self._expect(id)
         with self.database.begin() as connection:
-            _, catalog = registry.deployed(connection)
+            catalog = deployed(connection)
             cuts: dict[str, Offsets] = {}
+            tails: dict[str, Tails] = {}
             for each in generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired"):
                 for name in each.queries:
                     cuts[name] = generations.cut_of(connection, each.id, name)
+                    tails[name] = generations.tails_of(connection, each.id, name)
         for name, cut in sorted(cuts.items()):
-            self.archive_source(catalog.sources[name], cut)
+            self.archive_source(catalog.sources[name], cut, tails=tails[name])
         self._done(id, "archive")
 
-    def archive_source(self, source: Source, to: Offsets, *, accept_loss: bool = False) -> int:
-        """Takes the records of one source below `to` into the master log; gives how many it took."""
+    def archive_source(
+        self, source: Source, to: Offsets, *, accept_loss: bool = False, tails: Tails | None = None
+    ) -> int:
+        """Takes the records of one source below `to` into the master log; gives how many it took.
+
+        Refused where Kafka no longer has there what was counted: `tails` stood below `to`.
+        """
         with self.database.begin() as connection:
             topic_id = progress.queries(connection)[source.name].topic_id
             start = progress.starts(connection, [source.name])
         with rebuilds.archiving(self.database):
-            master_log = self.log()
+            master_log = self._whole_log(source)
             master_log.create(source, topic_id, start)
-            archived = master_log.archive(source, to, self.brokers, accept_loss=accept_loss)
+            archived = master_log.archive(source, to, self.brokers, accept_loss=accept_loss, tails=tails)
             with self.database.begin() as connection:
                 progress.archived(connection, source.name, archived.held)
         self.tell(f"{source.name}: {archived.records:,} records archived")
         return archived.records
+
+    def maintain_log(self, source: Source, before: datetime) -> Maintained:
+        """Maintains the log of one source so that every backup made since `before` can be restored."""
+        with rebuilds.archiving(self.database):
+            return self._whole_log(source).maintain(source, before)
+
+    def tidy(self) -> list[int]:
+        """Retires what dead rebuilds have left and drops what nobody reads; gives the generations that were dropped."""
+        self.database.retrying(_retire_the_dead)
+        return dropping.drop_unused(self.database)
+
+    def _whole_log(self, source: Source) -> MasterLog:
+        """The master log, in which a power cut may have torn the newest metadata of this source's log.
+
+        Then those before are the newest again. Nobody has acted on the commit that is lost by that: what is held is
+        told to others only after the files of a commit are on the disk.
+        """
+        with self.database.begin() as connection:
+            present, before = log_catalog.named(connection, source.topic) or ("", None)
+            if not present or durable.whole(present):
+                return self.log()
+            if before is None or not durable.whole(before):
+                raise LaminaError(
+                    f"{source.name}: its log cannot be read",
+                    evidence=f"{present} is not there, or not whole",
+                    way_out="See that the warehouse is mounted and LAMINA_WAREHOUSE is right, or restore its backup.",
+                )
+            log_catalog.step_back(connection, source.topic, torn=present, before=before)
+        self.tell(f"{source.name}: its log goes back to the metadata before {present}, which a power cut has torn")
+        return self.log()
 
     def compute(self, id: int, name: str) -> int:
         """Computes the cells of all records below the cut of one view and loads them; gives the number of cells."""
         self._expect(id)
         with self.database.begin() as connection:
             each = self._generation(connection, id, name)
-            _, catalog = registry.deployed(connection)
+            catalog = deployed(connection)
             todo = set(
                 connection.execute(
                     select(generation_cells.c.cell_table).where(
                         generation_cells.c.generation == each.id, generation_cells.c.loaded_at.is_(None)
                     )
                 ).scalars()
-            )
-        if todo - {table.name for table in catalog.views[name].cell_tables}:
-            raise LaminaError(
-                f"{name} is compiled otherwise than when rebuild {id} was sealed",
-                evidence=f"its cells were to be those of version {each.version}",
-                way_out=f"Run all steps with one Lamina: `lamina step abandon --rebuild {id}`, and begin anew.",
             )
         total = 0
         for table in catalog.views[name].cell_tables:
@@ -155,13 +207,23 @@ class BatchLayer:
             source = catalog.sources[table.source]
             records = self.log().records_below(source, cut)
             computed = compute.cells_of(records, source, table, each.since)
-            total += compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
+            parts = compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
+            total += sum(parts.values())
             self.at(f"compute {name}")
             with self.database.begin() as connection:
-                loading.complete(connection, each.id, table.name, attempt)
+                loading.complete(connection, each.id, table.name, attempt, parts.keys())
         self.tell(f"{name}: {total:,} cells computed")
         self._done(id, f"compute {name}")
         return total
+
+    def _compute_unless_dropped(self, id: int, name: str) -> None:
+        """Computes a view; one that `apply` drops meanwhile is left out, and the others go on."""
+        try:
+            self.compute(id, name)
+        except Exception:
+            if name in {each.view for each in self.generations(id)}:
+                raise
+            self.tell(f"{name}: dropped meanwhile, so it is left out")
 
     def go_live(self, id: int) -> None:
         """Folds the realtime views into the batch views; from then on micro-batches merge into the new cells.
@@ -180,6 +242,7 @@ class BatchLayer:
                 generations.go_live(connection, ids)
 
             self.database.retrying(step)
+            dropping.drop_unused(self.database)
         self._done(id, "go-live")
 
     def prove(self, id: int) -> list[Proof]:
@@ -218,6 +281,7 @@ class BatchLayer:
                 if new.state == "live" and old.id != new.id and old.version == new.version:
                     overwriting.note(connection, new, old)
         self.at("noted")
+        lost = self._lost(id)
 
         def step(connection: Connection) -> list[str]:
             run = rebuilds.running(connection, id, or_held=anyway)
@@ -231,7 +295,12 @@ class BatchLayer:
             if run.step == "hand-over" and not anyway:
                 return held  # it is repeated: what was rolled back since stays so
             if run.leap:
-                self._land(connection, id, new)
+                for topic in {at.topic for at in lost}:
+                    quarantine.forget(connection, topic)
+                for each in bad:
+                    quarantine.stage(connection, each)
+                    quarantine.write(connection, each)
+                self._land(connection, id, new, lost)
             else:
                 now = generations.published(connection)
                 newer = {each.view: each.id for each in new if each.id > now.get(each.view, 0)}
@@ -242,6 +311,7 @@ class BatchLayer:
                 rebuilds.end(connection, id, "done")
             return held
 
+        bad = self._leapt_over(id, lost)
         held = self.database.retrying(step)
         self.at("after hand-over")
         return held
@@ -251,14 +321,16 @@ class BatchLayer:
         with self.database.begin(isolation="REPEATABLE READ") as connection:
             now, before = generations.before_published(connection, view_name)
             overwriting.note(connection, before, now)
-        return self.database.retrying(lambda connection: generations.roll_back(connection, view_name))
+        handed = self.database.retrying(lambda connection: generations.roll_back(connection, view_name))
+        dropping.drop_unused(self.database)
+        return handed
 
     def retire(self, id: int) -> None:
         """Ends the maintenance of generations that nobody reads or may roll back to, and drops what none can see."""
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
         if run.state in ("done", "held"):  # it is repeated: what is left is to drop
-            generations.drop_retired(self.database)
+            dropping.drop_unused(self.database)
             return
         if run.state == "running" and run.step != "hand-over":
             raise LaminaError(
@@ -278,7 +350,7 @@ class BatchLayer:
             rebuilds.end(connection, id, "held" if held else "done")
 
         self.database.retrying(step)
-        generations.drop_retired(self.database)
+        dropping.drop_unused(self.database)
         self.at("after retire")
 
     def abandon(self, id: int) -> None:
@@ -290,7 +362,7 @@ class BatchLayer:
             _retire_the_dead(connection)
 
         self.database.retrying(step)
-        generations.drop_retired(self.database)
+        dropping.drop_unused(self.database)
 
     def leap_seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
         """Takes the queries over, archives to the end of the log and opens generations there.
@@ -300,7 +372,7 @@ class BatchLayer:
         with self.database.begin() as connection:
             if (known := rebuilds.begun(connection, by)) is not None:
                 return known
-            _, catalog = registry.deployed(connection)
+            catalog = deployed(connection)
             wanted, sources = _closure(catalog, self._with_cells(connection, names))
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
             _retire_the_dead(connection)
@@ -308,17 +380,20 @@ class BatchLayer:
                 progress.take_over(connection, name, rebuilds.leap_writer(id))
         try:
             to = {name: self._archived_to_the_end(catalog.sources[name]) for name in sources}
+            tails = {
+                at: tail for name in sources for at, tail in self.log().tails(catalog.sources[name], to[name]).items()
+            }
         except BaseException as error:
-            with self.database.begin() as connection:  # or the speed layer would wait for it
-                rebuilds.end(connection, id, "failed", _why(error))
+            self._failed(id, error)  # or the speed layer would wait for it
             raise
 
         def step(connection: Connection) -> None:
             rebuilds.running(connection, id)
             progress.lock(connection, sources)
-            for name in wanted:
-                at = Offsets({place: offset for end in to.values() for place, offset in end.items()})
-                generations.open_building(connection, name, rebuild=id, at=at)
+            at = Offsets({place: offset for end in to.values() for place, offset in end.items()})
+            declared = set(self._with_cells(connection, ()))
+            for name in (name for name in wanted if name in declared):  # others were dropped meanwhile
+                generations.open_building(connection, name, rebuild=id, at=at, tails=tails)
             rebuilds.finished(connection, id, "seal")
 
         self.database.retrying(step)
@@ -328,24 +403,51 @@ class BatchLayer:
     def _archived_to_the_end(self, source: Source) -> Offsets:
         """Where the master log of a source ends, after all of its topic was taken into it."""
         self.archive_source(source, self.brokers.latest(source.topic))
-        held = self.log().held(source)
-        self._quarantine(source, held)
-        return held
+        return self.log().held(source)
 
-    def _quarantine(self, source: Source, to: Offsets) -> None:
-        """Keeps the bad records between progress and `to`, which no micro-batch will read; before progress is there."""
+    def _leapt_over(self, id: int, lost: Sequence[TopicPartition]) -> list[Bad]:
+        """The bad records between progress and the cut of a leap, which no micro-batch will read.
+
+        They are quarantined in the transaction that moves progress, and gathered before it: what Spark is asked for
+        takes long. Of a topic whose end Kafka has lost, they are all: in quarantine may be what was lost.
+        """
+        anew = {at.topic for at in lost}
+        return [
+            quarantine.bad_among(
+                self.log().records_below(source, cut, since=None if source.topic in anew else since), source
+            )
+            for source, cut, since in self._to_land(id)
+        ]
+
+    def _to_land(self, id: int) -> list[tuple[Source, Offsets, Offsets]]:
+        """The sources of a leap that has not landed, each with its cut and its progress."""
         with self.database.begin() as connection:
-            since = progress.read(connection, [source.name])
-        for bad in compute.quarantined(self.log().records_below(source, to, since=since), source):
-            with self.database.begin() as connection:
-                quarantine.write(connection, bad)
+            run = rebuilds.get(connection, id)
+            if not run.leap or run.state != "running" or run.step == "hand-over":
+                return []
+            catalog = deployed(connection)
+            new = generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
+            cuts = {name: generations.cut_of(connection, each.id, name) for each in new for name in each.queries}
+            return [(catalog.sources[name], cuts[name], progress.read(connection, [name])) for name in sorted(cuts)]
 
     def generations(self, id: int) -> list[Generation]:
         """The generations that a rebuild has opened and that are not retired."""
         with self.database.begin() as connection:
             return generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
 
-    def _land(self, connection: Connection, id: int, new: Sequence[Generation]) -> None:
+    def _lost(self, id: int) -> list[TopicPartition]:
+        """The partitions whose end Kafka has lost since it was counted, of the queries that a leap has taken over."""
+        with self.database.begin() as connection:
+            if not rebuilds.get(connection, id).leap:
+                return []
+            names = {name for each in generations.find(connection, generation.c.rebuild == id) for name in each.queries}
+            known = [progress.known(connection, name) for name in sorted(names)]
+        lost = [each for reached, tails in known for each in self.brokers.differing(reached, tails)]
+        for each in lost:
+            self.tell(f"{each.at.topic}: what Kafka lost is counted no more. {each}")
+        return [each.at for each in lost]
+
+    def _land(self, connection: Connection, id: int, new: Sequence[Generation], lost: Sequence[TopicPartition]) -> None:
         queries = progress.queries(connection)
         names = {name for each in new for name in each.queries}
         me = rebuilds.leap_writer(id)
@@ -363,7 +465,14 @@ class BatchLayer:
                 for at, end in generations.cut_of(connection, each.id, name).items()
             }
         )
-        generations.land(connection, [each.id for each in new], {name: queries[name].fence for name in names}, to)
+        tails = {
+            at: tail
+            for each in new
+            for name in each.queries
+            for at, tail in generations.tails_of(connection, each.id, name).items()
+        }
+        fences = {name: queries[name].fence for name in names}
+        generations.land(connection, [each.id for each in new], fences, to, tails, lost)
 
     def _with_cells(self, connection: Connection, names: Iterable[str]) -> list[str]:
         """The views asked for (all, when none is named) that have cells; an unknown name is refused."""

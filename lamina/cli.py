@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
 from lamina import __version__
+from lamina.failures import in_our_words
 from lamina.render import Output, log_to_stderr
 from lamina.settings import Settings
+from serving_layer.waiting import waiting
 from view_algebra import compile_catalog, explain
 from view_algebra.errors import LaminaError
 from view_algebra.explain import cost, kept
@@ -64,11 +67,13 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
                 sys.exit(1)
             except Different:
                 sys.exit(DIFFERENT)
+            except BrokenPipeError:
+                _nobody_reads()
             except KeyboardInterrupt:
                 output.tell("\ninterrupted")
                 sys.exit(INTERRUPTED)
             except Exception as error:
-                told = _told(error)
+                told = in_our_words(error)
                 if told is None:
                     raise
                 output.error(told)
@@ -78,22 +83,6 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
         return parent.command(name or function.__name__.replace("_", "-"))(with_json(call))
 
     return decorate
-
-
-def _told(error: Exception) -> LaminaError | None:
-    """What Postgres or Spark refused, as an error with a way out; None for a mistake of ours."""
-    from psycopg2 import Error
-    from pyspark.errors import PySparkException
-    from sqlalchemy.exc import DBAPIError
-
-    if isinstance(error, (DBAPIError, Error)):
-        said = str(getattr(error, "orig", None) or error).strip()
-        way_out = "Its transaction was rolled back: mend what it names, and repeat the command."
-        return LaminaError("Postgres did not do what was asked of it", evidence=said, way_out=way_out)
-    if isinstance(error, PySparkException):
-        said = "\n".join(str(error).strip().splitlines()[:3])
-        return LaminaError("Spark did not do what was asked of it", evidence=said, way_out="Repeat the command.")
-    return None
 
 
 def with_catalog(function: Callable[..., None]) -> Callable[..., None]:
@@ -121,6 +110,9 @@ def deployment(output: Output) -> Iterator[Deployment]:
     opened = Deployment(Settings.read(), tell=output.tell, at=_stop_at)
     try:
         yield opened
+    except KeyboardInterrupt:
+        opened.give_up()
+        raise
     finally:
         with suppress(Exception):
             opened.close()
@@ -167,21 +159,37 @@ def plan(output: Output, catalog: Path) -> None:
     from lamina.deployment import catalog_files
 
     files = catalog_files(catalog)
-    compile_catalog(files)
     with deployment(output) as opened:
-        _changes(output, opened.plan(files))
+        changes = opened.plan(files)
+        _changes(output, changes)
+    if any(change.action == "drop" for change in changes):
+        output.tell("A deployment holds one catalog: `lamina apply` drops what is not in it with --prune only.")
 
 
 @command()
 @with_catalog
-def apply(output: Output, catalog: Path) -> None:
-    """Deploy a catalog: its sources, its views, what analysts see."""
+@click.option("--prune", is_flag=True, help="Drop what is deployed and is not in this catalog.")
+def apply(output: Output, catalog: Path, prune: bool) -> None:
+    """Deploy a catalog: its sources, its views, what analysts see.
+
+    A deployment holds one catalog. What is deployed and not in this one is dropped only with --prune, or a yes at a
+    terminal.
+    """
     from lamina.deployment import catalog_files
+    from serving_layer.registry import WouldDrop
 
     files = catalog_files(catalog)
-    compile_catalog(files)
     with deployment(output) as opened:
-        _changes(output, opened.apply(files))
+        try:
+            changes = opened.apply(files, prune=prune)
+        except WouldDrop as error:
+            if output.as_json or not (sys.stdin.isatty() and output.err.is_terminal):
+                raise
+            output.tell(f"{error.what}:\n{error.evidence}")
+            if not click.confirm("Drop these?", err=True):
+                raise
+            changes = opened.apply(files, prune=True)
+        _changes(output, changes)
 
 
 @command(name="explain")
@@ -248,6 +256,8 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
     show_default=True,
     help="One bad line: send nothing, or send it and let it go to quarantine.",
 )
+@click.option("--ignore-unknown", is_flag=True, help="Send fields that the source does not declare, too.")
+@click.option("--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Leave the first N records out.")
 @click.option("--key-by", multiple=True, metavar="COLUMN", help="Column that decides the partition (repeatable).")
 @click.option("--rate", type=float, help="Records a second; by default as fast as the brokers take them.")
 def ingest(
@@ -256,30 +266,57 @@ def ingest(
     file: str,
     file_format: str | None,
     on_bad: Literal["refuse", "quarantine"],
+    ignore_unknown: bool,
+    skip: int,
     key_by: Sequence[str],
     rate: float | None,
 ) -> None:
-    """Send a file (JSON lines, CSV, Parquet; - is stdin) to a source."""
+    """Send a file (JSON lines, CSV, Parquet; - is stdin) to a source.
+
+    Ctrl-C says how many records were sent, and the command that goes on behind them.
+    """
+    from master_log.ingest import Interrupted
     from master_log.ingest import ingest as send
 
     with deployment(output) as opened:
         declared = _known(opened.deployed().sources, source, "source")
-        with output.progress(file) as told:
-            done = send(
-                declared,
-                file,
-                opened.brokers,
-                file_format=file_format,
-                on_bad=on_bad,
-                key_by=key_by or None,
-                rate=rate,
-                on_progress=told,
-            )
+        try:
+            with output.progress(file) as told, waiting(output.tell, f"{file} is read and sent", said=output.has_bar):
+                done = send(
+                    declared,
+                    file,
+                    opened.brokers,
+                    file_format=file_format,
+                    on_bad=on_bad,
+                    key_by=key_by or None,
+                    rate=rate,
+                    ignore_unknown=ignore_unknown,
+                    skip=skip,
+                    on_progress=told,
+                )
+        except Interrupted as error:
+            output.tell(f"\n{error}. To go on behind them: {_with_skip(error.sent)}")
+            if output.as_json:
+                output.record({"source": source, "interrupted": True, "skip": error.sent})
+            raise
     for bad in done.first_bad:
         output.tell(f"{file}: {bad}")
     records = "record" if done.sent == 1 else "records"
     said = f"{done.sent:,} {records} sent to {declared.topic}" + (f", {done.bad:,} of them bad" if done.bad else "")
-    output.text(said, source=source, sent=done.sent, bad=done.bad, first_bad=[vars(bad) for bad in done.first_bad])
+    first = [vars(bad) for bad in done.first_bad]
+    output.text(said, source=source, sent=done.sent, skipped=done.skipped, bad=done.bad, first_bad=first)
+
+
+def _with_skip(count: int) -> str:
+    """The command that was called, which leaves out the first `count` records."""
+    given = iter(sys.argv[1:])
+    kept = []
+    for word in given:
+        if word == "--skip":
+            next(given, None)
+        elif not word.startswith("--skip="):
+            kept.append(word)
+    return shlex.join(["lamina", *kept, "--skip", str(count)])
 
 
 @command()
@@ -295,7 +332,7 @@ def export(output: Output, view: str, to: str) -> None:
         declared = _known(opened.deployed().views, view, "view")
         settings = opened.settings
         query = f"SELECT * FROM analytics.{quoted(view)}"
-        with selected(settings.analyst, settings.postgres, query) as (_, rows):
+        with selected(settings.analyst or settings.postgres, query) as (_, rows):
             count = write(declared.columns, rows, to, opened.brokers)
     output.text(f"{count:,} rows of {view} written to {to}", view=view, rows=count, to=to)
 
@@ -306,17 +343,67 @@ def export(output: Output, view: str, to: str) -> None:
 @click.option("--mark", hidden=True, help="Tells this process from others.")
 def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | None) -> None:  # noqa: ARG001
     """Run the speed layer: keep every view fresh until stopped."""
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    _wait_for_services(output, stopping)
+    if stopping.is_set():
+        return
     with deployment(output) as opened:
-        opened.require_installed()
-        stopping = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stopping.set())
+        opened.database.waiting(opened.require_installed, give_up=stopping.is_set)
         opened.speed(stopping, max_records=max_records).run(until_caught_up=until_caught_up)
+
+
+def _wait_for_services(output: Output, stopping: threading.Event) -> None:
+    """Returns when the embedded services run, or others are set: where one of them runs, the other is waited for."""
+    from lamina.services.embedded import NotRunning
+
+    told = False
+    while not stopping.is_set():
+        try:
+            Settings.read()
+            return
+        except NotRunning as error:
+            if not error.one_runs:
+                raise
+            if not told:
+                output.tell(f"{error.what}: {error.evidence} Waiting; `lamina up` starts it.")
+            told = True
+            stopping.wait(1.0)
+
+
+@command()
+@click.argument("source")
+@click.argument("partition", type=click.IntRange(min=0))
+@click.argument("offset", type=click.IntRange(min=0))
+@click.option("--reason", required=True, metavar="TEXT", help="Why: it is kept with the record's name, for ever.")
+def skip(output: Output, source: str, partition: int, offset: int, reason: str) -> None:
+    """Skip one record that stops a source: it goes to quarantine.
+
+    Views, the master log, rebuilds and checks are without it from now on.
+    """
+    with deployment(output) as opened:
+        declared = _known(opened.deployed().sources, source, "source")
+        new = opened.skip(declared, partition, offset, reason)
+    named = f"{source}: partition {partition}, offset {offset} of {declared.topic}"
+    output.text(
+        f"{named} is skipped" if new else f"{named} was skipped before",
+        source=source,
+        topic=declared.topic,
+        partition=partition,
+        offset=offset,
+        reason=reason,
+        new=new,
+    )
 
 
 @command()
 @click.argument("sources", nargs=-1)
-@click.option("--accept-loss", is_flag=True, help="Go on where retention removed records before they were archived.")
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Go on where Kafka removed or lost records that should be in the log; which, is kept.",
+)
 def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
     """Take what Kafka holds of sources (all, by default) into the log."""
     with deployment(output) as opened:
@@ -334,6 +421,27 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
         output.table(("source", "records", "held"), rows)
         if failed:
             sys.exit(1)
+
+
+@command()
+@click.argument("sources", nargs=-1)
+def maintain(output: Output, sources: Sequence[str]) -> None:
+    """Compact the log of sources (all, by default), and remove what nothing needs any more.
+
+    Every backup of the last LAMINA_BACKUP_DAYS can be restored afterwards.
+    """
+    from lamina.maintenance import maintain as run
+
+    with deployment(output) as opened:
+        declared = opened.deployed().sources
+        done = run(opened, [_known(declared, name, "source") for name in sources or declared])
+    output.tell(f"generations dropped: {', '.join(map(str, done.dropped)) or 'none'}")
+    names = ("source", "files compacted", "snapshots expired", "files removed")
+    output.table(names, [(name, log.compacted, log.expired, log.removed) for name, log in done.logs.items()])
+    for error in done.failed:
+        output.error(error)
+    if done.failed:
+        sys.exit(1)
 
 
 @command()
@@ -458,7 +566,9 @@ def check(output: Output, views: Sequence[str]) -> None:
 
     with deployment(output) as opened:
         opened.require_installed()
-        results = run(opened.database, opened.spark, opened.log, opened.brokers, views)
+        spark, log = opened.spark, opened.log
+        with waiting(output.tell, "every record is read from the log and Kafka, every row compared"):
+            results = run(opened.database, spark, log, opened.brokers, views)
     rows = [
         (
             each.view,
@@ -472,6 +582,10 @@ def check(output: Output, views: Sequence[str]) -> None:
     ]
     output.table(("view", "rows", "missing", "surplus", "result", "every record below"), rows)
     for each in results:
+        if each.skipped:
+            output.tell(
+                f"{each.view}: {each.skipped:,} records were skipped by name (`lamina skip`) and are in neither"
+            )
         for what, examples in (("missing", each.missing), ("surplus", each.surplus)):
             for row in examples[:EXAMPLES]:
                 output.tell(f"{each.view}: {what} {row}")
@@ -498,11 +612,26 @@ def status(output: Output, alarms: bool) -> None:
 @click.option("--limit", type=int, help="Rows at the most.")
 def sql(output: Output, query: str, limit: int | None) -> None:
     """Run one SELECT as the analyst, read-only."""
+    from sqlalchemy.exc import DBAPIError
+
+    from lamina.statuses import behind_of
     from serving_layer.analyst import select
 
     settings = Settings.read()
-    columns, rows = select(settings.analyst, settings.postgres, query, limit)
+    with waiting(output.tell, "Postgres is asked"):
+        columns, rows = select(settings.reader(), query, limit)
     output.table(columns, rows)
+    with suppress(LaminaError, DBAPIError), deployment(output) as opened:  # which the answer does not depend on
+        for line in behind_of(opened, query):
+            output.tell(line)
+
+
+@command()
+def password(output: Output) -> None:
+    """Give the analyst's role the password in LAMINA_ANALYST."""
+    with deployment(output) as opened:
+        role = opened.set_password()
+        output.text(f"{role} has the password of LAMINA_ANALYST", role=role)
 
 
 def _running(opened: Deployment, id: int | None) -> int:
@@ -563,14 +692,20 @@ def interrupt_again_if_lost() -> None:
 def main() -> None:
     """The entry point; Ctrl-C ends with 130 and no traceback."""
     interrupt_again_if_lost()
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - None where a shell has closed it (`>&-`)
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     try:
         lamina(standalone_mode=True)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader of a pipe has gone (`| head`): there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _nobody_reads()
+
+
+def _nobody_reads() -> NoReturn:
+    """The reader of a pipe has gone (`| head`): there is nobody left to tell, and nothing went wrong."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
 
 
 if __name__ == "__main__":

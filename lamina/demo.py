@@ -275,7 +275,7 @@ def _caught_up(deployment: Deployment) -> None:
 
 
 def _rows(deployment: Deployment, query: str) -> Sequence[Sequence[Any]]:
-    return select(deployment.settings.analyst, deployment.settings.postgres, query)[1]
+    return select(deployment.settings.reader(), query)[1]
 
 
 def _connect(output: Output, home: Path, speed: embedded.SpeedProcess) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,12 +14,17 @@ from typing import TYPE_CHECKING
 from sqlalchemy.exc import DBAPIError
 
 from batch_layer.rebuild import BatchLayer
+from lamina.services import folders
 from lamina.settings import Settings
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
-from serving_layer import install, registry
+from master_log.offsets import Skipped, TopicPartition
+from serving_layer import install, readers, registry, skipping
 from serving_layer.database import Database, is_lock_timeout
+from serving_layer.deployed import deployed
+from serving_layer.quarantine import BadRecord
 from serving_layer.registry import Change, Topic
+from serving_layer.waiting import waiting
 from speed_layer.layer import SpeedLayer
 from speed_layer.query import Parts
 from view_algebra import compile_catalog
@@ -36,8 +42,9 @@ DEFAULT_PARTITIONS = 4
 SPEED_NICENESS = 3
 """Readers come before micro-batches: at 3, a process has half the share of one at 0."""
 
-BATCH_NICENESS = 19
-"""A rebuild takes the processors that readers and the speed layer leave: at 19, a sixtieth of a process at 0."""
+BATCH_NICENESS = 7
+"""A rebuild comes after both, and is never starved: at 7, a fifth of the share of a process at 0. At 19 it would be a
+seventieth, and beside other work a rebuild of minutes would take hours."""
 
 
 @dataclass
@@ -75,7 +82,8 @@ class Deployment:
             from lamina.spark import session
 
             self.tell("starting Spark")
-            self._started = session(self.settings, "lamina", nice=nice)
+            with waiting(self.tell, "starting Spark", said=True):
+                self._started = session(self.settings, "lamina", nice=nice)
         return self._started
 
     @property
@@ -83,7 +91,11 @@ class Deployment:
         """The master log."""
         from lamina.spark import CATALOG
 
-        return MasterLog(self.spark, CATALOG)
+        return MasterLog(self.spark, CATALOG, self._skipped)
+
+    def _skipped(self) -> Skipped:
+        with self.database.begin() as connection:
+            return skipping.read(connection)
 
     @property
     def batch(self) -> BatchLayer:
@@ -96,7 +108,16 @@ class Deployment:
             dsn=self.settings.postgres,
             tell=self.tell,
             at=self.at,
+            give_up=self.give_up,
         )
+
+    def give_up(self) -> None:
+        """Ends Spark at once, and what it computes with it; one that was lent goes on."""
+        if self.lent is None:
+            from lamina.spark import kill
+
+            kill()
+            self._started = None
 
     def speed(self, stopping: threading.Event, *, max_records: int) -> SpeedLayer:
         """The speed layer, to be run until `stopping` is set."""
@@ -105,7 +126,7 @@ class Deployment:
                 spark=self._session(nice=SPEED_NICENESS),
                 database=self.database,
                 brokers=self.brokers,
-                checkpoints=self.settings.home / "checkpoints",
+                checkpoints=folders.of_this_process(self.settings.home / "checkpoints"),
                 max_records=max_records,
                 at=self.at,
             ),
@@ -113,17 +134,45 @@ class Deployment:
         )
 
     def install(self) -> None:
-        """Makes the database a serving layer, or brings it to this version."""
+        """Makes the database a serving layer, or brings it to this version; says what only a superuser may do."""
         from sqlalchemy import make_url
 
         analyst = self.settings.analyst
-        install.install(self.database, analyst_password=make_url(analyst).password if analyst else None)
+        with readers_named(self.database, "Lamina cannot be installed while a reader holds what it renews"):
+            done = install.install(
+                self.database,
+                analyst_password=make_url(analyst).password if analyst else None,
+                limits=self.settings.limits,
+            )
+        if not done:
+            return
+        with self.database.begin() as connection:
+            if not readers.is_guarded(connection):
+                self.tell(
+                    "readers may still take advisory locks and make large objects, which only a superuser can forbid."
+                    f" To be run by one in this database:\n\n{readers.superusers_script().strip()}\n"
+                )
+
+    def set_password(self) -> str:
+        """Gives the role of LAMINA_ANALYST the password that stands there; returns the role's name."""
+        from sqlalchemy import make_url
+
+        analyst = make_url(self.settings.analyst) if self.settings.analyst else None
+        if analyst is None or not analyst.username or not analyst.password:
+            raise LaminaError(
+                "LAMINA_ANALYST names no password to set",
+                evidence="it is not set" if analyst is None else "it has a user and no password",
+                way_out="Set it to postgresql://analyst:password@host:5432/database.",
+            )
+        with self.database.begin() as connection:
+            readers.set_password(connection, analyst.username, analyst.password)
+        return analyst.username
 
     def deployed(self) -> Catalog:
         """The catalog that was applied last."""
         self.require_installed()
         with self.database.begin() as connection:
-            return registry.deployed(connection)[1]
+            return deployed(connection)
 
     def require_installed(self) -> None:
         """Raises unless something was applied to this database before."""
@@ -133,29 +182,64 @@ class Deployment:
                 evidence=f"{self.database.name} holds no schema `lamina`",
                 way_out="Deploy a catalog with `lamina apply --catalog DIR`.",
             )
+        with self.database.begin() as connection:
+            if "bookkeeping" in install.pending(connection, self.settings.limits):
+                raise LaminaError(
+                    "This database belongs to an older Lamina",
+                    evidence=f"its bookkeeping is not at revision {install.newest_revision()}",
+                    way_out="`lamina plan` says what is to be done, `lamina apply` does it.",
+                )
 
     def plan(self, files: Mapping[str, str]) -> list[Change]:
         """What applying these files would change."""
-        catalog = compile_catalog(files)
-        self.install()
-        with self.database.begin() as connection:
-            return registry.plan(connection, catalog)
+        return self._plan(compile_catalog(files))
 
-    def apply(self, files: Mapping[str, str]) -> list[Change]:
-        """Deploys these files; topics that do not exist are created."""
+    def _plan(self, catalog: Catalog) -> list[Change]:
+        """Reads, and changes nothing: not even a database that nothing was installed in."""
+        with self.database.begin() as connection:
+            install.check(connection, self.database.name)
+            there = install.is_installed(connection)
+            changes = registry.plan(connection, catalog) if there else registry.plan_of_nothing(catalog)
+            pending = install.pending(connection, self.settings.limits)
+        if not pending:
+            return changes
+        name = str(self.database.url.database)
+        effect = f"brought to this version of Lamina: {', '.join(pending)}"
+        if not there:
+            effect = "Lamina is installed: schemas, bookkeeping, functions and roles"
+        return [Change("database", name, "update" if there else "create", effect), *changes]
+
+    def apply(self, files: Mapping[str, str], *, prune: bool = False) -> list[Change]:
+        """Deploys these files; topics that do not exist are created.
+
+        What is deployed and not in these files is dropped with `prune`; without it, they are refused.
+        """
         catalog = compile_catalog(files)
+        planned = self._plan(catalog)
+        registry.check_allowed(planned, prune=prune)  # before anything is installed, and before topics are created
         self.install()
         topics = {name: self._topic(source) for name, source in catalog.sources.items()}
-        try:
-            return self.database.retrying(lambda connection: registry.apply(connection, files, catalog, topics))
-        except DBAPIError as error:
-            if not is_lock_timeout(error):
-                raise
+        with readers_named(self.database, "A reader holds a view that this change renews"):
+            changes = self.database.retrying(
+                lambda connection: registry.apply(connection, files, catalog, topics, prune=prune)
+            )
+        return [change for change in planned if change.kind == "database"] + changes
+
+    def skip(self, source: Source, partition: int, offset: int, reason: str) -> bool:
+        """Skips a record by name: it goes to quarantine, and nothing reads it any more. False when it was skipped."""
+        at = TopicPartition(source.topic, partition)
+        first, end = (ends.get(at) for ends in (self.brokers.earliest(source.topic), self.brokers.latest(source.topic)))
+        if first is None or end is None or not first <= offset < end:
             raise LaminaError(
-                "A reader holds a view that this change renews",
-                evidence="its transaction is still open; pg_stat_activity lists it",
-                way_out="Nothing was changed, and nobody waits. Apply again when the reader has ended.",
-            ) from error
+                f"{source.topic} has no record at partition {partition}, offset {offset}",
+                evidence=f"partition {partition} holds offsets from {first} up to {end} (not including it)"
+                if first is not None
+                else f"its partitions are {', '.join(map(str, self.brokers.partitions(source.topic)))}",
+                way_out="`lamina status` names the record that stops a query.",
+            )
+        key, value = self.brokers.record(source.topic, partition, offset) or (None, None)
+        bad = BadRecord(source.topic, partition, offset, None, skipping.SKIPPED, key, value)
+        return self.database.retrying(lambda connection: skipping.skip(connection, source.name, bad, reason))
 
     def _topic(self, source: Source) -> Topic:
         id = self.brokers.topic_id(source.topic)
@@ -181,6 +265,24 @@ class Deployment:
             self._started.stop()
         self.brokers.close()
         self.database.close()
+
+
+@contextmanager
+def readers_named(database: Database, what: str) -> Iterator[None]:
+    """Says who is in the way where a reader holds what is to be renewed."""
+    try:
+        yield
+    except DBAPIError as error:
+        if not is_lock_timeout(error):
+            raise
+        with database.begin() as connection:
+            found = readers.in_the_way(connection)
+        raise LaminaError(
+            what,
+            evidence="\n".join(found) or "its transaction has ended by now",
+            way_out="Nothing was changed, and nobody waits. Repeat the command when the reader has ended; or end it:"
+            " SELECT pg_terminate_backend(…) of its process.",
+        ) from error
 
 
 def catalog_files(folder: Path) -> dict[str, str]:

@@ -15,6 +15,7 @@ from lamina.services import processes
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.processes import Running
 from lamina.settings import Settings
+from serving_layer.waiting import waiting
 from view_algebra.errors import LaminaError
 
 STOP_SECONDS = 60.0
@@ -73,20 +74,31 @@ class SpeedProcess:
 def start(output: Output) -> tuple[Settings, Addresses]:
     """Starts the services and makes the database a serving layer."""
     home = Settings.home_of().absolute()
+    _refuse_others()
     began = time.monotonic()
-    addresses = Embedded(home).start()
+    with waiting(output.tell, f"starting Kafka and Postgres in {home}"):
+        addresses = Embedded(home).start()
     settings = Settings.read()
-    if not settings.embedded:
+    deployment = Deployment(settings, tell=output.tell)
+    with waiting(output.tell, "making the database a serving layer"):
+        deployment.install()
+    deployment.close()
+    output.tell(f"Kafka and Postgres are up ({time.monotonic() - began:.1f} s)")
+    return settings, addresses
+
+
+def _refuse_others() -> None:
+    """Raises when the settings name services of one's own, before any other is started."""
+    try:
+        embedded = Settings.read().embedded
+    except LaminaError:
+        return  # as long as the embedded ones do not run; what is wrong otherwise is told when they do
+    if not embedded:
         raise LaminaError(
             "The settings name services of your own",
             evidence="LAMINA_POSTGRES and LAMINA_KAFKA are set, so nothing embedded is used",
             way_out="Run `lamina speed` against them, or unset both to use the embedded services.",
         )
-    deployment = Deployment(settings, tell=output.tell)
-    deployment.install()
-    deployment.close()
-    output.tell(f"Kafka and Postgres are up ({time.monotonic() - began:.1f} s)")
-    return settings, addresses
 
 
 def up(output: Output) -> None:
@@ -97,6 +109,7 @@ def up(output: Output) -> None:
     time.sleep(0.3)
     speed.expect(running)
     output.table(("what", "where"), connections(addresses, speed))
+    output.tell("the speed layer is starting: views fill when it has, within half a minute on an idle machine")
 
 
 def connections(addresses: Addresses, speed: SpeedProcess) -> list[tuple[str, str]]:
@@ -112,7 +125,10 @@ def connections(addresses: Addresses, speed: SpeedProcess) -> list[tuple[str, st
 def down(output: Output) -> None:
     """Stops everything that `up` or `demo` started in this LAMINA_HOME."""
     home = Settings.home_of().absolute()
-    if SpeedProcess(home).stop():
+    with waiting(output.tell, "the speed layer ends its micro-batch"):
+        stopped = SpeedProcess(home).stop()
+    if stopped:
         output.tell("the speed layer has stopped")
-    Embedded(home).stop()
+    with waiting(output.tell, "stopping Kafka and Postgres"):
+        Embedded(home).stop()
     output.tell("Kafka and Postgres have stopped")

@@ -30,6 +30,13 @@ class Output:
         width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
         self.out = Console(width=width, highlight=False, soft_wrap=not sys.stdout.isatty())
         self.err = Console(stderr=True, highlight=False)
+        for console in (self.out, self.err):
+            console.on_broken_pipe = _nobody_reads  # type: ignore[method-assign]
+
+    @property
+    def has_bar(self) -> bool:
+        """Does a person see the progress bar?"""
+        return self.err.is_terminal
 
     def tell(self, line: str) -> None:
         """A line of narration."""
@@ -89,6 +96,11 @@ class Output:
     def _line(self, record: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(record, ensure_ascii=False, default=plain) + "\n")
         sys.stdout.flush()
+
+
+def _nobody_reads() -> None:
+    """In place of rich's own answer, which ends the process with 1."""
+    raise BrokenPipeError
 
 
 def cell(value: Any) -> str:

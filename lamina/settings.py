@@ -1,5 +1,8 @@
 """Settings come from the environment, then from `lamina.toml` in the working folder, then from the embedded services.
 
+`LAMINA_POSTGRES_FILE` and its like name a file that holds the value, and Postgres' password may come from libpq's
+passfile: secrets then stand in no environment, which a process' children and its administrators can read.
+
 No other module reads the environment for them. Postgres and Kafka are set together or not at all, so a deployment that
 forgot one of them never writes to a service on somebody's laptop.
 """
@@ -8,26 +11,39 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from lamina.services.embedded import Embedded
 from master_log.kafka import MECHANISMS, PROTOCOLS, Login
+from serving_layer.readers import Limits
 from view_algebra.errors import LaminaError
 
 FILE = "lamina.toml"
 
+_FILE = "_FILE"
+"""Ends the name of a variable that names a file with the value."""
+
+BACKUP_DAYS = 14.0
+"""How long files of the master log are kept that only an older backup of its catalog names."""
+
 VARIABLES = {
     "postgres": "LAMINA_POSTGRES",
     "analyst": "LAMINA_ANALYST",
+    "analyst_limits": "LAMINA_ANALYST_LIMITS",
     "kafka": "LAMINA_KAFKA",
     "warehouse": "LAMINA_WAREHOUSE",
     "spark_master": "LAMINA_SPARK_MASTER",
     "home": "LAMINA_HOME",
     "catalog": "LAMINA_CATALOG",
+    "alarm_after": "LAMINA_ALARM_AFTER",
+    "alarm_bad_records": "LAMINA_ALARM_BAD_RECORDS",
+    "alarm_no_rebuild": "LAMINA_ALARM_NO_REBUILD",
+    "backup_days": "LAMINA_BACKUP_DAYS",
 }
 """The key in lamina.toml, and the environment variable that wins over it."""
 
@@ -42,7 +58,10 @@ class Settings:
     warehouse: absolute path or URI of the Iceberg warehouse.
     home: absolute path of LAMINA_HOME: logs, checkpoints, jars, and the embedded services' data.
     catalog: the folder of declarations, when one is set.
-    embedded: Postgres and Kafka are the embedded ones.
+    embedded: Postgres and Kafka are the embedded ones. limits: how much a reader may take.
+    alarm_after: seconds that records may wait without one being counted. alarm_bad_records: how many may go to
+    quarantine within an hour. alarm_no_rebuild: hours without a rebuild; None where none is expected.
+    backup_days: the age, in days, of the oldest backup that can be restored.
     """
 
     postgres: str = field(repr=False)
@@ -54,6 +73,11 @@ class Settings:
     catalog: Path | None
     embedded: bool
     login: Login | None = field(default=None, repr=False)
+    alarm_after: float = 60.0
+    alarm_bad_records: int = 1000
+    alarm_no_rebuild: float | None = None
+    backup_days: float = BACKUP_DAYS
+    limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def read(cls, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -62,7 +86,8 @@ class Settings:
         Raises LaminaError for a bad file, key or URL, and when nothing is set and the embedded services do not run.
         """
         folder = (folder or Path()).absolute()
-        values = _values(folder, os.environ if environment is None else environment)
+        environment = os.environ if environment is None else environment
+        values = _values(folder, environment)
         home = folder / values.get("home", ".lamina")
         master = values.get("spark_master", "local[*]")
         postgres, kafka, analyst = values.get("postgres"), values.get("kafka"), values.get("analyst")
@@ -88,8 +113,8 @@ class Settings:
                 way_out="Set it to a path or URI that the driver and every worker reach, as s3a://bucket/warehouse.",
             )
         return cls(
-            postgres=postgres_url(postgres, "LAMINA_POSTGRES"),
-            analyst=postgres_url(analyst, "LAMINA_ANALYST") if analyst else None,
+            postgres=_with_password(postgres_url(postgres, "LAMINA_POSTGRES"), environment),
+            analyst=_with_password(postgres_url(analyst, "LAMINA_ANALYST"), environment) if analyst else None,
             kafka=servers,
             warehouse=_warehouse(warehouse, folder) if warehouse else str(home / "warehouse"),
             spark_master=master,
@@ -97,7 +122,23 @@ class Settings:
             catalog=folder / values["catalog"] if "catalog" in values else None,
             embedded=embedded,
             login=login,
+            alarm_after=_number(values, "alarm_after", cls.alarm_after),
+            alarm_bad_records=int(_number(values, "alarm_bad_records", cls.alarm_bad_records)),
+            alarm_no_rebuild=_number(values, "alarm_no_rebuild", 0.0) or None,
+            backup_days=_days(values["backup_days"]) if "backup_days" in values else BACKUP_DAYS,
+            limits=Limits.read(values["analyst_limits"]) if "analyst_limits" in values else Limits(),
         )
+
+    def reader(self) -> str:
+        """The URL by which a SELECT that anybody may have written is run; there must be one."""
+        if self.analyst is None:
+            raise LaminaError(
+                "LAMINA_ANALYST is not set",
+                evidence="over the owner's login, a SELECT could do all that the owner can",
+                way_out="Set it to postgresql://analyst:password@host:5432/database; `lamina password` then gives the"
+                " role `analyst`, which `lamina apply` has made, that password.",
+            )
+        return self.analyst
 
     @classmethod
     def home_of(cls, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Path:
@@ -112,7 +153,16 @@ def _values(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
     for key, variable in VARIABLES.items():
         if environment.get(variable, "").strip():
             values[key] = environment[variable].strip()
-    unknown = [name for name in environment if name.startswith("LAMINA_") and name not in VARIABLES.values()]
+        if environment.get(f"{variable}{_FILE}", "").strip():
+            if environment.get(variable, "").strip():
+                raise LaminaError(
+                    f"{variable} and {variable}{_FILE} are both set",
+                    evidence="one says the value, the other names a file that holds it",
+                    way_out="Set one of them.",
+                )
+            values[key] = _held_in(environment[f"{variable}{_FILE}"].strip(), f"{variable}{_FILE}")
+    known = {*VARIABLES.values(), *(f"{variable}{_FILE}" for variable in VARIABLES.values())}
+    unknown = [name for name in environment if name.startswith("LAMINA_") and name not in known]
     for name in sorted(unknown):
         near = difflib.get_close_matches(name, VARIABLES.values(), n=1, cutoff=0.8)
         if near:  # others may use the prefix for something else, but hardly a slip of the pen away from ours
@@ -122,6 +172,42 @@ def _values(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
                 way_out=f"Did you mean {near[0]}?",
             )
     return values
+
+
+def _held_in(name: str, variable: str) -> str:
+    try:
+        value = Path(name).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LaminaError(
+            f"{variable} names a file that cannot be read", evidence=str(error), way_out="Make it a readable text."
+        ) from error
+    if not value:
+        raise LaminaError(f"{variable} names an empty file", evidence=name, way_out="Write the value into it.")
+    return value
+
+
+def _with_password(url: str, environment: Mapping[str, str]) -> str:
+    """The URL with the password that libpq would find in a passfile: Java's driver and Spark's workers look in none."""
+    parts = urlsplit(url)
+    if parts.password is not None:
+        return url
+    given = dict(parse_qsl(parts.query))
+    path = given.get("passfile") or environment.get("PGPASSFILE") or Path("~/.pgpass").expanduser()
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return url
+    wanted = (parts.hostname or "", str(parts.port or 5432), parts.path.strip("/"), unquote(parts.username or ""))
+    for line in lines:
+        fields = [re.sub(r"\\(.)", r"\1", each) for each in re.split(r"(?<!\\):", line)]
+        if (
+            not line.startswith("#")
+            and len(fields) == 5
+            and all(a in ("*", b) for a, b in zip(fields, wanted, strict=False))
+        ):
+            user, _, address = parts.netloc.rpartition("@")
+            return urlunsplit(parts._replace(netloc=f"{user}:{quote(fields[4], safe='')}@{address}"))
+    return url
 
 
 def _file(path: Path) -> dict[str, str]:
@@ -232,6 +318,19 @@ def _brokers(text: str) -> tuple[str, Login | None]:
     return ",".join(servers), login
 
 
+def _number(values: Mapping[str, str], key: str, otherwise: float) -> float:
+    text = values.get(key, str(otherwise))
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e9:
+        raise LaminaError(
+            f"{VARIABLES[key]} is not a number", evidence=f"Found {text!r}.", way_out=f'It looks like {key} = "60".'
+        )
+    return number
+
+
 def _no_brokers(found: str) -> LaminaError:
     return LaminaError(
         "LAMINA_KAFKA is not a list of brokers",
@@ -240,6 +339,20 @@ def _no_brokers(found: str) -> LaminaError:
         f" sasl_ssl://user:password@host:9093?mechanism={Login.mechanism}&ca_file=/path (special characters %-encoded;"
         f" {', '.join(PROTOCOLS).lower()}; {', '.join(MECHANISMS)}).",
     )
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = 0.0
+    if not 1 <= days < 100_000:
+        raise LaminaError(
+            "LAMINA_BACKUP_DAYS is not a number of days",
+            evidence=f"Found {text!r}, wanted one from 1 on.",
+            way_out="Set it to the age of the oldest backup that you may restore: 14.",
+        )
+    return days
 
 
 def _warehouse(text: str, folder: Path) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -26,6 +25,8 @@ import psutil
 import psycopg2
 from psycopg2 import errors
 
+from lamina.services import folders
+from lamina.services.access import keep_private
 from lamina.services.jars import jars
 from lamina.services.java import archive_options, java_home
 from lamina.settings import Jdbc, Settings
@@ -40,11 +41,18 @@ CATALOG = "lamina"
 ICEBERG_SCHEMA = "iceberg"
 """The Postgres schema of Iceberg's own two tables."""
 
-LEAVES_A_PROCESSOR = 10
+LEAVES_A_PROCESSOR = 5
 """The niceness from which on a JVM runs on all processors but one."""
 
 JVM_ENDS_SECONDS = 15
 """After these a JVM that was told to end is killed."""
+
+THREAD_STACK = "-Xss16m"
+"""The stack of each thread of a JVM: memory is taken of it as it is used.
+
+Java's regular expressions recurse over a text where they repeat a group, and so does Spark over a deep value. The
+default of 1 MB ends at some 2,500 characters of `(a|b)*`, this at some 30,000 (benchmarks/worst_texts.py).
+"""
 
 LOG4J2 = Path(__file__).parent / "services" / "log4j2.properties"
 
@@ -63,7 +71,7 @@ def session(
 
     `driver_memory` is the JVM's heap, `java_options` replace those that make its start quick, `extra` is Spark
     configuration over ours, `nice` how far the JVM stands back where others want the processors (0 to 19, on Linux);
-    from 10 on it leaves a processor to the others altogether, where there are several.
+    from 5 on it leaves a processor to the others altogether, where there are several.
     Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
     """
     from py4j.protocol import Py4JError
@@ -155,15 +163,19 @@ def _configuration(
     home = settings.home
     java = java_home(home)
     files = [str(jar) for jar in jars(home, "spark", java=java)]
+    keep_private(home)
     logs = home / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    scratch = _scratch(home / "spark")
+    scratch = folders.of_this_process(home / "spark")
     local = master.startswith("local")
     options = [
         f'"-Dlog4j2.configurationFile={LOG4J2.as_uri()}"',
         f'"-Dlamina.log={logs / "spark.log"}"',
         "-XX:-UsePerfData",
         "-Duser.timezone=UTC",
+        # What libraries unpack, and what a killed JVM leaves, goes when the folder does.
+        f'"-Djava.io.tmpdir={scratch}"',
+        THREAD_STACK,
         *(f'"{option}"' for option in java_options or archive_options(home, "spark")),
     ]
     return {
@@ -174,7 +186,10 @@ def _configuration(
         "spark.driver.extraJavaOptions": " ".join(options),
         # Plain files either way: a local session has them on its class path and copies nothing, a cluster is sent them.
         **({"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}),
-        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC {THREAD_STACK}",
+        # A stack that overflows, or a heap that a task fills, fails the task: Spark would halt the JVM, and every query
+        # of every source with it.
+        "spark.executor.killOnFatalError.depth": "0",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.pyspark.python": sys.executable,
@@ -245,12 +260,30 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
         return gateway
 
     with ThreadPoolExecutor(1, initializer=_stand_back, initargs=(nice,)) as start:
-        gateway = start.submit(launch).result()
+        started = start.submit(launch)
+        try:
+            gateway = started.result()
+        except KeyboardInterrupt:
+            kill()
+            raise
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the session's builder takes no gateway
 
 
+def kill() -> None:
+    """Ends this process's JVM at once, and its Python workers: what they compute is not wanted any more."""
+    doomed = []
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            if "pyspark-shell" in child.cmdline():
+                doomed += [child, *child.children(recursive=True)]
+    for each in doomed:
+        with suppress(psutil.Error):
+            each.kill()
+    psutil.wait_procs(doomed, timeout=1)
+
+
 def _stand_back(nice: int) -> None:
-    """Lets this thread run behind others, and from 10 on leave a processor to them altogether."""
+    """Lets this thread run behind others, and from 5 on leave a processor to them altogether."""
     if nice and sys.platform == "linux":
         os.nice(nice)
         allowed = sorted(os.sched_getaffinity(0))
@@ -268,17 +301,6 @@ def _end_jvm(gateway: Any) -> None:
         gateway.proc.wait(JVM_ENDS_SECONDS)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
-
-
-def _scratch(folder: Path) -> Path:
-    """A folder of this process for what Spark spills; Spark empties its own, so only a killed JVM's is removed here."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for other in folder.iterdir():
-        if other.name.isdigit() and not psutil.pid_exists(int(other.name)):
-            shutil.rmtree(other, ignore_errors=True)
-    mine = folder / str(os.getpid())
-    mine.mkdir(exist_ok=True)
-    return mine
 
 
 def _environment(home: Path) -> None:

@@ -5,40 +5,120 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+
+import sqlglot
+from sqlglot.errors import SqlglotError
 
 from lamina.deployment import Deployment
+from lamina.embedded import SpeedProcess
 from lamina.render import Output
-from master_log.offsets import Offsets
+from master_log.kafka import KafkaAway
+from master_log.undeclared import Undeclared, in_sample
+from master_log.values import columns
+from serving_layer import alarms as alarms_of
 from serving_layer import progress
-from serving_layer.status import Status, alarms, status
+from serving_layer.alarms import Limits, Topic, alarms
+from serving_layer.status import Status, status
 from view_algebra.errors import LaminaError
+
+SAMPLE = 100
+"""Newest records of each source that are looked at for fields that it does not declare."""
+
+SHOWN_FIELDS = 5
+"""Of such fields, on a line; `--json` has all."""
 
 
 def read(opened: Deployment) -> Status:
-    """The status; without lag and retention alarms when the brokers do not answer."""
-    ends, earliest = _held(opened)
+    """The status; without lag and what else only the brokers know, when they do not answer."""
+    topics = _topics(opened)
     with opened.database.snapshot() as connection:
-        return status(connection, ends, earliest)
+        return status(connection, topics, _limits(opened))
 
 
-def _held(opened: Deployment) -> tuple[dict[str, Offsets], dict[str, Offsets]]:
-    """Where each query's topic ends and begins, as far as the brokers answer."""
+def _topics(opened: Deployment) -> dict[str, Topic]:
+    """Each query's topic, as far as the brokers answer."""
     with opened.database.begin() as connection:
-        topics = {name: query.topic for name, query in progress.queries(connection).items()}
-    ends: dict[str, Offsets] = {}
-    earliest: dict[str, Offsets] = {}
-    for name, topic in topics.items():
-        with suppress(LaminaError):
-            ends[name], earliest[name] = opened.brokers.latest(topic), opened.brokers.earliest(topic)
-    return ends, earliest
+        names = {name: query.topic for name, query in progress.queries(connection).items()}
+    brokers, found = opened.brokers, {}
+    for name, topic in names.items():
+        try:
+            found[name] = Topic(brokers.latest(topic), brokers.earliest(topic))
+            with suppress(LaminaError):  # not everybody may describe a topic's settings
+                found[name] = replace(found[name], retention=brokers.retention(topic))
+        except KafkaAway:
+            break  # nor will they answer for the others
+        except LaminaError:
+            continue  # this topic is gone; its query tells so
+    return found
+
+
+def _limits(opened: Deployment) -> Limits:
+    settings = opened.settings
+    return Limits(settings.alarm_after, settings.alarm_no_rebuild, settings.alarm_bad_records)
+
+
+def behind(opened: Deployment, lags: Mapping[str, int | None]) -> list[str]:
+    """Which of these queries lack records that nobody is about to count at once, and what they wait for."""
+    running = opened.settings.embedded and SpeedProcess(opened.settings.home).find() is not None
+    told = []
+    with opened.database.begin() as connection:
+        for name, lag in lags.items():
+            waits_for = alarms_of.waits_for(connection, name, starting=running) if lag else None
+            if waits_for:
+                told.append(f"{name} is {lag:,} {'record' if lag == 1 else 'records'} behind: {waits_for}")
+    return told
+
+
+def behind_of(opened: Deployment, query: str) -> list[str]:
+    """The same for the views that a SELECT reads; asks the brokers only where somebody does not keep up."""
+    with opened.database.begin() as connection:
+        waiting = [
+            name
+            for name in alarms_of.sources_of(connection, _tables(query))
+            if alarms_of.waits_for(connection, name, starting=False)
+        ]
+        reached = {
+            name: (query.topic, progress.read(connection, [name]))
+            for name, query in progress.queries(connection).items()
+        }
+    lags = {}
+    for name in waiting if opened.brokers.listening() else ():
+        topic, below = reached[name]
+        lags[name] = alarms_of.lag(opened.brokers.latest(topic), below)
+    return behind(opened, lags)
+
+
+def _tables(query: str) -> set[str]:
+    try:
+        return {table.name for table in sqlglot.parse_one(query, read="postgres").find_all(sqlglot.exp.Table)}
+    except SqlglotError:  # Postgres may understand more
+        return set()
+
+
+def undeclared(opened: Deployment) -> dict[str, list[Undeclared]]:
+    """By source, the fields among its newest records that it does not declare, as far as the brokers answer.
+
+    A sample that is taken when somebody looks costs the speed layer nothing.
+    """
+    sources = opened.deployed().sources
+    with suppress(LaminaError):
+        newest = opened.brokers.newest([source.topic for source in sources.values()], SAMPLE)
+        found = {name: in_sample(columns(source), newest[source.topic]) for name, source in sources.items()}
+        return {name: fields for name, fields in found.items() if fields}
+    return {}
+
+
+def read_alarms(opened: Deployment) -> list[str]:
+    """What needs a person; nothing is counted, however large the views are."""
+    topics = _topics(opened)
+    with opened.database.snapshot() as connection:
+        return alarms(connection, topics, _limits(opened))
 
 
 def show_alarms(output: Output, opened: Deployment) -> None:
-    """Prints what needs a person, and exits 1 where something does; it counts nothing, however large the views are."""
-    _, earliest = _held(opened)
-    with opened.database.snapshot() as connection:
-        found = alarms(connection, earliest)
+    """Prints what needs a person, and exits 1 where something does."""
+    found = read_alarms(opened)
     if output.as_json:
         output.record({"alarms": found})
     _alarm(output, found)
@@ -46,9 +126,10 @@ def show_alarms(output: Output, opened: Deployment) -> None:
 
 def show(output: Output, opened: Deployment) -> None:
     """Prints the status; exits 1 when something needs a person."""
-    found = read(opened)
+    found, strange = read(opened), undeclared(opened)
     if output.as_json:
-        output.record({**asdict(found), "alarms": found.alarms})
+        listed = [{"source": name, **asdict(each)} for name, several in strange.items() for each in several]
+        output.record({**asdict(found), "undeclared": listed})
     else:
         output.table(
             ("view", "kind", "rows", "freshness", "generation", "provisional", "last proof"),
@@ -56,8 +137,8 @@ def show(output: Output, opened: Deployment) -> None:
         )
         output.text("")
         output.table(
-            ("query", "topic", "progress", "lag", "quarantined", "writer"),
-            [(q.query, q.topic, q.progress, q.lag, q.quarantined, q.writer) for q in found.queries],
+            ("query", "topic", "progress", "lag", "quarantined", "skipped", "writer"),
+            [(q.query, q.topic, q.progress, q.lag, q.quarantined, q.skipped, q.writer) for q in found.queries],
         )
         output.text("")
         output.table(
@@ -67,6 +148,10 @@ def show(output: Output, opened: Deployment) -> None:
         if found.rebuild:
             output.text("")
             output.text(_rebuild(found.rebuild))
+    for name, fields in strange.items():
+        output.tell(f"{name}: of the newest records, {'; '.join(map(str, fields[:SHOWN_FIELDS]))}")
+    for line in behind(opened, {query.query: query.lag for query in found.queries if not query.problem}):
+        output.tell(line)
     _alarm(output, found.alarms)
 
 

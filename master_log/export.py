@@ -22,7 +22,7 @@ from master_log.kafka import Brokers
 from master_log.values import to_json
 from view_algebra.compiled import Column
 from view_algebra.errors import LaminaError
-from view_algebra.types import STRING, Type, read
+from view_algebra.language.types import STRING, Type, read
 
 _ROWS = 10_000
 """Rows that become one row group of a Parquet file."""

@@ -6,6 +6,7 @@ import csv
 import gzip
 import itertools
 import json
+import re
 import shutil
 import tempfile
 import zlib
@@ -17,7 +18,8 @@ from typing import IO, Any, Literal, cast, get_args
 
 from master_log.values import BITS, fits, from_text, to_json
 from view_algebra.errors import LaminaError
-from view_algebra.types import STRING, Type
+from view_algebra.language.long_numbers import BARE_AND_LONG, TOO_LONG, has_decimals
+from view_algebra.language.types import STRING, Type
 
 Format = Literal["jsonl", "csv", "parquet"]
 
@@ -268,7 +270,18 @@ def _split(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 def judged(line: bytes, declared: dict[str, Type]) -> tuple[dict[str, Any], str | None]:
     """What a line of JSON says, and why it is no record of a source with these columns (None when it is one)."""
     value, problem = _object(line)
-    return value, problem or _misfit(declared, value)
+    return value, problem or _misfit(declared, value) or _too_long(line, declared)
+
+
+def _too_long(line: bytes, declared: dict[str, Type]) -> str | None:
+    """Whether a number, of which Python may have made 0 or infinity, sends a record to quarantine."""
+    if not _EXPONENT.search(line) or not any(map(has_decimals, declared.values())):
+        return None
+    return TOO_LONG if _BARE_AND_LONG.match(line.decode()) else None
+
+
+_EXPONENT = re.compile(rb"[0-9][eE][+-]?[0-9]{4}")
+_BARE_AND_LONG = re.compile(BARE_AND_LONG)
 
 
 def _object(line: bytes) -> tuple[dict[str, Any], str | None]:

@@ -6,14 +6,16 @@ The only place that speaks to Iceberg's own API (through Spark's JVM). It knows 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from master_log import durable
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -26,7 +28,21 @@ _STORAGE = re.compile(
     r"No space left on device|Disk quota exceeded|Permission denied|Read-only file system|Not a directory"
     r"|Mkdirs failed|Failed to create|File exists|Is a directory"
 )
+_TORN = re.compile(
+    r"Failed to (?:read|open|parse)[^\n]*metadata|ChecksumException|Could not find file"
+    r"|No content to map due to end-of-input|NotFoundException: [^\n]*metadata\.json"
+)
+_FILE_BYTES = 128 * 2**20
+"""What compaction makes files of: large enough to read at full speed, small enough that a cut skips most of them."""
+
+_GROUP_BYTES = 2**31
+"""What one job of a compaction sorts."""
+
 _CATALOG = re.compile(r"PSQLException|SQLNonTransientConnectionException|Failed to connect: jdbc|Connection .* refused")
+
+
+class Torn(LaminaError):
+    """The metadata that the catalog names are not whole: the machine stopped before they reached the disk."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +71,16 @@ class Table:
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
         """Sets properties in one commit."""
-        update = self._now().updateProperties()
-        for key, value in properties.items():
-            update.set(key, value)
-        update.commit()
+        table = self._now()
+        with self._durably(table):
+            update = table.updateProperties()
+            for key, value in properties.items():
+                update.set(key, value)
+            update.commit()
+
+    def rename(self, name: str) -> None:
+        """Gives the table another name in its catalog; its files stay where they are."""
+        self._spark.sql(f"ALTER TABLE {self.name} RENAME TO {name}")
 
     def columns(self) -> dict[str, str]:
         """Its columns, with their types as Spark writes them."""
@@ -75,23 +97,50 @@ class Table:
 
     def append_nothing(self, summary: Mapping[str, str]) -> Snapshot:
         """Commits a snapshot that adds no row and says `summary` of itself."""
-        append = self._now().newAppend()
-        for key, value in summary.items():
-            append.set(key, value)
-        append.commit()
+        table = self._now()
+        with self._durably(table):
+            append = table.newAppend()
+            for key, value in summary.items():
+                append.set(key, value)
+            append.commit()
         return next(self.lineage())
 
     def append(self, rows: DataFrame, onto: int, branch: str, summary: Mapping[str, str]) -> Snapshot:
-        """Writes `rows` as the snapshot after `onto`, seen by nobody: on a branch of its own."""
-        self._now().manageSnapshots().createBranch(branch, onto).commit()
+        """Writes `rows` as the snapshot after `onto`, seen by nobody: on a branch of its own. Its files are durable."""
+        table = self._now()
+        with self._durably(table):
+            table.manageSnapshots().createBranch(branch, onto).commit()
         writer = rows.writeTo(f"{self.name}.{quoted(f'branch_{branch}')}")
         for key, value in summary.items():
             writer = writer.option(f"snapshot-property.{key}", value)
         # Rows of one Spark partition are of one partition of the table, so a writer per partition is one writer,
         # and nothing has to be sorted or sent around first.
-        writer.option("fanout-enabled", "true").append()
+        with self._durably(self._now()):
+            writer.option("fanout-enabled", "true").append()
         written = self._now().snapshot(branch)
         return Snapshot(int(written.snapshotId()), dict(written.summary()))
+
+    def delete(self, condition: str, onto: int, branch: str, summary: Mapping[str, str]) -> None:
+        """Deletes rows on a branch of its own, seen by nobody, that begins at `onto` and in the end says `summary`."""
+        table = self._now()
+        with self._durably(table):
+            table.manageSnapshots().createBranch(branch, onto).commit()
+        there = f"{self.name}.{quoted(f'branch_{branch}')}"
+        table = self._now()
+        with self._durably(table):
+            self._spark.sql(f"DELETE FROM {there} WHERE {condition}")
+        with self._durably(self._now()):
+            append = self._now().newAppend().toBranch(branch)
+            for key, value in summary.items():
+                append.set(key, value)
+            append.commit()
+
+    def tag(self, name: str, snapshot: int) -> None:
+        """Keeps a snapshot readable under a name, and from expiring."""
+        table = self._now()
+        if name not in table.refs():
+            with self._durably(table):
+                table.manageSnapshots().createTag(name, snapshot).commit()
 
     def publish(self, branch: str) -> bool:
         """Makes the table what the branch is; False, and nothing done, unless the branch was made from what it is now.
@@ -101,11 +150,12 @@ class Table:
         """
         table = self._now()
         try:
-            update = table.manageSnapshots().fastForwardBranch(_MAIN, branch)
-            for other in table.refs():
-                if other not in (_MAIN, branch) and other.startswith(branch.rsplit("_", 1)[0] + "_"):
-                    update = update.removeBranch(other)
-            update.commit()
+            with self._durably(table):
+                update = table.manageSnapshots().fastForwardBranch(_MAIN, branch)
+                for other in table.refs():
+                    if other not in (_MAIN, branch) and other.startswith(branch.rsplit("_", 1)[0] + "_"):
+                        update = update.removeBranch(other)
+                update.commit()
         except (Py4JError, PySparkException) as error:
             if re.search(r"is not an ancestor|Ref does not exist|CommitFailed", str(error)):
                 return False
@@ -116,12 +166,99 @@ class Table:
         """The rows of one snapshot."""
         return self._spark.read.option("snapshot-id", str(snapshot)).table(self.name)
 
+    def compact(self, by: str, summary: Mapping[str, str]) -> int:
+        """Makes few large files of many small ones, each spanning a range of the column `by`; gives how many went.
+
+        The snapshot says `summary` of itself. What readers of older snapshots read stays until it is expired.
+        """
+        table = self._now()
+        with self._durably(table):
+            order = self._jvm.org.apache.iceberg.SortOrder.builderFor(table.schema()).asc(by).build()
+            action = self._actions.rewriteDataFiles(table).sort(order)
+            action = action.option("target-file-size-bytes", str(_FILE_BYTES))
+            action = action.option("max-file-group-size-bytes", str(_GROUP_BYTES))
+            for key, value in summary.items():
+                action = action.snapshotProperty(key, value)
+            return int(action.execute().rewrittenDataFilesCount())
+
+    def forget_branches(self, prefix: str) -> None:
+        """Removes the branches of this name: what they name may expire."""
+        table = self._now()
+        branches = [name for name in table.refs() if name.startswith(prefix)]
+        if branches:
+            with self._durably(table):
+                update = table.manageSnapshots()
+                for name in branches:
+                    update = update.removeBranch(name)
+                update.commit()
+
+    def expire(self, before: int, keeps: Callable[[Snapshot], bool]) -> int:
+        """Forgets the snapshots that were followed by another before `before` (ms), unless `keeps`; gives how many.
+
+        When a snapshot was made does not matter: one of long ago may have been the newest until now. Their files stay
+        until `remove_orphans`.
+        """
+        table = self._now()
+        history = [(int(entry.timestampMillis()), int(entry.snapshotId())) for entry in table.history()]
+        followed = {id: then for (_, id), (then, _) in pairwise(history)}
+        named = {int(reference.snapshotId()) for reference in table.refs().values()}
+        current = table.currentSnapshot()
+        named |= {int(current.snapshotId())} if current is not None else set()
+        expire = table.expireSnapshots().cleanExpiredFiles(False).expireOlderThan(0)
+        expired = 0
+        for each in table.snapshots():
+            snapshot = Snapshot(int(each.snapshotId()), dict(each.summary()))
+            # Of a backup that was restored, snapshots may be known whose files were removed after it was made.
+            gone = not table.io().newInputFile(each.manifestListLocation()).exists()
+            old = followed.get(snapshot.id, int(each.timestampMillis())) < before
+            if snapshot.id not in named and (gone or (old and not keeps(snapshot))):
+                expire = expire.expireSnapshotId(snapshot.id)
+                expired += 1
+        if expired:
+            with self._durably(table):
+                expire.commit()
+        return expired
+
+    def remove_orphans(self, before: int) -> int:
+        """Removes files that nothing has named since `before` (ms); gives how many.
+
+        Those older than the snapshot that was the newest at that time: metadata that are older than its own had been
+        followed by then, and whatever else is older and still of use is named by a snapshot.
+        """
+        table = self._now()
+        newest = [int(each.timestampMillis()) for each in table.history() if int(each.timestampMillis()) <= before]
+        if not newest:
+            return 0
+        found = self._actions.deleteOrphanFiles(table).olderThan(max(newest)).execute()
+        return len(list(found.orphanFileLocations()))
+
+    @contextmanager
+    def _durably(self, table: Any) -> Iterator[None]:
+        """A commit inside is based on metadata that are on the disk, and is on the disk itself afterwards.
+
+        Java closes a file without waiting for the disk, and Postgres, where the catalog is, waits for its own: after a
+        power cut the catalog may name metadata that are torn. The ones before it are then whole (`whole`).
+        """
+        began = durable.now()
+        folder = table.location()
+        durable.file(table.operations().current().metadataFileLocation())
+        yield
+        durable.newer(folder, began)
+
+    @property
+    def _jvm(self) -> Any:
+        return self._spark._jvm  # noqa: SLF001 (pyspark has no public way into its JVM)
+
+    @property
+    def _actions(self) -> Any:
+        session = self._spark._jsparkSession  # noqa: SLF001
+        return self._jvm.org.apache.iceberg.spark.actions.SparkActions.get(session)
+
     def _now(self) -> Any:
-        jvm: Any = self._spark._jvm  # noqa: SLF001 (pyspark has no public way into its JVM)
         session: Any = self._spark._jsparkSession  # noqa: SLF001
 
         def load() -> Any:
-            table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, self.name)
+            table = self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, self.name)
             table.refresh()  # the catalog's cache may be as old as half a minute
             return table
 
@@ -158,6 +295,13 @@ def telling(what: str) -> Iterator[None]:
 def _translated(error: Exception, what: str) -> LaminaError | None:
     text = str(error)
     lines = [line.strip() for line in text.splitlines()]
+    if _TORN.search(text):
+        return Torn(
+            f"{what}: the metadata that its catalog names are not whole",
+            evidence=_shortest(lines, _TORN),
+            way_out="See that the warehouse is there (LAMINA_WAREHOUSE). If its machine lost power,"
+            " `lamina archive` goes back to the metadata before, and takes the records of its last run again.",
+        )
     if _STORAGE.search(text):
         return LaminaError(
             f"{what}: the warehouse cannot be written",

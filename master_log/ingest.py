@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
 from master_log.files import Line, format_of, lines, seekable
-from master_log.kafka import Brokers
+from master_log.kafka import Brokers, NotTaken
+from master_log.undeclared import Strangers
 from master_log.values import columns
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
+from view_algebra.texts.records import PROBLEM_HEADER
 
 SHOWN = 10
 """How many bad lines are told one by one."""
@@ -23,6 +29,12 @@ _OVERHEAD = 512
 
 _STEP = 500
 """Records between two calls of the progress callback."""
+
+_SLICE_SECONDS = 0.1
+"""Of a wait for the next record: so soon is an interrupt heard."""
+
+_REASON_BYTES = 200
+"""Of the reason that a bad record is sent with; `_OVERHEAD` has room for it."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +50,23 @@ class BadLine:
 
 @dataclass(frozen=True)
 class Ingested:
-    """What came of a file: records sent, how many of them are bad and lie in quarantine, and the first bad lines."""
+    """What came of a file: records sent, how many of them are bad and lie in quarantine, and the first bad lines.
+
+    skipped: the records at the beginning of the file that were not to be sent.
+    """
 
     sent: int
     bad: int
     first_bad: tuple[BadLine, ...]
+    skipped: int = 0
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, after the brokers had taken the file's first `sent` records (with those skipped), and no other."""
+
+    def __init__(self, sent: int) -> None:
+        super().__init__(f"{sent:,} records of the file were sent")
+        self.sent = sent
 
 
 def ingest(
@@ -54,25 +78,22 @@ def ingest(
     on_bad: Literal["refuse", "quarantine"] = "refuse",
     key_by: Sequence[str] | None = None,
     rate: float | None = None,
+    ignore_unknown: bool = False,
+    skip: int = 0,
     on_progress: Callable[[int, int | None], None] | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Ingested:
     """Sends each line of the file (`-`: standard input) as a JSON record; returns when the brokers hold them all.
 
-    `refuse` reads the whole file first and sends nothing when one line is bad. `quarantine` sends a bad line as it is,
-    and it lands in quarantine. Records are keyed by the columns `key_by`, or those declared UNIQUE or PRIMARY KEY;
-    without such, they are dealt to the partitions in turn. `rate` is in records per second; `on_progress` takes the
-    records sent and, where it is known, how many there are.
+    `refuse` reads the whole file first and sends nothing when one line is bad. `quarantine` sends a bad line as it is
+    and its problem with it, and it lands in quarantine. A field that the source does not declare, as one that is
+    mistyped, refuses the file either way, unless `ignore_unknown` lets it go. Records are keyed by the columns
+    `key_by`, or those declared UNIQUE or PRIMARY KEY; without such, they are dealt to the partitions in turn. `rate`
+    is in records per second; `on_progress` takes the records of the file that are done and, where it is known, how
+    many there are. The first `skip` records are left out: they were sent before. Raises `Interrupted` on Ctrl-C.
     """
-    keys = tuple(source.unique if key_by is None else key_by)
+    keys = _keys(source, key_by)
     declared = columns(source)
-    unknown = [key for key in keys if key not in declared]
-    if unknown:
-        raise LaminaError(
-            f"{source.name}: there is no column {unknown[0]} to key by",
-            evidence=f"Found: {', '.join(declared)}.",
-            way_out="Name declared columns.",
-        )
     kind = format_of(file, file_format)
     partitions = brokers.partitions(source.topic)
     largest = brokers.retention(source.topic).record_bytes - _OVERHEAD
@@ -83,33 +104,74 @@ def ingest(
         def read() -> Iterator[Line]:
             return lines(content, file, kind, declared, largest)
 
-        if on_bad == "refuse":
-            total = tally.count(read())
-            if tally.bad:
-                raise _refused(file, tally, total)
-        tally = _Tally()
+        if on_bad == "refuse" or not ignore_unknown:
+            strangers = None if ignore_unknown else Strangers(declared)
+            total = _looked_at(file, source, read(), strangers, on_bad, skip)
         pace = _Pace(rate)
-        with brokers.producer() as producer:
-            for line in read():
-                if line.problem is not None:
-                    tally.note(line)
-                    if len(line.raw) > largest:
-                        raise LaminaError(
-                            f"{file}: line {line.number} is too large for topic {source.topic}, even for quarantine",
-                            evidence=f"{line.problem}.\nThe {tally.sent} lines before it were sent.",
-                            way_out="Raise the topic's max.message.bytes, or take the line out.",
-                        )
-                pace.wait(tally.sent)
-                key = None if line.problem else _key(keys, line.value)
-                # A key decides its partition itself; without one, in turn, so that all of them fill alike.
-                partition = partitions[tally.sent % len(partitions)] if key is None else None
-                producer.send(source.topic, line.record if line.problem is None else line.raw, key, partition)
-                tally.sent += 1
-                if on_progress and tally.sent % _STEP == 0:
-                    on_progress(tally.sent, total)
+        with brokers.producer() as producer, _between_records() as interrupted:
+            try:
+                for line in itertools.islice(read(), skip, None):
+                    place = skip + tally.sent
+                    if line.problem is not None:
+                        tally.note(line)
+                        if len(line.raw) > largest:
+                            producer.flush()
+                            raise _too_large(file, source, line, place)
+                    pace.wait(tally.sent, interrupted)
+                    if interrupted():
+                        break
+                    key = None if line.problem else _key(keys, line.value)
+                    # A key decides its partition itself; without one, in turn, so that all of them fill alike.
+                    partition = partitions[place % len(partitions)] if key is None else None
+                    record = line.record if line.problem is None else line.raw
+                    producer.send(source.topic, record, key, partition, _headers(line))
+                    tally.sent += 1
+                    if on_progress and tally.sent % _STEP == 0:
+                        on_progress(place + 1, total)
+                producer.flush()
+            except NotTaken as error:
+                raise _broken_off(error, skip + producer.acknowledged, tally.sent - producer.acknowledged) from error
+            if interrupted():
+                raise Interrupted(skip + tally.sent)
         if on_progress:
-            on_progress(tally.sent, total)
-    return Ingested(tally.sent, tally.bad, tuple(tally.first))
+            on_progress(skip + tally.sent, total)
+    return Ingested(tally.sent, tally.bad, tuple(tally.first), skip)
+
+
+def _keys(source: Source, key_by: Sequence[str] | None) -> tuple[str, ...]:
+    declared = [column.name for column in source.columns]
+    keys = tuple(source.unique if key_by is None else key_by)
+    unknown = [key for key in keys if key not in declared]
+    if unknown:
+        raise LaminaError(
+            f"{source.name}: there is no column {unknown[0]} to key by",
+            evidence=f"Found: {', '.join(declared)}.",
+            way_out="Name declared columns.",
+        )
+    return keys
+
+
+def _looked_at(
+    file: str, source: Source, found: Iterator[Line], strangers: Strangers | None, on_bad: str, skip: int
+) -> int:
+    """Reads the whole file and raises unless it may be sent; gives how many records it has."""
+    tally, total = _Tally(), 0
+    for line in found:
+        total += 1
+        if line.problem is not None:
+            tally.note(line)
+        elif strangers is not None:
+            strangers.note(line.value)
+    if tally.bad and on_bad == "refuse":
+        raise _refused(file, tally, total)
+    if strangers:
+        raise _not_declared(file, source, strangers)
+    if skip > total:
+        raise LaminaError(
+            f"{file} has {total:,} records, and {skip:,} were to be skipped",
+            way_out="Name the number that the interrupted command has told, and the same file.",
+        )
+    return total
 
 
 class _Tally:
@@ -125,14 +187,6 @@ class _Tally:
         if len(self.first) < SHOWN:
             self.first.append(BadLine(line.number, line.problem or ""))
 
-    def count(self, found: Iterator[Line]) -> int:
-        total = 0
-        for line in found:
-            total += 1
-            if line.problem is not None:
-                self.note(line)
-        return total
-
 
 class _Pace:
     """Holds back what comes earlier than `rate` records per second allow; late ones catch up."""
@@ -141,11 +195,12 @@ class _Pace:
         self._rate = rate
         self._began = time.monotonic()
 
-    def wait(self, sent: int) -> None:
-        if self._rate:
+    def wait(self, sent: int, interrupted: Callable[[], bool]) -> None:
+        while self._rate and not interrupted():
             early = self._began + sent / self._rate - time.monotonic()
-            if early > 0:
-                time.sleep(early)
+            if early <= 0:
+                return
+            time.sleep(min(early, _SLICE_SECONDS))
 
 
 def _key(keys: Sequence[str], value: dict[str, Any]) -> bytes | None:
@@ -155,6 +210,63 @@ def _key(keys: Sequence[str], value: dict[str, Any]) -> bytes | None:
         return None
     text = str(parts[0]) if len(parts) == 1 else json.dumps(parts, default=str, ensure_ascii=False)
     return text.encode()
+
+
+@contextmanager
+def _between_records() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C is heard between two records, so that the number of those sent is true; a second one ends at once."""
+    asked = []
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(*_: Any) -> None:
+        signal.signal(signal.SIGINT, before)
+        asked.append(True)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _broken_off(error: NotTaken, sent: int, after: int) -> LaminaError:
+    return LaminaError(
+        error.what,
+        evidence=f"{error.evidence}\nThe first {sent:,} records of the file were sent."
+        + (f" Of the {after:,} after them, some may have been." if after else ""),
+        way_out=f"{error.way_out} To go on behind those sent: `--skip {sent}`.",
+    )
+
+
+def _headers(line: Line) -> list[tuple[str, bytes]]:
+    """Why the line is bad, sent with it: the reader, who sees the record alone, would find another reason."""
+    if line.problem is None:
+        return []
+    return [(PROBLEM_HEADER, f"lamina ingest, line {line.number}: {line.problem}".encode()[:_REASON_BYTES])]
+
+
+def _not_declared(file: str, source: Source, strangers: Strangers) -> LaminaError:
+    found = strangers.found()
+    more = f"\n… and {len(found) - SHOWN} more." if len(found) > SHOWN else ""
+    are = "1 field is" if len(found) == 1 else f"{len(found)} fields are"
+    return LaminaError(
+        f"{file}: {are} not declared by source {source.name}; nothing was sent",
+        evidence="\n".join(map(str, found[:SHOWN])) + more,
+        way_out="Correct the names (their case counts), or declare them. `--ignore-unknown` sends the records all the"
+        " same: no view reads such a field.",
+    )
+
+
+def _too_large(file: str, source: Source, line: Line, before: int) -> LaminaError:
+    return LaminaError(
+        f"{file}: line {line.number} is too large for topic {source.topic}, even for quarantine",
+        evidence=f"{line.problem}.\nThe {before:,} records before it were sent.",
+        way_out="Raise the topic's max.message.bytes, or take the line out; then go on behind the others:"
+        f" `--skip {before}`.",
+    )
 
 
 def _refused(file: str, tally: _Tally, total: int) -> LaminaError:

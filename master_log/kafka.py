@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 import threading
+import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from kafka import IsolationLevel, KafkaAdminClient, KafkaProducer, OffsetSpec
+from kafka import IsolationLevel, KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetSpec
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     AuthorizationError,
+    BrokerResponseError,
     Cancelled,
     KafkaConnectionError,
     KafkaError,
@@ -35,13 +39,18 @@ from kafka.errors import (
 )
 from kafka.net.compat import KafkaNetClient
 
+from master_log import tails
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
+from master_log.tails import Differs, Tails
 from view_algebra.errors import LaminaError
 
 _T = TypeVar("_T")
 
 PATIENCE_MS = 5_000
 """How long one question may stay unanswered before it is an error; a broker on a loaded laptop answers in under 1 s."""
+
+SAMPLE_SECONDS = 2.0
+"""How long a sample of the newest records may take."""
 
 IN_FLIGHT_BYTES = 32 * 1024 * 1024
 """Records handed to the client and not yet acknowledged: kafka-python 3 keeps any number of them in memory."""
@@ -71,6 +80,10 @@ logging.getLogger("kafka").propagate = False
 
 class KafkaAway(LaminaError):
     """The brokers do not answer; they may again."""
+
+
+class NotTaken(LaminaError):
+    """The brokers did not take a record."""
 
 
 PROTOCOLS = ("SASL_SSL", "SASL_PLAINTEXT", "SSL")
@@ -167,6 +180,14 @@ class Brokers:
         if unused:
             client.close()
 
+    def listening(self) -> bool:
+        """Is anybody there, as far as is known within half a second?"""
+        for server in self.bootstrap_servers.split(","):
+            host, _, port = server.strip().rpartition(":")
+            with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout=0.5):
+                return True
+        return False
+
     def topic_id(self, topic: str) -> str | None:
         """The id that Kafka gave the topic when it was created; None when there is no such topic."""
         found = self._describe(topic)
@@ -187,6 +208,39 @@ class Brokers:
         """For each partition, the end of what is committed: below it no transaction is open (last stable offset)."""
         return self._offsets(topic, OffsetSpec.LATEST)
 
+    def newest(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
+        """Values of about as many of each topic's newest records: those that the brokers give at once, so it is quick.
+
+        One question for all topics. A partition gives a megabyte at the most, or its newest record.
+        """
+        starts: dict[KafkaTopicPartition, tuple[int, int]] = {}
+        for topic in topics:
+            ends, begins = self.latest(topic), self.earliest(topic)
+            share = -(-records // max(1, len(ends)))
+            for at, end in ends.items():
+                if begins[at] < end:
+                    starts[KafkaTopicPartition(at.topic, at.partition)] = (max(begins[at], end - share), end)
+        found: dict[str, list[bytes | None]] = {topic: [] for topic in topics}
+        if not starts:
+            return found
+        consumer = KafkaConsumer(
+            **self.for_client(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
+        )
+        try:
+            consumer.assign(list(starts))
+            for at, (start, _) in starts.items():
+                consumer.seek(at, start)
+            deadline = time.monotonic() + SAMPLE_SECONDS
+            while starts and time.monotonic() < deadline:
+                for at, given in consumer.poll(timeout_ms=200).items():
+                    found[at.topic] += [record.value for record in given]
+                starts = {at: span for at, span in starts.items() if consumer.position(at) < span[1]}
+        except KafkaError as error:
+            raise _unreachable(self.bootstrap_servers, [str(error)]) from error
+        finally:
+            consumer.close()
+        return found
+
     def removed(self, since: Offsets) -> OffsetRange:
         """What the brokers no longer hold of the records at or above `since`; a partition without loss is left out.
 
@@ -201,6 +255,44 @@ class Brokers:
         return OffsetRange(
             Offsets({at: start for at, (start, _) in gone.items()}), Offsets({at: end for at, (_, end) in gone.items()})
         )
+
+    def tails(self, below: Offsets) -> dict[TopicPartition, str]:
+        """What stands last below these offsets (of one topic), where the brokers hold it: see `master_log/tails.py`."""
+        try:
+            return self._ask(lambda client: client._manager.run(tails.fetch, client, below))  # noqa: SLF001
+        except UnknownTopicOrPartitionError as error:  # a broker that has just started may not know its topics yet
+            raise _unreachable(self.bootstrap_servers, [str(error)]) from error
+
+    def differing(self, below: Offsets, known: Tails) -> list[Differs]:
+        """The partitions in which something else stands below these offsets than is known, or nothing any more.
+
+        What retention has removed, and what the compaction of the topic rewrites, cannot be compared.
+        """
+        asked = Offsets({at: offset for at, offset in below.items() if at in known})
+        other = self._other(asked, known)
+        return self._other(Offsets({each.at: each.offset for each in other}), known) if other else []
+
+    def _other(self, below: Offsets, known: Tails) -> list[Differs]:
+        now = self.tails(below)
+        other = [at for at in below if now.get(at) != known[at]]
+        if not other:
+            return []
+        topic = other[0].topic
+        if self.retention(topic).compacted:
+            return []
+        earliest, latest = self.earliest(topic), self.latest(topic)
+        found = []
+        for at in other:
+            end = latest.get(at, 0)
+            if end < below[at]:
+                found.append(Differs(at, below[at], known[at], f"the end of the topic at {end}"))
+            elif at in now:
+                found.append(Differs(at, below[at], known[at], now[at]))
+            elif earliest.get(at, 0) < below[at]:
+                raise _unreachable(
+                    self.bootstrap_servers, [f"{topic}: what it holds below {below[at]} is not to be had"]
+                )
+        return found
 
     def retention(self, topic: str) -> Retention:
         """How long the topic keeps records and how large they may be."""
@@ -233,6 +325,23 @@ class Brokers:
             self._ask(lambda client: client.delete_topics([topic]))
         except UnknownTopicOrPartitionError as error:
             raise self._no_topic(topic) from error
+
+    def record(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
+        """Key and value of the record at an offset; None where there is none, or none that can be read."""
+        self._ask(str)  # so that a wrong address or password is told as such
+        at = KafkaTopicPartition(topic, partition)
+        consumer = KafkaConsumer(
+            **self.for_client(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
+        )
+        try:
+            consumer.assign([at])
+            consumer.seek(at, offset)
+            found = consumer.poll(timeout_ms=PATIENCE_MS, max_records=1).get(at, [])
+        except (KafkaError, ValueError, OverflowError):  # what cannot be decoded is one more reason to skip it
+            return None
+        finally:
+            consumer.close()
+        return next(((record.key, record.value) for record in found if record.offset == offset), None)
 
     def producer(self) -> Producer:
         """A producer whose records are written once each and acknowledged by all replicas."""
@@ -296,6 +405,8 @@ class Brokers:
             except RetriableError as error:  # as after a restart, until partitions have leaders again
                 raise _unreachable(self.bootstrap_servers, [str(error)]) from error
             except KafkaError as error:
+                if not isinstance(error, BrokerResponseError):  # the client's own: no broker has said anything
+                    raise _unreachable(self.bootstrap_servers, [str(error)]) from error
                 said = _SAID.search(str(error))
                 raise LaminaError(
                     f"the brokers at {self.bootstrap_servers} refuse what was asked of them",
@@ -376,6 +487,8 @@ class Producer:
         self._brokers = brokers
         self._waiting: deque[tuple[Any, int]] = deque()
         self._waiting_bytes = 0
+        self.acknowledged = 0
+        """Records from the first on that the brokers hold; some behind them may be there, too."""
         try:
             self._client = KafkaProducer(
                 **brokers.for_client(),
@@ -401,14 +514,22 @@ class Producer:
             self.flush()
         self._client.close(timeout=PATIENCE_MS / 1000)
 
-    def send(self, topic: str, value: bytes | None, key: bytes | None = None, partition: int | None = None) -> None:
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
         """Hands a record over; waits when too much is on its way.
 
         Without `partition`, records of one key go to one partition (murmur2, as Kafka's own producer does it).
         """
         size = len(value or b"") + len(key or b"")
         try:
-            self._waiting.append((self._client.send(topic, value=value, key=key, partition=partition), size))
+            sent = self._client.send(topic, value=value, key=key, partition=partition, headers=list(headers))
+            self._waiting.append((sent, size))
         except KafkaError as error:
             raise self._refused(topic, error) from error
         self._waiting_bytes += size
@@ -428,15 +549,16 @@ class Producer:
         except KafkaError as error:
             self._waiting.clear()
             raise self._refused(topic, error) from error
+        self.acknowledged += 1
 
-    def _refused(self, topic: str, error: KafkaError) -> LaminaError:
+    def _refused(self, topic: str, error: KafkaError) -> NotTaken:
         if isinstance(error, MessageSizeTooLargeError):
             way_out = "Raise the topic's max.message.bytes, or leave the record out."
         elif isinstance(error, AuthorizationError):
             way_out = "Give the user the right to write to the topic."
         else:
             way_out = "See that the brokers run and the topic exists, and send the rest again."
-        return LaminaError(
+        return NotTaken(
             f"{topic}: the brokers at {self._brokers.bootstrap_servers} did not take a record",
             evidence=str(error),
             way_out=way_out,

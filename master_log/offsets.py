@@ -113,6 +113,37 @@ class OffsetRange:
         """True when it holds no offset at all."""
         return all(self.start[at] >= self.end[at] for at in self.end)
 
+    def holds(self, skipped: Skipped) -> Skipped:
+        """Those of the skipped offsets that lie in it."""
+        return frozenset(each for each in skipped if each[0] in self.end and self._has(*each))
+
+    def without(self, skipped: Skipped) -> tuple[OffsetRange, ...]:
+        """Ranges that hold the same offsets but the skipped ones.
+
+        >>> whole = OffsetRange(Offsets.of("t", {0: 0, 1: 0}), Offsets.of("t", {0: 9, 1: 9}))
+        >>> for part in whole.without(frozenset({(TopicPartition("t", 0), 4)})):
+        ...     print(part.start, "to", part.end)
+        t 0:0 1:0 to t 0:4 1:9
+        t 0:5 to t 0:9
+        """
+        parts: dict[TopicPartition, list[tuple[int, int]]] = {}
+        for at in self.end:
+            left_out = sorted(offset for there, offset in self.holds(skipped) if there == at)
+            begins, ends = [self.start[at], *(offset + 1 for offset in left_out)], [*left_out, self.end[at]]
+            parts[at] = list(zip(begins, ends, strict=True))
+        found = []
+        for number in range(max(map(len, parts.values()), default=1)):
+            there = {at: cut[number] for at, cut in parts.items() if number < len(cut)}
+            starts, stops = ({at: part[side] for at, part in there.items()} for side in (0, 1))
+            found.append(OffsetRange(Offsets(starts), Offsets(stops)))
+        return tuple(found)
+
+    def _has(self, at: TopicPartition, offset: int) -> bool:
+        return self.start[at] <= offset < self.end[at]
+
+
+Skipped = frozenset[tuple[TopicPartition, int]]
+"""Offsets of records that an operator has skipped by name: nothing reads them, and no view counts them."""
 
 Cut = Offsets
 """The progress of a query at the moment a generation is opened: its batch view holds all records below it."""

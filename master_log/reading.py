@@ -7,12 +7,18 @@ one text by which both layers read a record.
 from __future__ import annotations
 
 import json
+import re
 import uuid
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from master_log.kafka import Brokers
-from master_log.offsets import OffsetRange, Offsets, TopicPartition
+from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from view_algebra.compiled import Source
+from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +38,25 @@ KAFKA_READER = {
     "failOnDataLoss": "true",
 }
 """Options of everything that reads Kafka with Spark."""
+
+_CAUSE = re.compile(r"\(\S+ executor \S+\): (.+)")
+"""Where Spark says why a task failed."""
+
+
+class Unreadable(LaminaError):
+    """A record that Spark cannot read: `at` and `offset` name it."""
+
+    def __init__(self, source: Source, at: TopicPartition, offset: int, said: str) -> None:
+        super().__init__(
+            f"The record at partition {at.partition}, offset {offset} of {at.topic} cannot be read",
+            evidence=said,
+            way_out=(
+                f"`lamina skip {source.name} {at.partition} {offset} --reason TEXT` puts it into quarantine, and"
+                " the query goes on behind it. Repeat the command that met it; the speed"
+                " layer, too, where it has ended."
+            ),
+        )
+        self.at, self.offset = at, offset
 
 
 def stream(
@@ -61,11 +86,57 @@ def stream(
     return reader.load().select(*RAW)
 
 
-def kafka_range(spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange) -> DataFrame:
-    """The raw records of a range of the source's topic; its end must not be above what is committed.
+def kafka_range(
+    spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange, skipped: Skipped = frozenset()
+) -> DataFrame:
+    """The raw records of a range of the source's topic but the skipped; its end must not be above what is committed.
 
-    Rows of one Spark partition are of one Kafka partition, in the order of their offsets.
+    Rows of one Spark partition are of one Kafka partition, in the order of their offsets. A skipped record is not even
+    fetched into Spark: it may be one that Spark cannot read.
     """
+    parts = [_whole_range(spark, brokers, source, part) for part in rng.without(skipped)]
+    return reduce(lambda whole, part: whole.unionAll(part), parts)
+
+
+def unreadable(
+    spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange, skipped: Skipped
+) -> Unreadable | None:
+    """The first record of a range that Spark cannot read; None when it reads all of them.
+
+    Found by halving, so that all that is read is about twice the range.
+    """
+    said = ""
+
+    def reads(at: TopicPartition, start: int, end: int) -> bool:
+        nonlocal said
+        part = OffsetRange(Offsets({at: start}), Offsets({at: end}))
+        try:
+            kafka_range(spark, brokers, source, part, skipped).write.format("noop").mode("overwrite").save()
+        except (PySparkException, Py4JJavaError) as error:
+            said = cause(error)
+            brokers.latest(source.topic)  # raises where it is not the record but the brokers
+            return False
+        return True
+
+    for at, end in rng.end.items():
+        low, high = rng.start[at], end
+        if low >= high or reads(at, low, high):
+            continue
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if reads(at, low, middle) else (low, middle)
+        if not reads(at, low, high):
+            return Unreadable(source, at, low, said)
+    return None
+
+
+def cause(error: BaseException) -> str:
+    """Why a task of a Spark job failed, where Spark says it; else the first line of the error."""
+    found = _CAUSE.search(str(error))
+    return found[1] if found else str(error).strip().partition("\n")[0]
+
+
+def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange) -> DataFrame:
     topic = source.topic
     # A range may end before it starts (a cut below what is already held): it then holds nothing.
     ends = {at: max(rng.start[at], end) for at, end in rng.end.items() if at.topic == topic}

@@ -18,7 +18,7 @@ from typing import Any
 import sqlglot
 
 from view_algebra.compiled import Source
-from view_algebra.types import STRING, Type, read
+from view_algebra.language.types import STRING, Type, read
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 """Bits of the whole-number types."""
@@ -78,7 +78,7 @@ def from_text(kind: Type, text: str) -> Any:
                 return text
         case "DECIMAL":
             try:
-                return Decimal(stripped)
+                return text if _LONG.search(stripped) else Decimal(stripped)
             except InvalidOperation:
                 return text
         case "BOOLEAN":
@@ -161,7 +161,13 @@ def _number(value: Any) -> bool:
     return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
 
 
+_LONG = re.compile(r"[eE][+-]?[0-9]{4}|^.{1001}", re.DOTALL)
+"""What quarantine calls too long a number for a DECIMAL, whose zeros would be written out."""
+
+
 def _decimal(kind: Type, value: Any) -> bool:
+    if isinstance(value, str) and _LONG.search(value):
+        return False
     try:
         rounded = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""One SELECT as the analyst: read-only, and with the analyst's rights alone."""
+"""One SELECT as a reader: read-only, and with the rights of one login alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from serving_layer.database import no_connection
-from serving_layer.views import ANALYST
 from view_algebra.errors import LaminaError
 
 CONNECT_TIMEOUT = 10
@@ -27,15 +26,15 @@ Row = tuple[Any, ...]
 
 
 @contextlib.contextmanager
-def selected(analyst: str | None, owner: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row]]]:
-    """Column names, and the rows as they come, of one SELECT in one snapshot.
+def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row]]]:
+    """Column names, and the rows as they come, of one SELECT in one snapshot, as the role that `url` names.
 
-    With no URL of the analyst it takes on that role over the owner's connection. A cursor can hold nothing but one
-    SELECT, so a text that tries to leave the role or to write is refused by Postgres.
+    A cursor can hold nothing but one SELECT. What that may do is a matter of the login: there are functions that run
+    texts, so a role that was only taken on (SET ROLE) would be left by one.
     """
     try:
         connection = psycopg2.connect(
-            analyst or owner,
+            url,
             connect_timeout=CONNECT_TIMEOUT,
             application_name="lamina sql",
             options="-c timezone=UTC -c search_path=analytics",
@@ -45,9 +44,6 @@ def selected(analyst: str | None, owner: str, query: str) -> Iterator[tuple[Sequ
         raise no_connection(error, str(error).strip(), settings, start=start) from error
     try:
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
-        if analyst is None:
-            with connection.cursor() as role:
-                role.execute(f"SET LOCAL ROLE {ANALYST}")
         with connection.cursor(name="answer") as cursor:
             cursor.itersize = FETCHED
             cursor.execute(_one_statement(query))
@@ -61,9 +57,9 @@ def selected(analyst: str | None, owner: str, query: str) -> Iterator[tuple[Sequ
         connection.close()
 
 
-def select(analyst: str | None, owner: str, query: str, limit: int | None = None) -> tuple[Sequence[str], list[Row]]:
+def select(url: str, query: str, limit: int | None = None) -> tuple[Sequence[str], list[Row]]:
     """Column names and rows of one SELECT, at most `limit` of them."""
-    with selected(analyst, owner, query) as (columns, rows):
+    with selected(url, query) as (columns, rows):
         return columns, list(itertools.islice(rows, limit))
 
 

@@ -12,10 +12,12 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Computed,
     DateTime,
     ForeignKey,
     ForeignKeyConstraint,
     Identity,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -27,6 +29,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA = "lamina"
+
+SIZE = "100 + octet_length(error) + coalesce(octet_length(key), 0) + coalesce(octet_length(value), 0)"
+"""Of a quarantined record, in bytes."""
 
 metadata = MetaData(
     schema=SCHEMA,
@@ -43,13 +48,33 @@ def _now(name: str) -> Column[object]:
     return Column(name, DateTime(timezone=True), nullable=False, server_default=func.now())
 
 
+installed = Table(
+    "installed",
+    metadata,
+    Column("part", Text, primary_key=True, comment="functions, rights, limits, or a view of operators"),
+    Column("fingerprint", Text, nullable=False, comment="of the text that was run last"),
+    comment="what was installed: a part is run again only when its text has changed",
+)
+
 declaration = Table(
     "declaration",
     metadata,
     Column("path", Text, primary_key=True, comment="file of the catalog, relative to its folder"),
     Column("sql", Text, nullable=False),
     _now("applied_at"),
-    comment="the catalog as it was last applied: what the speed layer and every rebuild compile",
+    comment="the catalog as it was last applied",
+)
+
+compiled = Table(
+    "compiled",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("position", Integer, nullable=False, comment="a view comes after the views it reads"),
+    Column("texts", JSONB, nullable=False, comment="the compiled value with all of its texts"),
+    _now("compiled_at"),
+    CheckConstraint("kind IN ('source', 'view')", name="kind"),
+    comment="what the deployed catalog was compiled to: what runs, whatever this Lamina would make of the declarations",
 )
 
 query = Table(
@@ -60,11 +85,15 @@ query = Table(
     Column("topic_id", Text, nullable=False, comment="Kafka's id of the topic: a topic is its id, not its name"),
     Column("fence", BigInteger, nullable=False, server_default="0", comment="token of the newest writer"),
     Column("writer", Text, comment="who holds the fence token: host and process id"),
+    Column("deaths", Integer, nullable=False, server_default="0", comment="writers in a row that committed nothing"),
     Column("stopped", Text, comment="why the query refuses to go on; NULL while it may run"),
     _now("created_at"),
     Column("committed_at", DateTime(timezone=True), comment="when its last micro-batch was committed"),
     Column("newest", DateTime(timezone=True), comment="greatest Kafka timestamp below progress"),
-    Column("caught_up_at", DateTime(timezone=True), comment="when progress was last seen at the end of the topic"),
+    Column("caught_up_at", DateTime(timezone=True), comment="since when, at the latest, it lacks no record of before"),
+    Column("heard_at", DateTime(timezone=True), comment="when its writer last said that it lives"),
+    Column("waiting", BigInteger, comment="the fewest records seen waiting for some seconds since none did"),
+    Column("waiting_at", DateTime(timezone=True), comment="when there were last so few"),
     comment="one row per streaming query; the row is the lock of everything that moves its progress",
 )
 
@@ -76,6 +105,7 @@ progress = Table(
     Column("partition", Integer, primary_key=True),
     Column("start_offset", BigInteger, nullable=False, comment="the first offset that Lamina answers for"),
     Column("next_offset", BigInteger, nullable=False, comment="every record below it is in Postgres"),
+    Column("tail", Text, comment="Kafka's last batch below it: by this a log that lost its end is known"),
     comment="per query, topic and partition, the offset below which every record is in Postgres",
 )
 
@@ -159,6 +189,7 @@ cut = Table(
     Column("topic", Text, primary_key=True),
     Column("partition", Integer, primary_key=True),
     Column("offset", BigInteger, nullable=False),
+    Column("tail", Text, comment="Kafka's last batch below it"),
     comment="the progress of each query that feeds a generation, at the moment the generation was opened",
 )
 
@@ -212,6 +243,30 @@ publication = Table(
     comment="the one live generation that each view shows: its cells are where readers read",
 )
 
+rebuilding = Table(
+    "rebuilding",
+    metadata,
+    Column("nothing", Text, comment="no row is ever written"),
+    comment="its lock is held by the one process that runs all steps of a rebuild",
+)
+
+archiving = Table(
+    "archiving",
+    metadata,
+    Column("nothing", Text, comment="no row is ever written"),
+    comment="its lock is held by the one process that writes the master log",
+)
+
+noted = Table(
+    "noted",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True, comment="the keys are in realtime.differing_<id>"),
+    Column("cell_table", Text, nullable=False),
+    Column("new", BigInteger, nullable=False),
+    Column("old", BigInteger, nullable=False),
+    comment="the cells in which two live generations differ, for their exchange; without a row, the table is dropped",
+)
+
 proof = Table(
     "proof",
     metadata,
@@ -231,13 +286,45 @@ proof = Table(
 quarantine = Table(
     "quarantine",
     metadata,
-    Column("topic", Text, primary_key=True),
-    Column("partition", Integer, primary_key=True),
-    Column("offset", BigInteger, primary_key=True),
+    Column("topic", Text, nullable=False),
+    Column("partition", Integer, nullable=False),
+    Column("offset", BigInteger, nullable=False),
     Column("error", Text, nullable=False),
     Column("timestamp", DateTime(timezone=True)),
     Column("key", LargeBinary),
     Column("value", LargeBinary),
+    Column("value_bytes", Integer, comment="how long the whole value is, of which the first are kept"),
     _now("quarantined_at"),
-    comment="records that could not be parsed, as they came; they are in the master log, too",
+    Column(
+        "size",
+        Integer,
+        Computed(SIZE, persisted=True),
+        comment="bytes that the row counts for against the bound of its source",
+    ),
+    comment="records that could not be parsed, within bounds; they are in the master log, too",
+)
+Index("quarantine_place", quarantine.c.topic, quarantine.c.partition, quarantine.c.offset)
+Index("quarantine_oldest", quarantine.c.topic, quarantine.c.quarantined_at, postgresql_include=["size"])
+
+bad_count = Table(
+    "bad_count",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("error", Text, primary_key=True),
+    Column("records", BigInteger, nullable=False),
+    _now("first"),
+    _now("last"),
+    comment="how many records went to quarantine, by reason; exact, also of those that are no longer kept",
+)
+
+skipped = Table(
+    "skipped",
+    metadata,
+    Column("topic_id", Text, primary_key=True, comment="Kafka's id of the topic"),
+    Column("partition", Integer, primary_key=True),
+    Column("offset", BigInteger, primary_key=True),
+    Column("topic", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    _now("skipped_at"),
+    comment="records that an operator skipped by name: no view counts them, and the master log does not read them",
 )

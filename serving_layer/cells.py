@@ -8,7 +8,6 @@ that readers read one table all along.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,18 +15,20 @@ from typing import Any
 
 from sqlalchemy import Connection, CursorResult
 
+from serving_layer.copying import Rows
+
 
 @dataclass(frozen=True)
 class Staged:
     """Cells on their way into Postgres: one COPY, read by the merges of several tables of cells.
 
-    ddl: the temporary table. rows: CSV without a header, NULL as nothing between two commas.
+    ddl: the temporary table, made unless it is there. rows: what is copied into it.
     read: per table of cells, by name, the SELECT of its keys and partials from the temporary table.
     """
 
     ddl: str
     table: str
-    rows: bytes
+    rows: Rows
     read: Mapping[str, str]
 
 
@@ -47,16 +48,16 @@ def create(connection: Connection, ddl: str, name: str) -> None:
 
 
 def stage(connection: Connection, staged: Staged) -> None:
-    """Copies cells into a temporary table that lasts until the transaction ends."""
+    """Copies cells into a temporary table, which is made where the session has none and is empty after the commit."""
     run(connection, staged.ddl)
     copy(connection, staged.table, staged.rows)
 
 
-def copy(connection: Connection, table: str, rows: bytes) -> None:
-    """COPY of CSV rows (no header, NULL as nothing between two commas) into `table`."""
+def copy(connection: Connection, table: str, rows: Rows) -> None:
+    """COPY of rows into `table`, which may be followed by a list of columns."""
     cursor = connection.connection.cursor()
     try:
-        cursor.copy_expert(f"COPY {table} FROM STDIN (FORMAT csv)", io.BytesIO(rows))
+        cursor.copy_expert(f"COPY {table} FROM STDIN (FORMAT csv)", rows.file())
     finally:
         cursor.close()
 

@@ -1,18 +1,96 @@
-"""Arrow, as Spark gives it, in the form in which COPY takes it."""
+"""Arrow, as Spark gives it, in the form in which COPY takes it: a stream all the way, whatever it holds in all."""
 
 from __future__ import annotations
 
 import io
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.csv
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+IN_MEMORY = 16 * 1024 * 1024
+"""Bytes of rows on their way to Postgres; more of them wait in a file."""
+
+
+class Rows:
+    r"""Rows for `COPY … (FORMAT csv)`, which may be read again and again; in a file where there are many.
+
+    >>> rows = Rows()
+    >>> rows.add(pa.table({"a": [1, None], "b": ["x", ""]}))
+    >>> rows.file().read()
+    b'1,"x"\n,""\n'
+    """
+
+    def __init__(self, rows: bytes = b"") -> None:
+        self._file: IO[bytes] = io.BytesIO(rows)
+        self.size = self._file.seek(0, os.SEEK_END)
+
+    def add(self, table: pa.Table) -> None:
+        """Adds rows at the end."""
+        self.size += self._file.write(csv(table))
+        if self.size > IN_MEMORY and isinstance(self._file, io.BytesIO):
+            written, self._file = self._file, tempfile.TemporaryFile()  # noqa: SIM115 (it goes with the rows)
+            weakref.finalize(self, self._file.close)
+            self._file.write(written.getbuffer())
+
+    def file(self) -> IO[bytes]:
+        """All rows, from the first on."""
+        self._file.seek(0)
+        return self._file
+
+
+def batches(result: DataFrame, *, at_most: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a result, in no order, as the tasks that compute them end; `at_most` so many in a batch.
+
+    What PySpark's own `toArrow` does, without holding all of it: that needs the memory of the driver's JVM for what is
+    on its way, and of this process for one batch.
+    """
+    from pyspark.errors.exceptions.captured import unwrap_spark_exception
+    from pyspark.sql.pandas.serializers import ArrowCollectSerializer
+    from pyspark.util import _load_from_socket
+
+    with _batches_of(result, at_most):
+        port, secret, server = result._jdf.collectAsArrowToPython()  # noqa: SLF001
+        ended = True
+        try:
+            for each in _load_from_socket((port, secret), ArrowCollectSerializer()):  # type: ignore[no-untyped-call]
+                if isinstance(each, pa.RecordBatch):  # the last tells their order
+                    yield each
+        except GeneratorExit:
+            ended = False  # whoever read it has failed: nobody waits for the rest
+            raise
+        finally:
+            if ended:
+                with unwrap_spark_exception():
+                    server.getResult()
+
+
+@contextmanager
+def _batches_of(result: DataFrame, at_most: int | None) -> Iterator[None]:
+    conf, option = result.sparkSession.conf, "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = conf.get(option) if at_most is not None else None
+    if at_most is not None:
+        conf.set(option, str(at_most))
+    try:
+        yield
+    finally:
+        if before is not None:
+            conf.set(option, before)
 
 
 def csv(table: pa.Table) -> bytes:
     r"""Rows for `COPY … (FORMAT csv)`: NULL is nothing between two commas, every string is quoted.
 
     >>> csv(pa.table({"a": [1, None], "b": ["x", ""]}))
-    b'1,"x"\\n,""\\n'
+    b'1,"x"\n,""\n'
     """
     out = io.BytesIO()
     pyarrow.csv.write_csv(table, out, pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed"))

@@ -22,6 +22,10 @@ T = TypeVar("T")
 _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 _KEEPALIVES_THERE = " ".join(f"-c tcp_{name}={value}" for name, value in _KEEPALIVES.items())
 
+FROZEN_MS = 60_000
+"""A process that says nothing for so long within a transaction is frozen (stopped, swapped out): Postgres ends its
+session, and what it has locked is free again. A commit has no pause of its own."""
+
 CONNECTION: dict[str, Any] = {
     "connect_timeout": 10,
     "application_name": "lamina",
@@ -29,13 +33,24 @@ CONNECTION: dict[str, Any] = {
     # other way: what a vanished client has locked is free again as soon.
     **_KEEPALIVES,
     "tcp_user_timeout": 25_000,
-    # Timestamps are instants; the session's zone only decides how they are written, so it must be known.
-    "options": f"-c timezone=UTC {_KEEPALIVES_THERE}",
+    # Timestamps are instants; the session's zone only decides how they are written, so it must be known. What the
+    # database limits for readers is not limited for us.
+    "options": "-c timezone=UTC -c statement_timeout=0 -c lock_timeout=0"
+    f" -c idle_in_transaction_session_timeout={FROZEN_MS} {_KEEPALIVES_THERE}",
 }
 """What every connection that writes is opened with, for the driver."""
 
 RETRIES = 20
 """How often a transaction is repeated that Postgres ended to resolve a deadlock."""
+
+READER_PATIENCE_MS = 20
+"""How long a statement of ours waits for a reader: as long as that, other readers wait behind us."""
+
+PATIENCE_SECONDS = 10.0
+"""How long a transaction is repeated that a reader is in the way of, each time for no longer than that."""
+
+PAUSE_SECONDS = 0.1
+"""Between two of these, in which whoever has waited goes on."""
 
 
 class Database:
@@ -80,16 +95,25 @@ class Database:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     def retrying(self, what: Callable[[Connection], T]) -> T:
-        """The value of `what` in a transaction of its own, repeated when Postgres ended it to resolve a deadlock."""
-        for attempt in range(RETRIES):
+        """The value of `what` in a transaction of its own, repeated when Postgres ended it to resolve a deadlock.
+
+        Repeated for some seconds, too, where it set a `lock_timeout` and a reader was in its way: between two tries
+        whoever waits behind it goes on.
+        """
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        attempt = 0
+        while True:
             try:
                 with self.begin() as connection:
                     return what(connection)
             except DBAPIError as error:
-                if not is_deadlock(error) or attempt == RETRIES - 1:
+                if is_lock_timeout(error) and time.monotonic() < deadline:
+                    time.sleep(PAUSE_SECONDS)
+                elif is_deadlock(error) and attempt < RETRIES - 1:
+                    attempt += 1
+                    time.sleep(0.01 * attempt)
+                else:
                     raise
-                time.sleep(0.01 * (attempt + 1))
-        raise AssertionError("unreachable")
 
     def waiting(self, what: Callable[[], T], *, give_up: Callable[[], bool] = lambda: False) -> T:
         """The value of `what`, called again while Postgres is away; a log line says so, once per outage."""
@@ -177,10 +201,16 @@ def first_line(error: BaseException) -> str:
     return str(original).strip().splitlines()[0] if str(original).strip() else type(original).__name__
 
 
+SESSION_SECONDS = 3_600
+"""After these a session is replaced: its temporary tables keep Postgres from forgetting old transactions."""
+
+
 def _engine(url: str) -> Engine:
     return create_engine(
         url,
         pool_pre_ping=True,
+        pool_use_lifo=True,  # few sessions do most of the work, and keep the tables that they stage cells in
+        pool_recycle=SESSION_SECONDS,
         max_overflow=-1,  # a connection that waits for a lock keeps nobody else from theirs
         connect_args=CONNECTION,
     )

@@ -14,23 +14,20 @@ table of the new generation, which from then on holds the one before (`overwriti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, cast, delete, func, insert, select, text, update
+from sqlalchemy import Connection, cast, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.dialects.postgresql import insert as upsert
-from sqlalchemy.exc import DBAPIError
 
 from master_log.offsets import Cut, Offsets, TopicPartition
+from master_log.tails import Tails
 from serving_layer import cells, overwriting, progress
-from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, view
-from serving_layer.database import Database, is_lock_timeout
+from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, query, view
+from serving_layer.database import Database
 from view_algebra.errors import LaminaError
-
-READER_PATIENCE_MS = 2_000
-"""How long dropping a table waits for its readers, as long as nobody else waits for it."""
 
 ABSORB_ABOVE = 20_000
 """Cells. A realtime table with more is absorbed without the lock before a generation goes live: a merge of this many
@@ -60,12 +57,17 @@ class Generation:
 
 
 def open_building(
-    connection: Connection, view_name: str, *, rebuild: int | None, at: Offsets | None = None
+    connection: Connection,
+    view_name: str,
+    *,
+    rebuild: int | None,
+    at: Offsets | None = None,
+    tails: Tails | None = None,
 ) -> Generation:
     """Opens a generation of the registered version of a view: from now on every micro-batch merges into it, too.
 
     Its cut is progress, read under the lock of its queries, so that every micro-batch lies wholly below the cut or
-    wholly above it. Only a leap, which has taken the queries over, gives another cut: `at`.
+    wholly above it. Only a leap, which has taken the queries over, gives another cut: `at`, and its tails.
     """
     tables = {
         row.name: row
@@ -91,8 +93,10 @@ def open_building(
         .returning(generation.c.id)
     ).scalar_one()
     for name in feeding:
-        reached = progress.read(connection, [name])
-        _record_cut(connection, new, name, reached.updated(_on(reached.topics(), at)) if at else reached)
+        reached, known = progress.known(connection, name)
+        if at is not None:
+            reached, known = reached.updated(_on(reached.topics(), at)), tails or {}
+        _record_cut(connection, new, name, reached, known)
     for name, row in tables.items():
         place = cells.cells_of(name, new)
         cells.create(connection, row.ddl, place)
@@ -102,8 +106,13 @@ def open_building(
 
 
 def _since(connection: Connection, view_name: str) -> datetime | None:
-    """Since when a generation that is opened now keeps groups: from a day's beginning (UTC) on."""
-    begins = func.date_trunc("day", func.now() - cast(view.c.retain, INTERVAL), "UTC")
+    """Since when a generation that is opened now keeps groups: from a day's beginning (UTC) on.
+
+    By the clock, but never by one that is ahead of the newest record: it would let groups go that are not that old.
+    """
+    feeding = select(cell_table.c.query).where(cell_table.c.view == view_name)
+    newest = select(func.max(query.c.newest)).where(query.c.name.in_(feeding)).scalar_subquery()
+    begins = func.date_trunc("day", func.least(func.now(), newest) - cast(view.c.retain, INTERVAL), "UTC")
     found: datetime | None = connection.execute(select(begins).where(view.c.name == view_name)).scalar_one()
     return found
 
@@ -140,6 +149,14 @@ def cut_of(connection: Connection, id: int, query: str) -> Cut:
         select(cut.c.topic, cut.c.partition, cut.c.offset).where(cut.c.generation == id, cut.c.query == query)
     )
     return Offsets({TopicPartition(topic, partition): offset for topic, partition, offset in rows})
+
+
+def tails_of(connection: Connection, id: int, query: str) -> Tails:
+    """What stood last below the cut of a generation in Kafka, for one of the queries that feed it."""
+    rows = connection.execute(
+        select(cut.c.topic, cut.c.partition, cut.c.tail).where(cut.c.generation == id, cut.c.query == query)
+    )
+    return {TopicPartition(topic, partition): tail for topic, partition, tail in rows if tail is not None}
 
 
 def published(connection: Connection) -> dict[str, int]:
@@ -278,20 +295,28 @@ def superseded(connection: Connection, view_name: str) -> list[int]:
     return [each.id for each in others][: max(0, len(others) - keep)]
 
 
-def land(connection: Connection, ids: Sequence[int], fences: Mapping[str, int], to: Offsets) -> None:
+def land(
+    connection: Connection,
+    ids: Sequence[int],
+    fences: Mapping[str, int],
+    to: Offsets,
+    tails: Tails | None = None,
+    lost: Container[TopicPartition] = (),
+) -> None:
     """Ends a leap: goes live, hands over, moves progress to the cut and retires all older generations, all at once.
 
-    No older generation may stay live: it lacks the records between the old progress and the cut.
+    No older generation may stay live: it lacks the records between the old progress and the cut. Progress goes back
+    only in a partition that is among the `lost`, whose end Kafka has lost: every generation that counted it retires.
     """
     progress.lock(connection, fences)
     for name, fence in sorted(fences.items()):
         progress.check_fence(connection, name, fence)
         reached = progress.read(connection, [name])
-        if not to.reaches(reached):
+        if not to.reaches({at: offset for at, offset in reached.items() if at not in lost}):
             raise LaminaError(
                 f"The leap of {name} would go back",
                 evidence=f"progress is {reached}, the log ends at {to}",
-                way_out="Its topic has lost committed records; see what its brokers say.",
+                way_out="Records were counted meanwhile: run the leap again.",
             )
     go_live(connection, ids)
     leapt = {each.view: each.id for each in (get(connection, id) for id in ids)}
@@ -305,38 +330,7 @@ def land(connection: Connection, ids: Sequence[int], fences: Mapping[str, int], 
         )
     retire(connection, [each.id for each in older])
     for name in fences:
-        progress.write(connection, name, _on(progress.read(connection, [name]).topics(), to), None)
-
-
-def drop_retired(database: Database) -> list[int]:
-    """Drops the tables of retired generations; one that a reader still reads, of a view that was dropped, stays."""
-    with database.begin() as connection:
-        retired = find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
-    dropped = [each.id for each in retired if _drop(database, each)]
-    with database.begin() as connection:
-        _forget_unused(connection)
-    return dropped
-
-
-def _drop(database: Database, each: Generation) -> bool:
-    def step(connection: Connection) -> None:
-        cells.run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
-        overwriting.forget(connection, each.id)
-        for name, place in each.places.items():
-            cells.drop(connection, place)
-            for number in _realtime_tables(connection, each.id, name):
-                cells.drop(connection, cells.realtime_of(name, each.id, number))
-        connection.execute(
-            update(generation).where(generation.c.id == each.id).values(dropped_at=func.clock_timestamp())
-        )
-
-    try:
-        database.retrying(step)
-    except DBAPIError as error:
-        if not is_lock_timeout(error):
-            raise
-        return False
-    return True
+        progress.write(connection, name, _on(progress.read(connection, [name]).topics(), to), None, tails)
 
 
 def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:
@@ -358,11 +352,10 @@ def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) 
         )
 
 
-def _record_cut(connection: Connection, id: int, query: str, at: Offsets) -> None:
+def _record_cut(connection: Connection, id: int, query: str, at: Offsets, tails: Tails) -> None:
     for place, offset in at.items():
-        connection.execute(
-            insert(cut).values(generation=id, query=query, topic=place.topic, partition=place.partition, offset=offset)
-        )
+        where = {"topic": place.topic, "partition": place.partition, "offset": offset, "tail": tails.get(place)}
+        connection.execute(insert(cut).values(generation=id, query=query, **where))
 
 
 def _fed_by(connection: Connection, queries: Iterable[str]) -> list[Generation]:
@@ -428,7 +421,7 @@ def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
         for number in range(row.absorbed, end):
             realtime = cells.realtime_of(name, id, number)
             cells.merge(connection, statement, into=row.place, newest=id, cells=realtime, since=opened.since)
-            cells.drop(connection, realtime)
+        # Their tables are dropped later (`dropping.py`): one that pg_dump reads would let the stream wait for its end.
         connection.execute(_of(id, name).values(absorbed=end))
 
 
@@ -443,18 +436,3 @@ def _of(id: int, name: str):  # type: ignore[no-untyped-def]
 def _has_more_than(connection: Connection, table: str, cells_: int) -> bool:
     counted = connection.execute(text(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {cells_ + 1}) AS counted"))
     return bool(counted.scalar_one() > cells_)
-
-
-def _realtime_tables(connection: Connection, id: int, name: str) -> range:
-    row = connection.execute(_cells_row(id, name)).one()
-    return range(row.absorbed, row.realtime + 1)
-
-
-def _forget_unused(connection: Connection) -> None:
-    """Drops tables of cells of which no generation is left and no view is declared."""
-    left = select(generation_cells.c.cell_table).join(generation).where(generation.c.dropped_at.is_(None))
-    declared = select(view.c.version).where(view.c.name == cell_table.c.view)
-    unused = select(cell_table.c.name).where(cell_table.c.name.not_in(left), cell_table.c.version.not_in(declared))
-    for name in connection.execute(unused).scalars().all():
-        connection.execute(delete(generation_cells).where(generation_cells.c.cell_table == name))
-        connection.execute(delete(cell_table).where(cell_table.c.name == name))

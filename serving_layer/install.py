@@ -1,16 +1,27 @@
-"""Makes a Postgres database a serving layer: schemas, bookkeeping, functions, roles. Again, it changes nothing."""
+"""Makes a Postgres database a serving layer: schemas, bookkeeping, functions, roles. Again, it changes nothing.
+
+It is put together of parts, and a part is run only where its text is another than the one that was run last: a view
+that somebody reads is not renewed for nothing. What is run waits for no reader: see `Database.retrying`.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, delete, select, text
+from sqlalchemy.dialects.postgresql import insert as upsert
 
+from serving_layer import readers
+from serving_layer.bookkeeping import installed as installed_table
 from serving_layer.cells import run
-from serving_layer.database import Database
-from serving_layer.views import ANALYST, quoted
+from serving_layer.database import READER_PATIENCE_MS, Database
+from serving_layer.readers import Limits
+from serving_layer.views import ANALYST, NOT_PUBLISHED_YET
 from view_algebra import SPARK_FUNCTIONS
 from view_algebra.errors import LaminaError
 
@@ -22,69 +33,164 @@ WRITER = "lamina_writer"
 
 OPERATOR_VIEWS = Path(__file__).with_name("operator_views.sql")
 
-INSTALL_LOCK = 0x6C616D6B
+MIGRATIONS = Path(__file__).with_name("migrations")
+
+SCHEMAS = ("lamina", "cells", "realtime", "analytics", "spark")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an installation that is run again where its text is another than before; `cause` is a word of why."""
+
+    name: str
+    text: str
+    cause: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells it from the same part of another version."""
+        return hashlib.sha256(f"{self.text}{self.cause}".encode()).hexdigest()
 
 
 def migrations(connection: Connection) -> Config:
     """Alembic's configuration over an open connection."""
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
 
 
-def install(database: Database, *, analyst_password: str | None = None) -> None:
-    """Brings a database to this version of Lamina: to be run before anything else, as its owner."""
+def install(database: Database, *, analyst_password: str | None = None, limits: Limits | None = None) -> list[str]:
+    """Brings a database to this version of Lamina, as its owner; gives the names of the parts that it has run.
+
+    `analyst_password` is that of the role of analysts where it is made now. One that is there keeps its own.
+    """
+    limits = limits or Limits()
     with database.begin() as connection:
-        version = int(connection.execute(text("SHOW server_version_num")).scalar_one())
-        if version < OLDEST_POSTGRES:
-            raise LaminaError(
-                "This Postgres is too old",
-                evidence=f"found version {version // 10000} at {database.name}, wanted 18 or newer",
-                way_out="lower() and upper() need its collation pg_unicode_fast: serve from Postgres 18 or newer.",
-            )
-        encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
-        if encoding != "UTF8":
-            raise LaminaError(
-                "This database cannot hold every text",
-                evidence=f"its encoding is {encoding} at {database.name}, wanted UTF8",
-                way_out="Make one by CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
-            )
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": INSTALL_LOCK})
-        for schema in ("lamina", "cells", "realtime", "analytics", "spark"):
-            run(connection, f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        check(connection, database.name)
+        if not pending(connection, limits):
+            return []
+    return database.retrying(lambda connection: _install(connection, analyst_password, limits))
+
+
+def _install(connection: Connection, analyst_password: str | None, limits: Limits) -> list[str]:
+    cells_wait = f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}"
+    run(connection, cells_wait)
+    if _revision(connection) is not None:  # one at a time; the first ever is alone by the name of its schema
+        run(connection, "LOCK TABLE lamina.alembic_version IN SHARE UPDATE EXCLUSIVE MODE")
+    todo = pending(connection, limits)
+    for schema in SCHEMAS:
+        run(connection, f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    if _revision(connection) != newest_revision():
         command.upgrade(migrations(connection), "head")
-        run(connection, SPARK_FUNCTIONS)
-        _roles(connection, analyst_password)
-        run(connection, OPERATOR_VIEWS.read_text())
+        run(connection, cells_wait)
+    _make_roles(connection, analyst_password)
+    for part in parts(connection, limits):
+        if part.name in todo:
+            run(connection, part.text)
+            values = {"part": part.name, "fingerprint": part.fingerprint}
+            statement = upsert(installed_table).values(values)
+            connection.execute(statement.on_conflict_do_update(index_elements=["part"], set_=values))
+    current = [part.name for part in parts(connection, limits)]
+    connection.execute(delete(installed_table).where(installed_table.c.part.not_in(current)))
+    return todo
 
 
 def installed(database: Database) -> bool:
     """True when `install` has run here."""
     with database.begin() as connection:
-        return bool(connection.execute(text("SELECT to_regclass('lamina.query') IS NOT NULL")).scalar_one())
+        return is_installed(connection)
 
 
-def _roles(connection: Connection, analyst_password: str | None) -> None:
+def is_installed(connection: Connection) -> bool:
+    """The same, of an open connection."""
+    return bool(connection.execute(text("SELECT to_regclass('lamina.query') IS NOT NULL")).scalar_one())
+
+
+def pending(connection: Connection, limits: Limits) -> list[str]:
+    """The names of the parts that `install` would run. It changes nothing; a newer Lamina's database is refused."""
+    revision = _revision(connection)
+    if revision is not None and revision not in _revisions():
+        raise LaminaError(
+            "This database belongs to a newer Lamina",
+            evidence=f"its bookkeeping is at revision {revision}, this Lamina knows {newest_revision()} and before",
+            way_out="Run the Lamina that brought it there, or a later one.",
+        )
+    known = {}
+    if revision is not None and connection.execute(text("SELECT to_regclass('lamina.installed')")).scalar_one():
+        known = {row.part: row.fingerprint for row in connection.execute(select(installed_table))}
+    migrating = [] if revision == newest_revision() else ["bookkeeping"]
+    return migrating + [part.name for part in parts(connection, limits) if known.get(part.name) != part.fingerprint]
+
+
+def newest_revision() -> str:
+    """The revision that this Lamina's bookkeeping is at."""
+    return max(_revisions())
+
+
+def _revisions() -> list[str]:
+    return [path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py")]
+
+
+def _revision(connection: Connection) -> str | None:
+    """The revision that the database is at; None where nothing is installed."""
+    if not connection.execute(text("SELECT to_regclass('lamina.alembic_version') IS NOT NULL")).scalar_one():
+        return None
+    found: str | None = connection.execute(text("SELECT max(version_num) FROM lamina.alembic_version")).scalar_one()
+    return found
+
+
+def parts(connection: Connection, limits: Limits) -> list[Part]:
+    """What is run after the bookkeeping is there, in this order."""
+    here, id, owner = connection.execute(
+        text("SELECT datname, oid, current_user FROM pg_database WHERE datname = current_database()")
+    ).one()
+    # Roles and the settings of a database are not in its dump: one that was restored has another id.
+    rights = Part("rights", readers.rights(here, ANALYST, WRITER), cause=f"database {id}")
+    may_limit_files = readers.may_limit_files(connection)
+    settings = readers.settings(here, owner, ANALYST, limits, files=may_limit_files)
+    found = [
+        Part("functions", SPARK_FUNCTIONS),
+        Part("views", NOT_PUBLISHED_YET),
+        rights,
+        Part("limits", settings, cause=f"database {id}"),
+    ]
+    return found + [Part(_first_words(statement), statement) for statement in _statements(OPERATOR_VIEWS.read_text())]
+
+
+def _statements(script: str) -> list[str]:
+    return [each.strip() for each in re.split(r";[ \t]*\n", script) if each.strip()]
+
+
+def _first_words(statement: str) -> str:
+    """What a statement begins with, as `GRANT USAGE ON SCHEMA lamina` or `VIEW lamina.freshness`."""
+    line = next(line for line in statement.splitlines() if not line.startswith("--") and line.strip())
+    view = re.match(r"CREATE OR REPLACE (VIEW \S+)", line)
+    return view[1] if view else line[:60]
+
+
+def check(connection: Connection, name: str) -> None:
+    """Raises where the server or the database cannot be a serving layer."""
+    version = int(connection.execute(text("SHOW server_version_num")).scalar_one())
+    if version < OLDEST_POSTGRES:
+        raise LaminaError(
+            "This Postgres is too old",
+            evidence=f"found version {version // 10000} at {name}, wanted 18 or newer",
+            way_out="lower() and upper() need its collation pg_unicode_fast: serve from Postgres 18 or newer.",
+        )
+    encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
+    if encoding != "UTF8":
+        raise LaminaError(
+            "This database cannot hold every text",
+            evidence=f"its encoding is {encoding} at {name}, wanted UTF8",
+            way_out="Make one by CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
+        )
+
+
+def _make_roles(connection: Connection, analyst_password: str | None) -> None:
     for role, option in ((ANALYST, "LOGIN"), (WRITER, "NOLOGIN")):
         known = connection.execute(text("SELECT FROM pg_roles WHERE rolname = :role"), {"role": role}).one_or_none()
         if known is None:
             run(connection, f"CREATE ROLE {role} {option}")
-    if analyst_password is not None:
-        password = connection.execute(text("SELECT quote_literal(:p)"), {"p": analyst_password}).scalar_one()
-        run(connection, f"ALTER ROLE {ANALYST} LOGIN PASSWORD {password}")
-    here = quoted(connection.execute(text("SELECT current_database()")).scalar_one())
-    run(
-        connection,
-        f"""
-        REVOKE CREATE ON SCHEMA public FROM PUBLIC;
-        GRANT USAGE ON SCHEMA analytics, spark TO {ANALYST};
-        GRANT CONNECT, TEMPORARY ON DATABASE {here} TO {WRITER};
-        GRANT USAGE ON SCHEMA analytics, spark, lamina TO {WRITER};
-        GRANT USAGE, CREATE ON SCHEMA cells, realtime TO {WRITER};
-        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA lamina, cells, realtime TO {WRITER};
-        ALTER DEFAULT PRIVILEGES IN SCHEMA lamina, cells, realtime
-            GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {WRITER};
-        ALTER DATABASE {here} SET search_path = analytics, public;
-        """,
-    )
+            if role == ANALYST and analyst_password is not None:
+                readers.set_password(connection, ANALYST, analyst_password)

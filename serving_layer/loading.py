@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 
 import psycopg2
 from sqlalchemy import Connection, delete, select
@@ -90,7 +91,19 @@ def load_part(
         connection.close()
 
 
-def complete(connection: Connection, generation: int, name: str, attempt: int) -> None:
-    """Records that the batch view is whole, and lets the planner know its size."""
+def complete(connection: Connection, generation: int, name: str, attempt: int, computed: AbstractSet[int]) -> None:
+    """Records that the batch view is whole, and lets the planner know its size.
+
+    `computed`: the parts that have cells, as the tasks reported them. Raises unless exactly these are loaded.
+    """
     generations.loaded(connection, generation, name, attempt)
+    parts = select(load.c.part).where(load.c.generation == generation, load.c.cell_table == name)
+    there = set(connection.execute(parts).scalars())
+    if there != computed:
+        raise LaminaError(
+            f"The cells of generation {generation} are not complete",
+            evidence=f"{name}: {len(computed)} parts were computed, {len(there)} are loaded;"
+            f" of one kind only: {', '.join(map(str, sorted(there ^ computed)))}",
+            way_out="Compute them again: `lamina step compute`, or begin another with `lamina rebuild`.",
+        )
     cells.run(connection, f"ANALYZE {cells.cells_of(name, generation)}")

@@ -7,23 +7,25 @@ merged into every generation that its query feeds, its bad records are in quaran
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
 from sqlalchemy import Connection, func, select
 
 from master_log.offsets import OffsetRange, Offsets
+from master_log.tails import Tails
 from serving_layer import cells, progress, quarantine
 from serving_layer.bookkeeping import cell_table, generation, generation_cells
-from serving_layer.quarantine import BadRecord
+from serving_layer.quarantine import Bad
 
 
 @dataclass(frozen=True)
 class MicroBatch:
     """What was computed from the records of one range of offsets of one query.
 
-    cell_tables: the tables of cells it was computed for. newest: the greatest Kafka timestamp in it.
+    cell_tables: the tables of cells it was computed for. newest: the greatest Kafka timestamp in it. tails: what stood
+    last below its end in Kafka, before its records were read.
     """
 
     query: str
@@ -31,8 +33,9 @@ class MicroBatch:
     range: OffsetRange
     cell_tables: frozenset[str]
     staged: Sequence[cells.Staged]
-    bad: Sequence[BadRecord]
+    bad: Bad | None
     newest: datetime | None
+    tails: Tails = field(default_factory=dict)
 
 
 class Outcome(Enum):
@@ -72,8 +75,14 @@ class Fed:
 def commit(connection: Connection, batch: MicroBatch) -> Outcome:
     """Writes the effect of a micro-batch and its progress, both or neither. Raises `Fenced`.
 
-    The lock comes first, as a statement of its own: all that is read after it is what was committed before it.
+    The cells are copied in first, which depends on nothing: a process that freezes while it sends them holds no lock.
+    Then the lock, as a statement of its own: all that is read after it is what was committed before it.
     """
+    read: dict[str, str] = {}
+    for staged in batch.staged:
+        cells.stage(connection, staged)
+        read |= staged.read
+    quarantine.stage(connection, batch.bad)
     progress.lock(connection, [batch.query])
     progress.check_fence(connection, batch.query, batch.fence)
     fed = maintained(connection, batch.query)
@@ -83,15 +92,11 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
     if place is not Outcome.APPLIED:
         return place
 
-    read: dict[str, str] = {}
-    for staged in batch.staged:
-        cells.stage(connection, staged)
-        read |= staged.read
     for table in fed:
         fresh = read[table.cell_table]
         cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=fresh, since=table.since)
     quarantine.write(connection, batch.bad)
-    progress.write(connection, batch.query, batch.range.end, batch.newest)
+    progress.write(connection, batch.query, batch.range.end, batch.newest, batch.tails)
     return Outcome.APPLIED
 
 

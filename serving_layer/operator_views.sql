@@ -1,4 +1,4 @@
--- What operators need to know, as SQL. Each is a view over the bookkeeping, replaced at every install.
+-- What operators need to know, as SQL. Each is a view over the bookkeeping, replaced where its text has changed.
 
 -- Freshness: per published view, the newest record that it counts, when its queries last committed, and for how long
 -- there may have been records that it does not count.
@@ -38,11 +38,10 @@ FROM lamina.generation AS g
 LEFT JOIN lamina.publication AS p ON p.view = g.view AND p.generation = g.id
 WHERE g.dropped_at IS NULL;
 
--- Bad records: how many records of each topic could not be parsed, and why.
+-- Bad records: how many records of each topic could not be parsed, and why; also of those that are no longer kept.
 CREATE OR REPLACE VIEW lamina.bad_records AS
-SELECT topic, error, count(*) AS records, min(quarantined_at) AS first, max(quarantined_at) AS last
-FROM lamina.quarantine
-GROUP BY topic, error;
+SELECT topic, error, records, first, last
+FROM lamina.bad_count;
 
 GRANT USAGE ON SCHEMA lamina TO analyst;
-GRANT SELECT ON lamina.freshness, lamina.offsets, lamina.generations, lamina.bad_records TO analyst;
+GRANT SELECT ON lamina.freshness, lamina.offsets, lamina.generations, lamina.bad_records, lamina.skipped TO analyst;

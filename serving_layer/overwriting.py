@@ -8,21 +8,19 @@ all of it or nothing, and nobody waits.
 
 from __future__ import annotations
 
-import hashlib
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, and_, delete, insert, or_, select, text
 
 from serving_layer import cells
 from serving_layer.bookkeeping import cell_table
-from view_algebra.cells import ONLY
-from view_algebra.types import postgres_name
+from serving_layer.bookkeeping import noted as noted_table
+from view_algebra.language.types import postgres_name
+from view_algebra.texts.cells import ONLY
 
 if TYPE_CHECKING:
     from serving_layer.generations import Generation
-
-_PREFIX = "differing"
 
 DOUBLE_TOLERANCE = 1e-9
 """Relative. Sums of doubles depend on their order; those of integers and decimals are compared exactly."""
@@ -36,12 +34,11 @@ def note(connection: Connection, new: Generation, old: Generation) -> None:
 
     In the snapshot in which their places were read: without a lock, a hand-over could come between (REPEATABLE READ).
     """
-    connection.execute(text("SELECT pg_advisory_xact_lock(:new, :old)"), {"new": new.id, "old": old.id})
     for name in new.tables:
         row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
-        noted = _noted(name, new, old)
-        keys = ", ".join(_keys(row))
-        cells.drop(connection, noted)
+        values = {"cell_table": name, "new": new.id, "old": old.id}
+        id = connection.execute(insert(noted_table).values(values).returning(noted_table.c.id)).scalar_one()
+        noted, keys = noted_of(id), ", ".join(_keys(row))
         compared = comparison(connection, row, new.places[name], old.places[name])
         cells.run(connection, f'CREATE TABLE {noted} AS WITH {compared} SELECT {keys} FROM groups WHERE "Differs"')
         cells.run(connection, f"ANALYZE {noted}")
@@ -50,13 +47,12 @@ def note(connection: Connection, new: Generation, old: Generation) -> None:
 def exchange(connection: Connection, name: str, new: Generation, old: Generation) -> None:
     """Lets the cells that differ change places between two live generations; their queries are locked.
 
-    Compares the generations when nothing was noted about them.
+    Compares the generations when nothing was noted about them. What was noted is dropped later, by `dropping.py`: a
+    reader of every table (pg_dump) may hold it, and nobody waits for a reader here.
     """
     if new.places[name] == old.places[name]:
         raise AssertionError(f"generations {new.id} and {old.id} of {name} have one place")
-    noted = _noted(name, new, old)
-    if connection.execute(text("SELECT to_regclass(:noted) IS NULL"), {"noted": noted}).scalar_one():
-        note(connection, new, old)
+    noted = _noted(connection, name, new, old) or _noted_now(connection, name, new, old)
     row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
     since = both_keep(new, old)
     if since is not None:  # only one of the two takes merges there, so that what was noted is not all
@@ -76,7 +72,7 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     for place, moved in zip(reversed(places), places.values(), strict=True):
         cells.run(connection, f"INSERT INTO {place} ({columns}) SELECT {columns} FROM {moved}")
         cells.drop(connection, moved)
-    cells.drop(connection, noted)
+    connection.execute(delete(noted_table).where(noted_table.c.cell_table == name, _about(new.id, old.id)))
 
 
 def both_keep(new: Generation, old: Generation) -> datetime | None:
@@ -85,14 +81,13 @@ def both_keep(new: Generation, old: Generation) -> datetime | None:
 
 
 def forget(connection: Connection, id: int) -> None:
-    """Drops what was noted about a generation."""
-    pairs = text(
-        "SELECT format('realtime.%I', relname) FROM pg_class"
-        " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r' AND relname ~ :pattern"
-    )
-    pattern = f"^{_PREFIX}_({id}_[0-9]+|[0-9]+_{id})_[0-9a-f]{{8}}$"
-    for noted in connection.execute(pairs, {"pattern": pattern}).scalars().all():
-        cells.drop(connection, noted)
+    """Forgets what was noted about a generation."""
+    connection.execute(delete(noted_table).where(or_(noted_table.c.new == id, noted_table.c.old == id)))
+
+
+def noted_of(id: int | str) -> str:
+    """The qualified name of the table of keys that were noted."""
+    return f'realtime."differing_{id}"'
 
 
 def comparison(connection: Connection, row: Any, new: str, old: str, also: str = "", where: str = "true") -> str:
@@ -129,8 +124,23 @@ def _keys(row: Any) -> list[str]:
     return [postgres_name(key) for key in row.keys] or [ONLY]
 
 
-def _noted(name: str, new: Generation, old: Generation) -> str:
-    return f'realtime."{_PREFIX}_{new.id}_{old.id}_{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:8]}"'
+def _noted(connection: Connection, name: str, new: Generation, old: Generation) -> str | None:
+    newest = select(noted_table.c.id).order_by(noted_table.c.id.desc()).limit(1)
+    pair = (noted_table.c.new == new.id, noted_table.c.old == old.id)
+    id = connection.execute(newest.where(noted_table.c.cell_table == name, *pair)).scalar()
+    return None if id is None else noted_of(id)
+
+
+def _noted_now(connection: Connection, name: str, new: Generation, old: Generation) -> str:
+    note(connection, new, old)
+    noted = _noted(connection, name, new, old)
+    assert noted is not None
+    return noted
+
+
+def _about(one: int, other: int):  # type: ignore[no-untyped-def]
+    pairs = ((one, other), (other, one))
+    return or_(*(and_(noted_table.c.new == new, noted_table.c.old == old) for new, old in pairs))
 
 
 def _matches(connection: Connection, row: Any, noted: str) -> list[str]:

@@ -7,17 +7,25 @@ then generations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, case, func, literal, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from master_log.offsets import Offsets, TopicPartition
+from master_log.tails import Tails
 from serving_layer.bookkeeping import archived as archived_table
 from serving_layer.bookkeeping import progress, query
 from view_algebra.errors import LaminaError
+
+LATE_AFTER = 5.0
+"""Seconds after which a record that is not counted waits: longer than a micro-batch of a stream that keeps up."""
+
+
+PROCESS = "process "
+"""What the names of writers begin with that are speed layers."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +82,25 @@ def lock(connection: Connection, names: Iterable[str]) -> None:
 def take_over(connection: Connection, name: str, writer: str) -> int:
     """Makes `writer` the only one whose micro-batches are accepted, and gives it its fence token."""
     lock(connection, [name])
+    died = query.c.writer.startswith(PROCESS) & (query.c.writer != writer)  # and is no leap, nor a skip
     fence: int = connection.execute(
         update(query)
         .where(query.c.name == name)
-        .values(fence=query.c.fence + 1, writer=writer, stopped=None)
+        .values(
+            fence=query.c.fence + 1,
+            writer=writer,
+            stopped=None,
+            heard_at=func.clock_timestamp(),
+            deaths=case((died, query.c.deaths + 1), else_=query.c.deaths),
+        )
         .returning(query.c.fence)
     ).scalar_one()
     return fence
+
+
+def deaths(connection: Connection, name: str) -> int:
+    """How many writers, one after the other, were taken over from before they had committed anything."""
+    return int(connection.execute(select(query.c.deaths).where(query.c.name == name)).scalar_one())
 
 
 def check_fence(connection: Connection, name: str, fence: int) -> None:
@@ -104,37 +124,81 @@ def starts(connection: Connection, names: Sequence[str]) -> Offsets:
     return _offsets(connection, names, "start_offset")
 
 
-def write(connection: Connection, name: str, to: Offsets, newest: datetime | None) -> None:
+def known(connection: Connection, name: str) -> tuple[Offsets, Tails]:
+    """The progress of a query, and what stood last below it in Kafka when it was written."""
+    rows = connection.execute(
+        select(progress.c.topic, progress.c.partition, progress.c.next_offset, progress.c.tail).where(
+            progress.c.query == name
+        )
+    ).all()
+    tails = {TopicPartition(row.topic, row.partition): row.tail for row in rows if row.tail is not None}
+    return Offsets({TopicPartition(row.topic, row.partition): row.next_offset for row in rows}), tails
+
+
+def write(connection: Connection, name: str, to: Offsets, newest: datetime | None, tails: Tails | None = None) -> None:
     """Moves the progress of a query whose lock is held; a partition that is new begins at its first record.
+
+    `tails` are what stands last below `to` in Kafka, of the partitions that move.
 
     A producer may set times ahead of the clock: such a record is of now, or a view would seem fresh until then.
     """
     now_at_the_latest = None if newest is None else func.least(newest, func.clock_timestamp())
     statement = insert(progress).values(
         [
-            {"query": name, "topic": at.topic, "partition": at.partition, "start_offset": 0, "next_offset": offset}
+            {
+                "query": name,
+                "topic": at.topic,
+                "partition": at.partition,
+                "start_offset": 0,
+                "next_offset": offset,
+                "tail": (tails or {}).get(at),
+            }
             for at, offset in to.items()
         ]
     )
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=[progress.c.query, progress.c.topic, progress.c.partition],
-            set_={"next_offset": statement.excluded.next_offset},
-            where=progress.c.next_offset != statement.excluded.next_offset,
+            set_={"next_offset": statement.excluded.next_offset, "tail": statement.excluded.tail},
+            where=(progress.c.next_offset != statement.excluded.next_offset) | statement.excluded.tail.is_not(None),
         )
     )
     connection.execute(
         update(query)
         .where(query.c.name == name)
-        .values(committed_at=func.clock_timestamp(), newest=func.greatest(query.c.newest, now_at_the_latest))
+        .values(committed_at=func.clock_timestamp(), newest=func.greatest(query.c.newest, now_at_the_latest), deaths=0)
     )
 
 
-def caught_up(connection: Connection, name: str, ends: Offsets, seconds_ago: float) -> None:
-    """Notes that a query had counted everything, when its progress has reached the ends the topic had so long ago."""
-    if read(connection, [name]).reaches(ends):
-        at = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, seconds_ago)
+def seen(connection: Connection, name: str, ends: Sequence[tuple[float, Offsets]]) -> int:
+    """Notes how far behind a query is; `ends` are those that the topic had, each with how many seconds ago.
+
+    Newest last. Gives how many of them progress has reached: of those, nobody need ask again.
+    """
+    reached = read(connection, [name])
+    done = max((n for n, (_, end) in enumerate(ends, 1) if reached.reaches(end)), default=0)
+    late = [end for ago, end in ends if ago >= LATE_AFTER]
+    waiting = sum(max(0, end - reached.get(at, 0)) for at, end in late[-1].items()) if late else 0
+    now = func.clock_timestamp()
+    if done:
+        at = now - func.make_interval(0, 0, 0, 0, 0, 0, ends[done - 1][0])
         connection.execute(update(query).where(query.c.name == name).values(caught_up_at=at))
+    fewer = query.c.waiting.is_(None) | (query.c.waiting > waiting) | ((query.c.waiting == 0) & literal(waiting > 0))
+    connection.execute(update(query).where(query.c.name == name, fewer).values(waiting=waiting, waiting_at=now))
+    return done
+
+
+def heard(connection: Connection, fences: Mapping[str, int]) -> None:
+    """Notes that the writer of these queries lives; a query whose lock somebody holds is passed over."""
+    mine = select(query.c.name).where(tuple_(query.c.name, query.c.fence).in_(list(fences.items())))
+    free = mine.with_for_update(skip_locked=True).scalar_subquery()
+    connection.execute(update(query).where(query.c.name.in_(free)).values(heard_at=func.clock_timestamp()))
+
+
+def let_go(connection: Connection, fences: Mapping[str, int]) -> None:
+    """Notes that the writer of these queries has ended in order: nobody need look for it."""
+    mine = tuple_(query.c.name, query.c.fence).in_(list(fences.items()))
+    connection.execute(update(query).where(mine).values(writer=None, deaths=0))
 
 
 def archived(connection: Connection, name: str, held: Offsets) -> None:

@@ -1,21 +1,74 @@
-"""Records that could not be parsed, kept as they came: what a view does not count is here, with the reason."""
+"""Records that no view counts, kept with the reason: exact counts for ever, the records themselves within bounds.
+
+What is kept of a record is bounded (`QUARANTINED`), and so is what is kept of a source: the oldest go first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
+import pyarrow as pa
+from sqlalchemy import Connection, delete, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
-from serving_layer.bookkeeping import quarantine
+from serving_layer import cells
+from serving_layer.bookkeeping import bad_count, quarantine
+from serving_layer.copying import Rows, batches
+from serving_layer.database import Database
+from view_algebra.compiled import Source
+from view_algebra.texts.records import LONGEST_KEPT, QUARANTINED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_REASONS = 1_000
+"""Reasons of one topic that are counted apart: whoever sends a record may tell a reason of its own."""
+
+OTHER_REASONS = "other reasons"
+
+LONGEST_REASON = 500
+"""Characters by which reasons are told apart: they are keys, and an index holds no long ones."""
+
+AT_A_TIME = 100
+"""Bad records in one batch on their way from Spark; of each there may be megabytes."""
+
+TRIM_AT_A_TIME = 1_000
+"""Records that one transaction removes."""
+
+TRIM_AFTER = 16 * 1024 * 1024
+"""Bytes of bad records after which it is looked whether the oldest have to go."""
+
+MOST_BYTES, OLDEST = "1 GB", "90 days"
+"""What is kept of a source that does not say it: `quarantine_bytes` and `quarantine_age`."""
+
+HEXADECIMAL = 2
+"""Bytes of a row for each byte of a record."""
+
+_UNITS = {"kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_TRIM = text(
+    """
+    DELETE FROM lamina.quarantine WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM (
+        SELECT ctid, quarantined_at, :left - sum(size) OVER (ORDER BY quarantined_at, ctid) + size AS kept
+        FROM (
+          SELECT ctid, quarantined_at, size FROM lamina.quarantine
+          WHERE topic = :topic ORDER BY quarantined_at LIMIT :some
+        ) AS oldest
+      ) AS oldest
+      WHERE kept > :most OR quarantined_at < clock_timestamp() - CAST(:age AS interval)
+    )) RETURNING size
+    """
+)
 
 
 @dataclass(frozen=True)
 class BadRecord:
-    """A record that could not be parsed, as it came."""
+    """A record that no view counts."""
 
     topic: str
     partition: int
@@ -26,28 +79,115 @@ class BadRecord:
     value: bytes | None
 
 
-def bad_records(topic: str, rows: Iterable[Mapping[str, Any]]) -> list[BadRecord]:
-    """The rows that `Source.quarantined` gives, as records of the topic."""
-    return [
-        BadRecord(
-            topic=topic,
-            partition=row["kafka_partition"],
-            offset=row["kafka_offset"],
-            timestamp=row["kafka_timestamp"],
-            error=row["kafka_error"],
-            key=_bytes(row["kafka_key"]),
-            value=_bytes(row["kafka_value"]),
-        )
-        for row in rows
-    ]
+@dataclass(frozen=True)
+class Bad:
+    """Bad records of a topic on their way into quarantine: rows in the order of `COLUMNS`, and how many by reason."""
+
+    topic: str
+    rows: Rows
+    counts: Mapping[str, int]
 
 
-def write(connection: Connection, bad: Sequence[BadRecord]) -> None:
-    """Keeps the records; one that is kept already stays as it is."""
-    if bad:
-        rows = [vars(record) for record in bad]
-        connection.execute(insert(quarantine).on_conflict_do_nothing(), rows)
+COLUMNS = ("topic", "partition", "offset", "timestamp", "error", "key", "value", "value_bytes")
 
 
-def _bytes(hexadecimal: str | None) -> bytes | None:
-    return None if hexadecimal is None else bytes.fromhex(hexadecimal)
+_STAGED = """CREATE TEMPORARY TABLE IF NOT EXISTS staged_bad (
+  topic text, partition integer, "offset" bigint, "timestamp" timestamptz, error text, key bytea, value bytea,
+  value_bytes integer
+) ON COMMIT DELETE ROWS"""
+
+
+def bad_among(records: DataFrame, source: Source) -> Bad:
+    """The bad ones among parsed records, gathered as a stream; beyond the source's bound they are only counted."""
+    records.createOrReplaceTempView("records")
+    rows, counts, most = Rows(), Counter[str](), HEXADECIMAL * _bytes_kept(source)
+    for batch in batches(records.sparkSession.sql(QUARANTINED), at_most=AT_A_TIME):
+        if rows.size < most:
+            topic = pa.array([source.topic] * batch.num_rows, pa.string())
+            rows.add(pa.table([topic, *batch.columns], list(COLUMNS)))
+        counts.update(batch.column("kafka_error").to_pylist())
+    return Bad(source.topic, rows, counts)
+
+
+def stage(connection: Connection, bad: Bad | None) -> None:
+    """Sends records to Postgres, where nobody sees them yet: a process that freezes meanwhile holds no lock."""
+    if bad is not None and bad.counts:
+        cells.run(connection, _STAGED)
+        cells.copy(connection, "staged_bad", bad.rows)
+
+
+def write(connection: Connection, bad: Bad | None) -> None:
+    """Keeps and counts staged records, in the transaction that moves progress past them."""
+    if bad is not None and bad.counts:
+        named = ", ".join(f'"{column}"' for column in COLUMNS)
+        of_topic = text(f"INSERT INTO lamina.quarantine ({named}) SELECT {named} FROM staged_bad WHERE topic = :topic")
+        connection.execute(of_topic, {"topic": bad.topic})
+        _count(connection, bad.topic, bad.counts)
+
+
+def keep(connection: Connection, bad: BadRecord) -> None:
+    """Keeps and counts one record."""
+    values = vars(bad) | {
+        "key": bad.key and bad.key[:LONGEST_KEPT],
+        "value": bad.value and bad.value[:LONGEST_KEPT],
+        "value_bytes": None if bad.value is None else len(bad.value),
+    }
+    connection.execute(insert(quarantine).values(**values))
+    _count(connection, bad.topic, {bad.error: 1})
+
+
+def forget(connection: Connection, topic: str) -> None:
+    """Begins anew for a topic, as when it is read again from its first record."""
+    connection.execute(delete(quarantine).where(quarantine.c.topic == topic))
+    connection.execute(delete(bad_count).where(bad_count.c.topic == topic))
+
+
+def counted(connection: Connection, topic: str) -> int:
+    """How many records of a topic have gone to quarantine, whether they are kept or not."""
+    total = select(func.coalesce(func.sum(bad_count.c.records), 0))
+    return int(connection.execute(total.where(bad_count.c.topic == topic)).scalar_one())
+
+
+def trim(database: Database, source: Source) -> None:
+    """Removes the oldest records of a source that is beyond its bounds, some at a time; counts stay."""
+    kept, age = select(func.coalesce(func.sum(quarantine.c.size), 0)), source.properties.get("quarantine_age", OLDEST)
+    with database.begin() as connection:
+        left = int(connection.execute(kept.where(quarantine.c.topic == source.topic)).scalar_one())
+    removed = TRIM_AT_A_TIME
+    while removed == TRIM_AT_A_TIME:
+        with database.begin() as connection:
+            given = {"topic": source.topic, "left": left, "most": _bytes_kept(source), "age": age, "some": removed}
+            sizes = connection.execute(_TRIM, given).scalars().all()
+        removed, left = len(sizes), left - sum(sizes)
+
+
+def in_bytes(size: str) -> int:
+    """A size as it is declared.
+
+    >>> in_bytes("1 GB"), in_bytes("64 kB")
+    (1073741824, 65536)
+    """
+    found = re.fullmatch(r"(\d+) (\w+)", size)
+    assert found is not None
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _bytes_kept(source: Source) -> int:
+    return in_bytes(source.properties.get("quarantine_bytes", MOST_BYTES))
+
+
+def _count(connection: Connection, topic: str, counts: Mapping[str, int]) -> None:
+    known = set(connection.execute(select(bad_count.c.error).where(bad_count.c.topic == topic)).scalars())
+    by_reason = Counter[str]()
+    for error, records in sorted((error[:LONGEST_REASON], records) for error, records in counts.items()):
+        apart = error in known or len(known) < MOST_REASONS
+        known |= {error} if apart else set()
+        by_reason[error if apart else OTHER_REASONS] += records
+    new = insert(bad_count)
+    connection.execute(
+        new.on_conflict_do_update(
+            index_elements=[bad_count.c.topic, bad_count.c.error],
+            set_={"records": bad_count.c.records + new.excluded.records, "last": func.now()},
+        ),
+        [{"topic": topic, "error": error, "records": records} for error, records in by_reason.items()],
+    )

@@ -1,12 +1,15 @@
 """The runs of the batch layer: one at a time, found when they died.
 
-A rebuild is alive while a session holds its advisory lock (`lamina rebuild`: it ends with the process) or until its
-lease runs out (a scheduler's, whose steps are separate processes).
+A rebuild is alive while a session holds the lock of `lamina.rebuilding` (`lamina rebuild`: it ends with the process) or
+until its lease runs out (a scheduler's, whose steps are separate processes).
+
+Such locks are those of tables: a reader with no right to a table cannot take them, as anybody can an advisory lock.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,20 +18,19 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, func, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from serving_layer.bookkeeping import rebuild
-from serving_layer.database import Database
+from serving_layer.bookkeeping import archiving as archiving_table
+from serving_layer.bookkeeping import rebuild, rebuilding
+from serving_layer.cells import run
+from serving_layer.database import Database, is_lock_timeout
 from view_algebra.errors import LaminaError
 
-LOCK = 0x6C616D69
-"""First key of the advisory locks of rebuilds; the second is `BEGINNING` or `IN_ONE_PROCESS`."""
-
-BEGINNING, IN_ONE_PROCESS = 0, 1
-
-ARCHIVE_LOCK = 0x6C616D6A
-"""First key of the advisory locks of the archive: one writer of the master log at a time."""
+log = logging.getLogger("lamina.serving")
 
 LEASE = timedelta(hours=6)
 """How long a scheduler's rebuild stays alive between two of its steps: a failed task can be retried that long."""
+
+ENDED_BY_A_PERSON = ("it was given up", "it was interrupted")
+"""Errors of rebuilds that a person has ended, who need not be told."""
 
 STEPS = ("seal", "archive", "compute", "go-live", "prove", "hand-over", "retire")
 """The steps of a rebuild, in their order."""
@@ -52,14 +54,10 @@ class Rebuild:
 def in_one_process(database: Database) -> Iterator[None]:
     """Keeps the rebuild that is begun in this block alive as long as this process, and its connection, live."""
     with database.autocommit() as connection:
-        got = connection.execute(
-            text("SELECT pg_try_advisory_lock(:lock, :one)"), {"lock": LOCK, "one": IN_ONE_PROCESS}
-        ).scalar_one()
-        if not got:
-            with database.begin() as other:
-                newest = select(func.max(rebuild.c.id)).where(rebuild.c.state == "running")
-                raise _running(other.execute(newest).scalar_one())
         try:
+            if not _hold(connection, str(rebuilding), wait=False):
+                with database.begin() as other:
+                    raise _running(other)
             yield
         finally:
             _let_go(connection)
@@ -86,7 +84,7 @@ def begin(connection: Connection, views: Sequence[str], *, leap: bool, by: Sched
     Without a scheduler, the caller is `in_one_process`.
     """
     key = by.key if by else None
-    connection.execute(text("SELECT pg_advisory_xact_lock(:lock, :beginning)"), {"lock": LOCK, "beginning": BEGINNING})
+    run(connection, f"LOCK TABLE {rebuild} IN SHARE UPDATE EXCLUSIVE MODE")  # which lets rows be written
     running = connection.execute(
         select(rebuild.c.id, rebuild.c.key, rebuild.c.lease_until > func.clock_timestamp()).where(
             rebuild.c.state == "running"
@@ -95,7 +93,7 @@ def begin(connection: Connection, views: Sequence[str], *, leap: bool, by: Sched
     for id, its_key, leased in running.all():
         repeated = key is not None and its_key == key
         if (leased and not repeated) or (leased is None and by and _held_by_a_process(connection)):
-            raise _running(id)
+            raise _running(connection)
         end(connection, id, "failed", "its process died; the next rebuild found it")
     until = func.clock_timestamp() + LEASE if by else None
     new = insert(rebuild).values(views=sorted(views), leap=leap, key=key, step="begin", lease_until=until)
@@ -123,44 +121,97 @@ def leaping(connection: Connection) -> bool:
     return any(lease or (lease is None and _held_by_a_process(connection)) for lease in leases)
 
 
+def alive_in_one_process(connection: Connection) -> bool:
+    """Whether a process is in the middle of a whole rebuild."""
+    return _held_by_a_process(connection)
+
+
 def _held_by_a_process(connection: Connection) -> bool:
     return (
         connection.execute(
             text(
-                "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = :lock AND objid = :one"
-                " AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
+                "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = to_regclass(:held) AND mode = 'ExclusiveLock'"
+                " AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
             ),
-            {"lock": LOCK, "one": IN_ONE_PROCESS},
+            {"held": str(rebuilding)},
         ).scalar_one()
         is True
     )
 
 
-def _running(id: int | None) -> LaminaError:
-    """`id` is None where it holds the lock and has not begun yet."""
-    give_up = "" if id is None else f" To give it up: `lamina step abandon --rebuild {id}`."
+def _running(connection: Connection) -> LaminaError:
+    """None is running where one holds the lock and has not begun yet."""
+    found = connection.execute(
+        select(rebuild.c.id, rebuild.c.step, rebuild.c.lease_until, func.clock_timestamp().label("now"))
+        .where(rebuild.c.state == "running")
+        .order_by(rebuild.c.id.desc())
+        .limit(1)
+    ).one_or_none()
+    one_at_a_time = "Only one rebuild runs at a time: two would seal, prove and hand over across each other."
+    if found is None:
+        return LaminaError("Another rebuild is beginning", evidence=one_at_a_time, way_out="Repeat the command.")
+    if found.lease_until is None:
+        state = f"It runs in a process of its own; the last step that was finished is {found.step}."
+    else:
+        since, left = LEASE - (found.lease_until - found.now), found.lease_until - found.now
+        state = (
+            f"It is run step by step; the last step, {found.step}, ended {_minutes(since)} ago."
+            f" Another one may begin when it is done, or {_minutes(left)} from now if no further step ends."
+        )
     return LaminaError(
-        "Another rebuild is beginning" if id is None else f"Rebuild {id} is running",
-        evidence="only one rebuild runs at a time: two would seal, prove and hand over across each other",
-        way_out=f"Wait for it; `lamina status` shows its step.{give_up}",
+        f"Rebuild {found.id} is running",
+        evidence=f"{state}\n{one_at_a_time}",
+        way_out="Wait for it, or go on with its steps. If nobody will, give it up, and nothing that is read changes:"
+        f" `lamina step abandon --rebuild {found.id}`.",
     )
+
+
+def _minutes(length: timedelta) -> str:
+    """A length of time in hours and minutes.
+
+    >>> _minutes(timedelta(hours=5, minutes=58)), _minutes(timedelta(seconds=80))
+    ('5 h 58 min', '1 min')
+    """
+    hours, minutes = divmod(max(0, int(length.total_seconds())) // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 @contextlib.contextmanager
 def archiving(database: Database) -> Iterator[None]:
     """Keeps every other writer away from the master log; waits for the one that is writing."""
     with database.autocommit() as connection:
-        connection.execute(text("SELECT pg_advisory_lock(:lock, 0)"), {"lock": ARCHIVE_LOCK})
         try:
+            if not _hold(connection, str(archiving_table), wait=False):
+                log.info("waiting for another process that writes the master log")
+                _hold(connection, str(archiving_table), wait=True)
             yield
         finally:
             _let_go(connection)
 
 
+def _hold(connection: Connection, table: str, *, wait: bool) -> bool:
+    """Takes the lock of an empty table until the session ends; False where another has it and we do not `wait`.
+
+    The transaction that holds it has neither an id nor a snapshot, so it keeps nothing from being vacuumed. It is idle
+    for as long as the work takes.
+    """
+    run(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
+    run(connection, "SET LOCAL idle_in_transaction_session_timeout = 0")
+    run(connection, "SET LOCAL transaction_timeout = 0")
+    try:
+        run(connection, f"LOCK TABLE {table} IN EXCLUSIVE MODE" + ("" if wait else " NOWAIT"))
+    except DBAPIError as error:
+        if not is_lock_timeout(error):
+            raise
+        run(connection, "ROLLBACK")
+        return False
+    return True
+
+
 def _let_go(connection: Connection) -> None:
-    """Gives the session's locks back, and ends it: it may be broken, and in the pool would go on holding them."""
+    """Gives the session's lock back, and ends it: it may be broken, and in the pool would go on holding it."""
     with contextlib.suppress(DBAPIError):
-        connection.execute(text("SELECT pg_advisory_unlock_all()"))
+        run(connection, "ROLLBACK")
     connection.invalidate()
 
 

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets
-from serving_layer import cells, generations, progress, views
+from serving_layer import generations, progress, quarantine, views
 from serving_layer.bookkeeping import archived, cell_table, declaration, generation, publication, query, view
 from serving_layer.bookkeeping import progress as progress_table
-from view_algebra import compile_catalog
+from serving_layer.deployed import deployed, keep
 from view_algebra.compiled import Catalog, Column, View
 from view_algebra.errors import LaminaError
 
-Action = Literal["create", "update", "drop", "refuse", "nothing"]
+Action = Literal["create", "update", "drop", "keep", "refuse", "nothing"]
+"""`keep`: this Lamina would compile the same declaration otherwise, and goes on with what was deployed."""
+
+NOTHING = Catalog(sources={}, views={})
 
 
 @dataclass(frozen=True)
 class Change:
-    """What applying a catalog would do to one declaration, and what that means."""
+    """What applying a catalog would do to one declaration, or to the database, and what that means."""
 
-    kind: Literal["source", "view"]
+    kind: Literal["database", "source", "view"]
     name: str
     action: Action
     effect: str
@@ -38,45 +42,29 @@ class Topic:
     earliest: Offsets
 
 
-def deployed(connection: Connection) -> tuple[dict[str, str], Catalog]:
-    """The catalog that was applied last: its files, and compiled."""
-    files = {row.path: row.sql for row in connection.execute(select(declaration))}
-    return files, compile_catalog(files)
-
-
-def check_versions(connection: Connection, catalog: Catalog) -> None:
-    """Raises unless the deployed catalog compiles to the versions that are registered: else cells would be others."""
-    recorded = _versions(connection)
-    other = [name for name, compiled in catalog.views.items() if recorded[name] != compiled.version]
-    if other:
-        raise LaminaError(
-            f"This Lamina compiles {other[0]} otherwise than the one that deployed it",
-            evidence=f"version {catalog.views[other[0]].version}, deployed is {recorded[other[0]]}",
-            way_out="Run the Lamina that deployed it; or drop the view, and declare it again with this one.",
-        )
-
-
 def plan(connection: Connection, catalog: Catalog) -> list[Change]:
     """What `apply` would do, without doing it; a change with the action `refuse` makes `apply` refuse the whole."""
-    _, before = deployed(connection)
-    recorded = _versions(connection)
+    return _changes(deployed(connection), catalog, _queries_with_history(connection))
+
+
+def plan_of_nothing(catalog: Catalog) -> list[Change]:
+    """The same for a database in which nothing is installed."""
+    return _changes(NOTHING, catalog, set())
+
+
+def _changes(before: Catalog, catalog: Catalog, moved: set[str]) -> list[Change]:
     changes = [_source_change(name, before, catalog) for name in sorted({*before.sources, *catalog.sources})]
     names = [*catalog.views, *(name for name in before.views if name not in catalog.views)]
-    moved = _queries_with_history(connection)
-    changes += [_view_change(name, before, catalog, moved, recorded.get(name, "")) for name in names]
+    changes += [_view_change(name, before, catalog, moved) for name in names]
     return changes
 
 
-def apply(
-    connection: Connection, files: Mapping[str, str], catalog: Catalog, topics: Mapping[str, Topic]
-) -> list[Change]:
-    """Deploys a catalog in one transaction; `topics` are those of its sources, by source name.
+class WouldDrop(LaminaError):
+    """The catalog lacks declarations that are deployed: what is not in it would be dropped."""
 
-    The first view over a new source is live at once, at the earliest offsets the brokers hold. One over a source with
-    history is registered, and served when the next rebuild has computed it.
-    """
-    progress.lock(connection, progress.queries(connection))
-    changes = plan(connection, catalog)
+
+def check_allowed(changes: Sequence[Change], *, prune: bool) -> None:
+    """Raises unless all changes may be made; with `prune`, what the catalog no longer declares may be dropped."""
     refused = [change for change in changes if change.action == "refuse"]
     if refused:
         raise LaminaError(
@@ -84,6 +72,34 @@ def apply(
             evidence="\n".join(f"{change.kind} {change.name}: {change.effect}" for change in refused),
             way_out="Declare it under a new name, apply and rebuild, then drop the old one.",
         )
+    dropped = [change for change in changes if change.action == "drop"]
+    if dropped and not prune:
+        raise WouldDrop(
+            "This catalog would drop what is deployed; nothing was changed",
+            evidence="\n".join(f"{change.kind} {change.name}: {change.effect}" for change in dropped),
+            way_out="A deployment holds one catalog, and what is not in it is dropped. Name the catalog that declares"
+            " these, too; or drop them: `lamina apply --prune`.",
+        )
+
+
+def apply(
+    connection: Connection,
+    files: Mapping[str, str],
+    catalog: Catalog,
+    topics: Mapping[str, Topic],
+    *,
+    prune: bool = False,
+) -> list[Change]:
+    """Deploys a catalog in one transaction; `topics` are those of its sources, by source name.
+
+    The first view over a new source is live at once, at the earliest offsets the brokers hold. One over a source with
+    history is registered, and served when the next rebuild has computed it. What is deployed and not in the catalog
+    is dropped with `prune`; without it, such a catalog is refused.
+    """
+    progress.lock(connection, progress.queries(connection))
+    changes = plan(connection, catalog)
+    check_allowed(changes, prune=prune)
+    catalog = _chosen(deployed(connection), catalog, changes)
     todo = {(change.kind, change.name): change.action for change in changes}
     for name, source in catalog.sources.items():
         if todo["source", name] == "create":
@@ -95,7 +111,6 @@ def apply(
             _create_cells(connection, compiled)
             if not moved & {table.source for table in compiled.cell_tables}:
                 _open_empty(connection, name)
-    cells.run(connection, f"SET LOCAL lock_timeout = {generations.READER_PATIENCE_MS}")
     views.serve(connection)
     for name in reversed([name for kind, name in todo if kind == "view" and todo[kind, name] == "drop"]):
         _drop_view(connection, name)
@@ -105,12 +120,8 @@ def apply(
     connection.execute(delete(declaration))
     if files:
         connection.execute(insert(declaration), [{"path": path, "sql": sql} for path, sql in sorted(files.items())])
+    keep(connection, catalog)
     return changes
-
-
-def _versions(connection: Connection) -> dict[str, str]:
-    """The version that is registered of each view."""
-    return {row.name: row.version for row in connection.execute(select(view.c.name, view.c.version))}
 
 
 def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
@@ -121,10 +132,12 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
         return Change("source", name, "create", f"a query reads topic {new.topic} from its first record")
     if (old.topic, old.parse) == (new.topic, new.parse):
         return Change("source", name, "nothing", "")
+    if old.sql == new.sql:
+        return Change("source", name, "keep", "this Lamina would read its records otherwise; it goes on as deployed")
     return Change("source", name, "refuse", "its topic or its columns changed, which is not supported yet")
 
 
-def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str], recorded: str) -> Change:
+def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str]) -> Change:
     old, new = before.views.get(name), after.views.get(name)
     if new is None:
         return Change("view", name, "drop", "it is no longer served; its cells are dropped")
@@ -132,15 +145,66 @@ def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str], re
         waits = sorted(moved & set(new.sources)) if new.cell_tables else []
         effect = f"served after `lamina rebuild {name}`: {', '.join(waits)} has history" if waits else "served at once"
         return Change("view", name, "create", effect)
+    if _declared_alike(name, before, after):
+        if old == new:
+            return Change("view", name, "nothing", "")
+        effect = f"this Lamina would compile it otherwise ({_what_differs(old, new)}); it goes on as deployed"
+        return Change("view", name, "keep", effect)
     if old.version != new.version:
         return Change("view", name, "refuse", "its cells changed, which is not supported yet")
-    if recorded != new.version:
-        return Change("view", name, "refuse", "this Lamina compiles it otherwise, which is not supported yet")
     if _shape(old.columns) != _shape(new.columns[: len(old.columns)]):
         return Change("view", name, "refuse", "columns that readers use would go or change, which is not supported yet")
     if (old.final, old.columns, old.comment, old.properties) != (new.final, new.columns, new.comment, new.properties):
         return Change("view", name, "update", "only what is read from the cells changed: served at once")
     return Change("view", name, "nothing", "")
+
+
+def _declared_alike(name: str, before: Catalog, after: Catalog) -> bool:
+    """Is all that a view is made of declared as it was: the view, and what it names, in the same words?"""
+    old, new = (_declarations(catalog) for catalog in (before, after))
+    seen, todo = {name}, [name]
+    while todo:
+        each = todo.pop()
+        if old[each] != new.get(each):
+            return False
+        named = {word.lower() for word in re.findall(r"\w+", old[each])} & old.keys()
+        todo += named - seen
+        seen |= named
+    return True
+
+
+def _declarations(catalog: Catalog) -> dict[str, str]:
+    sources = {name: source.sql for name, source in catalog.sources.items()}
+    return sources | {name: each.sql for name, each in catalog.views.items()}
+
+
+def _what_differs(old: View, new: View) -> str:
+    """Which texts of a view differ, as a reason to read them."""
+    pairs = list(zip(old.cell_tables, new.cell_tables, strict=False))
+    names = [
+        text for text in ("partial", "cells", "merge") if any(getattr(a, text) != getattr(b, text) for a, b in pairs)
+    ]
+    names += ["other tables of cells"] * (len(old.cell_tables) != len(new.cell_tables))
+    names += [text for text in ("columns", "spelled") if getattr(old, text) != getattr(new, text)]
+    names += ["final"] * (old.final != new.final and old.version == new.version)
+    return ", ".join(names) or "how records are read"
+
+
+def _chosen(before: Catalog, after: Catalog, changes: Iterable[Change]) -> Catalog:
+    """The catalog that is deployed from now on: the new one, but for what goes on as it was."""
+    kept = {(change.kind, change.name) for change in changes if change.action == "keep"}
+    return Catalog(
+        sources={n: before.sources[n] if ("source", n) in kept else each for n, each in after.sources.items()},
+        views={
+            n: before.views[n] if ("view", n) in kept else _over_its_cells(before.views.get(n), each)
+            for n, each in after.views.items()
+        },
+    )
+
+
+def _over_its_cells(old: View | None, new: View) -> View:
+    """A view of the version that is deployed goes on with the cells as they are computed: they are one thing."""
+    return new if old is None or old.version != new.version else replace(new, cell_tables=old.cell_tables)
 
 
 def _shape(columns: tuple[Column, ...]) -> list[tuple[str, str]]:
@@ -159,9 +223,16 @@ def _create_query(connection: Connection, name: str, topic: str, at: Topic) -> N
     connection.execute(
         again.on_conflict_do_update(
             index_elements=[query.c.name],
-            set_={"topic": topic, "topic_id": at.id, "stopped": None, "newest": None, "fence": query.c.fence + 1},
+            set_={
+                "topic": topic,
+                "topic_id": at.id,
+                "fence": query.c.fence + 1,
+                "created_at": func.clock_timestamp(),
+                **dict.fromkeys(("writer", "stopped", "committed_at", "newest", "caught_up_at", "waiting")),
+            },
         )
     )
+    quarantine.forget(connection, topic)  # of a source that was dropped: its records are read again
     for place, offset in at.earliest.items():
         connection.execute(
             insert(progress_table).values(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, select, text
 
-from master_log.offsets import Offsets, TopicPartition
-from serving_layer import generations, progress
-from serving_layer.bookkeeping import archived, generation, proof, quarantine, rebuild, view
+from serving_layer import alarms, generations, progress, quarantine, skipping
+from serving_layer.alarms import Limits, Topic
+from serving_layer.bookkeeping import generation, proof, rebuild, view
 from serving_layer.views import quoted
 
 
@@ -33,7 +33,10 @@ class ViewStatus:
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """A query: `lag` is an upper bound of the records behind (offsets, which markers take too)."""
+    """A query: `lag` is an upper bound of the records behind (offsets, which markers take too).
+
+    skipped: records that were skipped by name; they are in quarantine, too.
+    """
 
     query: str
     topic: str
@@ -41,42 +44,25 @@ class QueryStatus:
     lag: int | None
     committed_at: datetime | None
     quarantined: int
+    skipped: int
     writer: str | None
     problem: str | None
 
 
 @dataclass(frozen=True)
 class Status:
-    """Views, queries, generations and the last rebuild."""
+    """Views, queries, generations, the last rebuild, and what needs a person."""
 
     views: list[ViewStatus]
     queries: list[QueryStatus]
     generations: list[dict[str, Any]]
     rebuild: dict[str, Any] | None
-
-    @property
-    def alarms(self) -> list[str]:
-        """What needs a person."""
-        return [_alarm(query.query, query.problem) for query in self.queries if query.problem]
+    alarms: list[str]
 
 
-def alarms(connection: Connection, earliest: Mapping[str, Offsets]) -> list[str]:
-    """What needs a person, without counting anything; `earliest` as for `status`."""
-    problems = {query.name: _problem(connection, query, earliest.get(query.name)) for query in _moving(connection)}
-    return [_alarm(name, problem) for name, problem in problems.items() if problem]
-
-
-def _alarm(query: str, problem: str) -> str:
-    return f"{query}: {problem}"
-
-
-def _moving(connection: Connection) -> list[progress.Query]:
-    """The queries that read a topic."""
-    return [query for name, query in progress.queries(connection).items() if progress.read(connection, [name])]
-
-
-def status(connection: Connection, ends: Mapping[str, Offsets], earliest: Mapping[str, Offsets]) -> Status:
-    """All of it in one snapshot; `ends` and `earliest` are what the brokers hold, by query (missing when away)."""
+def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> Status:
+    """All of it in one snapshot; `topics` are what the brokers hold, by query (missing when away)."""
+    problems = alarms.by_query(connection, topics, limits)
     published = generations.published(connection)
     live = {each.id: each for each in generations.find(connection, generation.c.dropped_at.is_(None))}
     last = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).mappings().one_or_none()
@@ -86,13 +72,16 @@ def status(connection: Connection, ends: Mapping[str, Offsets], earliest: Mappin
             for row in connection.execute(select(view).order_by(view.c.position)).all()
         ],
         queries=[
-            _query(connection, query, ends.get(query.name), earliest.get(query.name)) for query in _moving(connection)
+            _query(connection, query, topics.get(name), problems[name])
+            for name, query in progress.queries(connection).items()
+            if name in problems
         ],
         generations=[
             {"view": each.view, "generation": each.id, "state": each.state, "published": published.get(each.view) == id}
             for id, each in live.items()
         ],
         rebuild=dict(last) if last else None,
+        alarms=alarms.alarms(connection, topics, limits),
     )
 
 
@@ -115,38 +104,17 @@ def _view(connection: Connection, row: Any, now: generations.Generation | None) 
     return ViewStatus(row.name, row.kind, rows, now.id, behind, provisional, said)
 
 
-def _query(connection: Connection, query: progress.Query, end: Offsets | None, first: Offsets | None) -> QueryStatus:
+def _query(connection: Connection, query: progress.Query, topic: Topic | None, problems: list[str]) -> QueryStatus:
     reached = progress.read(connection, [query.name])
-    bad = select(func.count()).select_from(quarantine).where(quarantine.c.topic == query.topic)
+    gone = alarms.silent(connection, query)
     return QueryStatus(
         query=query.name,
         topic=query.topic,
         progress=str(reached),
-        lag=None if end is None else sum(max(0, end[at] - reached.get(at, 0)) for at in end),
+        lag=None if topic is None else alarms.lag(topic.end, reached),
         committed_at=query.committed_at,
-        quarantined=connection.execute(bad).scalar_one(),
-        writer=query.writer,
-        problem=_problem(connection, query, first),
-    )
-
-
-def _problem(connection: Connection, query: progress.Query, first: Offsets | None) -> str | None:
-    return query.stopped or _lost(connection, query.name, first)
-
-
-def _lost(connection: Connection, name: str, first: Offsets | None) -> str | None:
-    """The alarm that records left Kafka before they were archived: a rebuild would lack what realtime counted."""
-    rows = connection.execute(
-        select(archived.c.topic, archived.c.partition, archived.c.held).where(archived.c.query == name)
-    ).all()
-    held = progress.starts(connection, [name]).updated(
-        {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
-    )
-    gone = [(at, held[at], first[at]) for at in held if first and at in first and first[at] > held[at]]
-    if not gone:
-        return None
-    at, kept, present = gone[0]
-    return (
-        f"records of {at.topic} partition {at.partition} from {kept} to {present} were removed by retention before they"
-        " were archived: views still count them, a rebuild could not (`lamina archive --accept-loss` records the loss)"
+        quarantined=quarantine.counted(connection, query.topic),
+        skipped=sum(at.topic == query.topic for at, _ in skipping.read(connection)),
+        writer=query.writer if gone is None else f"{query.writer}, gone for {alarms.age(gone)}",
+        problem="; ".join(problems) or None,
     )

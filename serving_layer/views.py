@@ -10,7 +10,20 @@ from sqlalchemy import Connection, select, text, update
 
 from serving_layer.bookkeeping import generation_cells, publication, view
 from serving_layer.cells import run
-from view_algebra.types import postgres_name
+from serving_layer.database import READER_PATIENCE_MS
+from view_algebra.language.types import postgres_name
+
+NOT_PUBLISHED_YET = """
+CREATE OR REPLACE FUNCTION lamina.not_published_yet(view text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL SAFE AS $$
+BEGIN
+  RAISE object_not_in_prerequisite_state USING
+    MESSAGE = format('%s was published after this transaction began to read', view),
+    HINT = 'Begin another transaction: it reads the view as it is then.';
+END
+$$
+"""
+"""What a view raises in a snapshot that is older than its first publication."""
 
 ANALYST = "analyst"
 """The read-only role of dashboards and analysts."""
@@ -20,15 +33,20 @@ def serve(connection: Connection) -> list[str]:
     """Makes or renews the analyst's view of every declared view that can be read; gives the names of those.
 
     A view with cells can be read once a generation of it is published, a derived view once all that it reads can.
-    Until then it is absent: an empty view would be untrue.
+    Until then it is absent: an empty view would be untrue, and so would be what a snapshot of before shows of it (its
+    cells as far as they were loaded), which is why a view asks whether it is published in the reader's snapshot.
+    A view that a reader holds is waited for no longer than `READER_PATIENCE_MS`, nor is anything after it in this
+    transaction: see `Database.retrying`.
     """
+    run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
     readable: set[str] = set(connection.execute(select(publication.c.view)).scalars())
     places = _places(connection)
     served = []
     for row in connection.execute(select(view).order_by(view.c.position)).all():
         if row.kind == "derived" and set(row.reads) <= readable:
             readable.add(row.name)
-        final = _placed(row.final, places)
+        final = _placed(row.final, {name: place for (_, name), place in places.items()})
+        final = _published_only(row, final, [place for (of, _), place in places.items() if of == row.name])
         body = json.dumps([final, row.columns, row.comment])
         if row.name not in readable or row.served == body:
             continue
@@ -48,12 +66,31 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _places(connection: Connection) -> dict[str, str]:
-    """Where the cells are that readers read, by the name of the table of cells."""
-    shown = select(generation_cells.c.cell_table, generation_cells.c.place).join(
+def _places(connection: Connection) -> dict[tuple[str, str], str]:
+    """Where the cells are that readers read, by the names of the view and of the table of cells."""
+    shown = select(publication.c.view, generation_cells.c.cell_table, generation_cells.c.place).join(
         publication, publication.c.generation == generation_cells.c.generation
     )
-    return {row.cell_table: row.place for row in connection.execute(shown)}
+    rows = connection.execute(shown.order_by(generation_cells.c.cell_table))
+    return {(row.view, row.cell_table): row.place for row in rows}
+
+
+def _published_only(row, final: str, places: list[str]) -> str:  # type: ignore[no-untyped-def]
+    """The body of a view with cells, which raises in a snapshot in which these are not published.
+
+    Names are found as they are now, rows as they were: a snapshot that is older than the first publication would read
+    the part of the cells that was loaded by then. All tables of a view are published at once, so one is asked for.
+    """
+    if not places:
+        return final
+    columns = ", ".join(quoted(column["name"]) for column in row.columns)
+    name, place = (value.replace("'", "''") for value in (row.name, places[0]))
+    return f"""SELECT * FROM (
+{final}
+) AS served ({columns})
+WHERE (SELECT coalesce((
+  SELECT true FROM lamina.publication JOIN lamina.generation_cells USING (generation)
+  WHERE view = '{name}' AND place = '{place}'), lamina.not_published_yet('{name}')))"""
 
 
 def _placed(final: str, places: Mapping[str, str]) -> str:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute
 
 from master_log.reading import parsed
 from serving_layer.cells import Staged
-from serving_layer.copying import csv
-from serving_layer.quarantine import BadRecord, bad_records
+from serving_layer.copying import Rows, batches
+from serving_layer.quarantine import Bad, bad_among
 from view_algebra import fuse, rows
 from view_algebra.compiled import CellTable, Fused, Source
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -26,7 +26,7 @@ class Computed:
     """The effect of a micro-batch before it is written; `newest` is the greatest Kafka timestamp in it."""
 
     staged: Sequence[Staged]
-    bad: Sequence[BadRecord]
+    bad: Bad | None
     newest: datetime | None
 
 
@@ -50,20 +50,37 @@ class Computation:
     def compute(self, raw: DataFrame) -> Computed:
         """Runs the texts over the raw records of one micro-batch."""
         spark = raw.sparkSession
-        parsed(raw, self.source).createOrReplaceTempView("records")
-        results = [spark.sql(fused.sql).toArrow() for fused in self.fused]
+        records = parsed(raw, self.source)
+        records.createOrReplaceTempView("records")
+        results = [_gathered(fused, spark.sql(fused.sql)) for fused in self.fused]
         # Every statement tells of bad records; only when there are some does a job fetch them.
-        some_bad = pyarrow.compute.any(pyarrow.compute.equal(results[0].column("v"), 0)).as_py()
-        newest: list[datetime | None] = [pyarrow.compute.max(result.column("newest")).as_py() for result in results]
         return Computed(
-            staged=[_staged(fused, result) for fused, result in zip(self.fused, results, strict=True)],
-            bad=bad_records(self.source.topic, spark.sql(self.source.quarantined).toArrow().to_pylist())
-            if some_bad
-            else [],
-            newest=max((each for each in newest if each is not None), default=None),
+            staged=[result.staged for result in results],
+            bad=bad_among(records, self.source) if results[0].some_bad else None,
+            newest=max((result.newest for result in results if result.newest is not None), default=None),
         )
 
 
-def _staged(fused: Fused, result: pa.Table) -> Staged:
-    cells = result.select([column.name for column in fused.columns])
-    return Staged(ddl=fused.staged, table=fused.table, rows=csv(cells), read=fused.read)
+@dataclass(frozen=True)
+class _Gathered:
+    """What a statement gave: its cells, whether there are bad records, the greatest Kafka timestamp."""
+
+    staged: Staged
+    some_bad: bool
+    newest: datetime | None
+
+
+def _gathered(fused: Fused, result: DataFrame) -> _Gathered:
+    rows, some_bad, newest = Rows(), False, None
+    names = [column.name for column in fused.columns]
+    for batch in batches(result):
+        table = pa.Table.from_batches([batch])
+        some_bad = some_bad or _any_zero(table.column("v"))
+        latest: datetime | None = pyarrow.compute.max(table.column("newest")).as_py()
+        newest = max((each for each in (newest, latest) if each is not None), default=None)
+        rows.add(table.select(names))
+    return _Gathered(Staged(ddl=fused.staged, table=fused.table, rows=rows, read=fused.read), some_bad, newest)
+
+
+def _any_zero(column: pa.ChunkedArray) -> bool:
+    return bool(pyarrow.compute.any(pyarrow.compute.equal(column, 0)).as_py())

@@ -8,27 +8,35 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from py4j.protocol import Py4JNetworkError
 from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError
 
 from master_log.kafka import KafkaAway
 from master_log.offsets import Offsets
-from serving_layer import progress, rebuilds, registry
+from master_log.reading import Unreadable, cause
+from serving_layer import progress, rebuilds, skipping
 from serving_layer.bookkeeping import declaration
 from serving_layer.database import first_line, is_away
+from serving_layer.deployed import deployed
 from serving_layer.progress import Fenced
 from speed_layer.query import CannotGoOn, Parts, Run, StartAgain, check_topic
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.speed")
+
+_T = TypeVar("_T")
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the runs."""
@@ -42,14 +50,23 @@ MANY_FAILURES = 3
 CAUGHT_UP_EVERY = 1.0
 """Seconds between two looks whether there is anything left to count: what an idle view's freshness is told by."""
 
+LOOKS_KEPT = 600
+"""Looks that are remembered until progress has reached the ends they saw: ten minutes of them."""
+
+HEARD_EVERY = 5.0
+"""Seconds between two signs of life."""
+
 LEAP_EVERY = 1.0
 """Seconds between two looks whether a leap has landed."""
 
 REFUSED_EVERY = 10.0
 """Seconds between two looks whether what refused a query has been mended from outside, as by a leap."""
 
-MOST_HALVINGS = 5
-"""A micro-batch is halved so often, at the most, while it fails: it may be one that memory does not hold."""
+GROW_AFTER = 2
+"""Micro-batches that a query commits before its bound, which failures have halved, doubles again."""
+
+MOST_PATIENCE = 64
+"""Micro-batches that it commits, at the most, where the doubled bound failed again and again."""
 
 LONGEST_WAIT = 10.0
 """Seconds: the greatest delay before a query that failed is started again."""
@@ -57,7 +74,11 @@ LONGEST_WAIT = 10.0
 
 @dataclass
 class _Query:
-    """A deployed source, and its run if it has one. `halvings`: of its micro-batches, while they fail."""
+    """A deployed source, and its run if it has one.
+
+    halvings: of its micro-batches, down to one record, while they fail. grow_after: commits until one is taken back;
+    grew: the run is the first with the greater bound. ends: what its topic was seen to have, until progress is there.
+    """
 
     source: Source
     fence: int | None = None
@@ -65,8 +86,11 @@ class _Query:
     refused: LaminaError | None = None
     failures: int = 0
     halvings: int = 0
+    grow_after: int = GROW_AFTER
+    grew: bool = False
     delay: float = 0.0
     not_before: float = 0.0
+    ends: deque[tuple[float, Offsets]] = field(default_factory=lambda: deque(maxlen=LOOKS_KEPT))
 
 
 @dataclass
@@ -81,6 +105,7 @@ class SpeedLayer:
     _deployed_at: object = None
     _checked_at: float = 0.0
     _caught_up_at: float = 0.0
+    _heard_at: float = 0.0
 
     def run(self, *, until_caught_up: bool = False) -> None:
         """Returns when it was stopped or, if asked, when progress has reached the ends the topics have now.
@@ -89,7 +114,7 @@ class SpeedLayer:
         """
         try:
             self._look_at_catalog()
-            goal = self._ends() if until_caught_up else None
+            goal = self._when_kafka_answers(self._ends) if until_caught_up else None
             while not self.stopping.is_set():
                 self.parts.database.waiting(self._look, give_up=self.stopping.is_set)
                 refused = [query.refused for query in self._queries.values() if query.refused]
@@ -99,14 +124,25 @@ class SpeedLayer:
                 if goal is not None and self._reached(goal):
                     if refused:
                         raise refused[0]
-                    return
+                    break
                 self.stopping.wait(LOOK_EVERY)
+            self._end_all()
+            self._let_go()
+        except (Py4JNetworkError, ConnectionError) as error:
+            raise LaminaError(
+                "Spark's process has ended",
+                evidence=first_line(error),
+                way_out="Start the speed layer again: it goes on from progress. Too little memory is the usual cause.",
+            ) from error
         except (DBAPIError, LaminaError) as error:
             if not (self.stopping.is_set() and is_away(error)):  # what is away need not be waited for by who stops
                 raise
         finally:
-            for query in self._queries.values():
-                self._end(query)
+            self._end_all()
+
+    def _end_all(self) -> None:
+        for query in self._queries.values():
+            self._end(query)
 
     def _look(self) -> None:
         """One look at everything; it can be repeated from the start where Postgres goes away in the middle."""
@@ -115,6 +151,7 @@ class SpeedLayer:
             self._look_at(query)
         self._check_topics()
         self._note_caught_up()
+        self._say_it_lives()
 
     def _look_at_catalog(self) -> None:
         """Follows what was applied: new sources are begun, dropped ones ended.
@@ -125,8 +162,7 @@ class SpeedLayer:
             applied = connection.execute(select(func.max(declaration.c.applied_at), func.count())).one()
             if applied == self._deployed_at:
                 return
-            _, self._catalog = registry.deployed(connection)
-            registry.check_versions(connection, self._catalog)
+            self._catalog = deployed(connection)
         self._deployed_at = applied
         sources = {name: source for name, source in self._catalog.sources.items() if source.kind == "stream"}
         for name in [name for name, query in self._queries.items() if sources.get(name) != query.source]:
@@ -142,13 +178,22 @@ class SpeedLayer:
         if query.run is None:
             self._begin(query)
         elif (failure := query.run.failure()) is not None:
+            run = query.run
             self._end(query)
-            self._judge(query, failure)
-        elif self.clock() > query.not_before + 2 * LONGEST_WAIT:
-            query.delay = 0.0
-            if query.failures >= MANY_FAILURES:
-                self._tell(query, None)
-            query.failures = query.halvings = 0  # the run that goes on keeps its bound
+            self._judge(query, failure, run)
+        elif query.run.commits:
+            self._note_success(query, query.run)
+
+    def _note_success(self, query: _Query, run: Run) -> None:
+        """A query that commits has left its failures behind; its micro-batches grow to what they were, by doubling."""
+        if query.failures >= MANY_FAILURES:
+            self._tell(query, None)
+        query.failures, query.delay = 0, 0.0
+        if query.halvings and run.commits >= query.grow_after:
+            query.halvings, query.grew = query.halvings - 1, True
+            self._end(query)
+        elif not query.halvings:
+            query.grow_after, query.grew = GROW_AFTER, False
 
     def _may_go_on(self, query: _Query) -> bool:
         """Whether nothing refuses a query, or no longer: a leap goes past lost records, a right is given."""
@@ -156,7 +201,7 @@ class SpeedLayer:
             return True
         if isinstance(query.refused, Fenced):
             return False
-        if self._lost_records(query) is not None:
+        if self._unskipped(query.refused) or self._lost_records(query) is not None:
             query.not_before = self.clock() + REFUSED_EVERY
             return False
         query.refused = query.fence = None
@@ -172,44 +217,77 @@ class SpeedLayer:
                         query.not_before = self.clock() + LEAP_EVERY
                         return
                     query.fence = progress.take_over(connection, query.source.name, writer())
+                    query.halvings = max(query.halvings, halvings_after(progress.deaths(connection, query.source.name)))
             most = max(1, self.parts.max_records >> query.halvings)
             query.run = Run(self.parts, query.source, self._catalog, query.fence, max_records=most)
+            if query.grew or query.halvings:
+                log.info("%s: micro-batches of up to %d records", query.source.name, most)
+        except (Py4JNetworkError, ConnectionError):
+            raise  # Spark's process is gone: no other run can begin
         except Exception as error:  # noqa: BLE001 (`_judge` tells what can be waited for from what cannot)
             self._judge(query, error)
 
-    def _judge(self, query: _Query, failure: BaseException) -> None:
+    def _judge(self, query: _Query, failure: BaseException, run: Run | None = None) -> None:
         """Decides whether a query that ended starts again from progress, waits, or is refused."""
         reason = _refusal(failure)
-        if isinstance(reason, Fenced) and self._leapt_over(query):
+        if isinstance(reason, Fenced) and (taken_by := self._given_back(query)) is not None:
             query.fence = None
-            log.info("%s: a leap has taken it over; waiting until it has landed", query.source.name)
+            log.info("%s: taken over by %s, which gives it back", query.source.name, taken_by)
             return
         if reason is None and not isinstance(failure, StartAgain):
-            reason = self._lost_records(query)
+            reason = self._lost_records(query) or self._unreadable(query, failure, run)
         if reason is not None:
             query.refused = reason
             query.not_before = self.clock() + REFUSED_EVERY
             log.error("%s stopped: %s", query.source.name, reason)
             if not isinstance(reason, Fenced):
                 with self.parts.database.begin() as connection:
-                    progress.stop(connection, query.source.name, reason.what)
+                    progress.stop(connection, query.source.name, _alarm(reason))
             return
         if isinstance(failure, StartAgain):
             log.info("%s", failure)
             return
         query.failures += 1
-        if not isinstance(failure, KafkaAway) and not is_away(failure):
-            query.halvings = min(query.halvings + 1, MOST_HALVINGS)
-            if query.failures >= MANY_FAILURES:
-                self._tell(query, f"it fails again and again: {_said(failure)}")
         query.delay = min(max(0.5, 2 * query.delay), LONGEST_WAIT)
+        if not _away(failure):
+            if self.parts.max_records >> query.halvings > 1:
+                query.halvings, query.delay = query.halvings + 1, 0.5  # what is tried next is another thing
+                query.grow_after = min(2 * query.grow_after, MOST_PATIENCE) if query.grew else query.grow_after
+            query.grew = False
+            if query.failures >= MANY_FAILURES:
+                self._tell(query, f"it fails again and again: {_said(failure)}{self._named(query, run)}")
         query.not_before = self.clock() + query.delay
         log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, _said(failure), query.delay)
 
-    def _leapt_over(self, query: _Query) -> bool:
-        """Was it a leap that took the query over? It gives it back, and may have landed by now."""
+    def _given_back(self, query: _Query) -> str | None:
+        """Who took the query over only for a moment: a leap, which may have landed by now, or a skip."""
         with self.parts.database.begin() as connection:
-            return rebuilds.is_leap(progress.queries(connection)[query.source.name].writer)
+            writer = progress.queries(connection)[query.source.name].writer
+        return writer if rebuilds.is_leap(writer) or skipping.is_skip(writer) else None
+
+    def _unreadable(self, query: _Query, failure: BaseException, run: Run | None) -> LaminaError | None:
+        """The record that Spark cannot read, if it is one by which the query failed for a second time."""
+        if run is None or not query.failures or _away(failure):
+            return None
+        try:
+            return run.unreadable()
+        except KafkaAway:
+            return None
+
+    def _unskipped(self, reason: LaminaError) -> bool:
+        """Is it a record that cannot be read and that nobody has skipped yet?"""
+        if not isinstance(reason, Unreadable):
+            return False
+        with self.parts.database.begin() as connection:
+            return (reason.at, reason.offset) not in skipping.read(connection)
+
+    def _named(self, query: _Query, run: Run | None) -> str:
+        """The way past the record that the query fails at, where its micro-batches are down to one (a partition)."""
+        if run is None or run.max_records > 1 or (failed := run.failed) is None:
+            return ""
+        records = [f"{at.partition} {failed.start[at]}" for at in failed.end if failed.start[at] < failed.end[at]]
+        ways = " or ".join(f"`lamina skip {query.source.name} {record} --reason TEXT`" for record in records)
+        return f"; {ways} goes past the record"
 
     def _tell(self, query: _Query, what: str | None) -> None:
         """Tells whoever asks for the status what is wrong with a query that goes on all the same."""
@@ -221,8 +299,8 @@ class SpeedLayer:
         try:
             with self.parts.database.begin() as connection:
                 recorded = progress.queries(connection)[query.source.name]
-                reached = progress.read(connection, [query.source.name])
-            check_topic(self.parts.brokers, query.source, recorded.topic_id, reached)
+                reached, tails = progress.known(connection, query.source.name)
+            check_topic(self.parts.brokers, query.source, recorded.topic_id, reached, tails)
         except CannotGoOn as error:
             return error
         except LaminaError:
@@ -247,9 +325,40 @@ class SpeedLayer:
             if query.run is not None:
                 with suppress(DBAPIError, LaminaError):
                     began = self.clock()
-                    ends = self.parts.brokers.latest(query.source.topic)
+                    query.ends.append((began, self.parts.brokers.latest(query.source.topic)))
                     with self.parts.database.begin() as connection:
-                        progress.caught_up(connection, name, ends, self.clock() - began)
+                        now = self.clock()
+                        done = progress.seen(connection, name, [(now - at, end) for at, end in query.ends])
+                    for _ in range(done):
+                        query.ends.popleft()
+
+    def _say_it_lives(self) -> None:
+        if self.clock() < self._heard_at + HEARD_EVERY:
+            return
+        self._heard_at = self.clock()
+        with suppress(DBAPIError, LaminaError), self.parts.database.begin() as connection:
+            progress.heard(connection, self._fences())
+
+    def _let_go(self) -> None:
+        """Ends in order: whoever reads the status need not look for this process."""
+        with suppress(DBAPIError, LaminaError), self.parts.database.begin() as connection:
+            progress.let_go(connection, self._fences())
+
+    def _fences(self) -> dict[str, int]:
+        return {name: query.fence for name, query in self._queries.items() if query.fence is not None}
+
+    def _when_kafka_answers(self, question: Callable[[], _T]) -> _T | None:
+        """The answer, waited for; None when it was stopped meanwhile."""
+        told = False
+        while not self.stopping.is_set():
+            try:
+                return question()
+            except KafkaAway as error:
+                if not told:
+                    log.warning("%s; waiting for it", error.what)
+                told = True
+                self.stopping.wait(LOOK_EVERY)
+        return None
 
     def _ends(self) -> dict[str, Offsets]:
         return {name: self.parts.brokers.latest(query.source.topic) for name, query in self._queries.items()}
@@ -271,16 +380,43 @@ class SpeedLayer:
             query.run = None
 
 
+def halvings_after(deaths: int) -> int:
+    """How often the bound of micro-batches is halved from the start, where the processes before this one have died.
+
+    One that dies of its first micro-batch would meet it again: the next begins with an eighth. A single death says
+    nothing, as of a machine that was switched off.
+
+    >>> [halvings_after(deaths) for deaths in (0, 1, 2, 3)]
+    [0, 0, 3, 6]
+    """
+    return 3 * max(0, deaths - 1)
+
+
 def writer() -> str:
     """Who this process is, for whoever finds that it was taken over."""
-    return f"process {os.getpid()} on {socket.gethostname()}"
+    return f"{progress.PROCESS}{os.getpid()} ({_TOKEN}) on {socket.gethostname()}"
+
+
+_TOKEN = secrets.token_hex(2)
+"""Tells this process from one of the same number, as in a container that was started again."""
+
+
+def _away(failure: BaseException) -> bool:
+    """Whether waiting mends it."""
+    return isinstance(failure, KafkaAway) or is_away(failure)
 
 
 def _refusal(failure: BaseException) -> LaminaError | None:
     """The failure itself, if waiting would not mend it."""
-    away = isinstance(failure, KafkaAway) or is_away(failure)
-    return failure if isinstance(failure, LaminaError) and not away else None
+    return failure if isinstance(failure, LaminaError) and not _away(failure) else None
+
+
+def _alarm(reason: LaminaError) -> str:
+    """What `lamina status` says of a query that was refused: the way out, too, where it is a command."""
+    return f"{reason.what}: {reason.way_out}" if isinstance(reason, CannotGoOn | Unreadable) else reason.what
 
 
 def _said(failure: BaseException) -> str:
-    return failure.what if isinstance(failure, LaminaError) else first_line(failure)
+    if isinstance(failure, LaminaError):
+        return failure.what
+    return first_line(failure) if isinstance(failure, DBAPIError) else cause(failure) or first_line(failure)

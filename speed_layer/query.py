@@ -13,16 +13,22 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JNetworkError
+from sqlalchemy.exc import DBAPIError
+
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
-from master_log.reading import stream
-from serving_layer import progress
+from master_log.reading import Unreadable, kafka_range, stream, unreadable
+from master_log.tails import Tails
+from serving_layer import progress, skipping
 from serving_layer.database import Database
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
+from serving_layer.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
@@ -66,21 +72,29 @@ class Parts:
 
 
 class Run:
-    """One run of a streaming query, from progress until it is stopped or fails."""
+    """One run of a streaming query, from progress until it is stopped or fails.
+
+    max_records: bound of its micro-batches, per partition at least one. commits: how many of them it has committed.
+    failed: the range of the one that it failed at.
+    """
 
     def __init__(self, parts: Parts, source: Source, catalog: Catalog, fence: int, *, max_records: int) -> None:
-        self._parts, self._source, self._fence, self._max_records = parts, source, fence, max_records
+        self._parts, self._source, self._fence, self.max_records = parts, source, fence, max_records
         self._stopped = threading.Event()
         with parts.database.begin() as connection:
             self._topic_id = progress.queries(connection)[source.name].topic_id
-            self._position = progress.read(connection, [source.name])
+            self._position, self._tails = progress.known(connection, source.name)
             names = {fed.cell_table for fed in maintained(connection, source.name)}
-        check_topic(parts.brokers, source, self._topic_id, self._position)
+            self._skipped = skipping.read(connection)
+        check_topic(parts.brokers, source, self._topic_id, self._position, self._tails)
         tables = [table for view in catalog.views.values() for table in view.cell_tables if table.name in names]
         self._computation = Computation.of(source, tables)
         self._checkpoint = parts.checkpoints / source.name / uuid.uuid4().hex
         self._committer = ThreadPoolExecutor(1, thread_name_prefix=f"commit-{source.name}")
         self._committing: Future[None] | None = None
+        self.commits = self._untrimmed = 0
+        self.failed: OffsetRange | None = None
+        self._trim()
         self._query = self._start()
 
     def failure(self) -> BaseException | None:
@@ -92,17 +106,25 @@ class Run:
             return None
         return self._raised or self._query.exception() or StartAgain("the query was stopped")
 
+    def unreadable(self) -> Unreadable | None:
+        """The record that Spark cannot read, of those in the micro-batch that failed."""
+        parts = self._parts
+        if self.failed is None:
+            return None
+        return unreadable(parts.spark, parts.brokers, self._source, self.failed, self._skipped)
+
     def stop(self) -> None:
         """Ends the run after what is being committed (unless Postgres is away), and leaves nothing behind."""
         self._stopped.set()
-        self._query.stop()
+        with suppress(Py4JNetworkError, ConnectionError):  # Spark's process is gone, and the query with it
+            self._query.stop()
         self._committer.shutdown(wait=True)
         shutil.rmtree(self._checkpoint, ignore_errors=True)
 
     def _start(self) -> StreamingQuery:
         parts = self._parts
         raw = stream(
-            parts.spark, parts.brokers, self._source, self._position, max_records_per_micro_batch=self._max_records
+            parts.spark, parts.brokers, self._source, self._position, max_records_per_micro_batch=self.max_records
         )
         self._raised: BaseException | None = None
         return (
@@ -115,10 +137,14 @@ class Run:
 
     def _micro_batch(self, raw: DataFrame, batch_id: int) -> None:
         """Computes a micro-batch while the one before it commits, then hands it to the committer."""
+        range: OffsetRange | None = None
         try:
             range = self._range(batch_id)
+            before, tails = self._tails, self._follow(range)
             self._parts.at("before computing")
             began = time.monotonic()
+            if range.holds(self._skipped):
+                raw = kafka_range(raw.sparkSession, self._parts.brokers, self._source, range, self._skipped)
             computed = self._computation.compute(raw)
             batch = MicroBatch(
                 query=self._source.name,
@@ -128,15 +154,19 @@ class Run:
                 staged=computed.staged,
                 bad=computed.bad,
                 newest=computed.newest,
+                tails=tails,
             )
             if self._committing is not None:
                 self._committing.result()
             log.debug("%s: %s, computed in %.3f s", self._source.name, range.end, time.monotonic() - began)
-            self._committing = self._committer.submit(self._commit, batch)
+            self._committing = self._committer.submit(self._commit, batch, before)
             self._position = range.end
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (`failure` gives it to whoever judges it)
             self._raised = error
-            raise
+            self.failed = self.failed or range  # the one before it, where it was its commit that failed
+            # In what is raised here, Spark searches with a pattern that recurses per character: a stack trace in it
+            # would overflow the stack of the thread that runs the query.
+            raise StartAgain("its micro-batch failed") from None
 
     def _range(self, batch_id: int) -> OffsetRange:
         """The range of a micro-batch, as Spark planned it: the last line of `offsets/<batch id>` in its checkpoint."""
@@ -144,10 +174,40 @@ class Run:
         end = Offsets.parse(planned)
         return OffsetRange(Offsets({at: self._position.get(at, 0) for at in end}), end)
 
-    def _commit(self, batch: MicroBatch) -> None:
+    def _follow(self, range: OffsetRange) -> Tails:
+        """What stands last below the end of a range, of the partitions that it moves; asked before they are read.
+
+        Should Kafka lose these records after that and give their offsets to others, then whoever compares the tail
+        later finds another, whichever of them were read.
+        """
+        moved = Offsets({at: end for at, end in range.end.items() if end > range.start[at]})
+        tails = self._parts.brokers.tails(moved)
+        self._tails = {at: tail for at, tail in self._tails.items() if at not in moved} | tails
+        return tails
+
+    def _commit(self, batch: MicroBatch, before: Tails) -> None:
+        try:
+            self._try_to_commit(batch, before)
+        except BaseException:
+            self.failed = batch.range
+            raise
+        if batch.bad is not None:
+            self._untrimmed += batch.bad.rows.size
+            if self._untrimmed > TRIM_AFTER:
+                self._trim()
+
+    def _trim(self) -> None:
+        """Quarantine within its bounds again; that it was not, or Postgres went away, stops nothing."""
+        with suppress(DBAPIError, LaminaError):
+            trim(self._parts.database, self._source)
+            self._untrimmed = 0
+
+    def _try_to_commit(self, batch: MicroBatch, before: Tails) -> None:
         database = self._parts.database
         # Asked after the records were read: had they been another topic's, the id would be another for ever.
         check_id(self._parts.brokers, self._source, self._topic_id)
+        # And after its tails were: so the records below its start and those below its end are of one log.
+        check_tails(self._parts.brokers, self._source, batch.range.start, before)
         self._parts.at("before the commit")
         # Repeating a transaction whose end is unknown is safe: what it wrote moved progress, so it is skipped.
         outcome = database.waiting(
@@ -158,6 +218,7 @@ class Run:
             log.info("%s: skipped up to %s, %s", batch.query, batch.range.end, outcome.value)
         elif outcome is not Outcome.APPLIED:
             raise StartAgain(f"{batch.query}: {outcome.value}")
+        self.commits += outcome is Outcome.APPLIED
 
     def _write(self, connection, batch: MicroBatch) -> Outcome:  # type: ignore[no-untyped-def]
         outcome = commit(connection, batch)
@@ -165,9 +226,13 @@ class Run:
         return outcome
 
 
-def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offsets) -> None:
-    """Raises unless the topic is the one that was deployed and still holds every record from `reached` on."""
+def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offsets, tails: Tails) -> None:
+    """Raises unless the topic is the one that was deployed and still holds every record from `reached` on.
+
+    And below `reached` the records that were counted: `tails` stood there.
+    """
     check_id(brokers, source, topic_id)
+    check_tails(brokers, source, reached, tails)
     removed = brokers.removed(reached)
     if removed.end:
         raise CannotGoOn(
@@ -176,6 +241,20 @@ def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offset
             way_out=(
                 "If `lamina archive` took them into the master log in time, `lamina rebuild --leap` goes on from there;"
                 " it says so if it did not."
+            ),
+        )
+
+
+def check_tails(brokers: Brokers, source: Source, reached: Offsets, tails: Tails) -> None:
+    """Raises when Kafka has lost records below `reached`, whether or not it gave their offsets to others since."""
+    differing = brokers.differing(reached, tails)
+    if differing:
+        raise CannotGoOn(
+            f"Kafka has lost records of {source.topic} that were counted",
+            evidence="\n".join(map(str, differing)),
+            way_out=(
+                "A broker lost them before they were on disk, or a leader was elected that lacked them. `lamina rebuild"
+                " --leap` makes the views what the master log and Kafka hold now, and goes on from there."
             ),
         )
 

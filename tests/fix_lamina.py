@@ -41,7 +41,7 @@ class Deployed:
     def apply(self, **files: str) -> None:
         """Adds declarations to the catalog and deploys it; `{topics}` in a text makes a topic's name the test's own."""
         self.files |= {f"{name}.sql": sql.replace("{topics}", self.prefix) for name, sql in files.items()}
-        self.deployment.apply(self.files)
+        self.deployment.apply(self.files, prune=True)
 
     @property
     def prefix(self) -> str:
@@ -71,13 +71,21 @@ class Deployed:
 
     def catch_up(self) -> None:
         """Runs the speed layer until every record that is in Kafka now is in Postgres."""
-        self.deployment.speed(threading.Event(), max_records=100_000).run(until_caught_up=True)
+        stopping = threading.Event()
+        patience = threading.Timer(PATIENCE, stopping.set)
+        patience.start()
+        try:
+            self.deployment.speed(stopping, max_records=100_000).run(until_caught_up=True)
+        finally:
+            patience.cancel()
+        assert not stopping.is_set(), f"the speed layer did not catch up within {PATIENCE:.0f} s"
 
     @contextmanager
     def speed(self, **options: Any) -> Iterator[None]:
         """The speed layer, running in the background."""
         stopping = threading.Event()
         layer = self.deployment.speed(stopping, max_records=options.get("max_records", 100_000))
+        layer.clock = options.get("clock", layer.clock)
         self.ended.clear()
 
         def run() -> None:
@@ -126,6 +134,12 @@ class Deployed:
                 return [tuple(row) for row in cursor.fetchall()]
         finally:
             connection.close()
+
+    def owner(self, statement: str) -> list[tuple[Any, ...]]:
+        """What a statement of the database's owner gives."""
+        with self.deployment.database.begin() as connection:
+            result = connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+            return [tuple(row) for row in result.all()] if result.returns_rows else []
 
     def check(self, *views: str) -> list[Checked]:
         """Every view equals its SELECT over all records below progress, or the test fails with the rows that differ."""
@@ -187,8 +201,12 @@ class CommandLine:
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Starts a command and goes on."""
+        return self.start_program("-m", "lamina", *arguments, **environment)
+
+    def start_program(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """Starts Python and goes on."""
         return subprocess.Popen(
-            [sys.executable, "-m", "lamina", *arguments],
+            [sys.executable, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

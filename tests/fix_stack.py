@@ -70,6 +70,12 @@ def services_of(variables: Mapping[str, str]) -> dict[str, Any]:
     return services
 
 
+def broker_properties(environment: Mapping[str, str]) -> dict[str, str]:
+    """The broker's settings, as the image makes them of its environment: KAFKA_LOG_DIRS is log.dirs, ___ a dash."""
+    words = {name.removeprefix("KAFKA_").lower().replace("___", "-"): value for name, value in environment.items()}
+    return {name.replace("_", "."): value for name, value in words.items()}
+
+
 def image_environment() -> dict[str, str]:
     """What the Dockerfile sets for every container."""
     lines = [line.removeprefix("ENV ") for line in (REPOSITORY / "Dockerfile").read_text().splitlines()]
@@ -280,6 +286,7 @@ def postgres_of_stack(variables: dict[str, str], run_home: Path) -> Iterator[tup
     connection.autocommit = True
     with connection.cursor() as cursor:  # ours are not the deployment's
         cursor.execute("DROP DATABASE lamina")
+        cursor.execute("DROP OWNED BY lamina")
         cursor.execute("DROP ROLE analyst")
         cursor.execute("DROP ROLE lamina")
     connection.close()

@@ -14,7 +14,7 @@ from view_algebra.compile import compile_catalog
 from view_algebra.compiled import Catalog, CellTable, Column, Fused, Input, Merge, Partial, Source, View
 from view_algebra.errors import LaminaError, Refused
 from view_algebra.explain import explain
-from view_algebra.fuse import fuse, rows
+from view_algebra.texts.fuse import fuse, rows
 
 SPARK_FUNCTIONS = (files(__package__) / "spark_functions.sql").read_text(encoding="utf-8")
 """Postgres DDL of schema `spark`, which every `merge` and `final` may call; run it when the serving layer migrates."""

@@ -65,9 +65,6 @@ class Source:
     headers: the columns of Spark's Kafka source) and gives `kafka_partition`, `kafka_offset`,
     `kafka_timestamp`, `kafka_key`, `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in
     quarantine) and then the declared columns. Both layers read records through this one text.
-
-    quarantined: Spark SQL over the view `records` (the output of `parse`): the bad ones, as kafka_partition,
-    kafka_offset, kafka_timestamp, kafka_error, and kafka_key and kafka_value in hexadecimal digits.
     """
 
     name: str
@@ -80,7 +77,6 @@ class Source:
     properties: Mapping[str, str]
     sql: str
     parse: str
-    quarantined: str
 
 
 @dataclass(frozen=True)
@@ -195,9 +191,10 @@ class Fused:
 
     sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included);
         gives the columns of `staged`, then `newest`, a Kafka timestamp. A row whose first column is 0 is there when
-        there are bad records among `records`: `Source.quarantined` gives them.
+        there are bad records among `records`: `QUARANTINED` gives them.
     table: the name of the temporary table.
-    staged: Postgres DDL of the temporary table that takes the rows of `sql` (every column in COPY's text form).
+    staged: Postgres DDL of the temporary table that takes the rows of `sql` (every column in COPY's text form). It does
+        nothing where the session has the table, which is named after its columns and which every commit empties.
     read: for each table of cells, by name, the parenthesised Postgres SELECT that reads its keys and partials
         back from `staged`: what its `merge` takes as `{cells}`.
     columns: the columns of `staged`, in order.

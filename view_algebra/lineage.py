@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import assert_never
 
-from view_algebra.aggregates import EVENT_ORDER, IN_EVENT_ORDER
 from view_algebra.compiled import Lineage
-from view_algebra.expressions import (
+from view_algebra.engines.spark import spark
+from view_algebra.language.aggregates import EVENT_ORDER, IN_EVENT_ORDER
+from view_algebra.language.expressions import (
     Aggregate,
     Call,
+    Cells,
     Combined,
+    Constants,
     Exploded,
     Expr,
     Field,
+    Hopped,
     Joined,
     Nested,
     Query,
     Read,
     Relation,
+    Sessions,
     Stream,
     Subquery,
     both,
@@ -27,9 +33,8 @@ from view_algebra.expressions import (
     rewrite,
     walk,
 )
+from view_algebra.language.types import BOOLEAN
 from view_algebra.refusals import Wrong
-from view_algebra.spark import spark
-from view_algebra.types import BOOLEAN
 
 Below = Callable[[str, str], Lineage | None]
 """What a column of FROM is made of, by its relation and its name."""
@@ -78,7 +83,10 @@ def _below(relation: Relation | None) -> Below:
                 made = {(each.alias, name.lower()): _of(name, each.argument, below) for name, _ in each.columns}
                 below = _either(lambda of, name, made=made: made.get((of, name)), below)  # type: ignore[misc]
             return below
-    return lambda _, __: None
+        case None | Constants() | Cells() | Hopped() | Sessions():
+            return lambda _, __: None
+        case _:
+            assert_never(relation)
 
 
 def _either(first: Below, second: Below) -> Below:

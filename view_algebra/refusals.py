@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from sqlglot import exp
+
 from view_algebra.errors import Refused
 
 
@@ -106,3 +108,14 @@ def suggestion(name: str, known: Iterable[str]) -> str:
         return f"Did you mean {near[0]}?"
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     return f"There are: {shown}." if names else "There are none."
+
+
+def span(node: exp.Expr) -> Span | None:
+    """Where a node stands in its file: its own token, else from its first to its last token."""
+    meta = node.meta
+    if "start" in meta:
+        return Span(meta["start"], meta["end"] + 1)
+    spans = [Span(n.meta["start"], n.meta["end"] + 1) for n in node.walk() if "start" in n.meta]
+    if not spans:
+        return None
+    return Span(min(s.start for s in spans), max(s.end for s in spans))

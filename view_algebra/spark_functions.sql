@@ -178,11 +178,26 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN x > 0 THEN log(x) END
 $$;
 
+-- The number that a double is written as, whatever a reader has set. A function with a setting of its own is not inlined,
+-- and five times as slow; so it is only called where the reader's own setting gives fewer digits.
+CREATE OR REPLACE FUNCTION spark.all_digits(x double precision) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET extra_float_digits = 1 AS $$
+  SELECT x::text::numeric
+$$;
+
+CREATE OR REPLACE FUNCTION spark.digits(x double precision) RETURNS numeric
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN current_setting('extra_float_digits') IN ('1', '2', '3') THEN x::text::numeric
+    ELSE spark.all_digits(x)
+  END
+$$;
+
 CREATE OR REPLACE FUNCTION spark.round(x double precision, places integer) RETURNS double precision
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT CASE
     WHEN x IN ('NaN', 'Infinity', '-Infinity') THEN x
-    ELSE round(x::text::numeric, places)::double precision
+    ELSE round(spark.digits(x), places)::double precision
   END
 $$;
 
@@ -196,10 +211,10 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 CREATE OR REPLACE FUNCTION spark.bround(x double precision, places integer) RETURNS double precision
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT CASE
     WHEN x IN ('NaN', 'Infinity', '-Infinity') THEN x
-    ELSE spark.bround(x::text::numeric, places)::double precision
+    ELSE spark.bround(spark.digits(x), places)::double precision
   END
 $$;
 
@@ -253,8 +268,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 CREATE OR REPLACE FUNCTION spark.decimal(x double precision, digits integer, scale integer) RETURNS numeric
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN abs(x) < 1e39 THEN spark.decimal(x::text::numeric, digits, scale) END
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN abs(x) < 1e39 THEN spark.decimal(spark.digits(x), digits, scale) END
 $$;
 
 -- Spark divides to 38 places, rounds half up, then rounds again to the scale of the result.
@@ -307,16 +322,22 @@ CREATE OR REPLACE FUNCTION spark.whole(x text, bound numeric) RETURNS numeric
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN length(ltrim(m[2], '0')) < 20 AND (m[2] <> '' OR m[3] <> '')
     THEN spark.within((m[1] || '0' || m[2])::numeric, bound) END
-  FROM regexp_match(x, '^[\u0001-\u0020\u007F]*([+-]?)([0-9]*)(\.?)(?:[0-9]*)[\u0001-\u0020\u007F]*$') AS found (m)
+  FROM regexp_match(x, E'^[\\u0001-\\u0020\\u007F]*([+-]?)([0-9]*)(\\.?)(?:[0-9]*)[\\u0001-\\u0020\\u007F]*$') AS found (m)
+$$;
+
+-- An exponent of any length, of which 12 digits decide: Postgres has no number of 140,000.
+CREATE OR REPLACE FUNCTION spark.exponent(digits text) RETURNS numeric
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT regexp_replace(digits, '^([+-]?)0*([1-9][0-9]{11})[0-9]+$', '\1\2')::numeric
 $$;
 
 -- As Java reads a double: nothing is too large or too small to be the nearest one, Infinity or 0.
 CREATE OR REPLACE FUNCTION spark.to_double(x text) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
-  text_ text := regexp_replace(x, '^[\u0001-\u0020]+|[\u0001-\u0020]+$', '', 'g');
-  m text[] := regexp_match(text_, '^[+-]?([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?[dDfF]?$');
-  hex text[] := regexp_match(text_, '^[+-]?0[xX]([0-9a-fA-F]*)(?:\.([0-9a-fA-F]*))?[pP]([+-]?[0-9]+)[dDfF]?$');
+  text_ text := regexp_replace(x, E'^[\\u0001-\\u0020]+|[\\u0001-\\u0020]+$', '', 'g');
+  m text[] := regexp_match(text_, E'^[+-]?([0-9]*)(?:\\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?[dDfF]?$');
+  hex text[] := regexp_match(text_, E'^[+-]?0[xX]([0-9a-fA-F]*)(?:\\.([0-9a-fA-F]*))?[pP]([+-]?[0-9]+)[dDfF]?$');
   sign_ double precision := CASE WHEN left(text_, 1) = '-' THEN -1 ELSE 1 END;
   digits text;
   point numeric;
@@ -328,7 +349,7 @@ BEGIN
     RETURN sign_ * 'Infinity';
   ELSIF concat(hex[1], hex[2]) <> '' THEN
     digits := ltrim(concat(hex[1], hex[2]), '0');
-    point := hex[3]::numeric - 4 * length(concat(hex[2]));  -- the power of 2 of the last digit
+    point := spark.exponent(hex[3]) - 4 * length(concat(hex[2]));  -- the power of 2 of the last digit
     IF digits = '' OR point + 4 * length(digits) < -1100 THEN
       RETURN sign_ * 0;
     ELSIF point + 4 * length(digits) > 1100 THEN
@@ -345,7 +366,7 @@ BEGIN
     point := length(digits) + least(point, 0);
   ELSIF concat(m[1], m[2]) <> '' THEN
     digits := ltrim(concat(m[1], m[2]), '0');
-    point := length(digits) - length(concat(m[2])) + coalesce(m[3], '0')::numeric;
+    point := length(digits) - length(concat(m[2])) + coalesce(spark.exponent(m[3]), 0);
     IF length(digits) > 1000 THEN
       digits := left(digits, 1000) || CASE WHEN ltrim(substr(digits, 1001), '0') = '' THEN '' ELSE '1' END;
     END IF;
@@ -369,8 +390,8 @@ $$;
 CREATE OR REPLACE FUNCTION spark.to_boolean(x text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE
-    WHEN x ~* '^[\u0001-\u0020\u007F]*(t|true|y|yes|1)[\u0001-\u0020\u007F]*$' THEN true
-    WHEN x ~* '^[\u0001-\u0020\u007F]*(f|false|n|no|0)[\u0001-\u0020\u007F]*$' THEN false
+    WHEN x ~* E'^[\\u0001-\\u0020\\u007F]*(t|true|y|yes|1)[\\u0001-\\u0020\\u007F]*$' THEN true
+    WHEN x ~* E'^[\\u0001-\\u0020\\u007F]*(f|false|n|no|0)[\\u0001-\\u0020\\u007F]*$' THEN false
   END
 $$;
 

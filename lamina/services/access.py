@@ -36,6 +36,25 @@ def let_through(owner: Owner, folder: Path, *, whole: Path | None = None) -> Non
                 path.chmod(path.stat().st_mode | (0o055 if path.stat().st_mode & stat.S_IXUSR else 0o044))
 
 
+def keep_private(folder: Path, *, passing: Owner | None = None) -> None:
+    """Makes a folder, or one of ours that is there, unreadable to everybody else.
+
+    Users who were let through pass as before; and `passing` does, if that user passed with everybody.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.geteuid():
+        return
+    if passing is not None and _may(passing, folder, _PASS):
+        _grant(folder, passing)
+    if not hasattr(os, "listxattr") or _ACL not in os.listxattr(folder):
+        if folder.stat().st_mode & 0o077:
+            folder.chmod(0o700)
+        return
+    entries = _entries(folder)
+    if any(rights for tag, rights, _ in entries if tag in (_GROUP_OBJ, _OTHER)):
+        _write(folder, [(tag, 0 if tag in (_GROUP_OBJ, _OTHER) else rights, who) for tag, rights, who in entries])
+
+
 def _may(owner: Owner, path: Path, right: int) -> bool:
     """True when the mode bits, or an entry of ours, give the owner this right."""
     status = path.stat()
@@ -59,18 +78,8 @@ def _entries(path: Path) -> list[tuple[int, int, int]]:
 def _grant(path: Path, owner: Owner) -> None:
     """Adds the right to pass for one user."""
     try:
-        entries = [
-            entry for entry in _entries(path) if (entry[0], entry[2]) != (_USER, owner.uid) and entry[0] != _MASK
-        ]
-        entries.append((_USER, _PASS, owner.uid))
-        mask = 0
-        for tag, rights, _ in entries:
-            mask |= rights if tag in {_USER, _GROUP_OBJ, _GROUP} else 0
-        entries.append((_MASK, mask, _NOBODY))
-        packed = b"".join(
-            struct.pack("<HHI", *entry) for entry in sorted(entries, key=lambda entry: (entry[0], entry[2]))
-        )
-        os.setxattr(path, _ACL, struct.pack("<I", 2) + packed)
+        others = [entry for entry in _entries(path) if (entry[0], entry[2]) != (_USER, owner.uid)]
+        _write(path, [*others, (_USER, _PASS, owner.uid)])
     except OSError as error:
         raise LaminaError(
             f"Postgres refuses to run as root, and the user it runs as instead cannot pass through {path}",
@@ -78,3 +87,14 @@ def _grant(path: Path, owner: Owner) -> None:
             way_out=f"Set LAMINA_HOME to a folder that every user can reach, or `chmod o+x {path}`, or run as an "
             "ordinary user.",
         ) from error
+
+
+def _write(path: Path, entries: list[tuple[int, int, int]]) -> None:
+    """Writes an access list; its mask is made of the other entries."""
+    entries = [entry for entry in entries if entry[0] != _MASK]
+    mask = 0
+    for tag, rights, _ in entries:
+        mask |= rights if tag in {_USER, _GROUP_OBJ, _GROUP} else 0
+    entries.append((_MASK, mask, _NOBODY))
+    packed = b"".join(struct.pack("<HHI", *entry) for entry in sorted(entries, key=lambda entry: (entry[0], entry[2])))
+    os.setxattr(path, _ACL, struct.pack("<I", 2) + packed)

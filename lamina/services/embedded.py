@@ -47,6 +47,14 @@ class Service:
         return self.pid is not None
 
 
+class NotRunning(LaminaError):
+    """A service does not run here. `one_runs`: the other one does, so that it is waited for or was forgotten."""
+
+    def __init__(self, what: str, *, evidence: str, way_out: str, one_runs: bool) -> None:
+        super().__init__(what, evidence=evidence, way_out=way_out)
+        self.one_runs = one_runs
+
+
 class Embedded:
     """Kafka and Postgres under one folder, which is all that identifies them.
 
@@ -145,10 +153,11 @@ class Embedded:
         broker, server = self._find_kafka(state), self._find_postgres(state)
         if broker is None or server is None:
             down = [name for name, found in (("Kafka", broker), ("Postgres", server)) if found is None]
-            raise LaminaError(
+            raise NotRunning(
                 "the services are not running",
                 evidence=f"{' and '.join(down)} of {self.home} not found.",
                 way_out="Start them with `lamina up`; or set LAMINA_POSTGRES and LAMINA_KAFKA to services of your own.",
+                one_runs=len(down) == 1,
             )
         return self._addresses(broker, server)
 
@@ -192,7 +201,7 @@ class Embedded:
     def _locked(self) -> Iterator[None]:
         """One start or stop of a home at a time."""
         try:
-            self.home.mkdir(parents=True, exist_ok=True)
+            postgres.keep_private(self.home)
             (self.home / "services.lock").touch()
         except OSError as error:
             raise LaminaError(

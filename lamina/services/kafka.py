@@ -55,7 +55,12 @@ _PROPERTIES: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
     "message.max.bytes": str(8 * 1024 * 1024),
     "replica.fetch.max.bytes": str(8 * 1024 * 1024),
+    # One broker holds the only copy: what it acknowledges is on the disk (`python -m benchmarks.flush` says the price).
+    "log.flush.interval.messages": "1",
     "log.retention.ms": "-1",
+    # Spark cannot read a time beyond its microseconds: the broker refuses those of before the year 0. What lies ahead
+    # of the clock it refuses from an hour on, by default.
+    "log.message.timestamp.before.max.ms": "64000000000000",
     "log.retention.check.interval.ms": "5000",
     "log.segment.delete.delay.ms": "1000",
     # After a kill -9 the controller waits so long before it lets the broker in again; on a machine too busy for a

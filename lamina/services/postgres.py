@@ -25,9 +25,10 @@ import psutil
 import psycopg2
 from psycopg2 import sql
 
-from lamina.services import processes
+from lamina.services import access, processes
 from lamina.services.access import let_through
 from lamina.services.processes import Owner, Running, free_port, spawn, tail
+from serving_layer.readers import superusers_script
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 120.0
@@ -47,6 +48,8 @@ _SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "max_connections": "100",
+    # Some of them are kept for the owner, however many readers there are.
+    "reserved_connections": "10",
     # A reader that finds no clean page writes one out, and waits for the log to reach the disk before: 0.1 to 0.2 s.
     "shared_buffers": f"{min(2_048, max(128, psutil.virtual_memory().total // 8 // 2**20))}MB",
     "bgwriter_lru_maxpages": "1000",
@@ -124,6 +127,14 @@ def start(home: Path, *, port: int | None) -> Server:
         evidence=tail(log, 5),
         way_out=f"The whole log is {log}. A full disk or a data folder of another version is the usual cause.",
     )
+
+
+def keep_private(home: Path) -> None:
+    """Makes `home` unreadable to everybody else: raw records are in it. The user that our server runs as passes."""
+    data = home / "postgres" / "data"
+    other = data.stat() if os.geteuid() == 0 and data.exists() else None
+    passing = Owner(other.st_uid, other.st_gid) if other is not None and other.st_uid != 0 else None
+    access.keep_private(home, passing=passing)
 
 
 def stop(process: Running) -> None:
@@ -259,14 +270,22 @@ def _prepare(home: Path, port: int) -> None:
             cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
             if not cursor.fetchone():
                 cursor.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER}")
-            cursor.execute(f"REVOKE CONNECT ON DATABASE {DATABASE} FROM PUBLIC")
+            cursor.execute(f"REVOKE CONNECT, TEMPORARY ON DATABASE {DATABASE}, postgres, template1 FROM PUBLIC")
             cursor.execute(f"GRANT CONNECT ON DATABASE {DATABASE} TO {ANALYST}")
+            cursor.execute(f"GRANT CONNECT ON DATABASE postgres TO {OWNER}")
+        guard(url(home, port, role="postgres"))
     except psycopg2.Error as error:
         raise LaminaError(
             "the roles and the database of the embedded Postgres could not be made",
             evidence=str(error).strip(),
             way_out=f"Its log is {home / 'logs' / 'postgres.log'}. A full disk is the usual cause.",
         ) from error
+
+
+def guard(database: str) -> None:
+    """Forbids readers, in one database, what only a superuser can forbid; `database` is a superuser's URL."""
+    with contextlib.closing(psycopg2.connect(database)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(superusers_script())
 
 
 def _owner(folder: Path) -> Owner | None:

@@ -101,6 +101,16 @@ SOURCES = [
         f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('partitions' = '2');",
     ),
     Refusal(
+        "a size without its unit",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('quarantine_bytes' = '1000000');",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('quarantine_bytes' = '100 MB');",
+    ),
+    Refusal(
+        "an age that is no number of days",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('quarantine_age' = 'a while');",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('quarantine_age' = '30 days');",
+    ),
+    Refusal(
         "two sources on one topic",
         "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'events', format 'json');",
         f"CREATE TABLE x (a INT) {_KAFKA};",
@@ -1663,6 +1673,26 @@ VIEWS = [
         "columns of a set operation",
         "SELECT country, n FROM hourly UNION ALL SELECT country FROM hourly",
         "SELECT country, n FROM hourly UNION ALL SELECT country, n FROM hourly",
+    ),
+    view(
+        "a repeated group of single characters",
+        "SELECT event_id FROM events WHERE kind RLIKE '^(a|b)*$'",
+        "SELECT event_id FROM events WHERE kind RLIKE '^[ab]*$'",
+    ),
+    view(
+        "a repeated group that varies",
+        r"SELECT regexp_extract(kind, '(\\w+\\s?)*\\.', 0) AS k FROM events",
+        r"SELECT regexp_extract(kind, '(\\w+\\s?)*+\\.', 0) AS k FROM events",
+    ),
+    view(
+        "a repeated group that varies, nested in a few rounds",
+        "SELECT split(kind, '(.*,){10}') AS k FROM events",
+        "SELECT split(kind, '([^,]*,){10}') AS k FROM events",
+    ),
+    view(
+        "a repeated group above the aggregation",
+        "SELECT country FROM hourly WHERE country RLIKE '^(NL|FR)+$'",
+        "SELECT country FROM hourly WHERE country RLIKE '^(NL|FR){1,9}$'",
     ),
     view(
         "a bad regular expression",

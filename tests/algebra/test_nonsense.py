@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from view_algebra import Refused, compile_catalog
-from view_algebra.aggregates import AGGREGATES
-from view_algebra.functions import FUNCTIONS, GENERATORS
+from view_algebra.language.aggregates import AGGREGATES
+from view_algebra.language.functions import FUNCTIONS, GENERATORS
 
 CATALOG = """CREATE TABLE e (
   id STRING, n BIGINT, d DECIMAL(10,2), x DOUBLE, b BOOLEAN, day DATE, ts TIMESTAMP, tags ARRAY<STRING>,

@@ -3,15 +3,17 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
 
 import view_algebra
+from view_algebra import compile_catalog
 from view_algebra.reference import reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
-MODULES = [module.name for module in pkgutil.iter_modules(view_algebra.__path__)]
+MODULES = [module.name for module in pkgutil.walk_packages(view_algebra.__path__, "view_algebra.")]
 
 
 def test_the_reference_is_what_the_compiler_s_tables_say() -> None:
@@ -20,5 +22,13 @@ def test_the_reference_is_what_the_compiler_s_tables_say() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_an_example_in_a_docstring_is_true(name: str) -> None:
-    failed, _ = doctest.testmod(importlib.import_module(f"view_algebra.{name}"), verbose=False)
+    failed, _ = doctest.testmod(importlib.import_module(name), verbose=False)
     assert failed == 0
+
+
+def test_the_examples_of_the_page_compile_as_one_catalog() -> None:
+    blocks = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    catalog = compile_catalog({f"{number}.sql": text for number, text in enumerate(blocks)})
+    assert [*catalog.sources] == ["orders"]
+    assert sorted(catalog.views) == ["best_countries", "buyers", "order_status", "revenue", "visits"]
+    assert catalog.views["best_countries"].kind == "derived"

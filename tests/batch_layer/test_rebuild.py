@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from kafka import TopicPartition
-from kafka.admin import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
+from lamina.failures import in_our_words
 from serving_layer import generations, progress, rebuilds
 from serving_layer.rebuilds import Scheduler
 from speed_layer import layer
-from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
+from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, USERS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import LaminaError
 
@@ -93,8 +95,12 @@ def test_two_rebuilds_at_once_are_refused(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     batch = deployed.deployment.batch
     id = batch.seal(by=Scheduler())
-    with pytest.raises(LaminaError, match=f"Rebuild {id} is running"):
+    with pytest.raises(LaminaError, match=f"Rebuild {id} is running") as refused:
         batch.rebuild()
+    assert "the last step, seal, ended 0 min ago. Another one may begin when it is done, or 5 h 59" in str(
+        refused.value
+    )
+    assert f"`lamina step abandon --rebuild {id}`" in refused.value.way_out
     with pytest.raises(LaminaError, match=f"Rebuild {id} is running"):
         batch.seal(by=Scheduler())
     batch.abandon(id)
@@ -127,16 +133,6 @@ def test_a_leap_that_died_while_it_sealed_is_begun_anew_by_the_request_repeated(
     batch.abandon(id)
 
 
-def test_a_view_that_is_compiled_otherwise_by_now_is_not_computed(deployed: Deployed) -> None:
-    deployed.apply(events=EVENTS, totals=TOTALS)
-    batch = deployed.deployment.batch
-    id = batch.seal(by=Scheduler())
-    with deployed.deployment.database.begin() as connection:
-        connection.exec_driver_sql("UPDATE lamina.declaration SET sql = replace(sql, 'sum(n)', 'max(n)')")
-    with pytest.raises(LaminaError, match=f"totals is compiled otherwise than when rebuild {id} was sealed"):
-        batch.compute(id, "totals")
-
-
 def test_a_rebuild_in_one_process_keeps_a_scheduler_out(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     refused: list[Any] = []
@@ -160,6 +156,13 @@ def test_every_step_can_be_repeated(deployed: Deployed) -> None:
     id = batch.seal(by=Scheduler())
     for _ in range(2):
         batch.archive(id)
+    away = replace(batch, dsn="postgresql://nobody@127.0.0.1:1/nothing")
+    with pytest.raises(Exception, match="Connection refused") as refused:
+        away.compute(id, "totals")
+    told = in_our_words(refused.value)
+    assert told is not None
+    assert told.what == "Postgres went away in the middle"
+    assert len(told.evidence.splitlines()) == 1, "of a page of Java's"
     batch.compute(id, "totals")
     with deployed.deployment.database.begin() as connection:
         connection.exec_driver_sql(
@@ -278,6 +281,54 @@ def test_a_leap_heals_a_speed_layer_that_was_down_for_long(deployed: Deployed, k
     deployed.check()
 
 
+def test_a_leap_shows_bad_records_when_it_lands_and_leaves_out_views_that_are_dropped_meanwhile(
+    deployed: Deployed,
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS, hourly=HOURLY, users=USERS)
+    deployed.send("events", event(0), b"bad", partition=0)
+    deployed.catch_up()
+    deployed.send("events", event(1), event(3), b"not JSON", b"[]", partition=0)
+    deployment = deployed.deployment
+    seen: list[int] = []
+
+    def drop(view: str) -> None:
+        del deployed.files[f"{view}.sql"]
+        deployed.apply()
+
+    def die(place: str) -> None:
+        if place == "after go-live":
+            raise Killed
+
+    deployment.at = die
+    with pytest.raises(Killed):
+        deployment.batch.rebuild(leap=True)
+    assert _bad(deployed) == 1, "of a leap that died, none"
+
+    def at(place: str) -> None:
+        seen.append(_bad(deployed))
+        if place == "compute clicks":
+            drop("clicks")
+        if place == "after compute totals":
+            drop("users")
+
+    deployment.at = at
+    deployment.tell = lambda line: (
+        drop("hourly") if line.endswith("archived") and "hourly.sql" in deployed.files else None
+    )
+    deployment.batch.rebuild(leap=True)
+    assert set(seen[:-2]) == {1}
+    assert seen[-2:] == [3, 3], "after hand-over, and after retire"
+    assert one(deployed.rows("SELECT events FROM totals")) == (3,)
+    deployed.send("events", event(4), partition=0)
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (4,)
+    deployed.check()
+
+
+def _bad(deployed: Deployed) -> int:
+    return int(one(deployed.rows("SELECT coalesce(sum(records), 0) FROM lamina.bad_records"))[0])
+
+
 def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
     deployed: Deployed, kafka_admin: KafkaAdminClient, lamina: CommandLine
 ) -> None:
@@ -288,6 +339,12 @@ def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
     deployed.catch_up()
     assert read(deployed.deployment).alarms == []
     assert lamina("status", "--alarms").out == ""
+    topic, brokers = deployed.topic("events"), deployed.deployment.brokers
+    for policy, alarms in (("compact", 1), ("delete", 0)):
+        kafka_admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})])
+        deployed.until(lambda: brokers.retention(topic).compacted == bool(alarms), policy)  # noqa: B023
+        told = read(deployed.deployment).alarms
+        assert ["has been compacted since it was deployed" in alarm for alarm in told] == [True] * alarms
     kafka_admin.delete_records({TopicPartition(deployed.topic("events"), 0): 4})
     [alarm] = read(deployed.deployment).alarms
     assert "removed by retention before they were archived" in alarm
@@ -405,6 +462,25 @@ def test_a_leap_that_cannot_be_sealed_gives_its_queries_back(deployed: Deployed,
     deployed.send("events", event(10))
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (11,)
+
+
+def test_floats_are_checked_as_what_they_are_and_not_as_their_text(deployed: Deployed) -> None:
+    floats = (
+        "CREATE VIEW floats AS SELECT n % 20 AS part, max(CAST(ratio AS FLOAT)) AS largest,"
+        " CAST(sum(ratio) AS FLOAT) AS total, max(CAST(ratio * 1e37 AS FLOAT)) AS huge, max(CAST(n AS FLOAT)) AS whole"
+        " FROM events GROUP BY n % 20;"
+    )
+    deployed.apply(events=EVENTS, floats=floats)
+    deployed.send("events", *(event(n) for n in range(100)))
+    deployed.catch_up()
+    deployed.check()
+    with deployed.deployment.database.begin() as connection:
+        [place] = generations.find(connection)[0].places.values()
+        floats = f"SELECT attname FROM pg_attribute WHERE attrelid = '{place}'::regclass AND atttypid = 'real'::regtype"
+        column = connection.exec_driver_sql(floats).scalars().first()
+        connection.exec_driver_sql(f"UPDATE {place} SET {column} = {column} * 1.000001")
+    with pytest.raises(AssertionError, match="floats below"):
+        deployed.check()
 
 
 def test_a_total_of_no_records_is_proven(deployed: Deployed) -> None:

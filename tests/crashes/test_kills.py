@@ -9,27 +9,36 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 
 from lamina.deployment import BATCH_NICENESS, SPEED_NICENESS
+from tests.crashes.short_lived import lent, taken_back
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 
 ROUNDS = 20
 """How often the speed layer is killed at random during a replay."""
 
+QUICKLY = 10.0
+"""Seconds within which Ctrl-C ends a rebuild: 2 on an idle machine, and the one that runs the tests is busy."""
 
-def test_the_speed_layer_may_be_killed_anywhere_in_a_commit(deployed: Deployed, lamina: CommandLine) -> None:
+
+def test_the_speed_layer_may_be_killed_anywhere_in_a_commit(
+    deployed: Deployed, lamina: CommandLine, spark: SparkSession
+) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
     sent = 0
     for place in ("before the commit", "inside the commit", "after the commit"):
         deployed.send("events", *(event(n) for n in range(sent, sent + 40)))
         sent += 40
-        killed = lamina("speed", "--until-caught-up", code=None, LAMINA_STOP_AT=place)
-        assert killed.code == -9
+        with short_lived(lamina, spark, LAMINA_STOP_AT=place) as process:
+            _, said = process.communicate(timeout=60)
+        assert process.returncode == -9, said
         counted = one(deployed.rows("SELECT events FROM totals"))
         assert counted == ((sent,) if place == "after the commit" else (sent - 40,))
         deployed.catch_up()
@@ -37,7 +46,9 @@ def test_the_speed_layer_may_be_killed_anywhere_in_a_commit(deployed: Deployed, 
     deployed.check()
 
 
-def test_the_speed_layer_may_be_killed_twenty_times_during_a_replay(deployed: Deployed, lamina: CommandLine) -> None:
+def test_the_speed_layer_may_be_killed_twenty_times_during_a_replay(
+    deployed: Deployed, lamina: CommandLine, spark: SparkSession
+) -> None:
     """Each process is killed within the first micro-batches that it commits, at a moment that nobody chose."""
     deployed.apply(**CATALOG)
     moments = random.Random(20)
@@ -45,13 +56,9 @@ def test_the_speed_layer_may_be_killed_twenty_times_during_a_replay(deployed: De
     end = deployed.deployment.brokers.latest(deployed.topic("events"))
     for _ in range(ROUNDS):
         before = deployed.progress("events")
-        process = lamina.start("speed", "--max-records", "200")
-        try:
+        with short_lived(lamina, spark, max_records=200) as process:
             deployed.until(lambda: deployed.progress("events") != before or process.poll() is not None, "it commits")  # noqa: B023
             time.sleep(moments.uniform(0, 0.3))
-        finally:
-            process.kill()
-            process.communicate()
         assert process.returncode == -9
         shown = one(deployed.rows("SELECT events FROM totals"))[0]
         assert shown == sum(deployed.progress("events").values())
@@ -60,6 +67,20 @@ def test_the_speed_layer_may_be_killed_twenty_times_during_a_replay(deployed: De
             end = deployed.deployment.brokers.latest(deployed.topic("events"))
     deployed.catch_up()
     deployed.check()
+
+
+@contextlib.contextmanager
+def short_lived(
+    lamina: CommandLine, spark: SparkSession, max_records: int = 500_000, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A speed layer over the JVM of the tests, killed (-9) at the end of the block."""
+    process = lamina.start_program("-m", "tests.crashes.short_lived", str(max_records), **lent(spark), **environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+        taken_back(spark)
 
 
 def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres(
@@ -74,7 +95,8 @@ def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres
                     return each.nice() == nice and _session_nice(each.pid) in (nice, None)
         return False
 
-    speed = lamina.start("speed")
+    deployed.send("events", *(event(n) for n in range(4_000)))
+    speed = lamina.start("speed", "--max-records", "20")
     try:
         deployed.until(lambda: stands_back(speed, SPEED_NICENESS), "the speed layer stands back a little")
         rebuild = lamina.start("rebuild")
@@ -82,6 +104,11 @@ def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres
             deployed.until(lambda: stands_back(rebuild, BATCH_NICENESS), "the rebuild stands back far")
         finally:
             rebuild.communicate()
+        deployed.until(lambda: any(deployed.progress("events").values()), "it is in the middle of a micro-batch")
+        speed.terminate()
+        said = speed.communicate(timeout=120)[1]
+        assert speed.returncode == 0
+        assert len(said.splitlines()) < 5, "it ends in mid-batch, and quietly"
     finally:
         speed.kill()
         speed.communicate()
@@ -104,8 +131,10 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     process = lamina.start("rebuild")
     deployed.until(lambda: _last_step(deployed) == step, f"{step} is done")
     children = psutil.Process(process.pid).children(recursive=True)
+    began = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
+    assert time.monotonic() - began < QUICKLY, "a person who changes their mind does not wait"
     assert process.returncode == 130, said
     assert said.strip().splitlines()[-1] == "interrupted"
     assert "Traceback" not in said
@@ -113,8 +142,10 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
     with deployed.deployment.database.begin() as connection:
         last = connection.exec_driver_sql("SELECT state, error FROM lamina.rebuild ORDER BY id DESC").first()
+        states = connection.exec_driver_sql("SELECT DISTINCT state FROM lamina.generation").scalars().all()
     assert last is not None
     assert tuple(last) == ("failed", "it was interrupted")
+    assert "building" not in states
     [proof, *_] = deployed.deployment.batch.rebuild()
     assert proof.differing == 0
 
@@ -181,6 +212,7 @@ def test_a_second_speed_layer_takes_over_and_the_first_says_so(deployed: Deploye
         raise
     assert first.returncode == 1
     assert "The query events was taken over" in said
+    assert "StackOverflowError" not in said
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (3,)
     deployed.check()

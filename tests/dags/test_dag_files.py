@@ -81,7 +81,7 @@ def test_a_rebuild_takes_its_steps_in_their_order_and_ends_where_a_view_is_held(
 
 
 def test_missed_runs_are_not_made_up_for_and_no_two_overlap(described: dict[str, Any]) -> None:
-    assert set(described) == {"nightly_rebuild", "archive"}
+    assert set(described) == {"nightly_rebuild", "archive", "maintenance"}
     for dag in described.values():
         assert not dag["catchup"]
         assert dag["max_active_runs"] == 1
@@ -94,6 +94,6 @@ def test_every_task_but_the_verdict_is_tried_again(described: dict[str, Any]) ->
 
 def test_every_task_is_a_lamina_command(described: dict[str, Any]) -> None:
     for dag in described.values():
-        decorated = {"compute", "archive_all"}  # their commands are made when they run
+        decorated = {"compute", "archive_all", "maintain_all"}  # their commands are made when they run
         for task in dag["words"].keys() - decorated:
             assert dag["words"][task].startswith("lamina "), task

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import ssl
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +24,9 @@ SECRETS = {
     "AIRFLOW_ADMIN_PASSWORD",
     "AIRFLOW_SECRET",
     "AIRFLOW_FERNET_KEY",
+    "KAFKA_PASSWORD",
 }
-END_BY_THEMSELVES = {"catalog", "airflow-init"}
+END_BY_THEMSELVES = {"catalog", "airflow-init", "kafka-users", "certificates"}
 
 
 def example() -> dict[str, str]:
@@ -94,6 +98,46 @@ def test_ports_are_open_to_this_machine_alone_unless_told_otherwise(services: di
     ports = [port for service in services.values() for port in service.get("ports", [])]
     assert len(ports) == 4
     assert all(port.startswith("127.0.0.1:") for port in ports), ports
+
+
+@pytest.mark.parametrize("service", ["kafka", "postgres", "spark-master", "airflow-api-server"])
+def test_opening_one_service_to_others_opens_no_other(variables: dict[str, str], service: str) -> None:
+    switch = {"spark-master": "SPARK", "airflow-api-server": "AIRFLOW"}.get(service, service.upper())
+    opened = services_of({**variables, f"{switch}_BIND_ADDRESS": "0.0.0.0"})
+    public = [name for name, each in opened.items() for port in each.get("ports", []) if port.startswith("0.0.0.0:")]
+    assert public == [service]
+
+
+def shaken_hands(folder: Path, name: str) -> None:
+    """A client that knows the authority alone calls a server by a name; raises where it does not trust it."""
+    here, there = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=folder / "root.crt")
+    here.load_cert_chain(folder / "server.crt", folder / "server.key")
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = there.wrap_bio(to_client, to_server, server_hostname=name)
+    server = here.wrap_bio(to_server, to_client, server_side=True)
+    for side in (client, server, client, server):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    assert client.version() == server.version() == "TLSv1.3"
+
+
+def test_the_certificate_of_postgres_is_made_once_and_good_for_its_names(
+    services: dict[str, Any], tmp_path: Path
+) -> None:
+    shell, script, place, *names = services["certificates"]["command"]
+    assert f"certificates:{place}:ro" in services["postgres"]["volumes"]
+    words = [shell, script.replace("/opt/lamina", str(REPOSITORY)), str(tmp_path), *names]
+    made = []
+    for _ in range(2):
+        subprocess.run(words, check=True)
+        made.append((tmp_path / "server.crt").read_bytes())
+    assert made[0] == made[1]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["root.crt", "server.crt", "server.key"]
+    assert (tmp_path / "server.key").stat().st_mode & 0o137 == 0, "Postgres refuses a key that others may read"
+    for name in ("postgres", "localhost"):
+        shaken_hands(tmp_path, name)
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        shaken_hands(tmp_path, "elsewhere")
 
 
 def test_strings_sort_in_the_container_as_in_the_embedded_postgres(services: dict[str, Any]) -> None:

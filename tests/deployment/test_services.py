@@ -11,18 +11,18 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from tests.fix_stack import Stack
+from tests.fix_stack import Stack, broker_properties
 
 
 def properties(stack: Stack) -> dict[str, str]:
-    """The broker's settings, as the image makes them of its environment: KAFKA_LOG_DIRS is log.dirs."""
-    given = stack.services["kafka"]["environment"].items()
-    return {name.removeprefix("KAFKA_").lower().replace("_", "."): value for name, value in given}
+    return broker_properties(stack.services["kafka"]["environment"])
 
 
 def test_kafka_knows_every_setting(stack: Stack, kafka_admin: KafkaAdminClient) -> None:
     answer = kafka_admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, "1")], config_filter="all")
-    assert set(properties(stack)) <= set(answer["broker"]["1"])
+    # Those of one listener are none of the broker's own: tests/master_log/test_login.py logs in by them.
+    asked = {name for name in properties(stack) if not name.startswith("listener.name.")}
+    assert asked <= set(answer["broker"]["1"])
 
 
 def test_kafka_accepts_its_settings_together(stack: Stack) -> None:
@@ -47,7 +47,7 @@ def test_postgres_knows_its_settings(stack: Stack) -> None:
     for word in words[1::2]:
         name, value = word.split("=")
         assert stack.query("lamina", f"SELECT count(*) FROM pg_settings WHERE name = '{name}'") == [(1,)]
-        assert stack.query("lamina", f"SELECT '{value}' ~ '^([0-9]+(MB|GB)|on|off)$'") == [(True,)]
+        assert stack.query("lamina", f"SELECT '{value}' ~ '^([0-9]+(MB|GB)?|on|off|/certificates/.*)$'") == [(True,)]
 
 
 def test_nobody_enters_another_ones_database(stack: Stack) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tests.fuzz.values import COLUMNS, FEW, MONEY, NESTED, SCALARS, Values, exact
-from view_algebra.aggregates import AGGREGATES
-from view_algebra.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TINYINT, Type
+from view_algebra.language.aggregates import AGGREGATES
+from view_algebra.language.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TINYINT, Type
 
 TUMBLING = ("window(ts, '1 hour')", "window(ts, '7 hours', '7 hours', '90 minutes')", "window(ts, '1 day')")
 HOPPING = (

@@ -10,10 +10,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from view_algebra.aggregates import AGGREGATES
-from view_algebra.aggregates import MOMENTS as MOMENTS_BY_ANY_NAME
-from view_algebra.functions import FUNCTIONS, Function
-from view_algebra.types import (
+from view_algebra.language.aggregates import AGGREGATES
+from view_algebra.language.aggregates import MOMENTS as MOMENTS_BY_ANY_NAME
+from view_algebra.language.functions import FUNCTIONS, Function
+from view_algebra.language.types import (
     BIGINT,
     BOOLEAN,
     DATE,

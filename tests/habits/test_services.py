@@ -170,7 +170,12 @@ def test_a_port_that_is_chosen_is_not_given_to_anybody_else_by_chance() -> None:
     assert not set(chosen) & set(range(first, last + 1))
 
 
-def test_passwords_are_for_their_owner_only(embedded: Embedded) -> None:
+def test_a_home_and_its_passwords_are_for_their_owner_only(embedded: Embedded) -> None:
+    embedded.start()
+    embedded.home.chmod(0o755)  # as one that an older version made
+    embedded.start()
+    assert embedded.home.stat().st_mode & 0o067 == 0, "the one bit left is that of Postgres' user, who passes"
+    embedded.stop()
     embedded.start()
     assert (embedded.home / "passwords.json").stat().st_mode & 0o777 == 0o600
 

@@ -42,6 +42,33 @@ def test_brokers_may_ask_for_a_login(tmp_path: Path) -> None:
     assert read("a:9093").login is None
 
 
+def test_secrets_may_be_in_files(tmp_path: Path) -> None:
+    (tmp_path / "kafka").write_text("sasl_plaintext://u:p@a:9094\n")
+    (tmp_path / "pgpass").write_text("# ours\nother:*:*:*:wrong\ndb:5433:*:u:pass\\:w@rd\\\\\n")
+    url = f"postgresql://u@db:5433/lamina?passfile={tmp_path / 'pgpass'}"
+    files = {"LAMINA_POSTGRES": url, "LAMINA_KAFKA_FILE": str(tmp_path / "kafka")}
+    settings = Settings.read(tmp_path, files)
+    assert settings.login == Login("SASL_PLAINTEXT", user="u", password="p")
+    assert Jdbc.of(settings.postgres).password == "pass:w@rd\\"
+    with pytest.raises(LaminaError, match="LAMINA_KAFKA and LAMINA_KAFKA_FILE are both set"):
+        Settings.read(tmp_path, {**files, "LAMINA_KAFKA": "a:1"})
+    with pytest.raises(LaminaError, match="LAMINA_KAFKA_FILE names a file that cannot be read"):
+        Settings.read(tmp_path, {**files, "LAMINA_KAFKA_FILE": str(tmp_path / "none")})
+
+
+def test_a_select_of_anybodys_is_never_run_over_the_owners_login(tmp_path: Path) -> None:
+    with pytest.raises(LaminaError, match="LAMINA_ANALYST is not set"):
+        Settings.read(tmp_path, SERVICES).reader()
+    analyst = "postgresql://analyst:p@db:5433/lamina"
+    assert Settings.read(tmp_path, {**SERVICES, "LAMINA_ANALYST": analyst}).reader() == analyst
+
+
+def test_limits_of_readers_are_read(tmp_path: Path) -> None:
+    settings = Settings.read(tmp_path, {**SERVICES, "LAMINA_ANALYST_LIMITS": "statement_timeout=1min connections=9"})
+    assert (settings.limits.statement_timeout, settings.limits.connections) == ("1min", 9)
+    assert settings.limits.lock_timeout == "30s"
+
+
 def test_a_printed_setting_shows_no_password(tmp_path: Path) -> None:
     assert "secret" not in repr(
         Settings.read(tmp_path, {**SERVICES, "LAMINA_POSTGRES": "postgresql://u:secret@db/lamina"})

@@ -11,7 +11,7 @@ import pytest
 
 from tests.laws.engines import Engines, same
 from view_algebra import Refused, compile_catalog
-from view_algebra.functions import FUNCTIONS, Function
+from view_algebra.language.functions import FUNCTIONS, Function
 
 VALUES: dict[str, tuple[str, list[object]]] = {
     "b": ("BOOLEAN", [True, False, None]),

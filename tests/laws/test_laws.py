@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.laws.engines import Engines, in_order, place_of, same, told
 from view_algebra import Catalog, CellTable, compile_catalog
-from view_algebra.aggregates import AGGREGATES, MOMENTS, AggregateFunction
-from view_algebra.expressions import Field
-from view_algebra.types import (
+from view_algebra.language.aggregates import AGGREGATES, MOMENTS, AggregateFunction
+from view_algebra.language.expressions import Field
+from view_algebra.language.types import (
     BIGINT,
     BOOLEAN,
     DATE,

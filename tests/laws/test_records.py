@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.laws.engines import Engines
 from view_algebra import Source, compile_catalog
+from view_algebra.texts.records import LONGEST_KEPT, QUARANTINED
 
 SOURCE = """CREATE TABLE s (
   id BIGINT, name STRING, d DOUBLE, c DECIMAL(10,2), ts TIMESTAMP, ntz TIMESTAMP_NTZ, day DATE, b BOOLEAN,
-  st STRUCT<x: INT, since: TIMESTAMP>, arr ARRAY<STRING>, m MAP<STRING, INT>, tiny TINYINT
+  st STRUCT<x: INT, since: TIMESTAMP>, arr ARRAY<STRING>, m MAP<STRING, INT>, tiny TINYINT,
+  paid STRUCT<ref: STRING, parts: ARRAY<DECIMAL(10,2)>>
 ) USING kafka OPTIONS (topic 's', format 'json');"""
 
+TODAY = f'"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"'.encode()
+LONG = "a number is too long for a DECIMAL: it has 1,000 digits, or an exponent of 4"
 DEEP = b'{"z":' + b"[" * 5000 + b"]" * 5000 + b"}"
 CASES: list[tuple[str, bytes | None, str | None]] = [
     ("null", None, "the value is null"),
@@ -46,6 +52,32 @@ CASES: list[tuple[str, bytes | None, str | None]] = [
     ("two wrong fields", b'{"id": "x", "b": 1}', "a field has the wrong type: id is no BIGINT, b is no BOOLEAN"),
     ("a decimal that does not fit", b'{"c": 123456789012}', "a field has the wrong type: c is no DECIMAL(10,2)"),
     ("a decimal with more places", b'{"c": 1.239}', None),
+    *(
+        (f"{name} for a decimal", b'{"id": 1, "c": ' + number + b"}", LONG)
+        for name, number in {
+            "a great exponent": b"1e100000000",
+            "a small exponent": b"-2.5E-100000000",
+            "an exponent in a text": b'"1e-100000000"',
+            "an exponent in other digits": '"1e-\u0661\u0660\u0660\u0660\u0660\u0660\u0660\u0660\u0660"'.encode(),
+            "an escaped exponent": b'"1\\u0065-\\u06610000000\\u0030"',
+            "a megabyte of digits": b'"' + b"9" * 1_000_000 + b'"',
+            "a megabyte of escaped digits": b'"' + b"\\u0039" * 160_000 + b'"',
+        }.items()
+    ),
+    ("a great exponent inside", b'{"paid": {"parts": [1, 1e-100000000]}}', LONG),
+    ("a great exponent before a mistake", b'{"c": 1e-100000000, "d": x}', "not JSON, or nested too deep"),
+    ("a great exponent that another takes the place of", b'{"c": 1e-100000000, "c": 1, "ts": ' + TODAY + b"}", LONG),
+    ("a great exponent in a text that another takes the place of", b'{"c": "1e-100000000", "c": 1}', LONG),
+    ("a great exponent elsewhere", b'{"more": 1e-100000000, "c": 1}', LONG),
+    ("a great exponent in a text elsewhere", b'{"more": ["1e-100000000"], "c": 1}', None),
+    ("texts like great exponents", b'{"name": "1e100000000", "paid": {"ref": "7e12345", "parts": [1]}}', None),
+    (
+        "no decimal beside a great exponent",
+        b'{"name": "1e5000", "c": true}',
+        "a field has the wrong type: c is no DECIMAL(10,2)",
+    ),
+    ("an exponent of 3 digits", b'{"c": 1e-999}', None),
+    ("a megabyte of spaces", b'{"ts": ' + TODAY + b', "name": "' + b" " * 1_000_000 + b'"}', None),
     ("a text for a time", b'{"ts": "soon"}', "a field has the wrong type: ts is no TIMESTAMP"),
     ("no such day", b'{"day": "2024-02-30"}', "a field has the wrong type: day is no DATE"),
     ("a nested wrong field", b'{"st": {"x": "q"}}', "a field has the wrong type: it is inside a nested one"),
@@ -99,11 +131,29 @@ def test_a_value_is_a_record_or_has_a_reason_for_quarantine(errors: list[str | N
 
 
 def test_quarantine_keeps_the_bytes(engines: Engines, source: Source, errors: list[str | None]) -> None:
-    rows = engines.spark.sql(source.quarantined).collect()
+    rows = engines.spark.sql(QUARANTINED).collect()
     assert len(rows) == sum(error is not None for error in errors)
     for row in rows:
         value = CASES[row.kafka_offset][1]
-        assert row.kafka_value == (None if value is None else value.hex().upper())
+        assert row.kafka_value == (None if value is None else "\\x" + value[:LONGEST_KEPT].hex().upper())
+        assert row.kafka_value_bytes == (None if value is None else len(value))
+
+
+def test_the_senders_own_reason_is_kept_whatever_its_bytes_are(
+    engines: Engines, source: Source, errors: list[str | None]
+) -> None:
+    told = {b"line 4: no id": "line 4: no id", b"a\x00b\xff": "ab\ufffd", b"x" * 5_000: "x" * 200, b"": None}
+    for header, kept in told.items():
+        headers = f"array(named_struct('key', 'lamina-problem', 'value', X'{header.hex()}')) AS kafka_headers"
+        engines.spark.sql(f"SELECT * EXCEPT (kafka_headers), {headers} FROM records").createOrReplaceTempView("told")
+        rows = engines.spark.sql(QUARANTINED.replace("FROM records", "FROM told") + " LIMIT 1").collect()
+        assert [row.kafka_error for row in rows] == [kept or errors[row.kafka_offset] for row in rows]
+
+
+def test_a_decimal_beside_what_looks_like_a_long_number_keeps_its_digits(engines: Engines, source: Source) -> None:
+    engines.records(source, [b'{"c":12345678.91,"name":"1e1000"}', b'{"c":"12345678.91","name":"1x1000"}'])
+    found = engines.spark.sql("SELECT CAST(c AS STRING) FROM records").collect()
+    assert [row[0] for row in found] == ["12345678.91"] * 2
 
 
 def test_records_of_many_columns_are_filtered_at_once(engines: Engines) -> None:

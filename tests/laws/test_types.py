@@ -14,9 +14,9 @@ from tests.laws.engines import Engines
 from tests.laws.test_functions import ARGUMENTS as GIVEN
 from tests.laws.test_functions import VALUES, source
 from view_algebra import Refused, compile_catalog
-from view_algebra.aggregates import AGGREGATES, SYNONYMS
-from view_algebra.functions import FUNCTIONS
-from view_algebra.sugar import MADE
+from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
+from view_algebra.language.functions import FUNCTIONS
+from view_algebra.typed.sugar import MADE
 
 ARGUMENTS = [*VALUES, "CAST(ti AS FLOAT)", "array(day)", "array(st)", "kafka_key", "1", "-1", "0", "'a'", "2.5", "true"]
 OPERATORS = ("+", "-", "*", "/", "%", "div", "&", "|", "^", "=", "<", "<=>", "||")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -180,8 +181,8 @@ def test_held_moves_past_a_range_that_holds_only_transaction_markers(
     assert ids(log.records_below(source, end)) == [1]
 
 
-def test_a_topic_created_anew_is_refused(
-    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+def test_a_topic_created_anew_is_refused_until_its_source_is_declared_anew(
+    spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
     source = opened(log, new_source(), brokers)
     fill(producer, source, range(3))
@@ -196,12 +197,16 @@ def test_a_topic_created_anew_is_refused(
     for attempt in (
         lambda: log.archive(source, later, brokers),
         lambda: log.records(source, later, brokers),
-        lambda: opened(log, source, brokers),
     ):
         with pytest.raises(LaminaError, match="is not the one whose records its log holds") as raised:
             attempt()
         assert "another name" in raised.value.way_out
     assert ids(log.records_below(source, end)) == [0, 1, 2]
+    before = spark.sql(f"SHOW TBLPROPERTIES {name(source)} ('lamina.topic-id')").collect()[0].value
+    opened(log, source, brokers)
+    assert log.archive(source, later, brokers).records == 10
+    assert ids(log.records_below(source, later)) == list(range(10, 20))
+    assert spark.table(f"lamina.log.`{source.topic}-{before}`").count() == 3, "the old log is set aside"
 
 
 def test_records_lost_to_retention_are_refused_and_with_consent_written_down(
@@ -304,6 +309,39 @@ def test_what_is_held_survives_compaction_and_expired_snapshots_and_a_roll_back_
     assert log.held(source) == nine
     assert log.archive(source, twelve, brokers).records == 3
     assert ids(log.records_below(source, twelve)) == list(range(12))
+
+
+def files_of(settings: Settings, source: Source) -> set[str]:
+    (folder,) = Path(settings.warehouse, "log").glob(f"{source.topic}-*")
+    return {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file() and each.suffix != ".crc"}
+
+
+def test_maintenance_keeps_the_records_and_what_is_held_and_no_more_files_than_they_need(
+    settings: Settings,
+    spark: SparkSession,
+    log: MasterLog,
+    brokers: Brokers,
+    new_source: NewSource,
+    producer: KafkaProducer,
+) -> None:
+    source = opened(log, new_source(), brokers)
+    counts = []
+    for first in (0, 5):
+        for end in range(first + 1, first + 6):
+            fill(producer, source, range(end - 1, end))
+            log.archive(source, Offsets.of(source.topic, {0: end}), brokers)
+        if first:
+            before = files_of(settings, source)
+            kept = log.maintain(source, datetime.now(UTC) - timedelta(days=1))
+            assert (kept.compacted, kept.expired, kept.removed) == (6, 0, 0)
+            assert before <= files_of(settings, source), "a backup of today may name each of them"
+        log.maintain(source, datetime.now(UTC))
+        assert log.held(source) == Offsets.of(source.topic, {0: first + 5})
+        assert ids(log.records_below(source, log.held(source))) == list(range(first + 5))
+        counts.append(len(files_of(settings, source)))
+    assert spark.sql(f"SELECT * FROM {name(source)}.files").count() == 1
+    assert [row.name for row in spark.sql(f"SELECT name FROM {name(source)}.refs").collect()] == ["main"]
+    assert counts[1] <= counts[0] + 2, counts
 
 
 def test_a_cut_reads_no_file_that_lies_above_it(

@@ -5,26 +5,30 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from master_log.ingest import BadLine, ingest
+from master_log.ingest import BadLine, Interrupted, ingest
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange
 from master_log.reading import kafka_range, parsed
 from tests.master_log.conftest import Contents, NewSource
 from view_algebra.errors import LaminaError
+from view_algebra.texts.records import QUARANTINED
 
 JSON = [
-    b'{"id": 1, "kind": "show", "ts": "2024-01-02T03:04:05Z", "unknown": [1]}',
+    b'{"id": 1, "kind": "show", "ts": "2024-01-02T03:04:05Z"}',
     b'{"id": 2, "price": 1.25, "kind": null}',
     b'{"id": 3}',
 ]
@@ -60,6 +64,60 @@ def test_json_lines_arrive_as_they_are(
     assert calls[-1] == (3, 3)
 
 
+ORDERS = "id BIGINT, TOWN STRING, buyer STRUCT<name: STRING, tags: ARRAY<STRUCT<word: STRING>>>, props MAP<STRING, INT>"
+
+
+@pytest.mark.parametrize("on_bad", ["refuse", "quarantine"])
+def test_a_field_that_is_not_declared_refuses_the_file_until_it_is_told_to_let_it_go(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, on_bad: Literal["refuse", "quarantine"]
+) -> None:
+    source = new_source(columns=ORDERS)
+    lines = [
+        b'{"id": 1, "Town": "Delft"}',
+        b'{"id": 2, "Town": "Gouda", "buyer": {"Name": "x", "tags": [{"word": "a"}, {"wort": "b"}]}, "extra": 1}',
+        b'{"id": 3, "TOWN": "Breda", "props": {"anything": 1}}',
+    ]
+    path = written(tmp_path, "orders.jsonl", b"\n".join(lines))
+    with pytest.raises(LaminaError, match=r"4 fields are not declared by source events; nothing was sent") as raised:
+        ingest(source, path, brokers, on_bad=on_bad)
+    assert raised.value.evidence.splitlines() == [
+        "Town is not declared, in 2 of 3 records; did you mean TOWN?",
+        "buyer.Name is not declared, in 1 of 3 records; did you mean buyer.name?",
+        "buyer.tags.wort is not declared, in 1 of 3 records; did you mean buyer.tags.word?",
+        "extra is not declared, in 1 of 3 records",
+    ]
+    assert "--ignore-unknown" in raised.value.way_out
+    header = written(tmp_path, "orders.csv", b"id,Twon,TOWN\n1,Delft,\n")
+    with pytest.raises(LaminaError, match="1 field is not declared") as raised:
+        ingest(source, header, brokers, on_bad=on_bad)
+    assert raised.value.evidence == "Twon is not declared, in 1 of 1 records; did you mean TOWN?"
+    assert contents(source.topic) == []
+    assert ingest(source, path, brokers, on_bad=on_bad, ignore_unknown=True).sent == 3
+    assert [value for _, value in contents(source.topic)] == lines, "as they are"
+
+
+def test_an_interrupted_file_goes_on_where_it_stopped(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
+) -> None:
+    source = new_source(3)
+    lines = [b'{"id": %d}' % number for number in range(2_000)]
+    path = written(tmp_path, "records.jsonl", b"\n".join(lines))
+
+    def stop(done: int, _: int | None) -> None:
+        if done == 1_000:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Interrupted) as interrupted:
+        ingest(source, path, brokers, on_progress=stop)
+    assert interrupted.value.sent == 1_000
+    assert sent(contents(source.topic)) == sorted(lines[:1_000]), "what was handed over has arrived"
+    rest = ingest(source, path, brokers, skip=interrupted.value.sent)
+    assert (rest.sent, rest.skipped) == (1_000, 1_000)
+    assert sent(contents(source.topic)) == sorted(lines)
+    with pytest.raises(LaminaError, match="has 2,000 records, and 2,001 were to be skipped"):
+        ingest(source, path, brokers, skip=2_001)
+
+
 def test_one_bad_line_refuses_the_whole_file(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
 ) -> None:
@@ -90,8 +148,10 @@ def test_bad_lines_that_may_go_to_quarantine_are_sent_as_they_are_and_counted(
     assert done.first_bad[1] == BadLine(4, 'id is "x", not BIGINT')
     assert [value for _, value in contents(source.topic)] == lines, "one partition keeps the file's order"
     whole = OffsetRange(brokers.earliest(source.topic), brokers.latest(source.topic))
-    errors = parsed(kafka_range(spark, brokers, source, whole), source).where("kafka_error IS NOT NULL").count()
-    assert errors == done.bad
+    parsed(kafka_range(spark, brokers, source, whole), source).createOrReplaceTempView("records")
+    kept = {row.kafka_offset: row.kafka_error for row in spark.sql(QUARANTINED).collect()}
+    assert len(kept) == done.bad
+    assert kept[3] == 'lamina ingest, line 4: id is "x", not BIGINT', "the reason that was found with the file at hand"
 
 
 def test_csv_becomes_the_declared_types(
@@ -103,7 +163,7 @@ def test_csv_becomes_the_declared_types(
         "records.csv",
         'ID,kind,small,price,ts,note\n1,show,7,1.250,2024-01-02 03:04:05,"two\nlines"\n\n2,"a ""b"", ä",,,,\n'.encode(),
     )
-    assert ingest(source, path, brokers).sent == 2
+    assert ingest(source, path, brokers, ignore_unknown=True).sent == 2
     assert [json.loads(value or b"") for _, value in contents(source.topic)] == [
         {"id": 1, "kind": "show", "small": 7, "price": 1.25, "ts": "2024-01-02 03:04:05", "note": "two\nlines"},
         {"id": 2, "kind": 'a "b", ä', "small": None, "price": None, "ts": None, "note": None},
@@ -174,7 +234,8 @@ def test_parquet_keeps_its_values(
     pq.write_table(table, buffer)
     packed = gzip.compress(buffer.getvalue()) if name.endswith(".gz") else buffer.getvalue()
     file = name if name == "-" else written(tmp_path, name, packed)
-    done = ingest(source, file, brokers, file_format="parquet" if name == "-" else None, stdin=io.BytesIO(packed))
+    told = "parquet" if name == "-" else None
+    done = ingest(source, file, brokers, file_format=told, ignore_unknown=True, stdin=io.BytesIO(packed))
     assert (done.sent, done.bad) == (2, 0)
     assert [value for _, value in contents(source.topic)] == [
         '{"id":1,"price":1.25,"ts":"2024-01-02T03:04:05.123456+00:00","kind":"ä","ratio":0.1,'

@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka import TopicPartition as KafkaTopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from master_log.kafka import Brokers, Login
-from master_log.offsets import Offsets
+from master_log.offsets import Offsets, TopicPartition
 from tests.fix_services import Topic
 from tests.master_log.conftest import Contents
 from view_algebra.errors import LaminaError
@@ -140,3 +141,32 @@ def test_records_of_a_key_stay_together_in_their_order(brokers: Brokers, topic: 
     for key in range(7):
         mine = [int(value or b"") for given, value in found if given == b"%d" % key]
         assert mine == list(range(key, 300, 7))
+
+
+def test_a_tail_is_the_batch_below_an_offset_however_large_it_is(
+    brokers: Brokers, topic: Topic, kafka_admin: KafkaAdminClient
+) -> None:
+    name = topic(3, **{"max.message.bytes": "8000000"})
+    with brokers.producer() as producer:
+        for partition, size in ((0, 10), (1, 3_000_000), (2, 10)):
+            producer.send(name, b"x" * size, partition=partition)
+    with brokers.producer() as producer:
+        for _ in range(3):
+            producer.send(name, b"y", partition=0)
+    known = brokers.tails(Offsets.of(name, {0: 1, 1: 1, 2: 0}))
+    assert {at.partition for at in known} == {0, 1}
+    assert known[TopicPartition(name, 0)].startswith("offsets 0 to 0 (epoch 0, checksum ")
+    assert brokers.tails(Offsets.of(name, {0: 4}))[TopicPartition(name, 0)].startswith("offsets 1 to 3 (")
+    assert brokers.tails(Offsets.of(name, {0: 5, 1: 9})) == {}, "beyond the end"
+
+    assert brokers.differing(Offsets.of(name, {0: 1, 1: 1}), known) == []
+    other = {at: f"{tail} of another time" for at, tail in known.items()}
+    assert [each.at.partition for each in brokers.differing(Offsets.of(name, {0: 1, 1: 1}), other)] == [0, 1]
+    [beyond] = brokers.differing(Offsets.of(name, {0: 5}), known)
+    assert beyond.found == "the end of the topic at 4"
+    kafka_admin.delete_records({KafkaTopicPartition(name, 0): 1})
+    assert [each.at.partition for each in brokers.differing(Offsets.of(name, {0: 1, 1: 1}), other)] == [1], "it is gone"
+    kafka_admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {"cleanup.policy": "compact"})])
+    while not brokers.retention(name).compacted:
+        time.sleep(0.02)
+    assert brokers.differing(Offsets.of(name, {1: 1}), other) == [], "compaction rewrites batches"

@@ -1,12 +1,14 @@
-"""Brokers that ask who one is: all of Lamina against a listener that takes no other."""
+"""Brokers that ask who one is: all of Lamina against a listener that takes no other, and that of docker-compose.yml."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import KafkaProducer
@@ -16,28 +18,49 @@ from lamina.deployment import Deployment
 from lamina.services import kafka
 from lamina.services.jars import jars
 from lamina.services.java import java_home
+from lamina.services.processes import free_port
 from lamina.settings import Settings
 from master_log.kafka import Brokers, Login
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from tests.fix_services import quick_java
+from tests.fix_stack import broker_properties, services_of
 from view_algebra.errors import LaminaError
 
 USER, PASSWORD = "lamina", 'se"cr\\et'
 """What would end a text of Java's login module, were it not quoted."""
 
 
+@dataclass(frozen=True)
+class Listeners:
+    """Addresses of one broker: of a listener that asks for a login, and of the outside one of docker-compose.yml."""
+
+    asking: str
+    outside: str
+    compose: Mapping[str, Any]
+
+
 @pytest.fixture
-def broker(run_home: Path) -> Iterator[str]:
-    """A broker whose only listener asks for a login."""
+def broker(run_home: Path, variables: dict[str, str]) -> Iterator[Listeners]:
+    """A broker all of whose listeners ask for a login."""
     home = run_home / "login"
     home.mkdir()
     (home / "jars").symlink_to(run_home / "jars")
     quoted = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     users = f'username="{USER}" password="{quoted}" user_{USER}="{quoted}"'
+    compose = services_of(variables)
+    ports = free_port(), free_port(), free_port()
+    here, controller, outside = (f"127.0.0.1:{port}" for port in ports)
+    given = compose["kafka"]["environment"]
+    protocols = given["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"]
     settings = {
-        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        **{
+            name: value for name, value in broker_properties(given).items() if name.startswith("listener.name.outside.")
+        },
+        "listeners": f"PLAINTEXT://{here},CONTROLLER://{controller},OUTSIDE://{outside}",
+        "advertised.listeners": f"PLAINTEXT://{here},OUTSIDE://{outside}",
+        "listener.security.protocol.map": protocols.replace("INSIDE:PLAINTEXT", "PLAINTEXT:SASL_PLAINTEXT"),
         "sasl.enabled.mechanisms": "PLAIN",
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "listener.name.plaintext.plain.sasl.jaas.config": f"{module} {users};".replace("\\", "\\\\"),
@@ -49,26 +72,26 @@ def broker(run_home: Path) -> Iterator[str]:
         jars=jars(run_home, "kafka", java=java),
         settings=settings,
         jvm_options=quick_java(run_home, "kafka"),
-        ports=None,
+        ports=ports[:2],
     )
-    yield started.address
+    yield Listeners(started.address, outside, compose)
     kafka.stop(started.process)
     shutil.rmtree(home, ignore_errors=True)
 
 
 def test_brokers_that_ask_for_a_login_are_read_from_by_all_of_lamina(
-    broker: str, settings: Settings, spark: SparkSession
+    broker: Listeners, settings: Settings, spark: SparkSession, run_home: Path
 ) -> None:
     login = Login("SASL_PLAINTEXT", "PLAIN", USER, PASSWORD)
-    with Brokers(broker) as nobody, pytest.raises(LaminaError):
+    with Brokers(broker.asking) as nobody, pytest.raises(LaminaError):
         nobody.latest("any")
-    with Brokers(broker, replace(login, password="wrong")) as wrong, pytest.raises(LaminaError) as refused:
+    with Brokers(broker.asking, replace(login, password="wrong")) as wrong, pytest.raises(LaminaError) as refused:
         wrong.latest("any")  # the broker says so, or only hangs up
     assert "refuse us" in str(refused.value) or "how to log in" in str(refused.value)
     assert "wrong" not in str(refused.value)
-    deployment = Deployment(replace(settings, kafka=broker, login=login), lent=spark)
+    deployment = Deployment(replace(settings, kafka=broker.asking, login=login), lent=spark)
     deployment.install()
-    with closing(deployment), closing(KafkaProducer(bootstrap_servers=broker, **login.for_client())) as producer:
+    with closing(deployment), closing(KafkaProducer(bootstrap_servers=broker.asking, **login.for_client())) as producer:
         deployed = Deployed(deployment, producer)
         deployed.apply(events=EVENTS, totals=TOTALS)
         deployed.send("events", *(event(n) for n in range(20)))
@@ -76,3 +99,28 @@ def test_brokers_that_ask_for_a_login_are_read_from_by_all_of_lamina(
         assert one(deployed.rows("SELECT events FROM totals")) == (20,)
         deployment.batch.rebuild()
         deployed.check()
+        _only_the_producer_of_the_deployment_comes_in_from_outside(broker, run_home, login, deployed.topic("events"))
+
+
+def _only_the_producer_of_the_deployment_comes_in_from_outside(
+    broker: Listeners, home: Path, us: Login, topic: str
+) -> None:
+    """By the command that compose runs, through the listener that is inside there."""
+    words = [str(word) for word in broker.compose["kafka-users"]["command"]]
+    assert words[:3] == ["/opt/kafka/bin/kafka-configs.sh", "--bootstrap-server", "kafka:9092"]
+    client = home / "login" / "client.properties"
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    secret = us.password.replace("\\", "\\\\").replace('"', '\\"')
+    jaas = f'{module} username="{us.user}" password="{secret}";'.replace("\\", "\\\\")
+    client.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n")
+    java = [str(java_home(home) / "bin" / "java"), "-cp", f"{home / 'jars' / 'kafka'}/*", "kafka.admin.ConfigCommand"]
+    words = [*java, words[1], broker.asking, "--command-config", str(client), *words[3:]]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    password = words[-1].removeprefix("SCRAM-SHA-512=[password=").removesuffix("]")
+    producer = Login("SASL_PLAINTEXT", "SCRAM-SHA-512", "producer", password)
+    with Brokers(broker.outside, producer) as known:
+        assert sum(known.latest(topic).values()) == 20
+    for other in (None, replace(producer, password="wrong"), us):
+        with Brokers(broker.outside, other) as nobody, pytest.raises(LaminaError):
+            nobody.latest(topic)

@@ -8,8 +8,9 @@ from pyspark.sql import SparkSession
 
 from master_log.files import judged
 from master_log.reading import parsed
-from master_log.values import columns
+from master_log.values import columns, fits, from_text
 from tests.master_log.conftest import declared
+from view_algebra.language.types import Type
 
 COLUMNS = (
     "tiny TINYINT, small SMALLINT, number INT, id BIGINT, ratio DOUBLE, price DECIMAL(6, 2), name STRING, "
@@ -50,6 +51,7 @@ TEXTS = (
     b'{"id": 1} {"id": 2}', b'{"id": 1} x', b' {"id": 1} ', b'{"id": 1,}', b"{'id': 1}", b'{"unknown": {"a": [1]}}',
     b'{"ratio": NaN}', b'{"ratio": Infinity}', b'{"ID": "x"}', b'{"id": 01}', b'{"id": 1, "id": 2}',
     b'{"name": "\xff"}',
+    b'{"price": 1e-100000000}', b'{"price": "1e-100000000"}', b'{"ratio": 1e5000}', b'{"name": "1e5000"}',
     b'{"name": ' + b"[" * 900 + b"]" * 900 + b"}", b'{"name": ' + b"[" * 5000 + b"]" * 5000 + b"}",
     b'{"name": "' + b"x" * 1_000_000 + b'"}', b'{"name": "tab\there"}', b'{"name": "a\\u0000"}',
 )  # fmt: skip
@@ -64,6 +66,12 @@ LENIENT = (
     b'{"name": "\xff"}',
 )
 """Lines that no JSON writer makes on purpose, and that Spark reads all the same: `lamina ingest` calls them bad."""
+
+
+def test_a_csv_field_of_endless_zeros_is_no_decimal() -> None:
+    for text in ("1e-100000000", "1E100000000", "0." + "0" * 1_000_000 + "1"):
+        assert from_text(Type("DECIMAL", 6, 2), text) == text
+        assert not fits(Type("DECIMAL", 6, 2), text)
 
 
 def test_a_line_is_bad_when_its_record_would_go_to_quarantine_and_hardly_ever_otherwise(spark: SparkSession) -> None:

@@ -20,8 +20,10 @@ process has taken over is a zombie's. Spark's checkpoint is a cache: after a res
 
 Each action is one function from a state to the states that can follow, each with the words that a trace shows for it.
 Not in the model: what a hand-over does to cells (it exchanges those that differ, and here none can: see
-test_overwriting.py), the order in which locks are taken, what a horizon forgot, recreated topics, and partitions that
-are added later (one that is still empty is the same). One file, long as it is: the protocol is to be read in one piece.
+test_overwriting.py), the order in which locks are taken, what a horizon forgot, recreated topics, a topic that loses
+its end (only then may a leap go back, and no generation that counted what was lost survives it: see
+test_generations.py), and partitions that are added later (one that is still empty is the same). One file, long as it
+is: the protocol is to be read in one piece.
 """
 
 from __future__ import annotations

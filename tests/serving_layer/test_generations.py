@@ -8,12 +8,13 @@ import psycopg2
 import pytest
 from sqlalchemy import text
 
-from master_log.offsets import Offsets
-from serving_layer import generations, loading, progress, registry
+from master_log.offsets import Offsets, TopicPartition
+from serving_layer import dropping, generations, loading, progress, registry
 from serving_layer.bookkeeping import generation
+from serving_layer.database import Database
 from serving_layer.micro_batch import Outcome
 from serving_layer.registry import Topic
-from tests.serving_layer.world import World, assert_invariant, shown
+from tests.serving_layer.world import FILES, World, assert_invariant, shown
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 
@@ -144,7 +145,7 @@ def test_a_reader_reads_on_in_its_snapshot_while_what_it_reads_is_replaced_and_d
         world.hand_over("sums", new)
         with world.database.begin() as connection:
             generations.retire(connection, [old])
-        assert old in generations.drop_retired(world.database)
+        assert old in dropping.drop_unused(world.database)
         cursor.execute("SELECT * FROM analytics.sums")
         assert cursor.fetchall() == [("x", 7, 1)]
     reader.close()
@@ -164,11 +165,11 @@ def test_a_table_that_is_read_is_dropped_when_its_readers_are_gone(world: World,
         with world.database.begin() as connection:
             old = generations.published(connection)["sums"]
             [place] = generations.get(connection, old).places.values()
-            registry.apply(connection, files, compile_catalog(files), topics)
+            registry.apply(connection, files, compile_catalog(files), topics, prune=True)
         cursor.execute(f"SELECT * FROM {place}")
-        assert old not in generations.drop_retired(world.database)
+        assert old not in dropping.drop_unused(world.database)
         reader.commit()
-        assert old in generations.drop_retired(world.database)
+        assert old in dropping.drop_unused(world.database)
     reader.close()
 
 
@@ -193,6 +194,38 @@ def test_a_leap_moves_progress_to_its_cut_and_leaves_no_older_generation_live(wo
         live = generations.find(connection, generation.c.state == "live")
     assert [each.id for each in live] == ids
     world.fences = fences
+
+
+def test_a_leap_goes_back_only_where_kafka_has_lost_records(world: World) -> None:
+    lost, kept = (TopicPartition("a", partition) for partition in (0, 1))
+    world.append("a", 0, ("x", 1), ("x", 2), ("x", 4))
+    world.append("a", 1, ("x", 8), ("x", 16))
+    world.advance("a")
+    with world.database.begin() as connection:
+        world.fences["a"] = fence = progress.take_over(connection, "a", "a leap")
+        world.fences["b"] = progress.take_over(connection, "b", "a leap")
+    world.log[lost][1:] = [("y", 32)]  # others have come since
+    tails = {lost: "the batch that has the 32"}
+
+    def leap(to: Offsets) -> None:
+        ids = []
+        for view in ("sums", "counts", "both"):
+            with world.database.begin() as connection:
+                everywhere = Offsets({**to, **world.end("b")})
+                ids.append(generations.open_building(connection, view, rebuild=None, at=everywhere, tails=tails).id)
+            world.load(ids[-1])
+        with world.database.begin() as connection:
+            fences = {"a": fence, "b": world.fences["b"]}
+            generations.land(connection, ids, fences, everywhere, tails, lost=[lost])
+
+    with pytest.raises(LaminaError, match="would go back"):
+        leap(Offsets({lost: 2, kept: 1}))
+    leap(Offsets({lost: 2, kept: 2}))
+    assert world.progress("a") == world.end("a")
+    assert shown(world, "sums") == [("x", 3, 25), ("y", 1, 32)]
+    with world.database.begin() as connection:
+        reached, known = progress.known(connection, "a")
+    assert (reached, known) == (world.end("a"), tails)
 
 
 def test_a_leap_that_was_taken_over_lands_nowhere(world: World) -> None:
@@ -246,7 +279,7 @@ def test_readers_of_several_views_never_see_half_of_a_hand_over(world: World, da
                 generations.hand_over(connection, new)
                 surplus = [old for view in new for old in generations.superseded(connection, view)]
                 generations.retire(connection, surplus)
-            generations.drop_retired(world.database)
+            dropping.drop_unused(world.database)
     finally:
         stop.set()
         thread.join()
@@ -280,7 +313,22 @@ def test_an_attempt_that_was_followed_by_another_completes_nothing(world: World)
         older = loading.prepare(connection, new, name)
         loading.prepare(connection, new, name)
     with pytest.raises(LaminaError, match="loaded by another process"), world.database.begin() as connection:
-        loading.complete(connection, new, name, older)
+        loading.complete(connection, new, name, older, set())
+
+
+def test_a_batch_view_of_which_a_part_is_missing_is_not_complete(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    new = world.open("sums")
+    world.load(new)
+    with world.database.begin() as connection:
+        [name] = generations.get(connection, new).tables
+        attempt = loading.prepare(connection, new, name)
+    with pytest.raises(LaminaError, match="not complete") as raised, world.database.begin() as connection:
+        loading.complete(connection, new, name, attempt, {0, 1})
+    assert "2 parts were computed, 0 are loaded; of one kind only: 0, 1" in raised.value.evidence
+    with pytest.raises(LaminaError, match="no batch view yet"):
+        world.go_live(new)
 
 
 def test_a_roll_back_beside_a_retirement_never_publishes_a_retired_generation(world: World) -> None:
@@ -304,3 +352,26 @@ def test_a_roll_back_beside_a_retirement_never_publishes_a_retired_generation(wo
         thread.join(0.3)
     thread.join()
     assert [error.what for error in refused] == [f"Generation {old} is published"]
+
+
+def test_a_clock_that_is_ahead_of_the_newest_record_lets_no_group_go(serving: Database) -> None:
+    retained = (
+        "CREATE VIEW daily TBLPROPERTIES ('retain' = '3 days') AS SELECT k, date_trunc('DAY', t) AS d, count(*) AS c"
+    )
+    source = FILES["sources.sql"].replace("(k STRING, n BIGINT)", "(k STRING, n BIGINT, t TIMESTAMP)", 1)
+    world = World(serving, {"sources.sql": source, "daily.sql": f"{retained} FROM a GROUP BY k, date_trunc('DAY', t);"})
+    world.deploy()
+
+    def kept(newest: str) -> tuple[int, bool]:
+        """Days from the beginning of what a generation keeps to the newest record, and to now."""
+        with serving.begin() as connection:
+            connection.execute(text(f"UPDATE lamina.query SET newest = {newest} WHERE name = 'a'"))
+            id = generations.open_building(connection, "daily", rebuild=None).id
+            asked = (
+                f"SELECT extract(day FROM {newest} - since), since < now() - interval '10 days' FROM lamina.generation"
+            )
+            days, long_ago = connection.execute(text(f"{asked} WHERE id = {id}")).one()
+            return int(days), long_ago
+
+    assert kept("now()") == (3, False)
+    assert kept("now() - interval '2000 days'") == (3, True), "the clock is years ahead, or the stream idle"

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
 import psycopg2
 import pytest
 from alembic import command
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
+from lamina.deployment import Deployment
+from lamina.settings import Settings
+from serving_layer import database as database_module
 from serving_layer.database import Database
-from serving_layer.install import install, installed, migrations
+from serving_layer.install import install, installed, migrations, pending
+from serving_layer.readers import Limits, in_the_way
 from tests.fix_services import Services
-from tests.serving_layer.world import World
+from tests.serving_layer.world import FILES, World
 from view_algebra.errors import LaminaError
 
 
@@ -26,12 +36,164 @@ def test_installing_again_changes_nothing(world: World) -> None:
     assert installed(world.database)
 
 
+def test_a_database_of_the_first_version_is_upgraded(database: str) -> None:
+    opened = Database(database)
+    with opened.begin() as connection:
+        connection.execute(text("CREATE SCHEMA lamina"))
+        command.upgrade(migrations(connection), "0001")
+        bad = 'INSERT INTO lamina.quarantine (topic, partition, "offset", error, value)'
+        connection.execute(text(f"{bad} VALUES ('t', 0, 1, 'not JSON', 'ab'), ('t', 1, 1, 'not JSON', NULL)"))
+    with opened.begin() as connection:
+        assert "bookkeeping" in pending(connection, Limits())
+    install(opened)
+    with opened.begin() as connection:
+        assert pending(connection, Limits()) == []
+        command.check(migrations(connection))
+        assert connection.execute(text("SELECT records FROM lamina.bad_records")).all() == [(2,)]
+        assert connection.execute(text("SELECT sum(value_bytes), sum(size) FROM lamina.quarantine")).all() == [(2, 218)]
+    opened.close()
+
+
+@contextmanager
+def read_only(settings: Settings, services: Services) -> Iterator[Deployment]:
+    """A deployment whose connections cannot write."""
+    name = settings.postgres.rpartition("/")[2]
+    superuser = psycopg2.connect(services.database_url(name, "postgres"))
+    superuser.autocommit = True
+    with superuser.cursor() as cursor:
+        cursor.execute(f"ALTER ROLE lamina IN DATABASE {name} SET default_transaction_read_only = on")
+        opened = Deployment(settings)
+        yield opened
+        opened.close()
+        cursor.execute(f"ALTER ROLE lamina IN DATABASE {name} RESET default_transaction_read_only")
+    superuser.close()
+
+
+def test_a_plan_writes_nothing(settings: Settings, services: Services) -> None:
+    with read_only(settings, services) as nothing_there:
+        changes = nothing_there.plan(FILES)
+        assert {change.action for change in changes} == {"create"}
+        assert [change.kind for change in changes[:2]] == ["database", "source"]
+    world = World(Database(settings.postgres))
+    install(world.database)
+    world.deploy()
+    other = replace(settings, limits=Limits(connections=7))
+    with read_only(other, services) as deployed:
+        [first, *rest] = deployed.plan(FILES)
+        assert (first.kind, first.action) == ("database", "update")
+        assert "limits" in first.effect
+        assert {change.action for change in rest} == {"nothing"}
+    world.database.close()
+
+
+def test_what_is_refused_is_refused_before_anything_is_installed(settings: Settings) -> None:
+    opened = Deployment(settings)
+    with pytest.raises(LaminaError):
+        opened.apply({"wrong.sql": "CREATE VIEW v AS SELECT nothing FROM nowhere"})
+    assert not installed(opened.database)
+    opened.install()
+    with opened.database.begin() as connection:
+        connection.execute(text("UPDATE lamina.alembic_version SET version_num = '9999'"))
+    with pytest.raises(LaminaError, match="newer Lamina"):
+        opened.install()
+    opened.close()
+
+
+def test_installing_never_changes_a_password_that_exists(settings: Settings, services: Services) -> None:
+    assert settings.analyst is not None
+    wrong = replace(settings, analyst=settings.analyst.replace("analyst:", "analyst:not"))
+    opened = Deployment(wrong)
+    opened.install()
+    psycopg2.connect(settings.analyst).close()
+    opened.close()
+    superuser = psycopg2.connect(services.database_url("postgres", "postgres"))
+    superuser.autocommit = True
+    with superuser.cursor() as cursor:
+        cursor.execute("ALTER ROLE analyst PASSWORD 'changed by somebody who has it'")
+    superuser.close()
+    opened = Deployment(settings)
+    assert opened.set_password() == "analyst"
+    opened.close()
+    psycopg2.connect(settings.analyst).close()
+
+
+def test_a_reader_who_forgot_a_transaction_is_in_nobodys_way(
+    world: World, settings: Settings, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "PATIENCE_SECONDS", 1.0)
+    name = settings.postgres.rpartition("/")[2]
+    forgetful = psycopg2.connect(services.database_url(name, "analyst"))
+    opened = Deployment(settings)
+    with forgetful.cursor() as cursor:
+        cursor.execute("SELECT * FROM lamina.freshness, lamina.offsets, sums")
+        opened.install()  # nothing has changed
+        assert opened.plan(FILES)
+        with world.database.begin() as connection:  # as if another version had installed the view
+            connection.execute(
+                text("UPDATE lamina.installed SET fingerprint = '' WHERE part = 'VIEW lamina.freshness'")
+            )
+        other = psycopg2.connect(services.database_url(name, "analyst"), options="-c lock_timeout=1s")
+        with pytest.raises(LaminaError, match="while a reader holds") as told, reading(other, "lamina.freshness"):
+            opened.install()
+        assert "analyst" in str(told.value)
+        forgetful.rollback()
+        opened.install()
+        other.close()
+    opened.close()
+    forgetful.close()
+
+
+def test_a_view_that_a_reader_holds_is_renewed_when_it_is_free_and_nobody_waits(
+    world: World, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "PATIENCE_SECONDS", 0.5)
+    url = services.database_url(str(world.database.url.database), "analyst")
+    holder, other = psycopg2.connect(url), psycopg2.connect(url, options="-c lock_timeout=300ms")
+    world.files["sums.sql"] = world.files["sums.sql"].replace("VIEW sums AS", "VIEW sums COMMENT 'told' AS")
+    with holder.cursor() as cursor:
+        cursor.execute("SELECT * FROM sums")
+        with pytest.raises(OperationalError, match="lock timeout"), reading(other, "sums"):
+            world.database.retrying(world.apply)
+        with world.database.begin() as connection:
+            assert len(in_the_way(connection)) == 1
+        holder.rollback()
+        world.database.retrying(world.apply)
+        cursor.execute("SELECT obj_description('analytics.sums'::regclass)")
+        assert cursor.fetchall() == [("told",)]
+    holder.close()
+    other.close()
+
+
+@contextmanager
+def reading(connection: psycopg2.extensions.connection, view: str) -> Iterator[None]:
+    """Reads a view over and over; fails where one read waits for a second."""
+    stop, failed = threading.Event(), []
+
+    def run() -> None:
+        while not stop.is_set():
+            try:
+                with connection, connection.cursor() as cursor:
+                    cursor.execute(f"SELECT * FROM {view}")
+            except psycopg2.Error as error:
+                failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert not failed
+
+
 def test_the_analyst_reads_the_views_and_nothing_else(world: World, services: Services) -> None:
     name = world.database.url.database
     assert name is not None
     connection = psycopg2.connect(services.database_url(name, "analyst"))
     connection.autocommit = True
     with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = off")  # anybody may
         cursor.execute("SELECT * FROM sums")
         cursor.execute("SELECT view, seconds_behind FROM lamina.freshness")
         cursor.execute("SELECT topic, error, records FROM lamina.bad_records")
@@ -40,6 +202,7 @@ def test_the_analyst_reads_the_views_and_nothing_else(world: World, services: Se
             "DELETE FROM sums",
             "CREATE TABLE analytics.t (x int)",
             "CREATE TABLE public.t (x int)",
+            "CREATE TEMPORARY TABLE t (x int)",
         ):
             with pytest.raises(psycopg2.Error, match=r"permission denied|cannot delete"):
                 cursor.execute(refused)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import text
 
 from master_log.offsets import Offsets
-from serving_layer import progress
+from serving_layer import progress, quarantine
+from serving_layer.copying import Rows
 from serving_layer.micro_batch import Outcome
 from serving_layer.progress import Fenced
-from serving_layer.quarantine import BadRecord
+from serving_layer.quarantine import Bad
 from tests.serving_layer.world import World, assert_invariant, shown
+from view_algebra import compile_catalog
 
 
 def test_a_deployment_shows_its_first_records_without_a_rebuild(world: World) -> None:
@@ -99,11 +103,55 @@ def test_a_partition_that_is_added_starts_at_its_first_record(world: World) -> N
 def test_bad_records_are_kept_as_they_came_in_the_same_transaction(world: World) -> None:
     world.append("a", 0, None)
     batch = world.micro_batch("a", world.progress("a"), world.end("a"))
-    bad = BadRecord("a", 0, 0, None, "not JSON", None, b"\x00\xff{")
-    world.commit(type(batch)(**{**vars(batch), "bad": [bad]}))
+    arriving = Rows(b'"a",0,0,,"not JSON",,"\\x00ff7b",3\n')
+    assert world.commit(replace(batch, bad=Bad("a", arriving, {"not JSON": 1}))) is Outcome.APPLIED
     with world.database.begin() as connection:
         rows = connection.execute(text("SELECT topic, partition, error, value FROM lamina.quarantine")).all()
     assert [(r.topic, r.partition, r.error, bytes(r.value)) for r in rows] == [("a", 0, "not JSON", b"\x00\xff{")]
+
+
+def test_quarantine_keeps_the_newest_within_bounds_and_counts_all_for_ever(world: World) -> None:
+    source = compile_catalog(
+        {
+            "a.sql": "CREATE TABLE a (n BIGINT) USING kafka OPTIONS (topic 'a', format 'json')"
+            " TBLPROPERTIES ('quarantine_bytes' = '300 kB', 'quarantine_age' = '2 days');"
+        }
+    ).sources["a"]
+    arrived = 0
+    for day in range(5, -1, -1):
+        with world.database.begin() as connection:
+            row = f'"a",0,{{}},,"not JSON",,"\\x{"ff" * 892}",892\n'  # a thousand bytes each
+            rows = Rows("".join(row.format(arrived + number) for number in range(200)).encode())
+            bad = Bad("a", rows, {"not JSON": 200})
+            quarantine.stage(connection, bad)
+            quarantine.write(connection, bad)
+            aged = (
+                "UPDATE lamina.quarantine SET quarantined_at = now() - :days * interval '1 day' WHERE \"offset\" >= :n"
+            )
+            connection.execute(text(aged), {"days": day, "n": arrived})
+        arrived += 200
+    quarantine.trim(world.database, source)
+    with world.database.begin() as connection:
+        kept = connection.execute(text('SELECT min("offset"), max("offset"), sum(size) FROM lamina.quarantine')).one()
+        assert quarantine.counted(connection, "a") == arrived
+    assert (kept.min, kept.max) == (arrived - 307, arrived - 1)
+    assert kept.sum == 307_000
+    older = replace(source, properties={"quarantine_age": "1 day"})
+    quarantine.trim(world.database, older)
+    with world.database.begin() as connection:
+        assert connection.execute(text('SELECT min("offset") FROM lamina.quarantine')).scalar_one() == arrived - 200
+
+
+def test_reasons_that_senders_make_up_do_not_fill_the_counts(world: World) -> None:
+    made_up = {f"reason {number}": 2 for number in range(quarantine.MOST_REASONS + 5)}
+    with world.database.begin() as connection:
+        for _ in range(2):
+            bad = Bad("a", Rows(), made_up)
+            quarantine.stage(connection, bad)
+            quarantine.write(connection, bad)
+        assert quarantine.counted(connection, "a") == 2 * sum(made_up.values())
+        reasons = "SELECT count(*), max(records) FROM lamina.bad_records"
+        assert tuple(connection.execute(text(reasons)).one()) == (quarantine.MOST_REASONS + 1, 20)
 
 
 def test_sums_wrap_as_they_do_in_spark_and_never_stop_the_stream(world: World) -> None:
@@ -117,3 +165,18 @@ def test_sums_wrap_as_they_do_in_spark_and_never_stop_the_stream(world: World) -
     world.advance("a")
     assert shown(world, "sums") == [("x", 3, 0)]
     world.log[next(iter(world.log))] = [("x", 0), ("x", 0), ("x", 0)]
+
+
+def test_writers_that_die_before_they_commit_are_counted_until_one_commits(world: World) -> None:
+    def taken_over_by(process: int) -> int:
+        with world.database.begin() as connection:
+            world.fences["a"] = progress.take_over(connection, "a", f"{progress.PROCESS}{process} on a machine")
+            return progress.deaths(connection, "a")
+
+    assert [taken_over_by(process) for process in (1, 2, 3, 3)] == [0, 1, 2, 2]
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    assert [taken_over_by(process) for process in (4, 5)] == [1, 2]
+    with world.database.begin() as connection:
+        progress.let_go(connection, {"a": world.fences["a"]})
+    assert taken_over_by(6) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from serving_layer import generations, overwriting
+from serving_layer import dropping, generations, overwriting
 from serving_layer.bookkeeping import generation
 from tests.serving_layer.world import World, shown
 
@@ -133,9 +133,9 @@ def test_what_was_noted_is_forgotten_with_its_generation(world: World) -> None:
     new = rebuilt(world, "sums", noted=True)
     with world.database.begin() as connection:
         generations.retire(connection, [new])
-    generations.drop_retired(world.database)
+    dropping.drop_unused(world.database)
     with world.database.begin() as connection:
-        left = connection.execute(text("SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_and\\_g%'")).scalar_one()
+        left = connection.execute(text("SELECT count(*) FROM pg_class WHERE relname LIKE 'differing%'")).scalar_one()
     assert left == 0
 
 

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 from sqlalchemy import text
 
 from master_log.offsets import Offsets
-from serving_layer import cells, generations, progress
+from serving_layer import cells, dropping, generations, progress
 from serving_layer.database import Database
 from serving_layer.micro_batch import MicroBatch, Outcome
 from serving_layer.progress import Fenced
@@ -123,7 +123,7 @@ def machine(serving: Database) -> type[RuleBasedStateMachine]:  # noqa: C901 (a 
 
         @rule()
         def drop(self) -> None:
-            generations.drop_retired(serving)
+            dropping.drop_unused(serving)
 
         @precondition(lambda self: self.world.end("a") != self.world.progress("a"))
         @rule()
@@ -179,7 +179,17 @@ def empty(serving: Database, connection) -> None:  # type: ignore[no-untyped-def
         cells.run(connection, f'DROP VIEW analytics."{view}" CASCADE')
     for table in tables.all():
         cells.run(connection, f"DROP TABLE {table} CASCADE")
-    for table in ("generation", "query", "cell_table", "view", "declaration", "publication", "proof"):
+    for table in (
+        "generation",
+        "query",
+        "cell_table",
+        "view",
+        "declaration",
+        "compiled",
+        "publication",
+        "proof",
+        "noted",
+    ):
         cells.run(connection, f"TRUNCATE lamina.{table} CASCADE")
 
 

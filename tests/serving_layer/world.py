@@ -16,6 +16,7 @@ from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from serving_layer import generations, loading, progress, registry
 from serving_layer.bookkeeping import generation
 from serving_layer.cells import Staged
+from serving_layer.copying import Rows
 from serving_layer.database import Database
 from serving_layer.micro_batch import MicroBatch, Outcome, commit
 from serving_layer.registry import Topic
@@ -64,16 +65,20 @@ class World:
 
     def deploy(self) -> None:
         """Applies the catalog at offset 0 and takes both queries over."""
+        with self.database.begin() as connection:
+            self.apply(connection)
+            for name in PARTITIONS:
+                self.fences[name] = progress.take_over(connection, name, "the test")
+
+    def apply(self, connection: Connection) -> None:
+        """Applies the catalog at offset 0."""
         topics = {}
         for name, partitions in PARTITIONS.items():
             topics[name] = Topic(f"id-{name}", Offsets.of(name, dict.fromkeys(range(partitions), 0)))
             for number in range(partitions):
                 self.log.setdefault(TopicPartition(name, number), [])
         self.catalog = compile_catalog(self.files)
-        with self.database.begin() as connection:
-            registry.apply(connection, self.files, self.catalog, topics)
-            for name in PARTITIONS:
-                self.fences[name] = progress.take_over(connection, name, "the test")
+        registry.apply(connection, self.files, self.catalog, topics, prune=True)
 
     def append(self, topic: str, partition: int, *records: Record | None) -> None:
         """Records, and markers, at the end of a partition."""
@@ -105,7 +110,7 @@ class World:
             names = maintained(connection, query)
         staged = [self._staged(number, name, records) for number, name in enumerate(sorted(names))]
         token = self.fences[query] if fence is None else fence
-        return MicroBatch(query, token, range_, frozenset(names), staged, [], None)
+        return MicroBatch(query, token, range_, frozenset(names), staged, None, None)
 
     def commit(self, batch: MicroBatch) -> Outcome:
         """The real transaction."""
@@ -140,7 +145,7 @@ class World:
                 rows=[f"{row}\n".encode() for row in rows],
             )
             with self.database.begin() as connection:
-                loading.complete(connection, id, name, attempt)
+                loading.complete(connection, id, name, attempt, {0})
 
     def go_live(self, *ids: int) -> None:
         """Absorbs, then goes live."""
@@ -185,11 +190,12 @@ class World:
         columns, rows = self._rows(name, records)
         types = ", ".join(f'"{c}" {"text" if c == "k" else "bigint"}' for c in columns)
         listed = ", ".join(f'"{c}"' for c in columns)
+        table = f"staged_{number}_{len(columns)}"
         return Staged(
-            ddl=f"CREATE TEMP TABLE staged_{number} ({types}) ON COMMIT DROP",
-            table=f"staged_{number}",
-            rows="".join(row + "\n" for row in rows).encode(),
-            read={name: f"(SELECT {listed} FROM staged_{number})"},
+            ddl=f"CREATE TEMP TABLE IF NOT EXISTS {table} ({types}) ON COMMIT DELETE ROWS",
+            table=table,
+            rows=Rows("".join(row + "\n" for row in rows).encode()),
+            read={name: f"(SELECT {listed} FROM {table})"},
         )
 
 

@@ -1,0 +1,69 @@
+"""What Postgres, Spark and the system refuse, in our words: one sentence, the evidence, the way out."""
+
+from __future__ import annotations
+
+import re
+
+from view_algebra.errors import LaminaError
+
+POSTGRES_AWAY = (
+    "connection to server at",
+    "server closed the connection",
+    "terminating connection",
+    "PSQLException: Connection to",
+    "PSQLException: An I/O error",
+    "PSQLException: This connection has been closed",
+)
+"""What says, in Spark's words about a task that failed, that Postgres was the reason."""
+
+
+def in_our_words(error: Exception) -> LaminaError | None:
+    """What Postgres, Spark or the system refused, as an error with a way out; None for a mistake of ours."""
+    from psycopg2 import Error
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from sqlalchemy.exc import DBAPIError
+
+    from serving_layer.database import is_away
+
+    if isinstance(error, (DBAPIError, Error)):
+        said = str(getattr(error, "orig", None) or error).strip()
+        if is_away(error):
+            return _away(said)
+        way_out = "Its transaction was rolled back: mend what it names, and repeat the command."
+        return LaminaError("Postgres did not do what was asked of it", evidence=said, way_out=way_out)
+    if isinstance(error, (PySparkException, Py4JError)):
+        return by_spark(str(error))
+    if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+        what = f"{error.filename}: the file or folder cannot be used" if error.filename else "The system refused"
+        way_out = "Correct the path or its rights, or make room on the disk; then repeat the command."
+        return LaminaError(what, evidence=error.strerror or str(error), way_out=way_out)
+    return None
+
+
+def by_spark(said: str) -> LaminaError:
+    """One sentence out of a page of Java's: what it was caused by, and whether Postgres went away meanwhile.
+
+    >>> by_spark("Job aborted.|at x.y(z)|Caused by: IOException: No space left".replace("|", chr(10))).evidence
+    'IOException: No space left'
+    """
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+    told = (causes or raised or lines or ["It said nothing."])[-1 if causes or raised else 0]
+    if away := next((line for line in lines if any(sign in line for sign in POSTGRES_AWAY)), None):
+        return _away(away)
+    return LaminaError(
+        "Spark did not do what was asked of it",
+        evidence=told[:500],
+        way_out="Mend what it names, and repeat the command. Spark's log is logs/spark.log in LAMINA_HOME.",
+    )
+
+
+def _away(said: str) -> LaminaError:
+    return LaminaError(
+        "Postgres went away in the middle",
+        evidence=said,
+        way_out="What was not committed is rolled back, and nothing is lost. See that Postgres runs, and repeat the"
+        " command.",
+    )

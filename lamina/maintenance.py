@@ -1,0 +1,44 @@
+"""`lamina maintain`: what grows with time and not with the data is kept small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from lamina.deployment import Deployment
+from lamina.services import folders
+from master_log.archive import Maintained
+from serving_layer.quarantine import trim
+from view_algebra.compiled import Source
+from view_algebra.errors import LaminaError
+
+
+@dataclass(frozen=True)
+class Done:
+    """The generations whose tables were dropped, what was done to each source's log, and what kept others from it."""
+
+    dropped: Sequence[int]
+    logs: Mapping[str, Maintained]
+    failed: Sequence[LaminaError]
+
+
+def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
+    """Drops retired generations, removes what dead processes left, and maintains log and quarantine of each source.
+
+    A log that cannot be maintained does not keep the others from it. One that is not there yet is passed over.
+    """
+    for kept in ("checkpoints", "spark"):
+        folders.sweep(opened.settings.home / kept)
+    dropped = opened.batch.tidy()
+    before = datetime.now(UTC) - timedelta(days=opened.settings.backup_days)
+    logs: dict[str, Maintained] = {}
+    failed: list[LaminaError] = []
+    for source in sources:
+        trim(opened.database, source)
+        try:
+            if opened.log.opened(source):
+                logs[source.name] = opened.batch.maintain_log(source, before)
+        except LaminaError as error:
+            failed.append(error)
+    return Done(dropped, logs, failed)

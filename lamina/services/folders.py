@@ -1,0 +1,72 @@
+"""Folders that belong to one process and go away with it: those of processes that were killed, at the next start."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+from lamina.services.processes import locked
+
+_OWNER = "owner.lock"
+"""The file in a folder that its process holds the lock of: the kernel lets go of it however the process ends."""
+
+_MINE: dict[Path, Path] = {}
+
+
+def of_this_process(parent: Path) -> Path:
+    """The folder of this process in `parent`, made at the first call; what dead processes left there is removed.
+
+    Ids of processes would not do: containers that share a volume use the same ones.
+    """
+    mine = _MINE.get(parent)
+    if mine is not None and mine.exists():
+        return mine
+    parent.mkdir(parents=True, exist_ok=True)
+    with locked(parent / "folders.lock"):
+        _remove_left(parent)
+        mine = parent / uuid.uuid4().hex
+        mine.mkdir(mode=0o700)
+        _hold(mine)
+    _MINE[parent] = mine
+    atexit.register(shutil.rmtree, mine, ignore_errors=True)
+    return mine
+
+
+def sweep(parent: Path) -> int:
+    """Removes what dead processes left in `parent`; gives how many folders."""
+    if not parent.is_dir():
+        return 0
+    with locked(parent / "folders.lock"):
+        return _remove_left(parent)
+
+
+def _remove_left(parent: Path) -> int:
+    left = [each for each in parent.iterdir() if each.is_dir() and _is_left(each)]
+    for each in left:
+        shutil.rmtree(each, ignore_errors=True)
+    return len(left)
+
+
+def _hold(folder: Path) -> None:
+    descriptor = os.open(folder / _OWNER, os.O_CREAT | os.O_RDWR, 0o600)  # stays open until the process ends
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _is_left(folder: Path) -> bool:
+    try:
+        descriptor = os.open(folder / _OWNER, os.O_RDWR)
+    except FileNotFoundError:
+        return True  # of a version that held no lock, or of a start that was killed
+    except OSError:
+        return False  # another user's
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,0 +1,88 @@
+"""Files of the warehouse on the disk, not only in memory, where the warehouse is a folder; elsewhere a write is one."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import time
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+SLACK_SECONDS = 2.0
+"""By which the clock that stamps files may be behind ours."""
+
+
+def now() -> float:
+    """The time from which on a file counts as new."""
+    return time.time() - SLACK_SECONDS
+
+
+def file(location: str) -> None:
+    """Waits until a file, and its name in its folder, are on the disk."""
+    path = _path(location)
+    if path is not None:
+        _sync(path)
+        _sync(path.parent)
+
+
+def newer(location: str, began: float) -> None:
+    """The same for every file and folder below `location` that changed since `began`."""
+    top = _path(location)
+    if top is None:
+        return
+    for folder, _, names in os.walk(top, topdown=False):
+        changed = _changed(Path(folder)) >= began
+        for name in names:
+            path = Path(folder, name)
+            if _changed(path) >= began:
+                _sync(path)
+        if changed:
+            _sync(Path(folder))
+    for above in list(top.parents)[:2]:  # a new table's folder, and the one of all logs
+        _sync(above)
+
+
+def whole(location: str) -> bool:
+    """True when a file of metadata can be read to its end, or is in a store where every file can."""
+    path = _path(location)
+    if path is None:
+        return True
+    try:
+        data = path.read_bytes()
+        json.loads(gzip.decompress(data) if ".gz." in path.name else data)
+    except (OSError, ValueError, EOFError):
+        return False
+    return True
+
+
+def _path(location: str) -> Path | None:
+    parts = urlsplit(location)
+    if parts.scheme not in ("", "file"):
+        return None
+    return Path(unquote(parts.path) if parts.scheme else location)
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0  # a draft that has its name by now
+
+
+def _sync(path: Path) -> None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        os.sync()  # another user's: all that the machine has not written yet
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that knows of no such thing for folders, as CIFS
+            raise
+    finally:
+        os.close(descriptor)

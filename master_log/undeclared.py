@@ -1,0 +1,113 @@
+"""Fields that a source does not declare. Nothing reads them, so a mistyped one leaves its column NULL, without a word.
+
+Spark tells fields apart by case: `Town` is not `TOWN`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from view_algebra.language.types import Type
+
+MOST = 1_000
+"""Fields that are counted one by one: records whose keys are data may name any number of them."""
+
+
+@dataclass(frozen=True)
+class Undeclared:
+    """A field that no column takes: in how many records `of` those that were looked at, and what it may mean."""
+
+    field: str
+    records: int
+    of: int
+    meant: str | None
+
+    def __str__(self) -> str:
+        near = f"; did you mean {self.meant}?" if self.meant else ""
+        return f"{self.field} is not declared, in {self.records:,} of {self.of:,} records{near}"
+
+
+class Strangers:
+    """Counts the undeclared fields of records."""
+
+    def __init__(self, declared: Mapping[str, Type]) -> None:
+        self._declared = dict(declared)
+        self._nested = {name: kind for name, kind in declared.items() if _has_fields(kind)}
+        self._counted: Counter[str] = Counter()
+        self._records = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._counted)
+
+    def note(self, value: Mapping[str, Any]) -> None:
+        """Counts those of one record."""
+        self._records += 1
+        if value.keys() <= self._declared.keys() and not self._nested:
+            return
+        for field in dict.fromkeys(_undeclared(self._declared, value)):
+            if field in self._counted or len(self._counted) < MOST:
+                self._counted[field] += 1
+
+    def found(self) -> list[Undeclared]:
+        """The undeclared fields, the most frequent first."""
+        paths = list(_paths(self._declared))
+        return [
+            Undeclared(field, count, self._records, _meant(field, paths))
+            for field, count in self._counted.most_common()
+        ]
+
+
+def in_sample(declared: Mapping[str, Type], values: Iterable[bytes | None]) -> list[Undeclared]:
+    """The undeclared fields of raw records; one that is no JSON object has none."""
+    strangers = Strangers(declared)
+    for raw in values:
+        try:
+            value = json.loads(raw or b"")
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            strangers.note(value)
+    return strangers.found()
+
+
+def _has_fields(kind: Type) -> bool:
+    return bool(kind.fields) or (kind.element is not None and _has_fields(kind.element))
+
+
+def _undeclared(declared: Mapping[str, Type], value: Mapping[str, Any], within: str = "") -> Iterator[str]:
+    for name, given in value.items():
+        kind = declared.get(name)
+        if kind is None:
+            yield within + name
+        elif given and _has_fields(kind):
+            yield from _inside(kind, given, f"{within}{name}.")
+
+
+def _inside(kind: Type, given: Any, within: str) -> Iterator[str]:
+    """Of what stands in a struct, and in the structs of a list or of a map's values."""
+    if kind.fields:
+        if isinstance(given, Mapping):
+            yield from _undeclared(dict(kind.fields), given, within)
+    elif kind.element is not None:
+        several = given.values() if isinstance(given, Mapping) else given if isinstance(given, list) else ()
+        for each in several:
+            yield from _inside(kind.element, each, within)
+
+
+def _paths(declared: Mapping[str, Type], within: str = "") -> Iterator[str]:
+    for name, kind in declared.items():
+        yield within + name
+        while kind.element is not None:
+            kind = kind.element  # noqa: PLW2901
+        yield from _paths(dict(kind.fields), f"{within}{name}.")
+
+
+def _meant(field: str, declared: Iterable[str]) -> str | None:
+    by_case = {path.lower(): path for path in declared}
+    near = difflib.get_close_matches(field.lower(), by_case, n=1, cutoff=0.7)
+    return by_case[near[0]] if near else None

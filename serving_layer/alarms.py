@@ -1,0 +1,266 @@
+"""What needs a person. Each alarm is one sentence that ends in the way out; docs/operations.md has a line for each.
+
+Nothing is counted row by row here, so that a health check may ask every few seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, func, select, text
+
+from master_log.kafka import Retention
+from master_log.offsets import Offsets, TopicPartition
+from serving_layer import progress, rebuilds, skipping
+from serving_layer.bookkeeping import archived, query, rebuild
+
+GONE_AFTER = 30.0
+"""Seconds without a word of a writer: it says every 5 seconds that it lives (`speed_layer/layer.py`)."""
+
+LEFT_AFTER = 3600.0
+"""Seconds since the last step of a scheduler's rebuild: longer than a step takes on any data measured so far."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as the brokers hold it now; `retention` where they tell it."""
+
+    end: Offsets
+    earliest: Offsets
+    retention: Retention | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is too long and too much.
+
+    after: seconds that records may wait without one being counted. rebuild_within: hours between two rebuilds; None
+    where none is expected. bad_an_hour: records that may go to quarantine.
+    """
+
+    after: float = 60.0
+    rebuild_within: float | None = None
+    bad_an_hour: int = 1000
+
+
+def alarms(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> list[str]:
+    """All of them; `topics` by query, without those that the brokers did not answer for."""
+    of_queries = by_query(connection, topics, limits)
+    told = [f"{name}: {problem}" for name, problems in of_queries.items() for problem in problems]
+    return told + of_rebuilds(connection, limits)
+
+
+def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> dict[str, list[str]]:
+    """What is wrong with each query that reads a topic."""
+    found: dict[str, list[str]] = {}
+    for name, each in progress.queries(connection).items():
+        if reached := progress.read(connection, [name]):
+            topic = topics.get(name)
+            problems = [
+                each.stopped or _standing(connection, each, reached, topic, limits),
+                topic and _compacted(each, topic),
+                topic and _lost(connection, name, topic),
+                topic and _unarchived(connection, name, topic),
+                _bad(connection, each, limits),
+            ]
+            found[name] = [problem for problem in problems if problem]
+    return found
+
+
+def _standing(
+    connection: Connection, each: progress.Query, reached: Offsets, topic: Topic | None, limits: Limits
+) -> str | None:
+    """The alarm that nobody reads the topic, or nobody reads it fast enough, whatever the reason."""
+    ages = _ages(connection, each.name)
+    if (gone := silent(connection, each)) is not None:
+        return f"its speed layer ({each.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
+    behind = lag(topic.end, reached) if topic else 0
+    if behind and ages.moved > limits.after:
+        return f"{behind:,} records behind, and none was counted for {age(ages.moved)}{_why(connection, each)}"
+    if behind and ages.waiting and (ages.waited or 0) > limits.after:
+        return (
+            f"{behind:,} records behind, and not fewer for {age(ages.waited)}: the speed layer is slower than the"
+            " producers (more cores, fewer views of the source, or `lamina rebuild --leap`)"
+        )
+    return None
+
+
+def silent(connection: Connection, each: progress.Query) -> float | None:
+    """For how many seconds the writer of a query has said nothing, where that is too long; a leap says nothing."""
+    heard = _ages(connection, each.name).heard
+    if (
+        not each.writer
+        or rebuilds.is_leap(each.writer)
+        or skipping.is_skip(each.writer)
+        or heard is None
+        or heard <= GONE_AFTER
+    ):
+        return None
+    return float(heard)
+
+
+def sources_of(connection: Connection, views: Collection[str]) -> list[str]:
+    """The queries that feed these views, directly or through others."""
+    rows = connection.execute(text("SELECT DISTINCT view, source FROM lamina.offsets ORDER BY source"))
+    return list(dict.fromkeys(source for view, source in rows if view in views))
+
+
+def waits_for(connection: Connection, name: str, *, starting: bool) -> str | None:
+    """What the records of a topic wait for that are not counted; None where they are about to be, or an alarm tells.
+
+    `starting`: a speed layer runs, though it may not have begun to read.
+    """
+    each = progress.queries(connection)[name]
+    if each.stopped or rebuilds.is_leap(each.writer):
+        return None
+    if each.writer is None or silent(connection, each) is not None:
+        return "the speed layer is starting" if starting else "no speed layer runs (`lamina up`, or `lamina speed`)"
+    if each.committed_at is None:
+        return "the speed layer is starting"
+    seen = func.extract("epoch", func.clock_timestamp() - query.c.caught_up_at)
+    late = connection.execute(select(seen).where(query.c.name == name)).scalar()
+    return "the speed layer is catching up" if late is None or late > 2 * progress.LATE_AFTER else None
+
+
+def _ages(connection: Connection, name: str) -> Any:
+    """Seconds since the writer was heard of, since progress moved or was at the end, since the backlog shrank."""
+
+    def since(*times: Any) -> Any:
+        return func.extract("epoch", func.clock_timestamp() - func.greatest(*times))
+
+    return connection.execute(
+        select(
+            since(query.c.heard_at).label("heard"),
+            since(query.c.committed_at, query.c.caught_up_at, query.c.created_at).label("moved"),
+            since(query.c.waiting_at).label("waited"),
+            query.c.waiting,
+        ).where(query.c.name == name)
+    ).one()
+
+
+def _why(connection: Connection, each: progress.Query) -> str:
+    if rebuilds.is_leap(each.writer) and rebuilds.leaping(connection):
+        leap = rebuilds.get(connection)
+        return (
+            f": rebuild {leap.id}, a leap, holds its progress, and its last step was `{leap.step}` (go on with its"
+            f" steps, or `lamina step abandon --rebuild {leap.id}`)"
+        )
+    if each.writer is None or rebuilds.is_leap(each.writer):
+        return ": no speed layer runs (`lamina up`, or `lamina speed`)"
+    return f": the log of its speed layer ({each.writer}) says why"
+
+
+def _compacted(each: progress.Query, topic: Topic) -> str | None:
+    if topic.retention is None or not topic.retention.compacted:
+        return None
+    return (
+        f"topic {each.topic} has been compacted since it was deployed: Kafka drops a record of it when a newer one has"
+        " its key, also before it is archived (set its cleanup.policy to delete; `lamina rebuild` says what differs)"
+    )
+
+
+def _held(connection: Connection, name: str) -> tuple[Offsets, float]:
+    """What the log holds of a query, and for how many seconds nothing was added at the longest."""
+    rows = connection.execute(
+        select(archived.c.topic, archived.c.partition, archived.c.held).where(archived.c.query == name)
+    ).all()
+    since = func.coalesce(
+        select(func.min(archived.c.archived_at)).where(archived.c.query == name).scalar_subquery(),
+        select(query.c.created_at).where(query.c.name == name).scalar_subquery(),
+    )
+    seconds = connection.execute(select(func.extract("epoch", func.clock_timestamp() - since))).scalar_one()
+    held = {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
+    return progress.starts(connection, [name]).updated(held), float(seconds)
+
+
+def _lost(connection: Connection, name: str, topic: Topic) -> str | None:
+    """The alarm that records left Kafka before they were archived: a rebuild would lack what realtime counted."""
+    held, _ = _held(connection, name)
+    gone = [(at, held[at], topic.earliest[at]) for at in held if topic.earliest.get(at, 0) > held[at]]
+    if not gone:
+        return None
+    at, kept, present = gone[0]
+    return (
+        f"records of {at.topic} partition {at.partition} from {kept} to {present} were removed by retention before they"
+        " were archived: views still count them, a rebuild could not (`lamina archive --accept-loss` records the loss)"
+    )
+
+
+def _unarchived(connection: Connection, name: str, topic: Topic) -> str | None:
+    """The alarm that what is not archived is half as old as Kafka's retention."""
+    keeps = topic.retention.milliseconds if topic.retention else None
+    held, seconds = _held(connection, name)
+    if keeps is None or held.reaches(topic.end) or seconds < keeps / 2000:
+        return None
+    return (
+        f"nothing was archived for {age(seconds)}, and Kafka keeps records for {age(keeps / 1000)}:"
+        " run `lamina archive`, and see why its schedule does not"
+    )
+
+
+def _bad(connection: Connection, each: progress.Query, limits: Limits) -> str | None:
+    lately = connection.execute(
+        text(
+            "SELECT count(*) FROM (SELECT FROM lamina.quarantine WHERE topic = :topic"
+            " AND quarantined_at > clock_timestamp() - interval '1 hour' LIMIT :limit) AS lately"
+        ),
+        {"topic": each.topic, "limit": limits.bad_an_hour + 1},
+    ).scalar_one()
+    if lately <= limits.bad_an_hour:
+        return None
+    return (
+        f"more than {limits.bad_an_hour:,} records went to quarantine within an hour: SELECT * FROM lamina.bad_records"
+        " says why (correct the producer, or the declaration and rebuild)"
+    )
+
+
+def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
+    """What is wrong with the newest rebuild, and whether one is overdue."""
+    told: list[str] = []
+    newest: Any = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
+    if newest is not None and newest.state == "failed" and newest.error not in rebuilds.ENDED_BY_A_PERSON:
+        told.append(
+            f"rebuild {newest.id} failed after step `{newest.step}`: {newest.error} (`lamina rebuild` begins anew)"
+        )
+    if newest is not None and newest.state == "running" and (left := _left(connection, newest)):
+        told.append(
+            f"rebuild {newest.id} {left} after step `{newest.step}`: go on with its steps, or"
+            f" `lamina step abandon --rebuild {newest.id}`, which loses nothing"
+        )
+    if limits.rebuild_within is not None:
+        done = select(func.max(rebuild.c.ended_at)).where(rebuild.c.state.in_(["done", "held"])).scalar_subquery()
+        since = func.coalesce(done, select(func.min(query.c.created_at)).scalar_subquery())
+        seconds: Any = connection.execute(select(func.extract("epoch", func.clock_timestamp() - since))).scalar_one()
+        if seconds is not None and seconds > limits.rebuild_within * 3600:
+            told.append(
+                f"no rebuild has ended well for {age(float(seconds))}: run `lamina rebuild`, and see its schedule"
+            )
+    return told
+
+
+def _left(connection: Connection, newest: Any) -> str | None:
+    """How a running rebuild was left, unless somebody goes on with it."""
+    if newest.lease_until is None:
+        return None if rebuilds.alive_in_one_process(connection) else "died"
+    idle = func.extract("epoch", func.clock_timestamp() - newest.lease_until) + rebuilds.LEASE.total_seconds()
+    seconds = float(connection.execute(select(idle)).scalar_one())
+    return f"was left {age(seconds)} ago" if seconds > LEFT_AFTER else None
+
+
+def lag(end: Offsets, reached: Offsets) -> int:
+    """An upper bound of the records between progress and the end (offsets, which markers take too)."""
+    return sum(max(0, end[at] - reached.get(at, 0)) for at in end)
+
+
+def age(seconds: float) -> str:
+    """A span of time in the largest unit that it has two of.
+
+    >>> age(75), age(7_300), age(9 * 86_400), age(7_000)
+    ('75 s', '2 h', '9 d', '116 min')
+    """
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds:.0f} s"

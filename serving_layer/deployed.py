@@ -1,0 +1,57 @@
+"""What the deployed catalog was compiled to: speed layer, rebuilds and checks run from here, and compile nothing.
+
+So a newer Lamina goes on with the texts that an older one has made. Whether it would make others is `plan`'s to say.
+"""
+
+from __future__ import annotations
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, delete, func, insert, select
+
+from serving_layer.bookkeeping import compiled, declaration, view
+from view_algebra import compile_catalog
+from view_algebra.compiled import Catalog, Source, View
+from view_algebra.errors import LaminaError
+
+_SOURCE, _VIEW = TypeAdapter(Source), TypeAdapter(View)
+
+
+def deployed(connection: Connection) -> Catalog:
+    """The catalog that was applied last, as it was compiled then."""
+    if connection.execute(select(func.to_regclass(str(compiled)))).scalar() is None:  # of a Lamina before this table
+        return _of_before(connection)
+    rows = connection.execute(select(compiled).order_by(compiled.c.position, compiled.c.name)).all()
+    if not rows:
+        return _of_before(connection)
+    return Catalog(
+        sources={row.name: _SOURCE.validate_python(row.texts) for row in rows if row.kind == "source"},
+        views={row.name: _VIEW.validate_python(row.texts) for row in rows if row.kind == "view"},
+    )
+
+
+def keep(connection: Connection, catalog: Catalog) -> None:
+    """Makes this the catalog that is deployed."""
+    sources = [("source", name, _SOURCE.dump_python(each, mode="json")) for name, each in catalog.sources.items()]
+    views = [("view", name, _VIEW.dump_python(each, mode="json")) for name, each in catalog.views.items()]
+    connection.execute(delete(compiled))
+    rows = [
+        {"kind": kind, "name": name, "position": position, "texts": texts}
+        for position, (kind, name, texts) in enumerate((*sources, *views))
+    ]
+    if rows:
+        connection.execute(insert(compiled), rows)
+
+
+def _of_before(connection: Connection) -> Catalog:
+    """The catalog of a Lamina that kept no texts: compiled anew, where that gives the versions that are registered."""
+    files = {row.path: row.sql for row in connection.execute(select(declaration.c.path, declaration.c.sql))}
+    catalog = compile_catalog(files)
+    registered = {row.name: row.version for row in connection.execute(select(view.c.name, view.c.version))}
+    other = [name for name, each in catalog.views.items() if registered.get(name) != each.version]
+    if other:
+        raise LaminaError(
+            f"This Lamina compiles {other[0]} otherwise than the one that deployed it, which kept no texts",
+            evidence=f"version {catalog.views[other[0]].version}, deployed is {registered.get(other[0])}",
+            way_out="Run the Lamina that deployed it; or drop the view, and declare it again with this one.",
+        )
+    return catalog

@@ -1,0 +1,92 @@
+"""Tables that nobody needs any more are dropped here, in transactions of their own that nobody waits for.
+
+A drop waits for every reader of the table, pg_dump among them, and whoever comes later waits behind the drop. So no
+transaction that holds a query drops anything; and what is read now is left for the next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, delete, func, select, text, update
+from sqlalchemy.exc import DBAPIError
+
+from serving_layer import cells, generations, overwriting
+from serving_layer.bookkeeping import cell_table, generation, generation_cells, view
+from serving_layer.database import READER_PATIENCE_MS, Database, is_deadlock, is_lock_timeout
+from serving_layer.generations import Generation
+
+
+def drop_unused(database: Database) -> list[int]:
+    """Drops what is left of retired generations, of folded realtime tables and of exchanges, but for what is read now.
+
+    Gives the generations of which nothing is left.
+    """
+    with database.begin() as connection:
+        retired = generations.find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
+    dropped = [each.id for each in retired if _dropped_generation(database, each)]
+    with database.begin() as connection:
+        left = [*_folded(connection), *_exchanged(connection)]
+    for name in left:
+        _dropped(database, [name])
+    with database.begin() as connection:
+        _forget_unused(connection)
+    return dropped
+
+
+def _dropped_generation(database: Database, each: Generation) -> bool:
+    with database.begin() as connection:
+        overwriting.forget(connection, each.id)
+        rows = connection.execute(select(generation_cells).where(generation_cells.c.generation == each.id)).all()
+    tables = [row.place for row in rows]
+    tables += [cells.realtime_of(row.cell_table, each.id, n) for row in rows for n in range(row.realtime + 1)]
+    if not _dropped(database, tables):
+        return False
+    with database.begin() as connection:
+        connection.execute(
+            update(generation).where(generation.c.id == each.id).values(dropped_at=func.clock_timestamp())
+        )
+    return True
+
+
+def _dropped(database: Database, tables: Iterable[str]) -> bool:
+    """Drops all of these tables, or none where one of them is read."""
+    try:
+        with database.begin() as connection:
+            cells.run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
+            for table in tables:
+                cells.drop(connection, table)
+    except DBAPIError as error:
+        if not is_lock_timeout(error) and not is_deadlock(error):
+            raise
+        return False
+    return True
+
+
+def _folded(connection: Connection) -> list[str]:
+    """The realtime tables whose cells were merged into those of their generation."""
+    rows = connection.execute(select(generation_cells).join(generation).where(generation.c.dropped_at.is_(None))).all()
+    names = [cells.realtime_of(row.cell_table, row.generation, n) for row in rows for n in range(row.absorbed)]
+    there = text("SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE to_regclass(name) IS NOT NULL")
+    return list(connection.execute(there, {"names": names}).scalars())
+
+
+def _exchanged(connection: Connection) -> list[str]:
+    """What was noted for exchanges that were made, or are made no more."""
+    unused = text(
+        "SELECT format('realtime.%I', relname) FROM pg_class"
+        " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
+        " AND relname ~ '^differing_[0-9]+(_[0-9]+_[0-9a-f]{8})?$'"
+        " AND relname NOT IN (SELECT 'differing_' || id FROM lamina.noted)"
+    )
+    return list(connection.execute(unused).scalars())
+
+
+def _forget_unused(connection: Connection) -> None:
+    """Forgets tables of cells of which no generation is left and no view is declared."""
+    left = select(generation_cells.c.cell_table).join(generation).where(generation.c.dropped_at.is_(None))
+    declared = select(view.c.version).where(view.c.name == cell_table.c.view)
+    unused = select(cell_table.c.name).where(cell_table.c.name.not_in(left), cell_table.c.version.not_in(declared))
+    for name in connection.execute(unused).scalars().all():
+        connection.execute(delete(generation_cells).where(generation_cells.c.cell_table == name))
+        connection.execute(delete(cell_table).where(cell_table.c.name == name))

@@ -1,0 +1,141 @@
+"""What readers may do, and how much of the server one of them may take: nothing that others would feel.
+
+Rights are Postgres' own. Limits are settings of the database, so that they hold for every login, also for one that is
+only a member of `analyst`; the owner is exempt. A reader who means to can raise the timeouts (`SET` is anybody's); the
+number of connections and the size of temporary files cannot be raised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from psycopg2.extensions import encrypt_password
+from sqlalchemy import Connection, text
+
+from serving_layer.cells import run
+from serving_layer.views import quoted
+from view_algebra.errors import LaminaError
+
+SUPERUSERS = Path(__file__).parents[1] / "deploy" / "postgres" / "superuser.sql"
+"""What only a superuser may forbid; run by the embedded Postgres and by the container's first start."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one reader may take; as Postgres writes lengths of time and sizes, `0` for no limit.
+
+    statement_timeout: of one SELECT. idle_in_transaction_session_timeout: until a snapshot that nobody uses is given
+    up. lock_timeout: of waiting. temp_file_limit: of all temporary files of a session. connections: of the role
+    `analyst` at a time.
+    """
+
+    statement_timeout: str = "10min"
+    idle_in_transaction_session_timeout: str = "10min"
+    lock_timeout: str = "30s"
+    temp_file_limit: str = "20GB"
+    connections: int = 50
+
+    @classmethod
+    def read(cls, given: str) -> Limits:
+        """From a text as `statement_timeout=1min connections=20`, over the defaults.
+
+        >>> Limits.read("lock_timeout=5s, connections=20").lock_timeout
+        '5s'
+        """
+        limits = cls()
+        names = [field.name for field in fields(cls)]
+        for word in re.split(r"[\s,]+", given.strip()):
+            name, _, value = word.partition("=")
+            number = name == "connections"
+            if name not in names or not re.fullmatch(r"\d+" if number else r"\d+(us|ms|s|min|h|d|kB|MB|GB|TB)?", value):
+                raise LaminaError(
+                    "LAMINA_ANALYST_LIMITS is not a list of limits",
+                    evidence=f"found {word!r}, known are {', '.join(names)}",
+                    way_out="It looks like statement_timeout=5min,lock_timeout=10s,connections=20.",
+                )
+            limits = replace(limits, **{name: int(value) if number else value})  # type: ignore[arg-type]
+        return limits
+
+    @property
+    def timeouts(self) -> Mapping[str, str]:
+        """Those that are Postgres' settings of any user."""
+        names = ("statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout")
+        return {name: getattr(self, name) for name in names}
+
+
+def rights(database: str, analyst: str, writer: str) -> str:
+    """Who may do what: run by the owner of the database."""
+    here = quoted(database)
+    return f"""
+        REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+        REVOKE CONNECT, TEMPORARY ON DATABASE {here} FROM PUBLIC;
+        GRANT CONNECT ON DATABASE {here} TO {analyst};
+        GRANT CONNECT, TEMPORARY ON DATABASE {here} TO {writer};
+        GRANT USAGE ON SCHEMA analytics, spark TO {analyst};
+        GRANT USAGE ON SCHEMA analytics, spark, lamina TO {writer};
+        GRANT USAGE, CREATE ON SCHEMA cells, realtime TO {writer};
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA lamina, cells, realtime TO {writer};
+        ALTER DEFAULT PRIVILEGES IN SCHEMA lamina, cells, realtime
+            GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {writer};
+        ALTER DATABASE {here} SET search_path = analytics, public;
+    """
+
+
+def settings(database: str, owner: str, analyst: str, limits: Limits, *, files: bool) -> str:
+    """The limits as statements. `files`: also the one of temporary files, which takes a right of its own."""
+    here, us = quoted(database), quoted(owner)
+    given = {**limits.timeouts, **({"temp_file_limit": limits.temp_file_limit} if files else {})}
+    none = {**dict.fromkeys(limits.timeouts, "0"), **({"temp_file_limit": "-1"} if files else {})}
+    statements = [f"ALTER DATABASE {here} SET {name} = '{value}'" for name, value in given.items()]
+    statements += [f"ALTER ROLE {us} IN DATABASE {here} SET {name} = '{value}'" for name, value in none.items()]
+    statements += [
+        f"ALTER ROLE {analyst} IN DATABASE {here} SET default_transaction_read_only = on",
+        f"ALTER ROLE {analyst} CONNECTION LIMIT {limits.connections or -1}",
+    ]
+    return ";\n".join(statements)
+
+
+def may_limit_files(connection: Connection) -> bool:
+    """Whether a superuser has let us set `temp_file_limit` (`superuser.sql` does)."""
+    may = "SELECT has_parameter_privilege('temp_file_limit', 'SET')"
+    return bool(connection.execute(text(may)).scalar_one())
+
+
+def is_guarded(connection: Connection) -> bool:
+    """Whether `superuser.sql` was run here: else any role may take advisory locks and make large objects."""
+    free = "SELECT has_function_privilege('public', 'pg_advisory_lock(bigint)', 'EXECUTE')"
+    return not connection.execute(text(free)).scalar_one()
+
+
+def in_the_way(connection: Connection) -> list[str]:
+    """Who is idle in a transaction in which a view was read, a line each."""
+    found = connection.execute(
+        text(
+            "SELECT DISTINCT a.pid, a.usename, a.application_name, a.client_addr, now() - a.state_change AS since"
+            " FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid) JOIN pg_class AS c ON c.oid = l.relation"
+            " WHERE a.state LIKE 'idle in transaction%' AND a.datname = current_database() AND c.relkind = 'v'"
+            " AND c.relnamespace IN ('analytics'::regnamespace, 'lamina'::regnamespace) ORDER BY since DESC"
+        )
+    )
+    return [
+        f"process {row.pid} ({row.usename}, {row.application_name or 'no name'}) has said nothing in its transaction"
+        f" for {row.since.total_seconds():.0f} s"
+        for row in found
+    ]
+
+
+def superusers_script() -> str:
+    """What a superuser is to run in the database, without what only `psql` knows."""
+    lines = SUPERUSERS.read_text().splitlines()
+    return "\n".join(line for line in lines if not line.startswith("\\"))
+
+
+def set_password(connection: Connection, role: str, password: str) -> None:
+    """Gives a role its password; the server and its log see no more than the verifier."""
+    raw = connection.connection.driver_connection
+    verifier = encrypt_password(password, role, raw, "scram-sha-256")
+    literal = connection.execute(text("SELECT quote_literal(:v)"), {"v": verifier}).scalar_one()
+    run(connection, f"ALTER ROLE {quoted(role)} PASSWORD {literal}")

@@ -1,0 +1,34 @@
+"""Says what is waited for, to whoever waits longer than a second."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+PATIENCE_SECONDS = 1.0
+"""Without a word, a person waits that long before they wonder."""
+
+AGAIN_SECONDS = 30.0
+"""After these it is said again, and how long it has been."""
+
+
+@contextmanager
+def waiting(tell: Callable[[str], None], what: str, *, said: bool = False) -> Iterator[None]:
+    """Tells `what` when the block takes longer than a second, and again every half minute; `said`: it was told."""
+    done, began = threading.Event(), time.monotonic()
+
+    def speak() -> None:
+        if not said and not done.wait(PATIENCE_SECONDS):
+            tell(f"{what} …")
+        while not done.wait(AGAIN_SECONDS):
+            tell(f"{what} … ({time.monotonic() - began:.0f} s by now)")
+
+    speaker = threading.Thread(target=speak, name="waiting", daemon=True)
+    speaker.start()
+    try:
+        yield
+    finally:
+        done.set()
+        speaker.join()

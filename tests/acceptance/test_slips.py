@@ -1,0 +1,201 @@
+"""A command does what it says, and forgives a slip of the hand. None of these needs Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shlex
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from click.testing import Result as Ran
+
+import serving_layer.waiting
+from lamina.cli import lamina as program
+from lamina.deployment import Deployment
+from lamina.settings import Settings
+from serving_layer import progress
+from serving_layer.waiting import waiting
+from tests.fix_catalogs import EVENTS, PLACES, TOTALS
+from tests.fix_lamina import CommandLine
+
+HOURS = "CREATE VIEW hourly AS SELECT country, count(*) AS events FROM events GROUP BY country;"
+
+
+@dataclass(frozen=True)
+class Here:
+    """The command line in this process: quick, and what it holds stays inspectable."""
+
+    deployment: Deployment
+    environment: dict[str, str]
+    folder: Path
+
+    def __call__(self, *arguments: str, code: int = 0, stdin: str | None = None) -> Ran:
+        done = CliRunner().invoke(program, arguments, env=self.environment, input=stdin)
+        assert done.exit_code == code, f"{arguments} ended with {done.exit_code}\n{done.output}"
+        return done
+
+    def catalog(self, name: str, **files: str) -> str:
+        """A folder of declarations; `{topics}` becomes the test's own prefix."""
+        prefix = self.deployment.settings.postgres.rpartition("/")[2]
+        (self.folder / name).mkdir()
+        for view, sql in files.items():
+            (self.folder / name / f"{view}.sql").write_text(sql.replace("{topics}", prefix))
+        return str(self.folder / name)
+
+
+@pytest.fixture
+def here(settings: Settings, lamina: CommandLine, tmp_path: Path) -> Iterator[Here]:
+    """A deployment with two views over one source."""
+    deployment = Deployment(settings)
+    made = Here(deployment, {**lamina.environment, "LAMINA_ALARM_AFTER": "3600"}, tmp_path)
+    made("apply", "--catalog", made.catalog("catalog", events=EVENTS, hourly=HOURS, places=PLACES))
+    yield made
+    deployment.close()
+
+
+def test_a_catalog_that_lacks_what_is_deployed_drops_nothing_without_prune(here: Here, lamina: CommandLine) -> None:
+    other = here.catalog("other", others=EVENTS.replace("events", "others"), totals=TOTALS.replace("events", "others"))
+    planned = here("plan", "--catalog", other)
+    assert "drop" in planned.stdout
+    assert "A deployment holds one catalog" in planned.stderr
+    refused = here("apply", "--catalog", other, code=1)
+    assert "would drop what is deployed; nothing was changed" in refused.stderr
+    for name in ("source events", "view hourly", "view places"):
+        assert name in refused.stderr
+    assert "--prune" in refused.stderr
+    topics = [source.topic.replace("events", "others") for source in here.deployment.deployed().sources.values()]
+    assert [here.deployment.brokers.topic_id(topic) for topic in topics] == [None], "no topic was made for it, either"
+    assert set(here.deployment.deployed().views) == {"hourly", "places"}
+    assert answered(lamina, "n\n", "apply", "--catalog", other) == 1
+    assert set(here.deployment.deployed().views) == {"hourly", "places"}
+    assert answered(lamina, "y\n", "apply", "--catalog", other) == 0
+    assert set(here.deployment.deployed().views) == {"totals"}
+    here("apply", "--catalog", str(here.folder / "catalog"), "--prune")
+    assert set(here.deployment.deployed().views) == {"hourly", "places"}
+
+
+def answered(lamina: CommandLine, answer: str, *arguments: str) -> int:
+    """How a command ends at a terminal where a person types `answer`."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "lamina", *arguments]
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=dict(lamina.environment), cwd=lamina.folder
+    )
+    os.close(theirs)
+    os.write(ours, answer.encode())
+    while True:
+        try:
+            if not os.read(ours, 4096):
+                break
+        except OSError:  # as Linux tells that the other end is closed
+            break
+    os.close(ours)
+    return process.wait(60)
+
+
+def test_records_that_nobody_counts_yet_are_told_beside_the_answer(here: Here, tmp_path: Path) -> None:
+    records = tmp_path / "events.jsonl"
+    records.write_text('{"country": "FR"}\n' * 1_500)
+    here("ingest", "events", str(records))
+    asked = here("sql", "SELECT events FROM places WHERE country = 'FR'")
+    assert "events is 1,500 records behind: no speed layer runs" in asked.stderr
+    assert "behind" not in asked.stdout
+    assert "1,500 records behind: no speed layer runs" in here("status").stderr
+    assert "behind" not in here("sql", "SELECT view FROM lamina.freshness").stderr, "of a view that is not asked"
+    with here.deployment.database.begin() as connection:
+        fence = progress.take_over(connection, "events", "a speed layer")
+    assert "1,500 records behind: the speed layer is starting" in here("status").stderr
+    with here.deployment.database.begin() as connection:
+        progress.let_go(connection, {"events": fence})
+
+
+def test_a_wait_that_is_long_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_layer.waiting, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(serving_layer.waiting, "AGAIN_SECONDS", 0.01)
+    said: list[str] = []
+    again = threading.Event()
+
+    def tell(line: str) -> None:
+        said.append(line)
+        if len(said) == 3:
+            again.set()
+
+    with waiting(tell, "starting Kafka"):
+        assert again.wait(60)
+    assert said[0] == "starting Kafka …"
+    assert said[2] == "starting Kafka … (0 s by now)"
+    quick = len(said)
+    with monkeypatch.context() as patient:
+        patient.setattr(serving_layer.waiting, "PATIENCE_SECONDS", 60.0)
+        with waiting(tell, "nothing"):
+            pass
+    assert len(said) == quick, "who does not wait is told nothing"
+
+
+def test_fields_that_a_stream_does_not_declare_are_told_with_what_they_may_mean(here: Here, tmp_path: Path) -> None:
+    assert here("status", "--json").stdout.count('"undeclared": []') == 1
+    lines = ['{"Country": "FR", "n": 1}', '{"country": "FR", "payload": {"usr": {"id": 1}}}', "no JSON", '{"n": 2}']
+    (tmp_path / "events.jsonl").write_text("\n".join(lines * 30))
+    sent = ("ingest", "events", str(tmp_path / "events.jsonl"), "--ignore-unknown", "--on-bad", "quarantine")
+    here(*sent)
+    told = json.loads(here("status", "--json").stdout)["undeclared"]
+    assert {(each["source"], each["field"], each["meant"]) for each in told} == {
+        ("events", "Country", "country"),
+        ("events", "payload.usr", "payload.user"),
+    }
+    assert all(20 <= each["records"] <= 30 and each["of"] >= 60 for each in told)
+    assert "Country is not declared" in here("status").stderr
+    assert "did you mean country?" in here("status").stderr
+
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def test_nobody_reads_what_is_said_and_nothing_is_wrong(tmp_path: Path) -> None:
+    catalog = str(REPOSITORY / "examples" / "online_retail")
+    command = shlex.join([sys.executable, "-m", "lamina", "explain", "revenue", "--catalog", catalog])
+    for line in (f"{command} | true", f"{command} >&-"):
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {line}"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), line
+
+
+ELSEWHERE = {"LAMINA_POSTGRES": "postgresql://a@127.0.0.1:1/b", "LAMINA_KAFKA": "127.0.0.1:1"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "said"),
+    [
+        ("explain v --catalog README.md", {}, "There is no catalog at"),
+        ("status", {}, "the services are not running"),
+        ("sql 'SELECT 1'", {}, "the services are not running"),
+        ("sql 'SELECT 1'", {**ELSEWHERE, "LAMINA_POSTGRES": "x"}, "is not the URL of a Postgres"),
+        ("ingest events /tmp --format csv", ELSEWHERE, "Postgres does not answer"),
+        ("rebuild", ELSEWHERE, "Postgres does not answer"),
+        ("up", ELSEWHERE, "The settings name services of your own"),
+        ("up", {"LAMINA_HOME": "/proc/nobody"}, "cannot be written"),
+    ],
+)
+def test_no_slip_ends_in_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, environment: dict[str, str], said: str
+) -> None:
+    for name in [name for name in os.environ if name.startswith("LAMINA_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(program, shlex.split(arguments), env=environment)
+    assert done.exit_code == 1, done.output
+    assert said in done.stderr

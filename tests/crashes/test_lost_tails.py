@@ -1,0 +1,159 @@
+"""Kafka loses the end of a log, as in a power cut, and gives the offsets to other records: nobody counts both."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import lamina.spark
+from lamina.deployment import Deployment
+from lamina.services import kafka
+from lamina.services.jars import jars
+from lamina.services.java import java_home
+from lamina.services.processes import port_is_free
+from lamina.settings import Settings
+from lamina.statuses import read
+from master_log.tails import HEADER
+from speed_layer.query import CannotGoOn
+from tests.fix_catalogs import EVENTS
+from tests.fix_lamina import Deployed
+from tests.fix_services import new_home, quick_java, remove_home
+from view_algebra.errors import LaminaError
+
+TOTALS = "CREATE VIEW totals AS SELECT count(*) AS events, sum(n) AS n FROM events;"
+
+ROWS = "CREATE VIEW numbers AS SELECT n, kafka_offset AS at FROM events;"
+
+
+@dataclasses.dataclass
+class OwnBroker:
+    """A broker of the test's own, whose log can be cut while it does not run."""
+
+    home: Path
+    running: kafka.Broker | None = None
+
+    def start(self) -> str:
+        java = java_home(self.home)
+        options = quick_java(self.home, "kafka")
+        ports = (self.running.port, self.running.controller_port) if self.running else None
+        files = jars(self.home, "kafka", java=java)
+        self.running = kafka.start(self.home, java=java, jars=files, settings={}, jvm_options=options, ports=ports)
+        return self.running.address
+
+    def lose(self, topic: str, end: int) -> None:
+        """Kills the broker, takes the batches from `end` on out of partition 0, and starts it again."""
+        assert self.running is not None
+        self.running.process.stop((signal.SIGKILL, 30.0))
+        folder = self.home / "kafka" / "data"
+        [segment] = (folder / f"{topic}-0").glob("*.log")
+        data, at = segment.read_bytes(), 0
+        while HEADER.unpack_from(data, at)[0] < end:
+            at += 12 + HEADER.unpack_from(data, at)[1]
+        assert HEADER.unpack_from(data, at)[0] == end, "a batch begins there"
+        with segment.open("r+b") as file:
+            file.truncate(at)
+        # What was on disk at the power cut is older than what is written now and then.
+        for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+            (folder / name).unlink(missing_ok=True)
+        while not port_is_free(self.running.port):  # a killed JVM lets go of it a moment after it is gone
+            time.sleep(0.02)
+        self.start()
+
+
+@pytest.fixture
+def broker() -> Iterator[OwnBroker]:
+    own = OwnBroker(new_home("tails"))
+    yield own
+    if own.running:
+        own.running.process.stop((signal.SIGKILL, 30.0))
+    remove_home(own.home)
+
+
+@pytest.fixture
+def fragile(broker: OwnBroker, settings: Settings, spark_of_run: SparkSession) -> Iterator[Deployed]:
+    """A deployment over a broker that loses records."""
+    settings = dataclasses.replace(settings, kafka=broker.start())
+    deployment = Deployment(settings, lent=lamina.spark.sibling(spark_of_run, settings))
+    deployment.install()
+    deployed = Deployed(deployment, None)
+    deployment.brokers.create(f"{deployed.prefix}_events", 1)
+    deployed.apply(events=EVENTS, totals=TOTALS, numbers=ROWS)
+    yield deployed
+    deployment.close()
+
+
+def send(deployed: Deployed, numbers: range) -> None:
+    """Records in batches of ten."""
+    for start in range(numbers.start, numbers.stop, 10):
+        with deployed.deployment.brokers.producer() as producer:
+            for n in range(start, min(start + 10, numbers.stop)):
+                producer.send(deployed.topic("events"), json.dumps({"n": n}).encode(), partition=0)
+
+
+def refused(what: Callable[[], object], match: str) -> LaminaError:
+    with pytest.raises(LaminaError, match=match) as raised:
+        what()
+    return raised.value
+
+
+def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a_leap(
+    fragile: Deployed, broker: OwnBroker
+) -> None:
+    deployment, batch, topic = fragile.deployment, fragile.deployment.batch, fragile.topic("events")
+    source = deployment.deployed().sources["events"]
+
+    def totals() -> tuple[int, int]:
+        [(events, n)] = fragile.rows("SELECT events, n FROM totals")
+        return events, n
+
+    # The log holds 50, 100 are counted; 10 of these are lost, and 20 others come: offsets tell nothing.
+    send(fragile, range(50))
+    fragile.catch_up()
+    batch.rebuild()
+    send(fragile, range(50, 100))
+    fragile.catch_up()
+    broker.lose(topic, 90)
+    send(fragile, range(1000, 1020))
+    error = refused(fragile.catch_up, "Kafka has lost records of .* that were counted")
+    assert isinstance(error, CannotGoOn)
+    said = (
+        r"Partition 0, below offset 100: expected offsets \d+ to 99 \(epoch 0, .*; found offsets \d+ to \d+ \(epoch 2,"
+    )
+    assert re.search(said, error.evidence)
+    assert totals() == (100, sum(range(100)))
+    [alarm] = read(deployment).alarms
+    assert "events: Kafka has lost records" in alarm
+    assert "lamina rebuild --leap" in alarm
+    assert "--leap" in refused(batch.rebuild, "has lost records of .* that were counted").way_out
+    batch.rebuild(leap=True)
+    assert totals() == (110, sum(range(90)) + sum(range(1000, 1020)))
+    assert read(deployment).alarms == []
+    send(fragile, range(1020, 1030))
+    fragile.catch_up()
+    assert totals()[0] == 120
+    fragile.check()
+
+    # The log holds all of it, Kafka loses some: its offsets are the log's until they are given to others.
+    batch.archive_source(source, deployment.brokers.latest(topic))
+    broker.lose(topic, 110)
+    refused(fragile.catch_up, "found the end of the topic at 110")
+    send(fragile, range(2000, 2005))
+    for attempt in (
+        lambda: batch.archive_source(source, deployment.brokers.latest(topic)),
+        lambda: batch.rebuild(leap=True),
+    ):
+        assert "--accept-loss" in refused(attempt, "has lost records of .* that the master log holds").way_out
+    batch.archive_source(source, deployment.brokers.latest(topic), accept_loss=True)
+    batch.rebuild(leap=True)
+    assert totals() == (115, sum(range(90)) + sum(range(1000, 1020)) + sum(range(2000, 2005)))
+    fragile.check()
+    refs = deployment.spark.sql(f"SELECT name FROM lamina.log.`{topic}`.refs WHERE type = 'TAG'").collect()
+    assert [ref.name.startswith("replaced_") for ref in refs] == [True], "what was cut off is kept under a tag"

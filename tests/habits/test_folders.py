@@ -1,0 +1,44 @@
+"""A folder lives as long as the process that it belongs to, and no longer than until the next start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from lamina.services import folders
+
+OWN = """
+import sys
+from pathlib import Path
+from lamina.services import folders
+mine = folders.of_this_process(Path(sys.argv[1]))
+assert folders.of_this_process(Path(sys.argv[1])) == mine
+(mine / "spilled").write_text("x" * 1000)
+print(mine, flush=True)
+sys.stdin.read()
+"""
+
+
+def process(parent: Path) -> tuple[subprocess.Popen[str], Path]:
+    started = subprocess.Popen(
+        [sys.executable, "-c", OWN, str(parent)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert started.stdout is not None
+    return started, Path(started.stdout.readline().strip())
+
+
+def test_what_killed_processes_left_goes_at_the_next_start_and_what_others_use_stays(tmp_path: Path) -> None:
+    (tmp_path / "4711" / "blockmgr").mkdir(parents=True)  # of a version that named them by its process
+    (living, used), (killed, left) = process(tmp_path), process(tmp_path)
+    assert not (tmp_path / "4711").exists()
+    killed.kill()
+    killed.communicate()
+    assert left.exists()
+    (third, new) = process(tmp_path)
+    assert [each.exists() for each in (used, left, new)] == [True, False, True]
+    third.kill()
+    third.communicate()
+    assert folders.sweep(tmp_path) == 1
+    living.communicate()
+    assert [each.name for each in tmp_path.iterdir() if each.is_dir()] == [], "one that ends leaves nothing"

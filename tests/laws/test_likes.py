@@ -1,0 +1,40 @@
+"""LIKE finds what Spark's own finds, in a megabyte too."""
+
+from __future__ import annotations
+
+import random
+
+from tests.laws.engines import Engines
+from view_algebra.engines.likes import regular, regular_in_spark
+from view_algebra.engines.spark import constant
+from view_algebra.language.expressions import Constant
+from view_algebra.language.types import STRING
+
+SIGNS = ["a", "b", "%", "_", r"\%", r"\_", r"\\", ".", "(", "\n", "$", "😀", "-", "]"]
+LETTERS = ["a", "b", "%", "_", "\\", ".", "(", "\n", "$", "😀", "-", "]"]
+
+
+def test_like_finds_what_sparks_own_finds(engines: Engines) -> None:
+    dice = random.Random(3)
+    rows = []
+    for _ in range(4000):
+        pattern = "".join(dice.choices(SIGNS, weights=[4, 3, 6, 2, *(1,) * 10], k=dice.randrange(9)))
+        text = "".join(dice.choices(LETTERS, weights=[6, 5, *(1,) * 10], k=dice.randrange(10)))
+        rows.append((text, pattern, regular(pattern)))
+    engines.spark.createDataFrame(rows, "s string, p string, r string").createOrReplaceTempView("texts")
+    [(likes, wrong, literals, wrong_literals)] = engines.spark.sql(
+        f"""SELECT count_if(s LIKE p), count_if((s LIKE p) <> (s RLIKE {regular_in_spark("p")})),
+          count_if(s LIKE p AND r IS NOT NULL), count_if((s LIKE p) <> (s RLIKE r)) FROM texts"""
+    ).collect()
+    assert (wrong, wrong_literals) == (0, 0)
+    assert likes > 200
+    assert literals > 10
+
+
+def test_like_of_a_megabyte_ends(engines: Engines) -> None:
+    million = 1_000_000
+    literal = constant(Constant(regular("%a%b%c"), STRING))
+    rows = [("a" * million, "%a%b" * 30), ("ab" * (million // 2), "%a%b" * 2_500), ("", "%(\\_" * 3_000)]
+    texts = engines.spark.createDataFrame(rows, "s string, p string")
+    found = texts.selectExpr(f"s RLIKE {literal}", f"s RLIKE {regular_in_spark('p')}").collect()
+    assert [tuple(row) for row in found] == [(False, False), (False, True), (False, False)]

@@ -1,0 +1,66 @@
+"""The rows of the table of merges, run in Postgres by themselves: order does not matter, and an inverse undoes."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.laws.engines import Engines
+from view_algebra.compiled import Merge
+from view_algebra.language.merges import MERGES, MergeRow
+from view_algebra.language.types import BIGINT, DOUBLE, STRING, Type, decimal
+
+WHOLE = ("NULL", "0", "3", "-7", "9223372036854775807", "(-9223372036854775808)")
+KINDS: dict[Merge, tuple[tuple[Type, tuple[str, ...]], ...]] = {
+    "sum": ((BIGINT, WHOLE), (decimal(10, 2), ("NULL", "0.00", "-1.25", "99999999.99"))),
+    "min": ((BIGINT, WHOLE), (STRING, ("NULL", "''", "'a'", "'B'"))),
+    "max": ((BIGINT, WHOLE), (DOUBLE, ("NULL", "'NaN'", "'-Infinity'", "1.5"))),
+    "bit_and": ((BIGINT, WHOLE),),
+    "bit_or": ((BIGINT, WHOLE),),
+    "bit_xor": ((BIGINT, WHOLE),),
+}
+"""Values of the merges that one column decides; tests/laws/test_laws.py merges the others, by their aggregates."""
+
+
+def value(engines: Engines, expression: str) -> object:
+    with engines.connection.cursor() as cursor:
+        cursor.execute(f"SELECT {expression}")
+        [(found,)] = cursor.fetchall()
+    return found
+
+
+def folded(row: MergeRow, kind: Type, *values: str) -> str:
+    """Values folded into the first one by one, as an upsert does it."""
+    cell, *others = (f"{each}::{kind.postgres}" for each in values)
+    for fresh in others:
+        cell = row.upsert([cell], [fresh], kind, False)
+    return cell
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_order_of_merging_does_not_matter(engines: Engines, name: Merge) -> None:
+    row = MERGES[name]
+    for kind, values in KINDS[name]:
+        for chosen in itertools.combinations_with_replacement(values, 3):
+            found = {str(value(engines, folded(row, kind, *turn))) for turn in itertools.permutations(chosen)}
+            assert len(found) == 1, (name, kind, chosen, found)
+
+
+def test_an_inverse_takes_out_what_was_merged_in(engines: Engines) -> None:
+    for name in (name for name, row in MERGES.items() if row.inverse is not None):
+        row, known = MERGES[name], [each for each in WHOLE if each != "NULL"]
+        assert row.inverse is not None
+        for before, more in itertools.product(known, WHOLE):
+            merged = folded(row, BIGINT, before, more)
+            undone = row.inverse([f"({merged})"], [f"{more}::bigint"], BIGINT, False)
+            assert undone is not None
+            assert value(engines, undone) == value(engines, f"{before}::bigint"), (name, before, more)
+
+
+def test_every_merge_is_a_row_that_says_how_it_is_computed() -> None:
+    for name, row in MERGES.items():
+        assert row.name == name
+        if name != "keep":
+            values = row.slot or ("x",)
+            assert all(each in row.spark(*values) for each in values)

@@ -1,0 +1,67 @@
+"""A record of a megabyte, the worst there is for what looks at it, is read as any other: each of these simply ends."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from tests.laws.engines import Engines
+from view_algebra import Catalog, compile_catalog
+from view_algebra.engines.spark import ESCAPES_NOTHING, TIME_ALONE, constant
+from view_algebra.language.backtracking import endless
+from view_algebra.language.expressions import Constant
+from view_algebra.language.long_numbers import BARE_AND_LONG, MAY_BE_LONG, QUOTED_AND_LONG, SHORT_NUMBER
+from view_algebra.language.types import STRING
+from view_algebra.texts.cells import ZERO
+from view_algebra.texts.records import LOOKS_ALONE
+
+M = 1_000_000
+QUOTED = ['"' + " " * M, '"' * M, '"' + r"\n" * (M // 2), '"9' * (M // 2), '"' + "9" * M, '"' + r"\u0039" * (M // 6)]
+OURS = {
+    LOOKS_ALONE: QUOTED,
+    TIME_ALONE: [" " * M, "\0" * M + "9", "9" * M],
+    ESCAPES_NOTHING: ["\\" * M, "\\" * (M + 1) + "%", r"\%" * (M // 2)],
+    ZERO: ["\\" * M, "\\" * (M + 1) + "u0000", r"\u000" * (M // 5)],
+    MAY_BE_LONG: [*QUOTED, '"' + "1e999" * (M // 5), '"1e' + "9" * M, '"' + "9" * 999 + '"9'],
+    BARE_AND_LONG: [*QUOTED, "9" * M, "'\"" * (M // 2), "1e999" * (M // 5), r"\"" * (M // 2), "[" * M],
+    QUOTED_AND_LONG: [*QUOTED, '"' + "9" * M + "e" + "9" * M, '"' + "9" * M + "x", '"9e9999' * (M // 6)],
+    SHORT_NUMBER: ["e" * M, "1e999" * 200, "\n" * M, "😀" * M],
+}
+"""Every regular expression that Spark is handed by us, with texts that it has most to do with."""
+
+CATALOG = """
+CREATE TABLE s (s STRING, d DECIMAL(10,2), at TIMESTAMP, ats ARRAY<TIMESTAMP>)
+USING kafka OPTIONS (topic 's', format 'json');
+CREATE VIEW v AS SELECT
+  CAST(s AS DECIMAL(10,2)) AS a, CAST(s AS TIMESTAMP) AS b, s LIKE concat(s, '%') AS c,
+  array(get_json_object(s, '$.a')) AS d,
+  from_json(s, 'd DECIMAL(10,2)') AS e
+FROM s;
+"""
+
+
+def handed_to_spark(catalog: Catalog) -> set[str]:
+    """The regular expressions in the texts of a catalog, as they stand there."""
+    texts = [each.parse for each in catalog.sources.values()]
+    texts += [table.partial for view in catalog.views.values() for table in view.cell_tables]
+    texts += [view.spelled for view in catalog.views.values()]
+    found = r"(?:RLIKE |regexp_replace\(make_valid_utf8\(.*?\)\), )('(?:[^'\\]|\\.)*')"
+    return {match[1] for text in texts for match in re.finditer(found, text)}
+
+
+def test_no_regular_expression_of_ours_recurses_or_searches_without_end(engines: Engines) -> None:
+    assert handed_to_spark(compile_catalog({"s.sql": CATALOG})) <= {constant(Constant(each, STRING)) for each in OURS}
+    for pattern, texts in OURS.items():
+        assert endless(pattern) is None
+        frame = engines.spark.createDataFrame([(text,) for text in texts], "s string")
+        frame.selectExpr(f"s RLIKE {constant(Constant(pattern, STRING))} AS found").collect()
+
+
+def test_a_stack_that_overflows_fails_the_query_and_not_the_process(engines: Engines) -> None:
+    """Another query of the same process goes on: Spark would halt the JVM."""
+    overflowing = "SELECT repeat('a', {}) RLIKE concat('^(a|', char(98 + id), ')*$') FROM range(1)"
+    with pytest.raises(Py4JJavaError, match="StackOverflowError"):
+        engines.spark.sql(overflowing.format(1_000_000)).collect()
+    assert engines.spark.sql(overflowing.format(10_000)).collect() == [(True,)]

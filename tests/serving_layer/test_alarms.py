@@ -1,0 +1,208 @@
+"""What needs a person is told, and nothing else is."""
+
+from __future__ import annotations
+
+from sqlalchemy import text
+
+from master_log.kafka import Retention
+from master_log.offsets import Offsets
+from serving_layer import alarms as needing
+from serving_layer import progress, rebuilds, registry
+from serving_layer.alarms import Limits, alarms
+from serving_layer.rebuilds import Scheduler
+from serving_layer.registry import Topic
+from tests.serving_layer.world import World
+from view_algebra import compile_catalog
+
+WEEK = Retention(milliseconds=7 * 86_400_000, bytes=None, compacted=False, record_bytes=1_000_000)
+COMPACTED = Retention(milliseconds=None, bytes=None, compacted=True, record_bytes=1_000_000)
+
+LIMITS = Limits()
+
+AGO = "clock_timestamp() - interval"
+LONG_AGO = f"created_at = {AGO} '1 day', committed_at = {AGO} '90 s', caught_up_at = {AGO} '80 s'"
+ALIVE = "heard_at = clock_timestamp()"
+
+
+def told(world: World, *, behind: int = 0, retention: Retention = WEEK, limits: Limits = LIMITS) -> list[str]:
+    """The alarms of query a, whose topic ends so many records after progress, and of rebuilds."""
+    reached = world.progress("a")
+    end = Offsets({at: offset + (behind if at.partition == 0 else 0) for at, offset in reached.items()})
+    topic = needing.Topic(end, Offsets(dict.fromkeys(end, 0)), retention)
+    with world.database.snapshot() as connection:
+        return [alarm for alarm in alarms(connection, {"a": topic}, limits) if not alarm.startswith("b: ")]
+
+
+def sql(world: World, statement: str) -> None:
+    with world.database.begin() as connection:
+        connection.execute(text(statement))
+
+
+QUERIES = [
+    # (what is set of the query, how many records are behind, what is told)
+    (f"{ALIVE}, {LONG_AGO}", 0, None),
+    (
+        f"{ALIVE}, {LONG_AGO}",
+        7,
+        "7 records behind, and none was counted for 80 s: the log of its speed layer (the test)",
+    ),
+    (f"{ALIVE}, {LONG_AGO}, committed_at = clock_timestamp()", 7, None),
+    (f"{ALIVE}, {LONG_AGO}, created_at = clock_timestamp()", 7, None),
+    (f"{ALIVE}, {LONG_AGO}, writer = NULL", 7, "none was counted for 80 s: no speed layer runs"),
+    (f"{LONG_AGO}, writer = NULL, heard_at = {AGO} '1 h'", 0, None),
+    (f"{LONG_AGO}, heard_at = {AGO} '40 s'", 0, "its speed layer (the test) was last heard of 40 s ago"),
+    (f"{ALIVE}, {LONG_AGO}, stopped = 'it fails again and again: a reason'", 7, "it fails again and again: a reason"),
+    (f"{ALIVE}, committed_at = clock_timestamp(), waiting = 9, waiting_at = {AGO} '61 s'", 9, "and not fewer for 61 s"),
+    (f"{ALIVE}, committed_at = clock_timestamp(), waiting = 9, waiting_at = {AGO} '5 s'", 9, None),
+    (f"{ALIVE}, committed_at = clock_timestamp(), waiting = 0, waiting_at = {AGO} '1 h'", 9, None),
+]
+
+
+def test_a_query_that_stands_is_told_whatever_the_reason(world: World) -> None:
+    before = "SELECT created_at, committed_at, caught_up_at, heard_at, writer FROM lamina.query WHERE name = 'a'"
+    for values, behind, expected in QUERIES:
+        with world.database.begin() as connection:
+            kept = connection.execute(text(before)).mappings().one()
+        assigned: dict[str, str] = {}
+        for part in values.split(", "):
+            column, _, value = part.partition(" = ")
+            assigned[column] = value
+        sql(world, f"UPDATE lamina.query SET {', '.join(f'{c} = {v}' for c, v in assigned.items())} WHERE name = 'a'")
+        found = told(world, behind=behind)
+        assert len(found) == (expected is not None), (values, found)
+        assert expected is None or expected in found[0], (values, found)
+        with world.database.begin() as connection:
+            connection.execute(
+                text(
+                    "UPDATE lamina.query SET created_at = :created_at, committed_at = :committed_at, caught_up_at ="
+                    " :caught_up_at, heard_at = :heard_at, writer = :writer, stopped = NULL, waiting = NULL,"
+                    " waiting_at = NULL WHERE name = 'a'"
+                ),
+                dict(kept),
+            )
+
+
+def test_a_leap_that_was_left_is_told_with_the_way_out(world: World) -> None:
+    with world.database.begin() as connection:
+        id = rebuilds.begin(connection, ["sums"], leap=True, by=Scheduler())
+        progress.take_over(connection, "a", rebuilds.leap_writer(id))
+        rebuilds.finished(connection, id, "seal")
+    assert told(world) == []
+    sql(world, f"UPDATE lamina.query SET {LONG_AGO}")
+    assert told(world) == [], "it lacks nothing yet"
+    [alarm] = told(world, behind=3)
+    assert f"rebuild {id}, a leap, holds its progress, and its last step was `seal`" in alarm
+    assert f"lamina step abandon --rebuild {id}" in alarm
+    sql(world, "UPDATE lamina.rebuild SET lease_until = lease_until - interval '2 hours'")
+    [left] = told(world)
+    assert left.startswith(f"rebuild {id} was left 2 h ago after step `seal`: go on with its steps, or")
+
+
+def test_a_rebuild_that_failed_died_or_is_overdue_is_told(world: World) -> None:
+    assert told(world) == []
+    assert told(world, limits=Limits(rebuild_within=26)) == []
+    sql(world, "UPDATE lamina.query SET created_at = created_at - interval '27 hours'")
+    [overdue] = told(world, limits=Limits(rebuild_within=26))
+    assert overdue.startswith("no rebuild has ended well for 27 h")
+    with rebuilds.in_one_process(world.database):
+        with world.database.begin() as connection:
+            id = rebuilds.begin(connection, ["sums"], leap=False, by=None)
+        assert told(world) == []
+    assert told(world)[0].startswith(f"rebuild {id} died after step `begin`")
+    for error, telling in (("the disk is full", 1), *((error, 0) for error in rebuilds.ENDED_BY_A_PERSON)):
+        sql(world, f"UPDATE lamina.rebuild SET state = 'failed', error = '{error}'")
+        assert len(told(world)) == telling, error
+    sql(world, "UPDATE lamina.rebuild SET state = 'done', error = NULL, ended_at = clock_timestamp()")
+    assert told(world, limits=Limits(rebuild_within=26)) == []
+
+
+def test_what_kafka_may_drop_before_it_is_archived_is_told(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    assert told(world) == []
+    sql(world, "UPDATE lamina.query SET created_at = created_at - interval '4 days'")
+    [near] = told(world)
+    assert near.startswith("a: nothing was archived for 4 d, and Kafka keeps records for 7 d: run `lamina archive`")
+    with world.database.begin() as connection:
+        progress.archived(connection, "a", world.progress("a"))
+    assert told(world) == []
+    sql(world, f"UPDATE lamina.archived SET archived_at = {AGO} '4 days'")
+    assert told(world) == [], "everything is archived"
+    [compacted] = told(world, retention=COMPACTED)
+    assert compacted.startswith("a: topic a has been compacted since it was deployed")
+    assert "cleanup.policy" in compacted
+
+
+def test_many_bad_records_within_an_hour_are_told(world: World) -> None:
+    bad = (
+        'INSERT INTO lamina.quarantine (topic, partition, "offset", error, quarantined_at)'
+        " SELECT 'a', 0, n, 'no JSON', clock_timestamp() - {0} FROM generate_series({1}, {2}) AS n"
+    )
+    sql(world, bad.format("interval '2 hours'", 1, 50))
+    sql(world, bad.format("interval '1 minute'", 51, 60))
+    assert told(world, limits=Limits(bad_an_hour=10)) == []
+    [alarm] = told(world, limits=Limits(bad_an_hour=9))
+    assert alarm.startswith("a: more than 9 records went to quarantine within an hour")
+
+
+def test_a_source_that_is_declared_again_begins_anew(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    sql(world, f"UPDATE lamina.query SET {LONG_AGO}, stopped = 'its topic is another', waiting = 9")
+    bad = "INSERT INTO lamina.quarantine (topic, partition, \"offset\", error) VALUES ('a', 0, 0, 'no JSON')"
+    sql(world, bad)
+    without = {"sources.sql": world.files["sources.sql"].splitlines()[2]}
+    topics = {name: Topic(f"another-{name}", Offsets.of(name, {0: 0})) for name in ("a", "b")}
+    for files in (without, world.files):
+        with world.database.begin() as connection:
+            registry.apply(connection, files, compile_catalog(files), topics, prune=True)
+    world.log = {at: [] if at.topic == "a" else records for at, records in world.log.items()}
+    assert told(world, behind=7) == []
+    with world.database.begin() as connection:
+        assert connection.execute(text("SELECT count(*) FROM lamina.quarantine")).scalar() == 0
+
+
+def test_the_writer_of_a_query_is_heard_of_and_lets_it_go(world: World) -> None:
+    def writer() -> tuple[str | None, bool]:
+        with world.database.begin() as connection:
+            row = connection.execute(
+                text(f"SELECT writer, heard_at > {AGO} '30 s' FROM lamina.query WHERE name = 'a'")
+            ).one()
+            return row[0], row[1]
+
+    aged = f"UPDATE lamina.query SET heard_at = {AGO} '1 h'"
+    older = {"a": world.fences["a"] - 1}
+    sql(world, aged)
+    with world.database.begin() as connection:
+        progress.heard(connection, older)
+        progress.let_go(connection, older)
+    assert writer() == ("the test", False), "another has taken it over since"
+    with world.database.begin() as locking, world.database.begin() as connection:
+        progress.lock(locking, ["a"])
+        progress.heard(connection, world.fences)  # and waits for nobody
+    assert writer() == ("the test", False)
+    with world.database.begin() as connection:
+        progress.heard(connection, world.fences)
+    assert writer() == ("the test", True)
+    with world.database.begin() as connection:
+        progress.let_go(connection, world.fences)
+    assert writer() == (None, True)
+
+
+def test_records_wait_that_progress_has_not_reached_for_some_seconds(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    looks: list[tuple[list[tuple[float, int]], int, int]] = [
+        # (the end that the topic had so many seconds ago …, of these reached, records that wait)
+        ([(9, 5), (6, 7), (1, 8)], 0, 5),
+        ([(9, 5), (6, 9), (1, 9)], 0, 5),  # more of them now: what is kept is the fewest
+        ([(9, 2), (6, 3), (0, 9)], 1, 1),
+        ([(9, 2), (0, 2)], 2, 0),
+        ([(4, 2), (0, 9)], 1, 0),
+        ([(9, 4)], 0, 2),
+    ]
+    for ends, reached, waiting in looks:
+        with world.database.begin() as connection:
+            done = progress.seen(connection, "a", [(ago, Offsets.of("a", {0: end})) for ago, end in ends])
+            kept = connection.execute(text("SELECT waiting FROM lamina.query WHERE name = 'a'")).scalar()
+        assert (done, kept) == (reached, waiting), ends

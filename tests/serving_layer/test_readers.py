@@ -1,0 +1,278 @@
+"""What a reader can do to others: nothing that they would notice."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg2
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+
+from lamina.services import postgres
+from serving_layer import dropping, generations, overwriting, progress, rebuilds, views
+from serving_layer.database import Database, is_away
+from serving_layer.install import install
+from serving_layer.micro_batch import Outcome
+from serving_layer.readers import Limits
+from tests.fix_services import Services
+from tests.serving_layer.world import World
+from view_algebra.errors import LaminaError
+
+GOLDEN = Path(__file__).with_name("what_everybody_may_do.txt")
+
+EVERYBODY = """
+SELECT what FROM (
+  SELECT 'execute ' || proname FROM pg_proc
+  WHERE provolatile = 'v' AND has_function_privilege('analyst', oid, 'EXECUTE')
+    AND proname !~ '^(pg_stat_get|binary_upgrade|pg_import|pg_.*_size$|random|uuidv|currtid|brin|gin)'
+    AND prorettype NOT IN (
+      'trigger'::regtype, 'event_trigger'::regtype, 'internal'::regtype, 'language_handler'::regtype,
+      'index_am_handler'::regtype, 'table_am_handler'::regtype, 'fdw_handler'::regtype)
+  UNION SELECT 'connect ' || CASE datname WHEN current_database() THEN 'here' ELSE datname END FROM pg_database
+    WHERE has_database_privilege('analyst', oid, 'CONNECT')
+    AND datallowconn AND (datname = current_database() OR datname !~ 'test_|latin')
+  UNION SELECT 'make temporary tables' WHERE has_database_privilege('analyst', current_database(), 'TEMPORARY')
+  UNION SELECT 'create schemas' WHERE has_database_privilege('analyst', current_database(), 'CREATE')
+  UNION SELECT 'create in ' || nspname FROM pg_namespace WHERE has_schema_privilege('analyst', oid, 'CREATE')
+  UNION SELECT 'use schema ' || nspname FROM pg_namespace WHERE has_schema_privilege('analyst', oid, 'USAGE')
+  UNION SELECT 'write functions and DO blocks in ' || lanname FROM pg_language
+    WHERE lanpltrusted AND has_language_privilege('analyst', oid, 'USAGE')
+  UNION SELECT 'create in tablespace ' || spcname FROM pg_tablespace
+    WHERE has_tablespace_privilege('analyst', oid, 'CREATE') AND spcname <> 'pg_default'
+  UNION SELECT 'write ' || oid::regclass FROM pg_class
+    WHERE relkind IN ('r', 'v', 'm', 'p', 'f')
+    AND has_table_privilege('analyst', oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+  UNION SELECT 'read ' || oid::regclass FROM pg_class
+    WHERE relkind IN ('r', 'v', 'm', 'p', 'f', 'S') AND relnamespace::regnamespace::text !~ '^(pg_|information_)'
+    AND CASE relkind WHEN 'S' THEN has_sequence_privilege('analyst', oid, 'SELECT, USAGE, UPDATE')
+      ELSE has_table_privilege('analyst', oid, 'SELECT') END
+  UNION SELECT 'use server ' || srvname FROM pg_foreign_server WHERE has_server_privilege('analyst', oid, 'USAGE')
+  UNION SELECT 'set parameter ' || parname FROM pg_parameter_acl
+    WHERE has_parameter_privilege('analyst', parname, 'SET')
+) AS all_of_it (what) ORDER BY what COLLATE "C"
+"""
+"""All that acts on something (what only computes is left out), as the role `analyst` may do it."""
+
+
+def test_all_that_an_analyst_may_do_is_known(world: World, services: Services) -> None:
+    name = str(world.database.url.database)
+    postgres.guard(services.database_url(name, "postgres"))
+    with psycopg2.connect(services.database_url(name, "postgres")) as superuser, superuser.cursor() as cursor:
+        cursor.execute(EVERYBODY)
+        found = "".join(f"{what}\n" for (what,) in cursor.fetchall())
+    superuser.close()
+    assert found == GOLDEN.read_text(), "review what is new, and forbid it or take it into the list"
+
+
+def test_limits_hold_for_every_login_and_not_for_the_owner(world: World, services: Services) -> None:
+    name = str(world.database.url.database)
+    postgres.guard(services.database_url(name, "postgres"))
+    install(world.database, limits=Limits.read("statement_timeout=50ms, temp_file_limit=1MB"))
+    superuser = psycopg2.connect(services.database_url(name, "postgres"))
+    superuser.autocommit = True
+    ann = services.database_url(name, "analyst").replace("//analyst:", "//ann:")
+    password = ann.partition("//ann:")[2].partition("@")[0]
+    with superuser.cursor() as cursor:
+        cursor.execute(f"CREATE ROLE ann LOGIN PASSWORD '{password}' IN ROLE analyst")
+        try:
+            for login in (ann, services.database_url(name, "analyst")):
+                reader = psycopg2.connect(login)
+                with reader.cursor() as reads:
+                    with pytest.raises(psycopg2.errors.QueryCanceled, match="statement timeout"):
+                        reads.execute("SELECT pg_sleep(10)")
+                    reader.rollback()
+                    reads.execute("SET statement_timeout = 0")  # anybody may; but not the next
+                    with pytest.raises(psycopg2.errors.ConfigurationLimitExceeded, match="temp_file_limit"):
+                        reads.execute(
+                            "SET work_mem = '64kB'; SELECT i FROM generate_series(1, 1000000) AS i ORDER BY -i"
+                        )
+                reader.close()
+        finally:
+            cursor.execute("DROP ROLE ann")
+            cursor.execute("SELECT pg_sleep(0.06)")  # the superuser is exempt, too
+    superuser.close()
+    owner = psycopg2.connect(services.database_url(name))
+    with owner.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(0.06)")
+    owner.close()
+
+
+def test_limits_that_are_none_are_told() -> None:
+    for given in ("statement_timeout", "statement_timeout=soon", "connections=5min", "patience=1s"):
+        with pytest.raises(LaminaError, match="not a list of limits"):
+            Limits.read(given)
+
+
+def tables(connection: psycopg2.extensions.connection, like: str) -> list[str]:
+    """The tables of cells that are there, by name."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relname LIKE %s"
+            " AND relnamespace IN ('lamina'::regnamespace, 'cells'::regnamespace, 'realtime'::regnamespace)",
+            [like],
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+def test_nothing_under_the_lock_of_a_query_waits_for_a_reader_of_every_table(world: World, services: Services) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    new = world.open("sums")
+    world.append("a", 0, ("x", 2))
+    world.advance("a")
+    world.load(new)
+    dump = psycopg2.connect(services.database_url(str(world.database.url.database), "postgres"))
+
+    def dumped() -> None:  # as pg_dump does
+        with dump.cursor() as cursor:
+            cursor.execute(f"LOCK TABLE {', '.join(tables(dump, '%'))} IN ACCESS SHARE MODE")
+
+    dumped()
+    with world.database.begin() as connection:
+        connection.execute(text("SET LOCAL lock_timeout = '1s'"))
+        generations.go_live(connection, [new])
+    with world.database.begin() as connection:
+        now = generations.get(connection, generations.published(connection)["sums"])
+        overwriting.note(connection, generations.get(connection, new), now)
+    dumped()
+    with world.database.begin() as connection:
+        connection.execute(text("SET LOCAL lock_timeout = '1s'"))
+        generations.hand_over(connection, {"sums": new})
+    dropping.drop_unused(world.database)
+    assert len(tables(dump, "sums%_g%_0") + tables(dump, "differing%")) == 3, "they are read"
+    dump.rollback()
+    dropping.drop_unused(world.database)
+    assert tables(dump, "sums%_g%_0") + tables(dump, "differing%") == []
+    dump.close()
+
+
+def test_a_reader_cannot_take_the_locks_of_a_rebuild_and_of_the_archive(world: World, services: Services) -> None:
+    name = str(world.database.url.database)
+    reader = psycopg2.connect(services.database_url(name, "analyst"))
+    reader.set_session(readonly=False, autocommit=True)
+    with reader.cursor() as cursor:
+        for lock in ("lamina.rebuilding", "lamina.archiving", "lamina.rebuild"):
+            for mode in ("ACCESS SHARE", "SHARE UPDATE EXCLUSIVE", "EXCLUSIVE"):
+                with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+                    cursor.execute(f"BEGIN; LOCK TABLE {lock} IN {mode} MODE")
+                cursor.execute("ROLLBACK")
+    reader.close()
+    with rebuilds.in_one_process(world.database), rebuilds.archiving(world.database):
+        with world.database.begin() as connection:
+            assert rebuilds._held_by_a_process(connection)
+            kept = text(
+                "SELECT count(*), count(backend_xid), count(backend_xmin) FROM pg_stat_activity"
+                " WHERE state = 'idle in transaction' AND datname = current_database()"
+            )
+            assert connection.execute(kept).one() == (2, 0, 0), "what holds them keeps nothing from being vacuumed"
+        with pytest.raises(LaminaError, match="Another rebuild"), rebuilds.in_one_process(world.database):
+            pass
+    with world.database.begin() as connection:
+        assert not rebuilds._held_by_a_process(connection)
+        assert not connection.execute(text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")).scalar_one()
+
+
+def test_a_process_that_freezes_in_a_commit_gives_its_lock_back(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    other = Database(world.database.url.render_as_string(hide_password=False))
+
+    def commit() -> None:
+        with other.begin() as frozen:
+            assert frozen.execute(text("SHOW idle_in_transaction_session_timeout")).scalar_one() == "1min"
+            frozen.execute(text("SET LOCAL idle_in_transaction_session_timeout = '50ms'"))
+            progress.lock(frozen, ["a"])
+            assert world.advance("a") is Outcome.APPLIED  # waits for the lock
+            frozen.execute(text("SELECT 1"))
+
+    with pytest.raises(OperationalError) as told:
+        commit()
+    assert is_away(told.value), "it begins again from progress"
+    other.close()
+
+
+def test_a_process_that_freezes_while_it_sends_cells_holds_no_lock(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    batch = world.micro_batch("a", world.progress("a"), world.end("a"))
+    gated = [replace(each, ddl=f"{each.ddl}; LOCK TABLE lamina.archiving") for each in batch.staged]
+    found: list[Outcome] = []
+    thread = threading.Thread(target=lambda: found.append(world.commit(replace(batch, staged=gated))))
+    with world.database.begin() as gate:
+        gate.execute(text("LOCK TABLE lamina.archiving"))
+        thread.start()
+        waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'lamina.archiving'::regclass")
+        while not gate.execute(waiting).scalar_one():
+            pass
+        assert world.advance("a") is Outcome.APPLIED
+    thread.join()
+    assert found == [Outcome.SKIPPED]
+
+
+def test_a_snapshot_of_before_the_first_publication_never_shows_a_part(world: World, services: Services) -> None:
+    world.append("a", 0, *((f"k{n}", n) for n in range(10)))
+    world.advance("a")
+    files = {**world.files, "fresh.sql": "CREATE VIEW fresh AS SELECT k, count(*) AS c, sum(n) AS s FROM a GROUP BY k;"}
+    later = World(world.database, files=files, log=world.log, fences=world.fences)
+    later.deploy()
+    new = later.open("fresh")
+    later.load(new)
+    reader = psycopg2.connect(services.database_url(str(world.database.url.database), "analyst"))
+    reader.set_session(isolation_level="REPEATABLE READ")
+    with reader.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM sums")
+        later.append("a", 0, ("k1", 1), ("new", 1))
+        later.advance("a")
+        later.go_live(new)
+        with world.database.begin() as connection:
+            generations.hand_over(connection, {"fresh": new})
+            views.serve(connection)
+        with pytest.raises(psycopg2.Error, match="fresh was published after this transaction began"):
+            cursor.execute("SELECT * FROM fresh")
+        reader.rollback()
+        cursor.execute("SELECT count(*) FROM fresh")
+        assert cursor.fetchall() == [(11,)]
+    reader.close()
+    world.fences |= later.fences
+    world.files, world.catalog = later.files, later.catalog
+
+
+HOSTILE = {
+    "extra_float_digits": "-15",
+    "DateStyle": "German, DMY",
+    "IntervalStyle": "sql_standard",
+    "TimeZone": "America/St_Johns",
+    "bytea_output": "escape",
+    "standard_conforming_strings": "off",
+    "escape_string_warning": "off",
+    "transform_null_equals": "on",
+    "search_path": "pg_temp",
+}
+"""Settings that any reader may set, and whose drivers do."""
+
+EVALUATED = """
+SELECT array_agg(encode(float8send(spark.round(x, 2)), 'hex')),
+  array_agg(encode(float8send(spark.bround(x, 1)), 'hex')),
+  array_agg(spark.decimal(x, 38, 17)::text), array_agg(spark.format_number(spark.digits(x), 3)),
+  array_agg(encode(float8send(spark.power(-x, 3)), 'hex')), array_agg(spark.to_text(at)), array_agg(spark.json(at)),
+  array_agg(spark.whole(' 12.9' || E'\\t', 1000)), array_agg(encode(float8send(spark.to_double('0x1.8p1 ')), 'hex')),
+  array_agg(encode(float8send(spark.to_double('1a5')), 'hex')), array_agg(spark.to_boolean(E'\\tyes ')),
+  array_agg(spark.sha2(x::numeric::text, 256)), array_agg(spark.days(at::date, at::date + 2)::text),
+  array_agg(spark.make_date(2024, 2, 29) - date '2000-01-01'),
+  array_agg(encode(float8send(spark.months_between(at, '2000-01-31')), 'hex'))
+FROM unnest(ARRAY[0.1 + 0.2, 2.675, 1e15 / 3, 123456789.123456789, 5e-324, 1.7976931348623157e308]::float8[]) AS x,
+  (VALUES (timestamp '2024-03-04 05:06:07.8')) AS given (at)
+"""
+
+
+def test_what_a_view_says_does_not_depend_on_the_settings_of_its_reader(world: World, services: Services) -> None:
+    reader = psycopg2.connect(services.database_url(str(world.database.url.database), "analyst"))
+    with reader.cursor() as cursor:
+        cursor.execute(EVALUATED)
+        expected = cursor.fetchall()
+        for name, value in HOSTILE.items():
+            cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
+            cursor.execute(EVALUATED)
+            assert cursor.fetchall() == expected, name
+    reader.close()

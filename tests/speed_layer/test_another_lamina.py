@@ -1,0 +1,120 @@
+"""What runs was compiled when it was deployed: another Lamina, which compiles otherwise, goes on with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from lamina.deployment import Deployment
+from serving_layer import registry
+from serving_layer.deployed import deployed as deployed_catalog
+from tests.fix_lamina import Deployed
+from view_algebra import compile_catalog
+from view_algebra.compiled import Catalog, CellTable, View
+
+SALES = """CREATE TABLE sales (country STRING, amount BIGINT) USING kafka
+    OPTIONS (topic '{topics}_sales', format 'json');"""
+TOTALS = "CREATE VIEW totals AS SELECT country, count(*) AS n, sum(amount) AS amount FROM sales GROUP BY country;"
+LARGEST = "CREATE VIEW largest AS SELECT * FROM totals ORDER BY amount DESC, country LIMIT 1;"
+
+
+def by_an_older_compiler(catalog: Catalog) -> Catalog:
+    """The catalog in other texts of the same meaning: another name of the count's column, and of the version."""
+
+    def older(text: str) -> str:
+        return re.sub(r"\bcount\b(?!\()", "how_many", text)
+
+    def table(each: CellTable, version: str) -> CellTable:
+        partials = tuple(replace(p, column=replace(p.column, name=older(p.column.name))) for p in each.partials)
+        return replace(
+            each,
+            name=each.name.replace(version, "0ldc0de1"),
+            partials=partials,
+            partial=older(each.partial),
+            cells=older(each.cells),
+            merge=older(each.merge),
+        )
+
+    def view(each: View) -> View:
+        if not each.cell_tables:
+            return each
+        tables = tuple(table(one, each.version) for one in each.cell_tables)
+        final = older(each.final.replace(each.version, "0ldc0de1"))
+        return replace(each, version="0ldc0de1", cell_tables=tables, final=final)
+
+    return Catalog(catalog.sources, {name: view(each) for name, each in catalog.views.items()})
+
+
+def deploy_by_an_older_lamina(
+    deployed: Deployed, compiler: Callable[[Catalog], Catalog] = by_an_older_compiler, **files: str
+) -> None:
+    opened = deployed.deployment
+    deployed.files = {f"{name}.sql": sql.replace("{topics}", deployed.prefix) for name, sql in files.items()}
+    catalog = compile_catalog(deployed.files)
+    topics = {name: opened._topic(source) for name, source in catalog.sources.items()}
+    with opened.database.begin() as connection:
+        registry.apply(connection, deployed.files, compiler(catalog), topics)
+
+
+def actions(opened: Deployment, files: dict[str, str]) -> dict[str, str]:
+    return {change.name: change.action for change in opened.plan(files)}
+
+
+def test_what_an_older_lamina_deployed_is_streamed_rebuilt_and_checked(deployed: Deployed) -> None:
+    deploy_by_an_older_lamina(deployed, sales=SALES, totals=TOTALS, largest=LARGEST)
+    deployed.send("sales", {"country": "NL", "amount": 3}, {"country": "BE", "amount": 4}, b"no JSON")
+    deployed.catch_up()
+    assert deployed.rows("SELECT * FROM totals ORDER BY country") == [("BE", 1, 4), ("NL", 1, 3)]
+
+    planned = deployed.deployment.plan(deployed.files)
+    kept = {change.name: change.effect for change in planned if change.action == "keep"}
+    assert kept == {"totals": "this Lamina would compile it otherwise (partial, cells, merge); it goes on as deployed"}
+    assert actions(deployed.deployment, deployed.files)["largest"] == "nothing"
+
+    deployed.deployment.apply(deployed.files)
+    with deployed.deployment.database.begin() as connection:
+        assert deployed_catalog(connection).views["totals"].version == "0ldc0de1"
+    deployed.send("sales", {"country": "NL", "amount": 5})
+    deployed.catch_up()
+    proofs = deployed.deployment.batch.rebuild()
+    assert [(proof.cells, proof.differing) for proof in proofs] == [(2, 0)]
+    assert deployed.rows("SELECT * FROM largest") == [("NL", 2, 8)]
+    deployed.check()
+
+
+def test_what_an_older_lamina_compiled_goes_on_where_only_other_texts_differ(deployed: Deployed) -> None:
+    def older(catalog: Catalog) -> Catalog:
+        totals, largest = catalog.views["totals"], catalog.views["largest"]
+        (table,) = totals.cell_tables
+        inputs = replace(
+            table, partial_inputs=tuple(replace(each, spark=f"({each.spark})") for each in table.partial_inputs)
+        )
+        views = {
+            "totals": replace(totals, cell_tables=(inputs,)),
+            "largest": replace(largest, final=f"{largest.final}\n"),
+        }
+        return Catalog(catalog.sources, views)
+
+    deploy_by_an_older_lamina(deployed, older, sales=SALES, totals=TOTALS, largest=LARGEST)
+    planned = {change.name: (change.action, change.effect) for change in deployed.deployment.plan(deployed.files)}
+    kept = "this Lamina would compile it otherwise ({}); it goes on as deployed"
+    assert planned["totals"] == ("keep", kept.format("how records are read"))
+    assert planned["largest"] == ("keep", kept.format("final"))
+    more = TOTALS.replace("AS amount FROM", "AS amount, count(*) + 1 AS more FROM")
+    deployed.deployment.apply({**deployed.files, "totals.sql": more})
+    with deployed.deployment.database.begin() as connection:
+        (table,) = deployed_catalog(connection).views["totals"].cell_tables
+    assert table.partial_inputs[0].spark.startswith("("), "one version is computed in one way"
+
+
+def test_a_view_that_is_declared_otherwise_is_not_taken_for_one_that_is_compiled_so(deployed: Deployed) -> None:
+    deploy_by_an_older_lamina(deployed, sales=SALES, totals=TOTALS)
+    other = TOTALS.replace("sum(amount)", "max(amount)")
+    files = {**deployed.files, "totals.sql": other}
+    assert actions(deployed.deployment, files)["totals"] == "refuse"
+
+
+def test_what_is_deployed_is_what_was_compiled(deployed: Deployed) -> None:
+    deployed.apply(sales=SALES, totals=TOTALS, largest=LARGEST)
+    assert deployed.deployment.deployed() == compile_catalog(deployed.files)

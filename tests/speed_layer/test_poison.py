@@ -1,0 +1,98 @@
+"""Records that stop a stream: each is named, can be skipped, and stops nothing else."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from kafka.admin import KafkaAdminClient
+from kafka.errors import InvalidTimestampError
+
+from master_log.reading import Unreadable
+from serving_layer.skipping import SKIPPED
+from tests.fix_catalogs import CLICKS, EVENTS, TOTALS, event
+from tests.fix_lamina import Deployed, one
+from tests.speed_layer.test_speed_layer import send_at, take_any_time
+from view_algebra.errors import LaminaError
+from view_algebra.texts.records import LONGEST_KEPT
+
+BEYOND_MICROSECONDS = -9_300_000_000_000_000
+"""Milliseconds, as Kafka counts them: no BIGINT of microseconds, as Spark counts them, holds so many."""
+
+
+def test_a_record_that_spark_cannot_read_is_named_and_everything_goes_on_once_it_is_skipped(
+    deployed: Deployed, kafka_admin: KafkaAdminClient
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
+    topic, deployment = deployed.topic("events"), deployed.deployment
+    with (
+        deployment.brokers.producer() as own,
+        pytest.raises(InvalidTimestampError),
+    ):  # our brokers do not take it at all
+        own._client.send(topic, b'{"n": 1}', partition=1, timestamp_ms=BEYOND_MICROSECONDS).get(30)
+    take_any_time(kafka_admin, topic)
+    for partition in (0, 1):
+        deployed.send("events", *(event(n) for n in range(10)), partition=partition)
+    send_at(deployed, topic, b'{"n": 1}', BEYOND_MICROSECONDS, partition=1)
+    deployed.send("events", *(event(n) for n in range(10)), partition=1)
+    with pytest.raises(Unreadable, match=f"partition 1, offset 10 of {topic}") as stopped:
+        deployed.catch_up()
+    assert "overflow" in stopped.value.evidence
+    assert "lamina skip events 1 10 --reason" in stopped.value.way_out
+    source = deployment.deployed().sources["events"]
+    with pytest.raises(Unreadable, match="partition 1, offset 10"):
+        deployment.batch.archive_source(source, deployment.brokers.latest(topic))
+    with pytest.raises(LaminaError, match="has no record at partition 1, offset 21"):
+        deployment.skip(source, 1, 21, "it is not there")
+    assert deployment.skip(source, 1, 10, "a clock in microseconds")
+    assert not deployment.skip(source, 1, 10, "again")
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (30,)
+    deployment.batch.rebuild()
+    assert {each.skipped for each in deployed.check()} == {1}
+    assert deployed.rows("SELECT error, records FROM lamina.bad_records") == [(SKIPPED, 1)]
+    reason = 'SELECT partition, "offset", reason FROM lamina.skipped'
+    assert deployed.rows(reason) == [(1, 10, "a clock in microseconds")]
+    with pytest.raises(LaminaError, match="offset 5 of"):
+        deployment.skip(source, 1, 5, "too late")
+
+
+def test_a_record_that_no_micro_batch_can_hold_is_found_by_halving_and_the_bound_grows_again(
+    deployed: Deployed, caplog: pytest.LogCaptureFixture
+) -> None:
+    deployed.apply(events=EVENTS, clicks=CLICKS)
+    [(place,)] = deployed.owner("SELECT place FROM lamina.generation_cells")
+    deployed.owner(f"ALTER TABLE {place} ADD CONSTRAINT poison CHECK (n <> 20) NOT VALID")
+    deployed.send("events", *({"kind": "click", "n": n} for n in range(40)), partition=0)
+    caplog.set_level(logging.INFO, "lamina.speed")
+    with deployed.speed(max_records=32):
+        named = "SELECT stopped FROM lamina.query WHERE stopped LIKE '%lamina skip events 0 20 %'"
+        deployed.until(lambda: deployed.owner(named) != [], "it is down to the one record")
+        assert deployed.rows("SELECT count(*), max(n) FROM clicks") == [(20, 19)]
+        source = deployed.deployment.deployed().sources["events"]
+        deployed.deployment.skip(source, 0, 20, "n = 20")
+        deployed.wait_for("events")
+        deployed.send("events", *({"kind": "click", "n": n} for n in range(100, 400)), partition=0)
+        deployed.wait_for("events")
+        deployed.until(lambda: deployed.owner("SELECT stopped FROM lamina.query") == [(None,)], "it is well again")
+        deployed.until(lambda: "up to 32 records" in caplog.text, "the bound is what it was")
+    assert deployed.rows("SELECT count(*) FROM clicks") == [(339,)]
+
+
+def test_ten_thousand_malformed_records_and_one_of_eight_megabytes_are_counted_exactly(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    topic = deployed.topic("events")
+    long = b"{" + b"x" * (8 * 1024 * 1024 - 10_000)
+    with deployed.deployment.brokers.producer() as producer:
+        producer.send(topic, long, partition=0)
+        for number in range(12_000):
+            producer.send(topic, b"no JSON" if number % 6 else b'{"n": 1}', partition=number % 2)
+    deployed.catch_up()
+    assert deployed.rows("SELECT events FROM totals") == [(2_000,)]
+    assert dict(deployed.rows("SELECT error, records FROM lamina.bad_records")) == {
+        "not JSON": 10_000,
+        "not JSON, or nested too deep": 1,
+    }
+    kept = "SELECT value_bytes, octet_length(value), substr(value, 1, 3) FROM lamina.quarantine ORDER BY 1 DESC LIMIT 1"
+    [(whole, first, begin)] = deployed.owner(kept)
+    assert (whole, first, bytes(begin)) == (len(long), LONGEST_KEPT, b"{xx")

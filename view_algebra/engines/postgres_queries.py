@@ -1,0 +1,356 @@
+"""Typed queries as Postgres SQL, a clause per line: what is read of cells and views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from view_algebra.engines.postgres import (
+    AND,
+    CAST,
+    Reading,
+    bare_value,
+    constant,
+    expression,
+    from_json,
+    indented,
+    is_column,
+    length,
+    ordering,
+    origin,
+)
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Case,
+    Cells,
+    Combined,
+    Constant,
+    Constants,
+    Exploded,
+    Expr,
+    Field,
+    Generator,
+    Hopped,
+    Joined,
+    Merged,
+    Named,
+    Nested,
+    Output,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Sessions,
+    Stream,
+    Subquery,
+    Windowed,
+    conjuncts,
+    parts,
+    rewrite,
+    rewritten,
+    walk,
+)
+from view_algebra.language.time_windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, by_bounds, hops_of
+from view_algebra.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    postgres_name,
+)
+from view_algebra.refusals import Wrong
+
+
+def query(value: Query, reading: Reading) -> str:
+    """A query as Postgres text, a clause per line."""
+    if isinstance(value, Combined):
+        return _combined(value, reading)
+    if value.distinct and not {o.expression for o in value.order} <= {o.expression for o in value.outputs}:
+        return query(_ordered_around(value), reading)
+    where, from_ = value.where, ""
+    relation = value.relation
+    if isinstance(relation, Cells):
+        table = f"cells.{postgres_name(reading.tables[relation.table])}"
+        if any(isinstance(part, Subquery) and part.correlated for part in parts(value)):
+            table += f" AS {reading.alias(relation.alias)}"
+        from_ = f"(VALUES (1)) AS one (n) LEFT JOIN {table} ON true" if relation.one else table
+        value, where = _bare(value, relation.alias)
+    elif relation is not None:
+        from_ = _relation(relation, reading)
+        if isinstance(relation, Named):
+            value, where = _bare(value, relation.alias)
+    reading = replace(reading, grouped=value.group or ())
+    lines = ["SELECT DISTINCT" if value.distinct else "SELECT"]
+    lines.append(",\n".join(f"  {output(o, reading, number)}" for number, o in enumerate(value.outputs, 1)))
+    if from_:
+        lines.append(f"FROM {from_}")
+    if where is not None:
+        lines.append(f"WHERE {expression(where, reading)}")
+    if value.group:
+        lines.append(
+            "GROUP BY " + ", ".join(expression(e, reading, CAST if isinstance(e, Constant) else 0) for e in value.group)
+        )
+    if value.having is not None:
+        lines.append(f"HAVING {expression(value.having, reading)}")
+    numbered = [*enumerate(value.outputs, 1)]
+    named = {o.expression: _name(o, n) for n, o in reversed(numbered) if not isinstance(o.expression, Constant)}
+    shown = {o.name for o in value.outputs}
+    # A number alone would be the place of a column.
+    order = [key for key in by_bounds(value.order) if not isinstance(bare_value(key.expression), Constant)]
+    names = [named[e] if (e := o.expression) in named else _hidden(e, reading, shown) for o in order]
+    keys = [ordering(o, reading, name) for o, name in zip(order, names, strict=True)]
+    return "\n".join(lines + _ending(keys, value.limit, value.offset))
+
+
+def _ordered_around(value: Select) -> Select:
+    """DISTINCT rows in an order that is computed of them: Postgres orders them by their columns alone."""
+    outputs = tuple(Output(o.name or f"column_{n}", o.expression) for n, o in enumerate(value.outputs, 1))
+    fields = {o.expression: Field("", (o.name,), o.expression.type) for o in outputs}
+    order = tuple(replace(o, expression=rewrite(o.expression, fields.get)) for o in value.order)
+    for part in (part for o in order for part in walk(o.expression)):
+        if isinstance(part, (Field, Aggregate, Windowed, Subquery)) and part not in fields.values():
+            raise Wrong(part.place, "ORDER BY of what SELECT DISTINCT leaves out", "Select it, or leave DISTINCT out.")
+    rows = Nested(replace(value, outputs=outputs, order=(), limit=None, offset=None), "rows")
+    shown = tuple(Output(o.name, Field("", (o.name,), o.expression.type)) for o in outputs)
+    return Select(shown, rows, order=order, limit=value.limit, offset=value.offset, place=value.place)
+
+
+def _hidden(column: Expr, reading: Reading, shown: set[str]) -> str | None:
+    """A column that an output hides by its name, which a bare name in ORDER BY would mean; None for any other."""
+    hides = isinstance(column, Field) and not column.relation and column.path in {(name,) for name in shown}
+    return f"coalesce({expression(column, reading)})" if hides else None
+
+
+def _bare(value: Select, alias: str) -> tuple[Select, Expr | None]:
+    """A block over one relation names its columns without an alias."""
+
+    def strip(part: Expr) -> Expr | None:
+        if isinstance(part, Field) and part.relation == alias and not part.outer:
+            return replace(part, relation="")
+        if isinstance(part, Subquery) and part.correlated:  # in which the alias tells what is of this block
+            return replace(part, operand=None if part.operand is None else rewrite(part.operand, strip))
+        return None
+
+    value = rewritten(value, strip)
+    return value, value.where
+
+
+def _ending(keys: list[str], limit: int | None, offset: int | None) -> list[str]:
+    lines = []
+    if keys:
+        lines.append("ORDER BY " + ", ".join(keys))
+    if limit is not None:
+        lines.append(f"LIMIT {limit}")
+    if offset is not None:
+        lines.append(f"OFFSET {offset}")
+    return lines
+
+
+def _combined(value: Combined, reading: Reading) -> str:
+    if not all(isinstance(o.expression, Field) for o in value.order):  # Postgres orders it by its columns alone
+        rows = Nested(replace(value, order=(), limit=None, offset=None), "rows")
+        outputs = tuple(Output(name, Field("", (name,), kind)) for name, kind in value.columns)
+        return query(Select(outputs, rows, order=value.order, limit=value.limit, offset=value.offset), reading)
+    sides = []
+    for side in (value.left, value.right):
+        text = query(side, reading)
+        more = side is value.left and isinstance(side, Combined) and side.operator == value.operator == "UNION ALL"
+        nested = (isinstance(side, Combined) and not more) or side.order or side.limit is not None
+        sides.append(f"(\n{indented(text)}\n)" if nested else text)
+    keys = [ordering(o, reading) for o in value.order]
+    return "\n".join([sides[0], value.operator, sides[1], *_ending(keys, value.limit, value.offset)])
+
+
+def output(value: Output, reading: Reading, number: int = 1) -> str:
+    """A column of a SELECT, of exactly Spark's type, and text that compares by its bytes."""
+    name, text = _name(value, number), _exactly(value.expression, reading)
+    return text if isinstance(value.expression, Field) and text == name else f"{text} AS {name}"
+
+
+def _name(value: Output, number: int) -> str:
+    return postgres_name(value.name or f"column_{number}")
+
+
+def _exactly(value: Expr, reading: Reading) -> str:
+    if is_column(value):
+        return expression(value, reading)
+    if value.type == STRING:
+        null = isinstance(value, Constant) and value.value is None
+        return f'{expression(value, reading, CAST)}{"::text" if null else ""} COLLATE "C"'
+    return (
+        expression(value, reading) if _is_exact(value) else f"{expression(value, reading, CAST)}::{value.type.postgres}"
+    )
+
+
+def _is_exact(value: Expr) -> bool:
+    """Does Postgres give the expression exactly its type without being told?"""
+    kind = value.type
+    if kind in (BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return not isinstance(value, Constant) or value.value is not None
+    match value:
+        case Constant(suffixed=True):
+            return True
+        case Call(function="cast"):
+            return not value.implicit and kind.name != "DECIMAL"
+        case Call(function="/" | "average") if kind == DOUBLE:
+            return True
+        case Call(function="+" | "-" | "*" | "div") if kind == BIGINT:
+            return True
+        case Aggregate(function="sum") | Merged(merge="sum") if kind == BIGINT:
+            return True
+        case Call(function="window"):
+            return True
+        case Call(function="coalesce") | Case():
+            return False
+        case Aggregate(function="count") | Windowed(function="count"):
+            return True
+        case Aggregate(function="avg") if kind == DOUBLE:
+            return True
+        case Windowed():
+            return kind == INT and not value.arguments
+    return False
+
+
+def _relation(relation: Relation, reading: Reading) -> str:
+    match relation:
+        case Read():
+            name, alias = postgres_name(relation.view), reading.alias(relation.alias)
+            return f"analytics.{name}" + ("" if alias == name else f" AS {alias}")
+        case Nested():
+            lateral = "LATERAL " if relation.lateral else ""
+            return f"{lateral}(\n{indented(query(relation.query, reading))}\n) AS {reading.alias(relation.alias)}"
+        case Constants():
+            rows = ",\n".join(f"    ({', '.join(_exactly(v, reading) for v in row)})" for row in relation.rows)
+            names = ", ".join(postgres_name(name) for name, _ in relation.columns)
+            return f"(\n  VALUES\n{rows}\n) AS {reading.alias(relation.alias)} ({names})"
+        case Joined():
+            right = _relation(relation.right, reading)
+            if isinstance(relation.right, (Joined, Exploded)):
+                right = f"({right})"
+            on = f" ON {_on(relation, reading)}" if relation.condition is not None else ""
+            if relation.condition is None and relation.kind != "CROSS":
+                on = " ON true"
+            kind = "JOIN" if relation.kind == "INNER" else f"{relation.kind} JOIN"
+            return f"{_relation(relation.left, reading)}\n{kind} {right}{on}"
+        case Hopped():
+            return _hopped(relation, reading)
+        case Sessions():
+            return _sessions(relation, reading)
+        case Exploded():
+            return "\n".join(
+                [_relation(relation.relation, reading), *(_exploded(g, reading) for g in relation.generators)]
+            )
+        case Stream() | Cells():
+            raise Wrong(
+                getattr(relation, "place", None), "a stream above the aggregation", "Aggregate it in a subquery."
+            )
+
+
+def _exploded(made: Generator, reading: Reading) -> str:
+    """A row for each element of an array, or entry of a map: both are JSON."""
+    if made.argument.type.name == "MAP" and made.positions:
+        raise Wrong(
+            made.place, "posexplode() of a map above the aggregation", "Write explode(…), which has no positions."
+        )
+    of_map, kind = made.argument.type.name == "MAP", made.argument.type.element or STRING
+    names = [postgres_name(name) for name, _ in made.columns]
+    texts = ["(place - 1)::integer"] * made.positions + ['key COLLATE "C"'] * of_map
+    if made.fields:
+        texts += [from_json(f"value -> {constant(Constant(name, STRING))}", of) for name, of in kind.fields]
+    else:
+        texts.append(from_json("value", kind))
+    columns = ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
+    rows = "jsonb_each" if of_map else "jsonb_array_elements"
+    entry = f"{'key, ' * of_map}value, place"
+    select = f"SELECT {columns}\nFROM {rows}({expression(made.argument, reading)}) WITH ORDINALITY AS each ({entry})"
+    lateral = f"LATERAL (\n{indented(select)}\n) AS {reading.alias(made.alias)}"
+    return f"LEFT JOIN {lateral} ON true" if made.outer else f"CROSS JOIN {lateral}"
+
+
+def _hopped(relation: Hopped, reading: Reading) -> str:
+    panes, windows = (f"cells.{postgres_name(reading.tables[c.table])}" for c in (relation.panes, relation.windows))
+    listed, pane_ = f"{HOP}.{postgres_name(relation.windows.keys[0])}", f"{PANE}.{postgres_name(relation.pane)}"
+    window = hops_of(relation.window)
+    size = length(window.size)
+    start, end = (f"{listed} - {size}", listed) if window.by_end else (listed, f"{listed} + {size}")
+    if not relation.words:
+        within = f"{pane_} >= {start} AND {pane_} < {end}"
+        return f"{windows} AS {HOP}\nJOIN {panes} AS {PANE} ON {within}"
+    lengths = f"{size}, {length(window.pane)}, {window.panes}, {origin(window.offset)}"
+    blocks = f"spark.blocks({start}, {lengths}) AS {BLOCK}"
+    bits = [f"{PANE}.{word} & {BLOCK}.seen_{number:02} <> 0" for number, word in enumerate(relation.words)]
+    where = " OR ".join(bits) if len(bits) == 1 else f"({' OR '.join(bits)})"
+    return f"{windows} AS {HOP}\nCROSS JOIN {blocks}\nJOIN {panes} AS {PANE} ON {pane_} = {BLOCK}.start AND {where}"
+
+
+def _sessions(relation: Sessions, reading: Reading) -> str:
+    first, last = postgres_name(relation.first), postgres_name(relation.last)
+    group = ", ".join(map(postgres_name, relation.within))
+    over = f"{f'PARTITION BY {group} ' if group else ''}ORDER BY {first}"
+    end = f"max({last}) OVER ({over} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    if relation.gap:
+        end += f" + {length(relation.gap)}"
+    begun = (
+        f"SELECT *, ({first} > {end}) IS NOT FALSE AS {BEGINS}\n"
+        f"FROM cells.{postgres_name(reading.tables[relation.panes.table])}"
+    )
+    starts = f"max({first}) FILTER (WHERE {BEGINS}) OVER ({over})"
+    inner = f"SELECT *, {starts} AS {SESSION_START}\nFROM (\n{indented(begun)}\n) AS {PANE}"
+    return f"(\n{indented(inner)}\n) AS {PANE}"
+
+
+def _on(join: Joined, reading: Reading) -> str:
+    """The condition of a join. For FULL JOIN, Postgres wants an equality of both sides, of which `IS NOT DISTINCT FROM`
+    is none: arrays of one element are equal where the elements are, NULL or not, and are all of one length.
+    """
+    assert join.condition is not None
+    if join.kind != "FULL":
+        return expression(join.condition, reading)
+    sides = [list(_columns_of(side)) for side in (join.left, join.right)]
+    others = [part for part in conjuncts(join.condition) if not _meet(part, sides)]
+    conditions = [_met(part, reading) for part in conjuncts(join.condition) if _meet(part, sides)]
+    conditions += [expression(part, reading, AND) for part in others]
+    if others:
+        left, right = (f"cardinality(ARRAY[{expression(each[0], reading)}])" for each in sides)
+        conditions.append(f"{left} = {right}")
+    return " AND ".join(conditions)
+
+
+def _met(part: Expr, reading: Reading) -> str:
+    assert isinstance(part, Call)
+    left, right = (expression(a, reading, CAST) for a in part.arguments)
+    kind = part.arguments[0].type.postgres
+    return f"ARRAY[{left}::{kind}] = ARRAY[{right}::{kind}]" if part.function == "<=>" else f"{left} = {right}"
+
+
+def _meet(part: Expr, sides: Sequence[Sequence[Field]]) -> bool:
+    """Is a condition an equality of columns of the one side of a join and columns of the other?"""
+    if not (isinstance(part, Call) and part.function in ("=", "<=>")):
+        return False
+    named = [{e.relation for e in walk(a) if isinstance(e, Field)} for a in part.arguments]
+    left, right = ({column.relation for column in side} for side in sides)
+    return all(named) and any(named[0] <= one and named[1] <= other for one, other in ((left, right), (right, left)))
+
+
+def _columns_of(relation: Relation) -> Iterator[Field]:
+    match relation:
+        case Joined():
+            yield from (*_columns_of(relation.left), *_columns_of(relation.right))
+        case Exploded():
+            yield from _columns_of(relation.relation)
+            for each in relation.generators:
+                yield from (Field(each.alias, (name,), kind) for name, kind in each.columns)
+        case Nested():
+            yield from (Field(relation.alias, (name,), kind) for name, kind in relation.query.columns)
+        case Read() | Constants():
+            yield from (Field(relation.alias, (name,), kind) for name, kind in relation.columns)
+        case Stream() | Cells() | Hopped() | Sessions():
+            raise AssertionError("no side of a join that is read")
+        case _:
+            assert_never(relation)

@@ -1,0 +1,335 @@
+"""Typed expressions as Spark SQL: what runs below the aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from view_algebra.engines.likes import regular, regular_in_spark
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Case,
+    Constant,
+    Expr,
+    Field,
+    Merged,
+    OverValues,
+    Subquery,
+    Windowed,
+    walk,
+)
+from view_algebra.language.limits import can_make_any_text, leaves_calendar
+from view_algebra.language.long_numbers import bounded, short_number
+from view_algebra.language.operators import BITWISE, overload
+from view_algebra.language.types import BOOLEAN, CALENDAR, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, spark_name, words
+from view_algebra.refusals import Wrong
+
+_COMPARISON = 4
+
+_BINDS = {
+    "or": 1,
+    "and": 2,
+    "not": 3,
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in", "like", "is null", "is not null"), _COMPARISON),
+    **dict.fromkeys(("+", "-", "+ interval", "- interval"), 5),
+    **dict.fromkeys(("*", "/", "%", "div"), 6),
+    "negative": 7,
+}
+_ATOM = 9
+
+TIME_ALONE = r"^[\x00-\x20]*(T|[0-9]{1,2}:)"
+"""A text that Spark takes for a time of the day on which it is read; here it is no time at all."""
+
+
+def spark(expression: Expr, least: int = 0) -> str:
+    """An expression as Spark SQL text; in parentheses if it binds less than `least`.
+
+    >>> from view_algebra.language.types import BIGINT
+    >>> a, b = Field("", ("a",), BIGINT), Field("", ("payload", "user-id"), BIGINT)
+    >>> spark(Call("*", (Call("+", (a, b), BIGINT), b), BIGINT))
+    '(a + payload.`user-id`) * payload.`user-id`'
+    """
+    text, binds = _written(expression)
+    return f"({text})" if binds < least else text
+
+
+def _written(expression: Expr) -> tuple[str, int]:
+    match expression:
+        case Constant():
+            return constant(expression), _ATOM
+        case Field():
+            return ".".join(spark_name(part) for part in expression.path), _ATOM
+        case Case():
+            whens = " ".join(f"WHEN {spark(when)} THEN {spark(then)}" for when, then in expression.branches)
+            otherwise = f" ELSE {spark(expression.otherwise)}" if expression.otherwise is not None else ""
+            return f"CASE {whens}{otherwise} END", _ATOM
+        case Call():
+            return _call(expression)
+        case Aggregate() | Windowed() | OverValues():
+            raise Wrong(expression.place, f"{expression.function}() below the aggregation", "Compute it in a subquery.")
+        case Merged():
+            raise AssertionError("cells are merged above the aggregation")
+        case Subquery():
+            raise Wrong(
+                expression.place,
+                "a subquery below the aggregation",
+                "Put it into WHERE, FILTER or GROUP BY, or group by the columns that it names, and ask around that.",
+            )
+
+
+def _call(call: Call) -> tuple[str, int]:
+    name, arguments = call.function, call.arguments
+    if _is_day_made_instant(call):
+        day = storable(arguments[0])  # the days that can be computed are more than those that have instants
+        return (day if call.implicit else f"CAST({day} AS {call.type.spark})"), _ATOM
+    if name == "cast" and call.implicit:
+        return _written(arguments[0])
+    binds = _BINDS.get(name, _ATOM)
+    form = _FORMS.get(name)
+    if form is not None:
+        text = form(call)
+        return text, _COMPARISON if text.endswith("IS NOT NULL") else binds
+    if binds < _ATOM:
+        # a - (b - c) and a / (b * c) keep their parentheses: only the left side may bind equally, and of no comparison
+        left = spark(arguments[0], binds + (binds == _COMPARISON))
+        return f"{left} {name.upper()} {spark(arguments[1], binds + 1)}", binds
+    row = overload(call)
+    if row is not None and row.below == "":
+        way_out = "Compute it of groups, or write its arguments out."
+        raise Wrong(call.place, f"{name}() of what a record decides, which may be too much for a stream", way_out)
+    if row is not None and row.below is not None:
+        return row.below.format(*(spark(each, _ATOM) for each in arguments)), _ATOM
+    return f"{name}({', '.join(map(spark, arguments))})", _ATOM
+
+
+def storable(expression: Expr) -> str:
+    """An expression whose value goes to Postgres: what Postgres cannot hold becomes NULL, or U+FFFD in a text.
+
+    Declared columns are looked at when records are read; here it is what functions make of them.
+    """
+    text, kind = spark(expression), expression.type
+    if kind.name in CALENDAR and any(map(leaves_calendar, walk(expression))):
+        first, last = CALENDAR[kind.name]
+        return f"CASE WHEN {text} BETWEEN {first} AND {last} THEN {text} END"
+    if kind == STRING and any(can_make_any_text(part) for part in walk(expression)):
+        return f"replace(make_valid_utf8({text}), '\\u0000', '\\ufffd')"
+    return text
+
+
+SHORTENED = "… sha256 "
+"""Between the beginning of a text and its digest, where the text itself is too long for an index."""
+
+BEGINNING = 100
+"""Characters of a long text that are kept; with the digest that is at least `SHORTEST` bytes."""
+
+SHORTEST = len(SHORTENED.encode()) + 64
+"""Bytes that a text has at least, where it is shortened."""
+
+
+def shortened(text: str, longest: int) -> str:
+    """A text, or, for one of more than `longest` bytes, its beginning and its SHA-256: equal texts stay equal.
+
+    So that no two texts become one, a text that looks shortened is shortened, too. The rare case is in a lambda, which
+    Spark keeps out of the code that it generates.
+    """
+    beginning = max(0, min(BEGINNING, (longest - SHORTEST) // 4))
+    return (
+        f"CASE WHEN octet_length({text}) < {min(longest + 1, SHORTEST)} THEN {text}"
+        f" ELSE element_at(transform(array({text}), t -> CASE"
+        f" WHEN octet_length(t) > {longest} OR contains(t, '{SHORTENED}')"
+        f" THEN concat(left(t, {beginning}), '{SHORTENED}', sha2(CAST(t AS BINARY), 256)) ELSE t END), 1) END"
+    )
+
+
+def _unsigned(value: Expr) -> str:
+    """What stands after a sign: two of them would begin a comment."""
+    text = spark(value, _ATOM)
+    return f"({text})" if text.startswith("-") else text
+
+
+def _not(call: Call) -> str:
+    inner = call.arguments[0]
+    if isinstance(inner, Call) and inner.function == "is null":
+        return f"{spark(inner.arguments[0], 5)} IS NOT NULL"
+    return f"NOT {spark(inner, 4)}"
+
+
+def _window_start(call: Call) -> str:
+    """The start of a tumbling window, as Spark's own window() computes it: right before 1970, too."""
+    if len(call.arguments) > 3:
+        raise _only_grouped(call, "window(…, …, …)")
+    time, size, offset = call.arguments
+    moved = "" if offset == Constant("0", offset.type) else f" - {spark(offset)}"
+    return f"timestamp_micros(unix_micros({spark(time)}) - pmod(unix_micros({spark(time)}){moved}, {spark(size)}))"
+
+
+def _hops(call: Call) -> str:
+    """The starts of all hopping windows that a record is in."""
+    time, size, offset, slide = map(spark, call.arguments)
+    first, last = hops_of_a_time(time, size, offset, slide)
+    start = "timestamp_micros(m)"
+    shown = f"CASE WHEN {start} >= {CALENDAR['TIMESTAMP'][0]} THEN {start} END"
+    return f"transform(sequence({first}, {last}, {slide}), m -> {shown})"
+
+
+def hops_of_a_time(time: str, size: str, offset: str, slide: str) -> tuple[str, str]:
+    """When the first and the last hopping window begin that hold a time: microseconds, in Spark SQL as all of it."""
+    at, before = f"unix_micros({time})", f"unix_micros({time}) - {size}"
+    first, last = (f"{t} - pmod({t} - {offset}, {slide})" for t in (before, at))
+    return f"{first} + {slide}", last
+
+
+def _lambda(call: Call) -> str:
+    *variables, body = map(spark, call.arguments)
+    names = variables[0] if len(variables) == 1 else f"({', '.join(variables)})"
+    return f"{names} -> {body}"
+
+
+def _bitwise(operator: str, call: Call) -> str:
+    left, right = (spark(a, _ATOM) for a in call.arguments)
+    return f"({left} {operator} {right})"
+
+
+def _pane_bits(call: Call) -> str:
+    """The bit of a record's pane among those of its block; NULL where it is in another 64 of them."""
+    time = spark(call.arguments[0])
+    pane, offset, panes, word = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
+    moved = f" - {offset}L" if offset else ""
+    number = f"pmod(unix_micros({time}){moved}, {pane * panes}L) div {pane}L"
+    bit = f"shiftleft(1L, CAST({number} AS INT))"  # of a number of 64 and more, Java takes what is over
+    return bit if panes <= 64 else f"CASE ({number}) div 64 WHEN {word} THEN {bit} END"
+
+
+def _only_grouped(call: Call, what: str) -> Wrong:
+    return Wrong(
+        call.place, f"{what} that is not grouped by", f"GROUP BY {what} itself, and compute with it in a query above."
+    )
+
+
+def _session(call: Call) -> str:
+    raise _only_grouped(call, "session_window(…)")
+
+
+def _window(call: Call) -> str:
+    start, end = call.arguments
+    return f"named_struct('start', {storable(start)}, 'end', {spark(end)})"
+
+
+def _months_apart(call: Call) -> str:
+    unit, begin, end = call.arguments
+    return f"timestampdiff({getattr(unit, 'value', '')}, {spark(begin)}, {spark(end)})"
+
+
+def _like(call: Call) -> str:
+    text, pattern = call.arguments
+    if isinstance(pattern, Constant):
+        regex = regular(pattern.value or "")
+        like = f"LIKE {spark(pattern, 5)}" if regex is None else f"RLIKE {constant(Constant(regex, STRING))}"
+        return f"{spark(text, 5)} {like}"
+    escapes = f"{spark(pattern, 5)} RLIKE {constant(Constant(ESCAPES_NOTHING, STRING))}"
+    long = f"char_length({spark(pattern)}) > {LONGEST_PATTERN}"
+    return f"CASE WHEN NOT ({long} OR {escapes}) THEN {spark(text, 5)} RLIKE {regular_in_spark(spark(pattern))} END"
+
+
+LONGEST_PATTERN = 10_000
+"""Characters of a pattern of LIKE that a record holds: Java recurses for each of its `%`."""
+
+ESCAPES_NOTHING = r"(?<!\\)(\\\\)*\\(?![%_\\])"
+"""What a pattern of LIKE holds at which Spark stops: a backslash before what needs none, or at its end."""
+
+
+def _cast(call: Call) -> str:
+    text = spark(call.arguments[0])
+    if call.type.name == "DECIMAL" and call.arguments[0].type == STRING:
+        text = short_number(text)
+    if call.type == TIMESTAMP and call.arguments[0].type == STRING:
+        text = f"CASE WHEN NOT ({text}) RLIKE {constant(Constant(TIME_ALONE, STRING))} THEN {text} END"
+    return f"CAST({text} AS {call.type.spark})"
+
+
+def _read_time(call: Call) -> str:
+    """A text as a time, by a pattern: where Spark raises, as of the year 294248, NULL."""
+    text, *pattern = call.arguments
+    if text.type != STRING or (not pattern and not call.function.endswith("unix_timestamp")):
+        return _cast(call) if call.type == TIMESTAMP else f"{call.function}({spark(text)})"
+    by = spark(pattern[0]) if pattern else "'yyyy-MM-dd HH:mm:ss'"
+    time = f"try_add(to_timestamp({spark(text)}, {by}), INTERVAL 0 SECONDS)"
+    return f"{call.function}({time})" if call.type != TIMESTAMP else time
+
+
+def _is_day_made_instant(call: Call) -> bool:
+    if call.function != "cast" or call.type not in (TIMESTAMP, TIMESTAMP_NTZ):
+        return False
+    return call.arguments[0].type == DATE and any(map(leaves_calendar, walk(call.arguments[0])))
+
+
+def _shifted(call: Call) -> str:
+    """A time plus or minus an interval; of a computed time, which may be near the end of all times, the one tried."""
+    time, length = call.arguments
+    if not any(map(leaves_calendar, walk(time))):
+        return f"{spark(time, 5)} {call.function[0]} {spark(length)}"
+    return f"try_{'add' if call.function[0] == '+' else 'subtract'}({spark(time)}, {spark(length)})"
+
+
+_FORMS: dict[str, Callable[[Call], str]] = {
+    "cast": _cast,
+    "try_cast": lambda c: f"try_cast({spark(c.arguments[0])} AS {c.type.spark})",
+    **dict.fromkeys(words("to_timestamp try_to_timestamp to_date unix_timestamp to_unix_timestamp"), _read_time),
+    "from_json": lambda c: f"from_json({bounded(spark(c.arguments[0]), c.type)}, {spark(c.arguments[1])})",
+    "not": _not,
+    "like": _like,
+    "is null": lambda c: f"{spark(c.arguments[0], 5)} IS NULL",
+    "is not null": lambda c: f"{spark(c.arguments[0], 5)} IS NOT NULL",
+    "in": lambda c: f"{spark(c.arguments[0], 5)} IN ({', '.join(map(spark, c.arguments[1:]))})",
+    "negative": lambda c: f"-{_unsigned(c.arguments[0])}",
+    **dict.fromkeys(("+ interval", "- interval"), _shifted),
+    "timestampdiff": _months_apart,
+    "window_start": _window_start,
+    "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
+    "hops": _hops,
+    "lambda": _lambda,
+    **{each: partial(_bitwise, each) for each in BITWISE},
+    "~": lambda c: f"(~{spark(c.arguments[0], _ATOM)})",
+    "pane_bits": _pane_bits,
+    "window": _window,
+    **dict.fromkeys(("session", "session_start", "session_end"), _session),
+    "session_until": lambda c: f"try_add({spark(c.arguments[0])}, CAST({spark(c.arguments[1])} AS INTERVAL))",
+    ".": lambda c: f"{spark(c.arguments[0], _ATOM)}.{spark_name(str(getattr(c.arguments[1], 'value', '')))}",
+    "[]": lambda c: f"{spark(c.arguments[0], _ATOM)}[{spark(c.arguments[1])}]",
+}
+"""What is not written as name(arguments) or left OPERATOR right."""
+
+
+def constant(literal: Constant) -> str:
+    r"""A literal in Spark's syntax, of exactly its type.
+
+    >>> print(constant(Constant("it's", STRING)))
+    'it\'s'
+    """
+    value, kind = literal.value, literal.type
+    if value is None:
+        return "NULL"
+    if kind == STRING:
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+        return f"'{escaped}'"
+    if kind == BOOLEAN:
+        return value
+    if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return f"{kind.name} '{value}'"
+    match kind.name:
+        case "INTERVAL":
+            count, unit = value.split(" ")
+            months = unit == "quarter"
+            return f"INTERVAL '{int(count) * 3 if months else count}' {'MONTH' if months else unit.upper()}"
+        case "BIGINT":
+            return f"{value}L"
+        case "DECIMAL" if "." not in value:
+            return f"{value}BD"
+        case "DOUBLE" if "e" not in value.lower():
+            return f"{value}D"
+        case "TINYINT" | "SMALLINT" if literal.suffixed:
+            return f"{value}{kind.name[0] if kind.name == 'SMALLINT' else 'Y'}"
+        case "TINYINT" | "SMALLINT" | "FLOAT":
+            return f"CAST({value} AS {kind.name})"
+    return value

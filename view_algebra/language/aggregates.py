@@ -1,0 +1,692 @@
+"""The aggregates: one row each, as data. A row says which mergeable partials it keeps and how they give the result.
+
+For disjoint sets of records A and B: `final(merge(partial(A), partial(B))) = SELECT(A ∪ B)`. Adding an aggregate adds a
+row; the laws are tested for every row there is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal as Choice
+
+from view_algebra.compiled import Merge
+from view_algebra.language.expressions import NULL, TRUE, Aggregate, Call, Case, Constant, Expr, Merged, both
+from view_algebra.language.meeting import cast
+from view_algebra.language.operators import calculate
+from view_algebra.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    Type,
+    decimal,
+    inside,
+    of_scalars,
+    words,
+)
+
+WIDE = 28
+"""Digits up to which ten thousand million decimals add up without leaving DECIMAL(38): Spark adds ten digits."""
+
+HALF = 19
+"""Digits of the lower of two decimals that a wide one is split into, so that neither sum overflows."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A mergeable column of cells: `merge` over `input` in Spark, the same merge again in Postgres.
+
+    counts: `input` is a condition, and the part is the number of records for which it holds (never NULL).
+    type: of the column, in Spark. about: what the column is named after.
+    order: what `first` and `last` go by, no two records alike; `when`: the condition on a record to count for them.
+    beside: the parts that `mean` (a count) and `comoment` (a count and two means) merge by. other: the second argument.
+    """
+
+    name: str
+    merge: Merge
+    input: Expr
+    type: Type
+    counts: bool = False
+    about: Expr | None = field(default=None, compare=False)
+    order: tuple[Expr, ...] = ()
+    when: Expr | None = None
+    beside: tuple[Part, ...] = ()
+    other: Expr | None = None
+
+    @property
+    def by(self) -> tuple[Part, ...]:
+        """The parts that this one merges by: those that keep its order, or those beside it."""
+        return self.beside or tuple(
+            replace(self, name=f"{self.merge}_by", input=e, type=e.type, about=None) for e in self.order
+        )
+
+
+@dataclass(frozen=True)
+class AggregateFunction:
+    """One aggregate.
+
+    accepts: the types of argument it takes, as a predicate; arguments: fewest and most.
+    parts: what it keeps, given its arguments and its FILTER.
+    final: its result over the merged parts, by their names.
+    gives: the type of the result.
+    above: Postgres' expression over plain rows, for aggregates of aggregates; `@` stands where FILTER and OVER go. None
+        where there is no order among rows that are no records.
+    once: a value that comes twice changes nothing, and so DISTINCT does not.
+    over: for an aggregate that needs every value of a group, Postgres' expression over its values: `{0}` is the value,
+        `{n}` how often it came, `{1}` the next argument, `{o}` the order asked for; `parts` is empty then.
+    sub_key: what is kept in the place of a value, and what the greatest of is kept in the place of how often it came.
+    rows: of an aggregate over values, Postgres' expression over plain rows.
+    """
+
+    name: str
+    arguments: tuple[int, int]
+    accepts: Callable[[Type], bool]
+    gives: Callable[[Sequence[Type]], Type]
+    parts: Callable[[Sequence[Expr], Expr | None], tuple[Part, ...]]
+    final: Callable[[Mapping[str, Expr], Type], Expr]
+    above: Callable[[Sequence[Type]], str] | None
+    once: bool = False
+    over: str | None = None
+    sub_key: Callable[[Sequence[Expr]], tuple[Expr, Expr]] | None = None
+    rows: str | None = None
+
+
+def only(when: Expr | None, value: Expr) -> Expr:
+    """The value where the FILTER holds, NULL elsewhere: what sum, min and max leave out."""
+    return value if when is None else Case(((when, value),), None, value.type)
+
+
+def known(arguments: Sequence[Expr]) -> Expr | None:
+    """The condition that none of them is NULL; None where that always holds."""
+    condition: Expr | None = None
+    for argument in arguments:
+        if not isinstance(argument, Constant):
+            condition = both(condition, Call("is not null", (argument,), BOOLEAN))
+        elif argument.value is None:
+            condition = Constant("false", BOOLEAN)
+    return condition
+
+
+def _count(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+    return (Part("count", "sum", both(when, known(arguments)) or TRUE, BIGINT, counts=True),)
+
+
+def _summed(kind: Type) -> Type:
+    """The type of sum(x)."""
+    if kind.name == "DECIMAL":
+        return decimal(kind.precision + 10, kind.scale)
+    return BIGINT if kind.integral else DOUBLE
+
+
+def _averaged(kind: Type) -> Type:
+    """The type of avg(x)."""
+    return decimal(kind.precision + 4, kind.scale + 4) if kind.name == "DECIMAL" else DOUBLE
+
+
+def _sum(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+    value = arguments[0]
+    if value.type.name == "DECIMAL" and value.type.precision > WIDE:
+        return _wide(value, when)
+    return (Part("sum", "sum", only(when, value), _summed(value.type)),)
+
+
+def _wide(value: Expr, when: Expr | None) -> tuple[Part, ...]:
+    """A wide decimal as a multiple of a unit and the rest, each with room for all sums."""
+    scale = value.type.scale
+    unit = wide_unit(scale)
+    low = cast(calculate("%", value, unit), decimal(max(HALF, scale), scale))
+    high = cast(calculate("/", calculate("-", value, low), unit), decimal(38 - HALF + 1, 0))
+    return (
+        Part("high", "sum", only(when, high), decimal(38 - HALF + 11, 0), about=only(when, value)),
+        Part("low", "sum", only(when, low), _summed(low.type), about=only(when, value)),
+    )
+
+
+def wide_unit(scale: int) -> Constant:
+    """The unit in which the upper part of a wide decimal counts."""
+    digits = "0." + "0" * (scale - HALF - 1) + "1" if scale > HALF else "1" + "0" * (HALF - scale)
+    return Constant(
+        digits, decimal(max(1, scale - HALF), scale - HALF) if scale > HALF else decimal(HALF - scale + 1, 0)
+    )
+
+
+def _sum_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
+    if "high" not in parts:
+        return parts["sum"]
+    unit = wide_unit(parts["low"].type.scale)
+    return Call("wide sum", (parts["high"], parts["low"], unit), kind)
+
+
+def _avg(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+    value = arguments[0]
+    if not value.type.integral:
+        return (*_sum(arguments, when), *_count(arguments, when))
+    total = Part("total", "sum", only(when, cast(value, DOUBLE)), DOUBLE, about=only(when, value))
+    return (total, *_count(arguments, when))
+
+
+def _avg_final(parts: Mapping[str, Expr], kind: Type) -> Expr:
+    if "total" in parts:  # of whole numbers, so that the quotient cannot underflow
+        return Call("average", (parts["total"], parts["count"]), kind)
+    if kind == DOUBLE:
+        return calculate("/", parts["sum"], parts["count"])
+    scale = parts["low"].type.scale if "low" in parts else 0
+    return Call("average", (_sum_final(parts, decimal(38, scale)), parts["count"]), kind)
+
+
+def _is_ordered(kind: Type) -> bool:
+    """Is one of two values the greater, in both engines alike?"""
+    return not kind.nested and kind.name not in ("BINARY", "INTERVAL", "VOID")
+
+
+def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
+    return AggregateFunction(
+        name,
+        (1, 1),
+        accepts=lambda kind: _is_ordered(kind) or of_scalars(kind),
+        gives=lambda types: types[0],
+        parts=lambda arguments, when: (Part(name, name, only(when, arguments[0]), arguments[0].type),),
+        final=lambda parts, _: parts[name],
+        above=lambda types: {
+            "BOOLEAN": ("bool_and" if name == "min" else "bool_or") + "({0})@",
+            "STRING": name + '({0} COLLATE "C")@',
+        }.get(types[0].name, name + "({0})@"),
+        once=True,
+    )
+
+
+def _of_booleans(name: str, extreme: Choice["min", "max"]) -> AggregateFunction:
+    """True is the greater of the two."""
+    return replace(_extreme(extreme), name=name, accepts=lambda kind: kind == BOOLEAN)
+
+
+def _of_bits(name: Choice["bit_and", "bit_or", "bit_xor"]) -> AggregateFunction:
+    return AggregateFunction(
+        name,
+        (1, 1),
+        accepts=lambda kind: kind.integral,
+        gives=lambda types: types[0],
+        parts=lambda arguments, when: (Part(name, name, only(when, arguments[0]), arguments[0].type),),
+        final=lambda parts, _: parts[name],
+        above=lambda _: name + "({0})@",
+        once=name != "bit_xor",
+    )
+
+
+def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> AggregateFunction:
+    def parts(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+        value, *order = arguments
+        part = Part(merge, merge, value, value.type, order=tuple(order), when=when)
+        return (part, *part.by)
+
+    return AggregateFunction(
+        name,
+        (2, 2),
+        accepts=lambda kind: _is_ordered(kind) or of_scalars(kind),
+        gives=lambda types: types[0],
+        parts=parts,
+        final=lambda parts, _: parts[merge],
+        above=None,
+        once=True,
+    )
+
+
+def _of_values(
+    name: str,
+    arguments: tuple[int, int],
+    accepts: Callable[[Type], bool],
+    gives: Callable[[Sequence[Type]], Type],
+    over: str,
+    once: bool = False,
+    rows: str | None = None,
+) -> AggregateFunction:
+    """An aggregate that nothing smaller than its values can merge to: a cell for each value of a group."""
+    return AggregateFunction(
+        name,
+        arguments,
+        accepts=accepts,
+        gives=gives,
+        parts=lambda _, __: (),
+        final=lambda _, __: NULL,
+        above=None,
+        once=once,
+        over=over,
+        rows=rows,
+    )
+
+
+def _percentile(name: str, function: str, arguments: tuple[int, int]) -> AggregateFunction:
+    share = "0.5" if arguments == (1, 1) else "{1}"
+    known = "FILTER (WHERE {0} IS NOT NULL)"
+    values = "array_agg({0}::double precision ORDER BY {0}) " + known
+    over = f"spark.{function}({values}, array_agg({{n}} ORDER BY {{0}}) {known}, {share})"
+    row = _of_values(name, arguments, lambda kind: kind.numeric, lambda _: DOUBLE, over, rows=over)
+    of_a_window = f"spark.percentile(array_agg({{0}}::double precision) {known}@, {share})"
+    return row if name == "percentile_disc" else replace(row, above=lambda _: of_a_window)
+
+
+def _register(arguments: Sequence[Expr]) -> tuple[Expr, Expr]:
+    """HyperLogLog: which of the registers a value is for, and the place of the highest bit in the rest of its hash."""
+    value, registers = arguments
+    assert isinstance(registers, Constant)
+    bits = int(registers.value or 0).bit_length() - 1
+    hashed = Call("xxhash64", (value,), BIGINT)
+    rest = Call("bin", (Call("shiftrightunsigned", (hashed, Constant(str(bits), INT)), BIGINT),), STRING)
+    place = Call("-", (Constant(str(65 - bits), INT), Call("length", (rest,), INT)), INT)
+    is_known = known((value,))
+    return only(is_known, Call("pmod", (hashed, registers), BIGINT)), only(is_known, place)
+
+
+def registers_for(error: float) -> int:
+    """Registers of HyperLogLog, whose relative standard error is 1.04 / sqrt(registers).
+
+    >>> registers_for(0.033), registers_for(0.01)
+    (1024, 16384)
+    """
+    return int(max(FEWEST_REGISTERS, 2 ** math.ceil(math.log2((1.04 / error) ** 2))))
+
+
+DEFAULT_REGISTERS = 4096
+"""A relative standard error of 1.6 %, and up to 3 % around twice as many values: nothing corrects the bias there."""
+
+FEWEST_REGISTERS, MOST_REGISTERS = 128, 65_536
+
+GREATEST_ERROR = 0.39
+"""Of approx_count_distinct, as in Spark."""
+
+_MODE = "(array_agg({0} ORDER BY {n} DESC, {0}) FILTER (WHERE {0} IS NOT NULL))[1]"
+_SET = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"
+_LIST = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"
+_TEXTS = "string_agg({0} || repeat({1} || {0}, {n}::integer - 1), {1} ORDER BY {o})"
+
+
+def _in_json(kind: Type) -> bool:
+    """Can a value stand in a list, which is read as JSON? Bytes cannot."""
+    return kind.name not in ("BINARY", "VOID", "INTERVAL") and (not kind.nested or of_scalars(kind))
+
+
+def _in_a_set(kind: Type) -> bool:
+    """Can it be told from others there, as fractions, which have two zeros, cannot?"""
+    return _in_json(kind) and not {DOUBLE, FLOAT} & {*inside(kind)}
+
+
+_POWERS: tuple[Choice["third", "fourth"], ...] = ("third", "fourth")
+
+
+def _moments(
+    name: str,
+    final: Callable[[Mapping[str, Expr]], Expr],
+    above: str | None,
+    *,
+    two: bool = False,
+    power: int = 2,
+) -> AggregateFunction:
+    """An aggregate of deviations from means; of two columns the first is y, as in `regr_slope(y, x)`.
+
+    power: the highest of the deviations that it adds up.
+    """
+
+    def parts(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+        condition = both(when, known(arguments))
+        y, x = (cast(a, DOUBLE) for a in (arguments[0], arguments[-1]))
+        count = Part("count", "sum", condition or TRUE, BIGINT, counts=True)
+
+        def mean(of: Expr, axis: str) -> Part:
+            return Part(f"mean_{axis}", "mean", only(condition, of), DOUBLE, about=of, beside=(count,))
+
+        x_mean, y_mean = mean(x, "x"), mean(y, "y") if two else mean(x, "x")
+
+        def comoment(a: Expr, a_mean: Part, b: Expr, b_mean: Part, axes: str) -> Part:
+            beside = (count, a_mean, b_mean)
+            return Part(f"c_{axes}", "comoment", a, DOUBLE, about=a, when=condition, beside=beside, other=b)
+
+        if not two:
+            lower: tuple[Part, ...] = (count, x_mean, comoment(x, x_mean, x, x_mean, "xx"))
+            for merge in _POWERS[: power - 2]:
+                lower += (Part(merge, merge, only(condition, x), DOUBLE, about=x, beside=lower),)
+            return lower
+        every = ((x, x_mean, x, x_mean, "xx"), (x, x_mean, y, y_mean, "xy"), (y, y_mean, y, y_mean, "yy"))
+        return (count, x_mean, y_mean, *(comoment(*each) for each in every))
+
+    return AggregateFunction(
+        name,
+        (2, 2) if two else (1, 1),
+        accepts=lambda kind: kind.numeric,
+        gives=lambda _: DOUBLE,
+        parts=parts,
+        final=lambda parts, _: final(parts),
+        above=None if above is None else lambda _: above,
+    )
+
+
+def _of_pairs(
+    name: str,
+    gives: Callable[[Sequence[Type]], Type],
+    parts: Callable[[Sequence[Expr], Expr | None], tuple[Part, ...]],
+    final: Callable[[Mapping[str, Expr], Type], Expr],
+    above: Callable[[Sequence[Type]], str],
+) -> AggregateFunction:
+    """An aggregate over the pairs of which neither side is NULL."""
+    return AggregateFunction(
+        name,
+        (2, 2),
+        accepts=lambda kind: kind.numeric,
+        gives=gives,
+        parts=parts,
+        final=final,
+        above=above,
+    )
+
+
+def _average_of_pairs(name: str, of: int) -> AggregateFunction:
+    return _of_pairs(
+        name,
+        lambda types: _averaged(types[of]),
+        lambda pair, when: _avg((pair[of],), both(when, known(pair))),
+        _avg_final,
+        lambda types: _avg_above((types[of],)).replace("{0}", f"CASE WHEN {_PAIRED} THEN {{{of}}} END"),
+    )
+
+
+def _over(part: str, less: int = 0) -> Callable[[Mapping[str, Expr]], Expr]:
+    """A sum of products of deviations, by the number of records or one less."""
+
+    def final(parts: Mapping[str, Expr]) -> Expr:
+        count = parts["count"] if not less else calculate("-", parts["count"], Constant(str(less), BIGINT))
+        return calculate("/", parts[part], cast(count, DOUBLE))
+
+    return final
+
+
+def _root(final: Callable[[Mapping[str, Expr]], Expr]) -> Callable[[Mapping[str, Expr]], Expr]:
+    return lambda parts: Call("sqrt", (final(parts),), DOUBLE)
+
+
+def _skewness(parts: Mapping[str, Expr]) -> Expr:
+    square, root = calculate("*", parts["c_xx"], parts["c_xx"]), Call("sqrt", (cast(parts["count"], DOUBLE),), DOUBLE)
+    scale = Call("sqrt", (calculate("*", square, parts["c_xx"]),), DOUBLE)
+    return calculate("/", calculate("*", root, parts["third"]), scale)
+
+
+def _kurtosis(parts: Mapping[str, Expr]) -> Expr:
+    whole = calculate("*", cast(parts["count"], DOUBLE), parts["fourth"])
+    square = calculate("*", parts["c_xx"], parts["c_xx"])
+    return calculate("-", calculate("/", whole, square), Constant("3", DOUBLE))
+
+
+def _correlation(parts: Mapping[str, Expr]) -> Expr:
+    return calculate("/", parts["c_xy"], Call("sqrt", (calculate("*", parts["c_xx"], parts["c_yy"]),), DOUBLE))
+
+
+def _slope(parts: Mapping[str, Expr]) -> Expr:
+    return calculate("/", parts["c_xy"], parts["c_xx"])
+
+
+def _intercept(parts: Mapping[str, Expr]) -> Expr:
+    return calculate("-", parts["mean_y"], calculate("*", _slope(parts), parts["mean_x"]))
+
+
+def _determination(parts: Mapping[str, Expr]) -> Expr:
+    """1 where y does not vary, NULL where x does not."""
+    zero, one = Constant("0", DOUBLE), Constant("1", DOUBLE)
+    flat, level = (Call("=", (parts[each], zero), BOOLEAN) for each in ("c_xx", "c_yy"))
+    square = calculate("*", _correlation(parts), _correlation(parts))
+    return Case(((flat, Constant(None, DOUBLE)), (level, one)), square, DOUBLE)
+
+
+_X = "{0}::double precision"
+_Y = "{1}::double precision"
+_COUNT = "count({0})@"
+_DEVIATIONS = f"spark.comoment(({{0}} IS NOT NULL)::integer, {_X}, {_X}, 0)@"
+"""Over plain rows, each a set of one number. Postgres' own leave some rounding where all numbers are equal."""
+
+_ONE = f"({{0}} IS NOT NULL)::integer, {_X}, 0"
+_SQUARE = f"spark.times({_DEVIATIONS}, {_DEVIATIONS})"
+_SKEWNESS = (
+    f"spark.divide(spark.times(sqrt({_COUNT}::double precision), spark.third({_ONE}, 0)@),"
+    f" spark.sqrt(spark.times({_SQUARE}, {_DEVIATIONS})))"
+)
+_KURTOSIS = (
+    f"spark.minus(spark.divide(spark.times({_COUNT}::double precision, spark.fourth({_ONE}, 0, 0)@), {_SQUARE}),"
+    " 3::double precision)"
+)
+
+_PAIRED = "({0} IS NOT NULL AND {1} IS NOT NULL)"
+_PAIRS = f"sum({_PAIRED}::integer)@"
+
+
+def _products(a: str, b: str) -> str:
+    return f"spark.comoment({_PAIRED}::integer, {a}, {b}, 0)@"
+
+
+def _per(total: str, count: str) -> str:
+    return f"spark.divide({total}, ({count})::double precision)"
+
+
+def _mean_of_pairs(of: str) -> str:
+    return _per(f"sum(CASE WHEN {_PAIRED} THEN {of} END)@", _PAIRS)
+
+
+_SLOPE = f"spark.divide({_products(_X, _Y)}, {_products(_Y, _Y)})"
+_INTERCEPT = f"spark.minus({_mean_of_pairs(_X)}, spark.times({_SLOPE}, {_mean_of_pairs(_Y)}))"
+_CORRELATION = f"spark.divide({_products(_X, _Y)}, spark.sqrt(spark.times({_products(_X, _X)}, {_products(_Y, _Y)})))"
+
+_DETERMINATION = (
+    f"CASE WHEN {_products(_Y, _Y)} <> 0 THEN CASE WHEN {_products(_X, _X)} = 0 THEN 1::double precision"
+    f" ELSE spark.times({_CORRELATION}, {_CORRELATION}) END END"
+)
+
+EVENT_ORDER = ("time", "kafka_partition", "kafka_offset")
+"""What puts the records of a topic in one order: the event's time, and where it is written."""
+
+
+RECORD_KEYS = (("kafka_partition", INT), ("kafka_offset", BIGINT))
+"""What identifies a record within its topic: the keys of a row view's cells."""
+
+
+def _sum_above(types: Sequence[Type]) -> str:
+    kind = types[0]
+    if kind.name == "BIGINT":
+        return "spark.wrap_bigint(sum({0})@)"
+    if kind.name == "DECIMAL":
+        return f"spark.decimal(sum({{0}})@, {_summed(kind).precision}, {kind.scale})"
+    if kind.name == "FLOAT":
+        return _sum_of_doubles("{0}::double precision")
+    return _sum_of_doubles("{0}") if kind == DOUBLE else "sum({0})@"
+
+
+def _sum_of_doubles(value: str) -> str:
+    """Postgres' sum raises where a double is too large; those that could make it so are added up by themselves."""
+    large = f"abs({value}) > {_LARGE}"
+    small_ones, large_ones = (f"CASE WHEN {which}{large} THEN {value} END" for which in ("NOT ", ""))
+    return f"spark.total(sum({small_ones})@, spark.sum({large_ones})@)"
+
+
+_LARGE = "1e290"
+"""Of doubles up to this, so many that no table holds them do not add up to Infinity. NaN is greater."""
+
+
+def _avg_above(types: Sequence[Type]) -> str:
+    kind = types[0]
+    if kind.name == "DECIMAL":
+        result = _averaged(kind)
+        return f"spark.divide(sum({{0}})@, count({{0}})@, {result.precision}, {result.scale})"
+    if kind.integral:
+        return "sum({0})@::double precision / nullif(count({0})@, 0)"
+    return f"{_sum_above(types)} / nullif(count({{0}})@, 0)"
+
+
+_OF_MOMENTS = (
+    _moments("var_pop", _over("c_xx"), _per(_DEVIATIONS, _COUNT)),
+    _moments("var_samp", _over("c_xx", 1), _per(_DEVIATIONS, f"{_COUNT} - 1")),
+    _moments("stddev_pop", _root(_over("c_xx")), f"spark.sqrt({_per(_DEVIATIONS, _COUNT)})"),
+    _moments("stddev_samp", _root(_over("c_xx", 1)), f"spark.sqrt({_per(_DEVIATIONS, f'{_COUNT} - 1')})"),
+    _moments("skewness", _skewness, _SKEWNESS, power=3),
+    _moments("kurtosis", _kurtosis, _KURTOSIS, power=4),
+    _moments("covar_pop", _over("c_xy"), _per(_products(_X, _Y), _PAIRS), two=True),
+    _moments("covar_samp", _over("c_xy", 1), _per(_products(_X, _Y), f"{_PAIRS} - 1"), two=True),
+    _moments("corr", _correlation, _CORRELATION, two=True),
+    _moments("regr_slope", _slope, _SLOPE, two=True),
+    _moments("regr_intercept", _intercept, _INTERCEPT, two=True),
+    _moments("regr_r2", _determination, _DETERMINATION, two=True),
+    _moments("regr_sxx", lambda parts: parts["c_xx"], _products(_Y, _Y), two=True),
+    _moments("regr_sxy", lambda parts: parts["c_xy"], _products(_X, _Y), two=True),
+    _moments("regr_syy", lambda parts: parts["c_yy"], _products(_X, _X), two=True),
+)
+
+_TABLE = (
+    AggregateFunction(
+        "count",
+        (0, 9),
+        accepts=lambda _: True,
+        gives=lambda _: BIGINT,
+        parts=_count,
+        final=lambda parts, _: parts["count"],
+        above=lambda types: "count({0})@" if types else "count(*)@",
+    ),
+    AggregateFunction(
+        "sum",
+        (1, 1),
+        accepts=lambda kind: kind.numeric,
+        gives=lambda types: _summed(types[0]),
+        parts=_sum,
+        final=_sum_final,
+        above=_sum_above,
+    ),
+    _extreme("min"),
+    _extreme("max"),
+    AggregateFunction(
+        "avg",
+        (1, 1),
+        accepts=lambda kind: kind.numeric,
+        gives=lambda types: _averaged(types[0]),
+        parts=_avg,
+        final=_avg_final,
+        above=_avg_above,
+    ),
+    AggregateFunction(
+        "count_if",
+        (1, 1),
+        accepts=lambda kind: kind == BOOLEAN,
+        gives=lambda _: BIGINT,
+        parts=lambda arguments, when: _count((), both(when, arguments[0])),
+        final=lambda parts, _: parts["count"],
+        above=lambda _: "count(CASE WHEN {0} THEN 1 END)@",
+    ),
+    _of_booleans("bool_or", "max"),
+    _of_booleans("bool_and", "min"),
+    _of_bits("bit_and"),
+    _of_bits("bit_or"),
+    _of_bits("bit_xor"),
+    _by("min_by", "first"),
+    _by("max_by", "last"),
+    *_OF_MOMENTS,
+    _of_pairs(
+        "regr_count", lambda _: BIGINT, _count, lambda parts, _: parts["count"], lambda _: f"coalesce({_PAIRS}, 0)"
+    ),
+    _average_of_pairs("regr_avgy", 0),
+    _average_of_pairs("regr_avgx", 1),
+    _of_values("mode", (1, 1), _is_ordered, lambda types: types[0], _MODE, rows="mode() WITHIN GROUP (ORDER BY {0})"),
+    replace(
+        _of_values(
+            "approx_count_distinct",
+            (1, 2),
+            lambda kind: not kind.nested and not kind.length,
+            lambda _: BIGINT,
+            "spark.hyperloglog(array_agg({n}) FILTER (WHERE {0} IS NOT NULL), {1})",
+        ),
+        sub_key=_register,
+    ),
+    _percentile("median", "percentile", (1, 1)),
+    _percentile("percentile", "percentile", (2, 2)),
+    _percentile("percentile_disc", "percentile_disc", (2, 2)),
+    _of_values(
+        "collect_set",
+        (1, 1),
+        _in_a_set,
+        lambda types: Type("ARRAY", element=types[0]),
+        _SET,
+        once=True,
+        rows=_SET.replace("({0}", "(DISTINCT {0}"),
+    ),
+    _of_values("collect_list", (1, 1), _in_json, lambda types: Type("ARRAY", element=types[0]), _LIST, rows=_LIST),
+    _of_values("listagg", (1, 2), lambda kind: kind == STRING, lambda _: STRING, _TEXTS, rows=_TEXTS),
+)
+
+AGGREGATES: dict[str, AggregateFunction] = {row.name: row for row in _TABLE}
+"""Every aggregate by name."""
+
+SYNONYMS = {
+    "mean": "avg",
+    "any": "bool_or",
+    "some": "bool_or",
+    "every": "bool_and",
+    "array_agg": "collect_list",
+    "string_agg": "listagg",
+    "percentile_cont": "percentile",
+    "variance": "var_samp",
+    "std": "stddev_samp",
+    "stddev": "stddev_samp",
+}
+
+_LATER = words("histogram_numeric product approx_top_k count_min_sketch hll_sketch_agg try_sum try_avg max_min")
+"""Spark's other aggregates: named, so that their refusal says what they are."""
+
+REWRITES = {
+    "try_sum": "Write sum(x): of whole numbers it wraps, of decimals it is NULL beyond their digits.",
+    "try_avg": "Write avg(x).",
+    "approx_top_k": "Rank the groups: row_number() OVER (ORDER BY count(*) DESC, k) <= 10.",
+    "hll_sketch_agg": "Write approx_count_distinct(x), which gives the estimate itself.",
+    "histogram_numeric": "Group by floor(x / 10), and count.",
+}
+NO_PARTIAL = "docs/sql.md lists the aggregates that are served."
+
+
+MOMENTS = {row.name for row in _OF_MOMENTS}
+MOMENTS |= {other for other, name in SYNONYMS.items() if name in MOMENTS}
+"""Aggregates of deviations, which may be nothing but the rounding of the numbers themselves."""
+
+BY_EVENT_ORDER = {
+    "first": "min_by",
+    "first_value": "min_by",
+    "any_value": "min_by",
+    "last": "max_by",
+    "last_value": "max_by",
+}
+"""Spark leaves their order open; here it is that of the events."""
+
+BY_BUCKETS = ("percentile_approx", "approx_percentile")
+"""The percentile of what stands for the values, of which there are fewer; see `estimates.bucketed`."""
+
+ACCURACY = 100
+"""By 1 / accuracy of itself a value may be off, at the most."""
+
+COUNTS = words("count count_if regr_count approx_count_distinct")
+"""The aggregates that are 0 of no records; of those of scalars, the others are NULL."""
+
+IN_EVENT_ORDER = ("min_by", "max_by", "collect_list", "listagg")
+"""The aggregates that are given the order of events, beside their own arguments."""
+
+
+def known_aggregate(name: str) -> bool:
+    """Is it an aggregate in Spark, served here or not?"""
+    return name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in _LATER
+
+
+def merged(part: Part, columns: Mapping[Part, Expr]) -> Merged:
+    """A part of a coarser group, of the columns that keep the parts of finer ones."""
+    return Merged(part.merge, tuple(columns[each] for each in (*part.by, part)), part.type)
+
+
+def parts_of(aggregate: Aggregate) -> tuple[Part, ...]:
+    """What an aggregate keeps per group."""
+    return AGGREGATES[aggregate.function].parts(aggregate.arguments, aggregate.condition)
+
+
+def final_of(aggregate: Aggregate, merged: Mapping[str, Expr]) -> Expr:
+    """The result of an aggregate over its merged parts, by their names."""
+    return AGGREGATES[aggregate.function].final(merged, aggregate.type)

@@ -1,0 +1,146 @@
+"""Casts: which Spark takes, and how Postgres makes them.
+
+In Postgres they mean what Spark's mean with ANSI mode off: overflow wraps or is NULL, nothing raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from view_algebra.language.types import BITS, DIGITS, INTEGRAL, Type, words
+
+_TIMES = words("VOID STRING DATE TIMESTAMP TIMESTAMP_NTZ")
+
+_LIMITED: dict[str, tuple[Collection[str], Collection[str] | None, str]] = {
+    "BINARY": ({*words("VOID STRING BINARY"), *INTEGRAL}, words("STRING BINARY"), "Cast to STRING first."),
+    "TIMESTAMP_NTZ": (_TIMES, _TIMES, "Cast to TIMESTAMP first."),
+    "DATE": (_TIMES, None, "Write date_add(DATE '1970-01-01', days)."),
+}
+"""Types that not every type can be cast to, or from: from which, to which (None: to any), and what to write else."""
+
+
+def instead_of(from_: Type, to: Type) -> str | None:
+    """What to write instead of a cast that Spark refuses whatever the value is; None where it takes it.
+
+    >>> from view_algebra.language.types import BIGINT, BINARY
+    >>> instead_of(BIGINT, BINARY), instead_of(BINARY, BIGINT)
+    (None, 'Cast to STRING first.')
+    """
+    if to.name == "STRING":
+        return None
+    if (
+        from_.name == "BOOLEAN" and to.name == "DECIMAL" and to.precision == to.scale
+    ):  # at which Spark's optimizer fails
+        return "Cast to INT, which is 1 or 0."
+    for name, (from_these, to_these, instead) in _LIMITED.items():
+        refused = from_.name == name and to_these is not None and to.name not in to_these
+        if refused or (to.name == name and from_.name not in from_these):
+            return instead
+    return "Cast a part of it." if from_.nested else None
+
+
+def tries(from_: Type, to: Type) -> bool:
+    """Is TRY_CAST, which is NULL where ANSI mode would raise, another than CAST, which wraps, or cuts a fraction off?
+
+    >>> from view_algebra.language.types import BIGINT, INT, STRING
+    >>> tries(STRING, INT), tries(BIGINT, INT), tries(INT, BIGINT), tries(BIGINT, STRING)
+    (True, True, False, False)
+    """
+    if not to.integral:
+        return False
+    narrower = from_.integral and INTEGRAL.index(from_.name) > INTEGRAL.index(to.name)
+    return (
+        narrower or from_.name in words("STRING DECIMAL DOUBLE FLOAT") or (from_.name, to.name) == ("TIMESTAMP", "INT")
+    )
+
+
+def is_untried(from_: Type, to: Type) -> bool:
+    """Does Spark refuse TRY_CAST, though it takes CAST?
+
+    >>> from view_algebra.language.types import BIGINT, DATE
+    >>> is_untried(DATE, BIGINT), is_untried(BIGINT, DATE)
+    (True, False)
+    """
+    of_day = from_.name == "DATE" and (to.numeric or to.name == "BOOLEAN")
+    return of_day or {from_.name, to.name} == {"BOOLEAN", "TIMESTAMP"} or (from_.integral and to.name == "BINARY")
+
+
+def tried_in_postgres(from_: Type, to: Type) -> str | None:
+    """The template of such a TRY_CAST, None where Postgres has none that agrees."""
+    exact = from_.integral or from_.name == "DECIMAL"
+    return f"spark.within(trunc({{0}}::numeric), {2 ** BITS[to.name]}::numeric)::{to.postgres}" if exact else None
+
+
+_UTC = "AT TIME ZONE 'UTC'"
+
+_CASTS: dict[tuple[str, str], str] = {
+    ("DOUBLE", "BIGINT"): "spark.to_bigint({0})",
+    ("DOUBLE", "INT"): "spark.to_int({0})",
+    ("DOUBLE", "SMALLINT"): "spark.wrap_smallint(spark.to_int({0})::bigint)",
+    ("DOUBLE", "TINYINT"): "spark.wrap_tinyint(spark.to_int({0})::bigint)",
+    ("FLOAT", "BIGINT"): "spark.to_bigint({0}::double precision)",
+    ("FLOAT", "INT"): "spark.to_int({0}::double precision)",
+    ("FLOAT", "DOUBLE"): "{0}::double precision",
+    ("DOUBLE", "FLOAT"): "spark.to_float({0})",
+    ("DECIMAL", "BIGINT"): "spark.wrap_bigint(trunc({0}))",
+    ("DECIMAL", "DOUBLE"): "{0}::double precision",
+    ("BOOLEAN", "STRING"): "{0}::text",
+    ("STRING", "BOOLEAN"): "spark.to_boolean({0})",
+    ("STRING", "DOUBLE"): "spark.to_double({0})",
+    ("DATE", "STRING"): "to_char({0}, 'YYYY-MM-DD')",
+    ("TIMESTAMP", "STRING"): f"spark.to_text({{0}} {_UTC})",
+    ("TIMESTAMP_NTZ", "STRING"): "spark.to_text({0})",
+    ("DATE", "TIMESTAMP"): f"({{0}}::timestamp {_UTC})",
+    ("DATE", "TIMESTAMP_NTZ"): "{0}::timestamp",
+    ("TIMESTAMP", "DATE"): f"({{0}} {_UTC})::date",
+    ("TIMESTAMP", "TIMESTAMP_NTZ"): f"({{0}} {_UTC})",
+    ("TIMESTAMP_NTZ", "TIMESTAMP"): f"({{0}} {_UTC})",
+    ("TIMESTAMP_NTZ", "DATE"): "{0}::date",
+    ("TIMESTAMP", "BIGINT"): "floor(extract(epoch FROM {0}))::bigint",
+    ("TIMESTAMP", "DOUBLE"): "extract(epoch FROM {0})::double precision",
+}
+"""By the types from and to. What is missing here is refused above the aggregation."""
+
+PLAIN_TEXT = 6
+"""Digits after the point up to which Spark writes a decimal without an exponent."""
+
+
+def cast_in_postgres(from_: Type, to: Type) -> str | None:
+    """The template of a cast, None where Postgres has none that agrees."""
+    if from_ == to:
+        return "{0}"
+    if from_.name == "VOID":
+        return "{0}::" + to.postgres
+    if from_.integral:
+        return _from_whole(from_, to)
+    if from_.name == "DECIMAL":
+        return _from_decimal(from_, to)
+    if from_.name == "BOOLEAN" and to.numeric:
+        return "{0}::integer" + ("" if to.name == "INT" else f"::{to.postgres}")
+    if from_.name == "STRING" and to.integral:
+        return f"spark.whole({{0}}, {2 ** BITS[to.name]}::numeric)::{to.postgres}"
+    if from_.name == "DOUBLE" and to.name == "DECIMAL":
+        return f"spark.decimal({{0}}, {to.precision}, {to.scale})"
+    return _CASTS.get((from_.name, to.name))
+
+
+def _from_whole(from_: Type, to: Type) -> str | None:
+    if to.integral and INTEGRAL.index(from_.name) > INTEGRAL.index(to.name):
+        return f"spark.wrap_{to.name.lower()}({{0}}::bigint)"
+    if to.name == "DECIMAL" and to.precision - to.scale < DIGITS[from_.name] - (from_.name == "BIGINT"):
+        return f"spark.decimal({{0}}::numeric, {to.precision}, {to.scale})"
+    if to.integral or to.name in ("DOUBLE", "STRING", "DECIMAL"):
+        return "{0}::" + to.postgres
+    return "({0} <> 0)" if to.name == "BOOLEAN" else None
+
+
+def _from_decimal(from_: Type, to: Type) -> str | None:
+    if to.name == "DECIMAL":
+        if to.scale >= from_.scale and to.precision - to.scale >= from_.precision - from_.scale:
+            return "{0}::" + to.postgres
+        return f"spark.decimal({{0}}, {to.precision}, {to.scale})"
+    if to.integral and to.name != "BIGINT":
+        return f"spark.wrap_{to.name.lower()}(spark.wrap_bigint(trunc({{0}})))"
+    if to.name == "STRING":
+        return f"{{0}}::{from_.postgres}::text" if from_.scale <= PLAIN_TEXT else None
+    return _CASTS.get((from_.name, to.name))

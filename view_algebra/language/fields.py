@@ -1,0 +1,34 @@
+"""Fields inside nested values: of a struct, of each struct of a list, the bounds of a window."""
+
+from __future__ import annotations
+
+from view_algebra.language.expressions import Call, Case, Constant, Expr, Field, Place
+from view_algebra.language.types import STRING, Type
+from view_algebra.refusals import Wrong, suggestion
+
+VARIABLE = "->"
+"""What stands for a relation in the variable of a lambda."""
+
+
+def member(value: Expr, name: str, place: Place) -> Expr:
+    """A field of a struct, or of each struct of an array, or an end of a window."""
+    fields = dict(value.type.fields)
+    if value.type.key == STRING and value.type.element is not None:
+        fields = {name: value.type.element}
+    exact = next((f for f in fields if f.lower() == name.lower()), None)
+    if exact is None and value.type.name == "ARRAY" and value.type.element is not None and value.type.element.fields:
+        each = Field(VARIABLE, ("each 0",), value.type.element, place=place)
+        inner = member(each, name, place)
+        made = Call("lambda", (each, inner), inner.type)
+        return Call("transform", (value, made), Type("ARRAY", element=inner.type), place=place)
+    if exact is None:
+        raise Wrong(place, f"no field {name} in {value.type}", suggestion(name, fields))
+    if isinstance(value, Call) and value.function in ("window", "named_struct"):
+        values = value.arguments if value.function == "window" else value.arguments[1::2]
+        return values[list(fields).index(exact)]
+    if isinstance(value, Case) and len(value.branches) == 1 and value.otherwise is None:
+        ((when, then),) = value.branches
+        return Case(((when, member(then, name, place)),), None, fields[exact], place)
+    if isinstance(value, Field):
+        return Field(value.relation, (*value.path, exact), fields[exact], place=place, of=value.type)
+    return Call(".", (value, Constant(exact, STRING)), fields[exact], place=place)

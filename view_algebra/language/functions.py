@@ -1,0 +1,734 @@
+"""The scalar functions: one row each, as data.
+
+A row says what a function takes and gives (Spark's rules), and how Postgres says the same above the aggregation. Below
+the aggregation a call runs in Spark under its own name. Where the two engines differ and no translation agrees, the row
+says why; the function then works below only. A name without a row is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from view_algebra.language.types import (
+    BIGINT,
+    BINARY,
+    BITS,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    Type,
+    adjusted,
+    schema,
+    words,
+)
+
+Gives = Type | str | Callable[[Sequence[Type], Sequence[str | None]], Type]
+"""A fixed type, `first` (the type of the first argument), `common` (of all), or computed from types and literals."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """One overload of a function.
+
+    takes: a kind per argument: a type's name in small letters, `integral`, `numeric`, `any`, `common` (all arguments
+        of that kind meet in one type), `text` (anything that prints the same in both engines), `literal` (text known
+        when the view is declared), `positive` (a whole number from 1, known when declared), `natural` (from 0), `whole`
+        (from -10,000 to 10,000), `nonzero` (any but 0), `negative` (below 0), `flag` (true or false, known when
+        declared), `character` and `delimiter` (a text of one and of some characters, known when declared), `separator`
+        (one of any, each of which a regular expression has as it is), `weekday`, `regex`, `replacement`, `format` (of
+        times), `parsed` (of texts that are times), `zone`, `schema` (literals that are checked, since Spark raises at a
+        bad one), `day` (a date, and no time), `instant` (a TIMESTAMP), `ordered` (as `common`, no map inside), `listed`
+        (an array of scalars), `plain` (an array whose elements JSON compares as Spark does), `doubles` and `times`
+        (an array of such, FLOAT and without a time zone too), `scalars` (one of those three), `printed` (an array whose
+        elements JSON prints as Spark does), `structs` and `arrays` (an array of such), `scalar` (no nested value),
+        `texts` (a text, or an array of them), `element` and `key` (of the first argument), `same` (of the first
+        argument's type).
+        A last kind ending in `*` repeats, from zero times; ending in `?` may be missing.
+    above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments, `{inside}` for them
+        as parts of a nested value, `{element}` for the type of the first one's elements. None: below the aggregation
+        only.
+    why: for the author, why it works below only.
+    below: Spark's expression where calling the function itself could raise: no value may stop a stream. Where there is
+        none, it is empty, and the function works above only.
+    """
+
+    name: str
+    takes: tuple[str, ...]
+    gives: Gives
+    above: str | None = None
+    why: str = ""
+    below: str | None = None
+
+
+def _decimal_or(kind: Type) -> Gives:
+    return lambda types, _: types[0] if types[0].name == "DECIMAL" else kind
+
+
+def _whole(types: Sequence[Type], _: Sequence[str | None]) -> Type:
+    """Floor and ceil: a whole number of as many digits."""
+    kind = types[0]
+    return adjusted(kind.precision - kind.scale + (1 if kind.scale else 0), 0) if kind.name == "DECIMAL" else BIGINT
+
+
+def _rounded(types: Sequence[Type], literals: Sequence[str | None]) -> Type:
+    """round(x, d): Spark keeps one more whole digit, since 9.9 rounds to 10."""
+    kind = types[0]
+    if kind.name != "DECIMAL":
+        return kind
+    places = int(literals[1] or 0) if len(literals) > 1 else 0
+    scale = max(0, min(kind.scale, places))
+    whole = max(kind.precision - kind.scale + 1, 1 - places)
+    return Type("DECIMAL", min(38, whole + scale), scale)
+
+
+def _array_of(kind: Type) -> Type:
+    return Type("ARRAY", element=kind)
+
+
+def _element(types: Sequence[Type], _: Sequence[str | None]) -> Type:
+    return types[0].element or STRING
+
+
+def _entries(types: Sequence[Type], _: Sequence[str | None]) -> Type:
+    return _array_of(Type("STRUCT", fields=(("key", types[0].key or STRING), ("value", types[0].element or STRING))))
+
+
+_BYTES = "Postgres folds case by other tables than Spark"
+_PATTERNS = "by this regular expression Postgres may find something else than Java"
+_TEXT_TO_TIME = "Postgres reads other texts as times than Spark does"
+_NESTED = "to Postgres nested values are JSON, which has no such function"
+_HASH = "Postgres has no such function"
+_SPLIT = "CASE WHEN {0} = '' THEN '[\"\"]' ELSE to_jsonb(string_to_array({0}, nullif({1}, ''))) END"
+_DAYS = "CASE WHEN {0} <= {1} THEN sequence({0}, {1}, INTERVAL '{2}' DAY) END"
+
+
+def _f(
+    name: str, takes: str, gives: Gives, above: str | None = None, why: str = "", below: str | None = None
+) -> Function:
+    why = why or ("" if above else "Postgres has no function that agrees")
+    return Function(name, tuple(takes.split()), gives, above, why, below)
+
+
+def _in_calendar(name: str, per_second: int) -> str:
+    """A call that is NULL outside the years 0001 to 9999, where Spark's own would overflow and raise."""
+    first, end = -62_135_596_800 * per_second, 253_402_300_800 * per_second
+    return f"CASE WHEN {{0}} BETWEEN {first}L AND {end - 1}L THEN {name}({{0}}) END"
+
+
+def _of_lists(name: str, others: str, gives: Gives, above: str) -> list[Function]:
+    """A function of lists, which Postgres has where equal values have equal JSON; maps are not equal in Spark."""
+    kind = "array" if name in ("array_append", "array_prepend", "array_compact") else "comparable"
+    return [_f(name, f"plain {others}", gives, above), _f(name, f"{kind} {others}", gives, why=_NESTED)]
+
+
+def _sorting(kind: str, upwards: str) -> list[Function]:
+    """What takes a list in order, by a function that puts NULL at its end, or at its beginning."""
+    nulls_first = f"{upwards}({{0}}, nulls_first => true)"
+    return [
+        _f("array_max", kind, _element, f"({nulls_first} ->> -1)::{{element}}"),
+        _f("array_min", kind, _element, f"({upwards}({{0}}) ->> 0)::{{element}}"),
+        _f("array_sort", kind, "first", f"{upwards}({{0}})"),
+        _f("sort_array", kind, "first", nulls_first),
+        _f(
+            "sort_array",
+            f"{kind} flag",
+            "first",
+            f"CASE WHEN {{1}} THEN {nulls_first} ELSE spark.reverse({nulls_first}) END",
+        ),
+    ]
+
+
+def _time_field(name: str, expression: str) -> list[Function]:
+    """A field of a time, in UTC, of each of the three types of time."""
+    return [
+        _f(name, "date", INT, expression.replace("@", "{0}::timestamp")),
+        _f(name, "timestamp_ntz", INT, expression.replace("@", "{0}")),
+        _f(name, "timestamp", INT, expression.replace("@", "{0} AT TIME ZONE 'UTC'")),
+    ]
+
+
+def _rounding(name: str, of_decimals: str, of_doubles: str) -> list[Function]:
+    """Rounding to places after the point, or before it where they are negative, by Postgres' functions for them."""
+    return [
+        _f(name, "integral natural?", "first", "{0}"),
+        _f(name, "int whole", INT, f"spark.wrap_int({of_decimals}({{0}}::numeric, {{1}})::bigint)"),
+        _f(name, "bigint whole", BIGINT, f"spark.wrap_bigint({of_decimals}({{0}}::numeric, {{1}}))"),
+        _f(name, "integral whole", "first"),
+        _f(name, "decimal", _rounded, f"{of_decimals}({{0}}, 0)"),
+        _f(name, "decimal whole", _rounded, f"{of_decimals}({{0}}, {{1}})"),
+        _f(name, "float whole?", FLOAT),
+        _f(name, "double", DOUBLE, f"{of_doubles}({{0}}, 0)"),
+        _f(name, "double whole", DOUBLE, f"{of_doubles}({{0}}, {{1}})"),
+    ]
+
+
+def _tried(name: str, operator: str) -> list[Function]:
+    """Arithmetic of whole numbers that is NULL beyond their type."""
+    return [
+        _f(
+            name,
+            f"{kind.name.lower()} {kind.name.lower()}",
+            kind,
+            f"spark.within({{0}}::numeric {operator} {{1}}, {2 ** BITS[kind.name]}::numeric)::{kind.postgres}",
+        )
+        for kind in (TINYINT, SMALLINT, INT, BIGINT)
+    ]
+
+
+def _below(names: str, takes: str, gives: Gives, why: str = "") -> list[Function]:
+    """Functions that stand below the aggregation only."""
+    return [_f(name, takes, gives, why=why) for name in names.split()]
+
+
+_BOTH_TIMES = "{0} AT TIME ZONE 'UTC', {1} AT TIME ZONE 'UTC'"
+_MONTHS_ABOVE = "(extract(year FROM {0}) * 12 + extract(month FROM {0}) - 1)::bigint + {1} BETWEEN 12 AND 119999"
+_MONTHS_BELOW = "year({0}) * 12L + month({0}) - 1 + {1} BETWEEN 12 AND 119999"
+"""Is a date so many months later within the years 1 to 9999?"""
+
+_MICROS_ABOVE = (
+    "CASE WHEN {0} BETWEEN -62135596800000000 AND 253402300799999999 THEN (timestamp '1970-01-01 00:00:00'"
+    " + make_interval(days => ({0} / 86400000000)::integer) + ({0} % 86400000000) * interval '1 microsecond')"
+    " AT TIME ZONE 'UTC' END"
+)
+_WEEKDAY = "strpos('MOTUWETHFRSASU', {1}) / 2"
+_DAYS_APART = "({0} AT TIME ZONE 'UTC')::date - ({1} AT TIME ZONE 'UTC')::date"
+
+_CONDITIONAL = [
+    _f("coalesce", "common common*", "common", "coalesce({all})"),
+    _f("nvl", "common common", "common", "coalesce({all})"),
+    _f("ifnull", "common common", "common", "coalesce({all})"),
+    _f("nullif", "common common", "first", "nullif({0}, {1})"),
+    _f("nvl2", "any common common", lambda t, _: t[1], "CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END"),
+    _f("if", "boolean common common", lambda t, _: t[1], "CASE WHEN {0} THEN {1} ELSE {2} END"),
+    _f("greatest", "ordered ordered ordered*", "common", "greatest({all})"),
+    _f("least", "ordered ordered ordered*", "common", "least({all})"),
+    _f("isnull", "any", BOOLEAN, "{0} IS NULL"),
+    _f("isnotnull", "any", BOOLEAN, "{0} IS NOT NULL"),
+    _f("isnan", "double", BOOLEAN, "coalesce({0} = 'NaN'::double precision, false)"),
+    _f("nanvl", "float float", FLOAT),
+    _f("nanvl", "double double", DOUBLE, "CASE WHEN {0} = 'NaN'::double precision THEN {1} ELSE {0} END"),
+    _f("equal_null", "ordered ordered", BOOLEAN, "{0} IS NOT DISTINCT FROM {1}"),
+]
+
+_MATH = [
+    _f("abs", "bigint", BIGINT, "spark.absolute({0})"),
+    _f("abs", "int", INT, "spark.wrap_int(abs({0}::bigint))"),
+    _f("abs", "integral", "first"),
+    _f("abs", "decimal", "first", "abs({0})"),
+    _f("abs", "float", FLOAT),
+    _f("abs", "double", DOUBLE, "abs({0})"),
+    _f("positive", "numeric", "first", "{0}"),
+    _f("sign", "double", DOUBLE, "spark.sign({0})"),
+    _f("signum", "double", DOUBLE, "spark.sign({0})"),
+    _f("floor", "integral", BIGINT, "{0}::bigint"),
+    _f("floor", "decimal", _whole, "floor({0})"),
+    _f("floor", "double", BIGINT, "spark.to_bigint(floor({0}))"),
+    _f("ceil", "integral", BIGINT, "{0}::bigint"),
+    _f("ceil", "decimal", _whole, "ceil({0})"),
+    _f("ceil", "double", BIGINT, "spark.to_bigint(ceil({0}))"),
+    _f("ceiling", "integral", BIGINT, "{0}::bigint"),
+    _f("ceiling", "decimal", _whole, "ceil({0})"),
+    _f("ceiling", "double", BIGINT, "spark.to_bigint(ceil({0}))"),
+    *(_f(name, "decimal whole", _rounded) for name in ("floor", "ceil", "ceiling")),
+    *_rounding("round", "round", "spark.round"),
+    *_rounding("bround", "spark.bround", "spark.bround"),
+    _f("rint", "double", DOUBLE, "round({0}::double precision)"),
+    _f("sqrt", "double", DOUBLE, "spark.sqrt({0})"),
+    _f("exp", "double", DOUBLE, "spark.exp({0})"),
+    _f("ln", "double", DOUBLE, "spark.ln({0})"),
+    _f("log", "double", DOUBLE, "spark.ln({0})"),
+    _f(
+        "log",
+        "double double",
+        DOUBLE,
+        "CASE WHEN spark.ln({0}) = 0 THEN spark.ln({1}) * 'Infinity'::double precision"
+        " ELSE spark.ln({1}) / spark.ln({0}) END",
+    ),
+    _f("log10", "double", DOUBLE, "spark.log10({0})"),
+    _f("log2", "double", DOUBLE, "spark.ln({0}) / ln(2::double precision)"),
+    *_below("log1p expm1 sinh cosh tanh asinh acosh atanh sec csc cot", "double", DOUBLE),
+    _f("hypot", "double double", DOUBLE),
+    _f("pow", "double double", DOUBLE, "spark.power({0}, {1})"),
+    _f("power", "double double", DOUBLE, "spark.power({0}, {1})"),
+    _f("cbrt", "double", DOUBLE, "cbrt({0})"),
+    _f("factorial", "int", BIGINT, "CASE WHEN {0} BETWEEN 0 AND 20 THEN factorial({0}::bigint)::bigint END"),
+    _f("sin", "double", DOUBLE),
+    _f("cos", "double", DOUBLE),
+    _f("tan", "double", DOUBLE),
+    _f("asin", "double", DOUBLE),
+    _f("acos", "double", DOUBLE),
+    _f("atan", "double", DOUBLE),
+    _f("atan2", "double double", DOUBLE),
+    _f("radians", "double", DOUBLE),
+    _f("degrees", "double", DOUBLE),
+    _f("pi", "", DOUBLE, "pi()"),
+    _f("e", "", DOUBLE, "exp(1::double precision)"),
+    _f("width_bucket", "double double double positive", BIGINT, "spark.width_bucket({0}, {1}, {2}, {3})"),
+    _f("shiftleft", "int int", INT, "{0}::integer << ({1} & 31)"),
+    _f("shiftleft", "bigint int", BIGINT, "{0} << ({1} & 63)"),
+    _f("shiftright", "int int", INT, "{0} >> ({1} & 31)"),
+    _f("shiftright", "bigint int", BIGINT, "{0} >> ({1} & 63)"),
+    _f("shiftrightunsigned", "int int", INT),
+    _f("shiftrightunsigned", "bigint int", BIGINT),
+    _f("bit_count", "bigint", INT, "bit_count({0}::bigint::bit(64))::integer"),
+    _f("pmod", "tinyint tinyint", TINYINT),
+    _f("pmod", "smallint smallint", SMALLINT),
+    _f("pmod", "int int", INT, "spark.pmod({0}, {1})"),
+    _f("pmod", "bigint bigint", BIGINT, "spark.pmod({0}, {1})"),
+    *_tried("try_add", "+"),
+    *_tried("try_subtract", "-"),
+    *_tried("try_multiply", "*"),
+    _f("bin", "bigint", STRING, "to_bin({0}::bigint)"),
+    _f("conv", "text natural natural", STRING),
+]
+
+_TEXT = [
+    _f("concat", "text text*", STRING, "{pipes}"),
+    _f("concat_ws", "string text text*", STRING, "concat_ws({0}, {rest})"),
+    _f("concat_ws", "literal printed", STRING, "coalesce(spark.array_join({1}, {0}), '')"),
+    _f("concat_ws", "string texts texts*", STRING, why=_NESTED),
+    _f("lower", "string", STRING, "spark.lower({0})"),
+    _f("lcase", "string", STRING, "spark.lower({0})"),
+    _f("upper", "string", STRING, "spark.upper({0})"),
+    _f("ucase", "string", STRING, "spark.upper({0})"),
+    _f("initcap", "string", STRING, why=_BYTES),
+    _f("length", "string", INT, "length({0})"),
+    _f("len", "string", INT, "length({0})"),
+    _f("char_length", "string", INT, "length({0})"),
+    _f("character_length", "string", INT, "length({0})"),
+    _f("octet_length", "string", INT, "octet_length({0})"),
+    _f("bit_length", "string", INT, "bit_length({0})"),
+    _f("substring", "string positive", STRING, "substring({0} FROM {1})"),
+    _f("substring", "string positive natural", STRING, "substring({0} FROM {1} FOR {2})"),
+    _f("substring", "string natural", STRING, "substring({0} FROM greatest({1}, 1))"),
+    _f("substring", "string natural natural", STRING, "substring({0} FROM greatest({1}, 1) FOR {2})"),
+    _f("substring", "string negative", STRING, "right({0}, -{1})"),
+    _f(
+        "substring",
+        "string int int?",
+        STRING,
+        why="a position that is negative or not a literal counts differently in Postgres",
+    ),
+    _f("left", "string natural", STRING, "left({0}, {1})"),
+    _f("left", "string int", STRING, why="a length that is not a literal counts differently in Postgres"),
+    _f("right", "string natural", STRING, "right({0}, {1})"),
+    _f("right", "string int", STRING, why="a length that is not a literal counts differently in Postgres"),
+    _f("trim", "string", STRING, "btrim({0})"),
+    _f("trim", "string string", STRING, "btrim({1}, {0})"),
+    _f("btrim", "string string", STRING, "btrim({0}, {1})"),
+    _f("ltrim", "string string", STRING, "ltrim({1}, {0})"),
+    _f("rtrim", "string string", STRING, "rtrim({1}, {0})"),
+    _f("btrim", "string", STRING, "btrim({0})"),
+    _f("ltrim", "string", STRING, "ltrim({0})"),
+    _f("rtrim", "string", STRING, "rtrim({0})"),
+    _f("replace", "string string string?", STRING, "replace({0}, {1}, {2:''})"),
+    _f("reverse", "string", STRING, "reverse({0})"),
+    _f("repeat", "string natural", STRING, "repeat({0}, {1})"),
+    _f("lpad", "string natural string", STRING, "lpad({0}, {1}, {2})"),
+    _f("rpad", "string natural string", STRING, "rpad({0}, {1}, {2})"),
+    _f("lpad", "string natural", STRING, "lpad({0}, {1})"),
+    _f("rpad", "string natural", STRING, "rpad({0}, {1})"),
+    _f("overlay", "string string positive", STRING, "overlay({0} PLACING {1} FROM {2})"),
+    _f("overlay", "string string positive natural", STRING, "overlay({0} PLACING {1} FROM {2} FOR {3})"),
+    _f("overlay", "string string int int?", STRING, why="a position that is not a literal differs in Postgres"),
+    _f("format_number", "bigint whole", STRING, "spark.format_number({0}, {1})"),
+    _f("format_number", "decimal whole", STRING, "spark.format_number({0}, {1})"),
+    _f("format_number", "double whole", STRING),
+    _f("instr", "string string", INT, "strpos({0}, {1})"),
+    _f("locate", "string string", INT, "strpos({1}, {0})"),
+    _f("position", "string string", INT, "strpos({1}, {0})"),
+    _f("startswith", "string string", BOOLEAN, "starts_with({0}, {1})"),
+    _f("endswith", "string string", BOOLEAN, "right({0}, length({1})) = {1}", ""),
+    _f("contains", "string string", BOOLEAN, "strpos({0}, {1}) > 0"),
+    _f("translate", "string string string", STRING, why="Postgres pairs the characters differently"),
+    _f("ascii", "string", INT),
+    *_below("chr char", "integral", STRING),
+    *_below("printf format_string", "literal scalar*", STRING),
+    _f("split_part", "string delimiter nonzero", STRING, "split_part({0}, {1}, {2})"),
+    _f("split_part", "string string nonzero", STRING, why="an empty delimiter differs in Postgres"),
+    _f(
+        "substring_index",
+        "string character natural",
+        STRING,
+        "array_to_string((string_to_array({0}, {1}))[:{2}], {1})",
+    ),
+    _f("substring_index", "string string whole", STRING),
+    _f("find_in_set", "string string", INT),
+    _f("locate", "string string int", INT),
+    _f("levenshtein", "string string natural?", INT),
+    _f("soundex", "string", STRING),
+    _f("mask", "string", STRING),
+    _f("luhn_check", "string", BOOLEAN),
+    _f("space", "natural", STRING),
+    _f("md5", "string", STRING, "md5({0})"),
+    _f("sha1", "string", STRING, why=_HASH),
+    _f("sha", "string", STRING, why=_HASH),
+    _f("sha2", "string natural", STRING, "spark.sha2({0}, {1})"),
+    _f("crc32", "string", BIGINT, "crc32(convert_to({0}, 'UTF8'))"),
+    _f("xxhash64", "scalar scalar*", BIGINT, why=_HASH),
+    _f("hash", "scalar scalar*", INT, why=_HASH),
+    _f("hex", "binary", STRING, why=_HASH),
+    _f("hex", "string", STRING, "upper(encode(convert_to({0}, 'UTF8'), 'hex'))"),
+    _f("hex", "bigint", STRING, "upper(to_hex({0}::bigint))"),
+    _f("unhex", "string", BINARY, why=_HASH),
+    _f("base64", "binary", STRING, why=_HASH),
+    _f(
+        "base64",
+        "string",
+        STRING,
+        "replace(rtrim(encode(convert_to({0}, 'UTF8'), 'base64'), chr(10)), chr(10), chr(13) || chr(10))",
+    ),
+    _f(
+        "regexp_extract",
+        "string unambiguous natural?",
+        STRING,
+        "CASE WHEN {0} IS NOT NULL THEN coalesce(regexp_substr({0}, {1}, 1, 1, '', {2:1}), '') END",
+    ),
+    _f("regexp_extract", "string regex natural?", STRING, why=_PATTERNS),
+    _f("regexp_replace", "string unambiguous replacement", STRING, "regexp_replace({0}, {1}, {2}, 'g')"),
+    _f("regexp_replace", "string regex replacement", STRING, why=_PATTERNS),
+    _f("regexp_like", "string translated", BOOLEAN, "{0} ~ {1}"),
+    _f("regexp_like", "string regex", BOOLEAN, why=_PATTERNS),
+    _f("regexp", "string translated", BOOLEAN, "{0} ~ {1}"),
+    _f("regexp", "string regex", BOOLEAN, why=_PATTERNS),
+    _f("rlike", "string translated", BOOLEAN, "{0} ~ {1}"),
+    _f("rlike", "string regex", BOOLEAN, why=_PATTERNS),
+    _f("regexp_count", "string unambiguous", INT, "regexp_count({0}, {1})"),
+    _f("regexp_count", "string regex", INT, why=_PATTERNS),
+    _f(
+        "regexp_extract_all",
+        "string unambiguous natural?",
+        _array_of(STRING),
+        "CASE WHEN {0} IS NOT NULL THEN (SELECT coalesce(jsonb_agg(coalesce(m[{2:1} + 1], '') ORDER BY n), '[]')"
+        " FROM regexp_matches({0}, '(' || {1} || ')', 'g') WITH ORDINALITY AS f(m, n)) END",
+    ),
+    _f("regexp_extract_all", "string regex natural?", _array_of(STRING), why=_PATTERNS),
+    _f("regexp_instr", "string regex", INT, why="Java counts in units of UTF-16"),
+    _f("regexp_substr", "string unambiguous", STRING, "nullif(regexp_substr({0}, {1}), '')"),
+    _f("regexp_substr", "string regex", STRING, why=_PATTERNS),
+    _f("split", "string separator", _array_of(STRING), _SPLIT),
+    _f("split", "string unambiguous", _array_of(STRING), "to_jsonb(regexp_split_to_array({0}, {1}))"),
+    _f("split", "string regex integral?", _array_of(STRING), why=_PATTERNS),
+    _f("parse_url", "string string string?", STRING),
+    _f("try_url_decode", "string", STRING),
+    _f("url_encode", "string", STRING),
+    _f("get_json_object", "string literal", STRING, why=_NESTED),
+    _f("from_json", "string schema", lambda _, literals: schema(literals[1] or "") or STRING, why=_NESTED),
+    _f("json_array_length", "string", INT, why=_NESTED),
+]
+
+_TIME = [
+    *_time_field("year", "extract(year FROM @)::integer"),
+    *_time_field("quarter", "extract(quarter FROM @)::integer"),
+    *_time_field("month", "extract(month FROM @)::integer"),
+    *_time_field("day", "extract(day FROM @)::integer"),
+    *_time_field("dayofmonth", "extract(day FROM @)::integer"),
+    *_time_field("dayofyear", "extract(doy FROM @)::integer"),
+    *_time_field("dayofweek", "extract(dow FROM @)::integer + 1"),
+    *_time_field("weekday", "extract(isodow FROM @)::integer - 1"),
+    *_time_field("weekofyear", "extract(week FROM @)::integer"),
+    *_time_field("hour", "extract(hour FROM @)::integer"),
+    *_time_field("minute", "extract(minute FROM @)::integer"),
+    *_time_field("second", "floor(extract(second FROM @))::integer"),
+    _f("date_trunc", "unit timestamp", TIMESTAMP, "date_trunc({0}, {1}, 'UTC')"),
+    _f("date_trunc", "unit timestamp_ntz", TIMESTAMP, "date_trunc({0}, {1} AT TIME ZONE 'UTC', 'UTC')"),
+    _f("trunc", "date dateunit", DATE, "date_trunc({1}, {0}::timestamp)::date"),
+    _f("to_date", "date parsed?", DATE, "{0}"),
+    _f("to_date", "timestamp parsed?", DATE, "({0} AT TIME ZONE 'UTC')::date"),
+    _f("to_date", "timestamp_ntz parsed?", DATE, "{0}::date"),
+    _f("to_date", "string parsed?", DATE, why=_TEXT_TO_TIME),
+    _f("to_timestamp", "timestamp", TIMESTAMP, "{0}"),
+    _f("to_timestamp", "date", TIMESTAMP, "{0}::timestamp AT TIME ZONE 'UTC'"),
+    *_below("to_timestamp try_to_timestamp", "string parsed?", TIMESTAMP, _TEXT_TO_TIME),
+    _f("date_add", "date int", DATE, "spark.date_add({0}, {1})"),
+    _f("dateadd", "date int", DATE, "spark.date_add({0}, {1})"),
+    _f("date_sub", "date int", DATE, "spark.date_add({0}, -{1}::bigint)"),
+    _f("datediff", "date date", INT, "{0} - {1}"),
+    _f("datediff", "timestamp timestamp", INT, _DAYS_APART),
+    _f("date_diff", "date date", INT, "{0} - {1}"),
+    _f("date_diff", "timestamp timestamp", INT, _DAYS_APART),
+    _f("add_months", "date whole", DATE, "({0} + make_interval(months => {1}))::date"),
+    _f("last_day", "date", DATE, "(date_trunc('month', {0}::timestamp) + interval '1 month')::date - 1"),
+    _f(
+        "add_months",
+        "date int",
+        DATE,
+        f"CASE WHEN {_MONTHS_ABOVE} THEN ({{0}} + make_interval(months => {{1}}))::date END",
+        below=f"CASE WHEN {_MONTHS_BELOW} THEN add_months({{0}}, {{1}}) END",
+    ),
+    _f("months_between", "timestamp timestamp", DOUBLE, f"spark.months_between({_BOTH_TIMES})"),
+    _f("months_between", "timestamp timestamp flag", DOUBLE, why="Postgres has it rounded to 8 digits"),
+    _f("next_day", "date weekday", DATE, f"{{0}} + ({_WEEKDAY} - extract(isodow FROM {{0}})::integer + 7) % 7 + 1"),
+    _f("dayname", "date", STRING, "to_char({0}, 'Dy')"),
+    _f("monthname", "date", STRING, "to_char({0}, 'Mon')"),
+    _f("make_date", "int int int", DATE, "spark.make_date({0}, {1}, {2})"),
+    _f("make_timestamp", "int int int int int double", TIMESTAMP),
+    _f("date_format", "timestamp pattern", STRING, "to_char({0} AT TIME ZONE 'UTC', {1})"),
+    _f("date_format", "timestamp_ntz pattern", STRING, "to_char({0}, {1})"),
+    _f(
+        "date_format",
+        "timestamp format",
+        STRING,
+        why="this pattern has letters that Postgres' to_char writes otherwise",
+    ),
+    _f("unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
+    _f("unix_timestamp", "string parsed?", BIGINT, why=_TEXT_TO_TIME),
+    _f("to_unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
+    _f("to_unix_timestamp", "string parsed?", BIGINT, why=_TEXT_TO_TIME),
+    _f("unix_seconds", "instant", BIGINT, "floor(extract(epoch FROM {0}))::bigint"),
+    _f("unix_millis", "instant", BIGINT, "floor(extract(epoch FROM {0}) * 1000)::bigint"),
+    _f("unix_micros", "instant", BIGINT, "(extract(epoch FROM {0}) * 1000000)::bigint"),
+    _f("unix_date", "day", INT, "{0} - date '1970-01-01'"),
+    _f(
+        "date_from_unix_date",
+        "int",
+        DATE,
+        "CASE WHEN {0} BETWEEN -719162 AND 2932896 THEN date '1970-01-01' + {0} END",
+    ),
+    _f("from_unixtime", "bigint format?", STRING, why=_TEXT_TO_TIME),
+    _f(
+        "timestamp_seconds",
+        "bigint",
+        TIMESTAMP,
+        _in_calendar("to_timestamp", 1).replace("L ", " "),
+        below=_in_calendar("timestamp_seconds", 1),
+    ),
+    _f("timestamp_millis", "bigint", TIMESTAMP, below=_in_calendar("timestamp_millis", 1000)),
+    _f("timestamp_micros", "bigint", TIMESTAMP, _MICROS_ABOVE),
+    _f("from_utc_timestamp", "timestamp zone", TIMESTAMP, why="the engines may know different time zone rules"),
+    _f("to_utc_timestamp", "timestamp zone", TIMESTAMP, why="the engines may know different time zone rules"),
+]
+
+_NESTED_VALUES = [
+    _f("to_json", "struct", STRING, why=_NESTED),
+    _f("to_json", "array", STRING, why=_NESTED),
+    _f("to_json", "map", STRING, why=_NESTED),
+    _f("array", "common common*", lambda t, _: _array_of(t[0]), "jsonb_build_array({inside})"),
+    _f("sequence", "natural natural", _array_of(INT), "spark.sequence({0}, {1})"),
+    _f("sequence", "day day", _array_of(DATE), "spark.days({0}, {1})"),
+    _f("sequence", "day day positive", _array_of(DATE), "spark.days({0}, {1}, {2})", below=_DAYS),
+    _f("sequence", "instant instant positive", _array_of(TIMESTAMP), "spark.instants({0}, {1}, {2})", below=""),
+    _f("sequence", "int int", _array_of(INT), "spark.sequence({0}, {1})", below=""),
+    _f("sequence", "bigint bigint", _array_of(BIGINT), "spark.sequence({0}, {1})", below=""),
+    _f("size", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
+    _f("size", "map", INT, why=_NESTED),
+    _f("cardinality", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
+    _f("array_size", "array", INT, "jsonb_array_length({0})"),
+    _f("array_join", "printed literal literal?", STRING, "spark.array_join({0}, {1}, {2:NULL})"),
+    _f("array_join", "listed literal literal?", STRING, why=_NESTED),
+    *_sorting("plain", "spark.array_sort"),
+    *_sorting("doubles", "spark.array_sort_numbers"),
+    *_sorting("times", "spark.array_sort_times"),
+    _f("array_max", "comparable", _element, why=_NESTED),
+    _f("array_min", "comparable", _element, why=_NESTED),
+    _f("array_sort", "comparable", "first", why=_NESTED),
+    _f("sort_array", "comparable flag?", "first", why=_NESTED),
+    *_of_lists("array_contains", "element", BOOLEAN, "spark.array_contains({0}, to_jsonb({1}::{element}))"),
+    *_of_lists("array_position", "element", BIGINT, "spark.array_position({0}, to_jsonb({1}::{element}))"),
+    *_of_lists("array_distinct", "", "first", "spark.array_distinct({0})"),
+    *_of_lists("array_union", "same", "first", "spark.array_distinct({0} || {1})"),
+    *_of_lists("array_intersect", "same", "first", "spark.array_distinct(spark.array_among({0}, {1}, true))"),
+    *_of_lists("array_except", "same", "first", "spark.array_distinct(spark.array_among({0}, {1}, false))"),
+    *_of_lists("arrays_overlap", "same", BOOLEAN, "spark.arrays_overlap({0}, {1})"),
+    *_of_lists("array_append", "element", "first", "{0} || jsonb_build_array({1}::{element})"),
+    *_of_lists("array_prepend", "element", "first", "jsonb_build_array({1}::{element}) || {0}"),
+    *_of_lists("array_remove", "element", "first", "spark.array_among({0}, '[]' || to_jsonb({1}::{element}), false)"),
+    *_of_lists("array_compact", "", "first", "spark.array_among({0}, '[null]', false)"),
+    _f("array_insert", "array nonzero element", "first", why=_NESTED),
+    _f("array_repeat", "scalar natural", lambda t, _: _array_of(t[0]), why=_NESTED),
+    _f("concat", "array same*", "first", "{pipes}"),
+    _f("flatten", "arrays", _element, why=_NESTED),
+    _f("reverse", "array", "first", "spark.reverse({0})"),
+    _f("slice", "array nonzero natural", "first", "spark.slice({0}, {1}, {2})"),
+    *(
+        row
+        for name in ("element_at", "try_element_at")
+        for row in (
+            _f(name, "scalars positive", _element, "({0} ->> {1} - 1)::{element}"),
+            _f(name, "scalars negative", _element, "({0} ->> {1})::{element}"),
+            _f(name, "structs positive", _element, "nullif({0} -> {1} - 1, 'null')"),
+            _f(name, "structs negative", _element, "nullif({0} -> {1}, 'null')"),
+            _f(name, "array nonzero", _element, why=_NESTED),
+        )
+    ),
+    _f("get", "scalars natural", _element, "({0} ->> {1})::{element}"),
+    _f("get", "structs natural", _element, "nullif({0} -> {1}, 'null')"),
+    _f("get", "array int", _element, why=_NESTED),
+    _f("map_keys", "map", lambda t, _: _array_of(t[0].key or STRING), why=_NESTED),
+    _f("map_values", "map", lambda t, _: _array_of(t[0].element or STRING), why=_NESTED),
+    _f("element_at", "map key", _element, why=_NESTED),
+    _f("try_element_at", "map key", _element, why=_NESTED),
+    _f("map_contains_key", "map key", BOOLEAN, why=_NESTED),
+    _f("map_entries", "map", _entries, why=_NESTED),
+]
+
+_TABLE = [*_CONDITIONAL, *_MATH, *_TEXT, *_TIME, *_NESTED_VALUES]
+
+FUNCTIONS: dict[str, tuple[Function, ...]] = {
+    name: tuple(row for row in _TABLE if row.name == name) for name in dict.fromkeys(row.name for row in _TABLE)
+}
+"""Every function by name, its overloads in the order in which they are tried."""
+
+_WALL_CLOCK = "changes with the moment at which it runs"
+_CHANCE = "gives another value each time it runs"
+_PLACE = "depends on how Spark happens to split the records"
+
+_REFUSED = (
+    (
+        _WALL_CLOCK,
+        "Compare with the clock when reading the view, or use the event time or kafka_timestamp.",
+        "now current_timestamp current_date curdate localtimestamp current_timezone current_time getdate sysdate",
+    ),
+    (
+        _CHANCE,
+        "Use a function of the record, as md5(event_id) or kafka_offset.",
+        "rand random randn uuid shuffle randstr uniform",
+    ),
+    (
+        _PLACE,
+        "Use kafka_partition and kafka_offset.",
+        "monotonically_increasing_id spark_partition_id input_file_name input_file_block_start input_file_block_length",
+    ),
+    (
+        "depends on who runs it",
+        "Write the value itself.",
+        "current_user user session_user current_database current_schema current_catalog version",
+    ),
+    ("runs code that cannot be checked", "Use SQL functions.", "java_method reflect try_reflect"),
+)
+
+NON_DETERMINISTIC: dict[str, tuple[str, str]] = {
+    name: (why, way_out) for why, way_out, names in _REFUSED for name in words(names)
+}
+"""Functions that cannot be kept true: why, and what to write instead."""
+
+FOREIGN: dict[str, str] = {
+    **dict.fromkeys(("arg_max", "argmax", "latest"), "max_by(x, y)"),
+    **dict.fromkeys(("arg_min", "argmin", "earliest"), "min_by(x, y)"),
+    "latest_by_offset": "last(x), which goes by the order of events",
+    "earliest_by_offset": "first(x), which goes by the order of events",
+    **dict.fromkeys(("group_concat", "groupconcat", "wm_concat"), "listagg(x, ',') WITHIN GROUP (ORDER BY x)"),
+    **dict.fromkeys(("count_distinct", "uniq", "uniq_exact"), "count(DISTINCT x)"),
+    "approx_distinct": "approx_count_distinct(x)",
+    **dict.fromkeys(("time_bucket", "date_bin", "tumble", "tumbling"), "window(ts, '15 minutes').start"),
+    **dict.fromkeys(("hop", "hopping"), "window(ts, '1 hour', '5 minutes').start"),
+    "session": "session_window(ts, '30 minutes')",
+    "tumble_start": "window(ts, '15 minutes').start",
+    "tumble_end": "window(ts, '15 minutes').end",
+    **dict.fromkeys(("hop_start", "slide_start"), "window(ts, '1 hour', '5 minutes').start"),
+    **dict.fromkeys(("hop_end", "slide_end"), "window(ts, '1 hour', '5 minutes').end"),
+    "session_start": "session_window(ts, '30 minutes').start",
+    "session_end": "session_window(ts, '30 minutes').end",
+    "split_index": "split_part(x, ',', 1), which counts from 1",
+    **dict.fromkeys(
+        ("map_agg", "map_from_arrays", "map_from_entries", "object_agg", "jsonb_object_agg"),
+        "collect_list(struct(k, x))",
+    ),
+    "histogram": "count(*), and group by the value",
+    **dict.fromkeys(("hll_count_distinct", "approx_count", "ndv"), "approx_count_distinct(x)"),
+    **dict.fromkeys(("quantile", "quantile_cont", "quantiles"), "percentile(x, 0.9)"),
+    **dict.fromkeys(("approx_quantile", "approx_quantiles"), "percentile_approx(x, 0.9)"),
+    **dict.fromkeys(("logical_or", "boolor_agg"), "bool_or(x)"),
+    **dict.fromkeys(("logical_and", "booland_agg"), "bool_and(x)"),
+    "arbitrary": "any_value(x)",
+    "ratio_to_report": "x / sum(x) OVER ()",
+    **dict.fromkeys(
+        ("conditional_change_event", "conditional_true_event"), "sum(CASE WHEN a THEN 1 ELSE 0 END) OVER (ORDER BY ts)"
+    ),
+    **dict.fromkeys(("topk", "top_k"), "slice(sort_array(collect_list(x), false), 1, 3)"),
+    **dict.fromkeys(("jsonb_agg", "json_agg", "group_array"), "collect_list(x)"),
+    **dict.fromkeys(("string_to_array", "string_split"), "split(x, ',')"),
+    **dict.fromkeys(("to_char", "to_varchar"), "format_number(x, 2), or to_char(ts, 'yyyy-MM-dd') of a time"),
+    "strpos": "instr(text, part)",
+    "collate": "lower(x), where case is not to matter: texts are compared by their bytes",
+    "array_length": "size(x)",
+    "unnest": "LATERAL VIEW explode(tags) t AS tag",
+    "generate_series": "explode(sequence(1, 10))",
+    "json_extract_path_text": "get_json_object(x, '$.a')",
+    "json_value": "get_json_object(x, '$.a')",
+    **dict.fromkeys(
+        ("json_extract", "json_extract_scalar", "json_extract_string", "parse_json", "variant_get"),
+        "get_json_object(x, '$.a')",
+    ),
+    **dict.fromkeys(("json_object_keys", "json_keys"), "map_keys(from_json(x, 'MAP<STRING, STRING>'))"),
+    "url_decode": "try_url_decode(x)",
+    **dict.fromkeys(("try_parse_url", "url_extract_host", "domain"), "parse_url(x, 'HOST')"),
+    "str_to_map": "parse_url(x, 'QUERY', 'a'), or nullif(regexp_extract(x, 'a=([^&]*)', 1), '')",
+    "convert_timezone": "from_utc_timestamp(ts, 'Europe/Paris')",
+    **dict.fromkeys(("make_interval", "make_dt_interval"), "ts + INTERVAL 15 MINUTES"),
+    **dict.fromkeys(
+        ("strftime", "format_date", "format_timestamp", "format_datetime"), "date_format(ts, 'yyyy-MM-dd')"
+    ),
+    **dict.fromkeys(("strptime", "parse_date", "date_parse"), "to_date(x, 'yyyy-MM-dd')"),
+    **dict.fromkeys(("parse_timestamp", "to_timestamp_ntz"), "to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"),
+    **dict.fromkeys(("timestamp_diff", "datetime_diff"), "timestampdiff(DAY, begin, end)"),
+    **dict.fromkeys(("timestamp_trunc", "datetime_trunc"), "date_trunc('day', ts)"),
+    **dict.fromkeys(("to_unixtime", "epoch"), "unix_timestamp(ts)"),
+    "epoch_ms": "unix_millis(ts)",
+    **dict.fromkeys(("safe_divide", "div0"), "try_divide(a, b)"),
+    "regexp_contains": "x RLIKE 'a|b'",
+    "generate_date_array": "explode(sequence(DATE '2024-01-01', DATE '2024-12-31'))",
+    **dict.fromkeys(("iif", "iff"), "if(a, b, c)"),
+    **dict.fromkeys(("to_number", "try_to_number"), "CAST(x AS DECIMAL(18, 2))"),
+    "elt": "CASE n WHEN 1 THEN a WHEN 2 THEN b END",
+    **dict.fromkeys(("getbit", "bit_get"), "shiftright(x, n) & 1"),
+    "ilike": "x ILIKE 'a%'",
+    "like": "x LIKE 'a%'",
+    "div": "a DIV b",
+    "arrays_zip": "transform(a, (x, i) -> struct(x, get(b, i))), which is as long as a",
+    **dict.fromkeys(("encode", "binary", "to_binary"), "CAST(x AS BINARY) inside hex(…) or base64(…)"),
+    "countif": "count_if(x)",
+    "sumif": "sum(x) FILTER (WHERE a)",
+}
+"""What other systems' functions are here."""
+
+COLUMNS: dict[str, str] = {
+    "grouping__id": "grouping_id()",
+    "window_start": "window(ts, '15 minutes').start, and group by window(ts, '15 minutes')",
+    "window_end": "window(ts, '15 minutes').end, and group by window(ts, '15 minutes')",
+    **dict.fromkeys(("rownum", "rowid", "_row_number"), "row_number() OVER (ORDER BY ts)"),
+}
+"""What other systems' columns that are no columns of a table are here."""
+
+GENERATORS = words("explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple")
+"""Functions that give several rows for one; those with `_outer` give one for none."""
+
+
+WINDOWED = words("tumble hop hopping tumbling cumulate session time_bucket")
+"""What other systems' functions in FROM that put records into windows are called."""
+
+
+def instead_of_rows(name: str) -> str:
+    """What to write instead of a function that gives rows, where it cannot stand."""
+    return f"Write {FOREIGN.get(name.lower(), 'LATERAL VIEW explode(tags) t AS tag')}."
+
+
+WINDOW_FUNCTIONS: dict[str, Gives] = {
+    "row_number": INT,
+    "rank": INT,
+    "dense_rank": INT,
+    "ntile": INT,
+    "percent_rank": DOUBLE,
+    "cume_dist": DOUBLE,
+    "lag": "first",
+    "lead": "first",
+    "first_value": "first",
+    "last_value": "first",
+    "nth_value": "first",
+}
+"""Functions that need OVER (…)."""
+
+_SO_FAR = "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+OWN_FRAMES = {
+    **dict.fromkeys(("row_number", "rank", "dense_rank", "percent_rank", "ntile"), f"ROWS {_SO_FAR}"),
+    "cume_dist": f"RANGE {_SO_FAR}",
+    **dict.fromkeys(("lag", "lead"), ""),
+}
+"""The frames of those that Spark gives no other one; of none where it is empty."""

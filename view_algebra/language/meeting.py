@@ -1,0 +1,216 @@
+"""How values of several types meet in one, by Spark's rules with ANSI mode off: compared, in a list, as one result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from functools import reduce
+
+from view_algebra.language.casts import PLAIN_TEXT, instead_of
+from view_algebra.language.expressions import Call, Constant, Expr, Place
+from view_algebra.language.lengths import beside, in_days_or_microseconds, is_length, length, microseconds_of
+from view_algebra.language.types import (
+    BIGINT,
+    BITS,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    WINDOW,
+    Type,
+    common,
+    words,
+)
+from view_algebra.refusals import Wrong
+
+TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+
+
+def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
+    """An expression as another type; a literal becomes a literal of that type where both engines agree on it."""
+    if expression.type == kind:
+        return expression
+    if isinstance(expression, Constant) and implicit and expression.value is None:
+        return replace(expression, type=kind)
+    if isinstance(expression, Constant) and expression.type == STRING and expression.value is not None:
+        read = as_time(expression.value, kind)
+        if read is not None:
+            return replace(expression, value=read, type=kind)
+    return Call("cast", (expression,), kind, implicit, place=expression.place)
+
+
+def as_time(text: str, kind: Type) -> str | None:
+    """A text that every engine reads as the same date or time, in one form; None where they might not.
+
+    >>> as_time("2024-01-31", TIMESTAMP), as_time("2024-1-31", DATE), as_time("2024-01-31T12:30", TIMESTAMP)
+    ('2024-01-31 00:00:00', None, '2024-01-31 12:30:00')
+    """
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?(Z?)", text.strip())
+    if match is None or (match[5] and kind != TIMESTAMP):
+        return None
+    try:
+        date.fromisoformat(match[1])
+        datetime.fromisoformat(f"{match[1]} {match[2] or '00:00'}:{match[3] or '00'}")
+    except ValueError:
+        return None
+    if kind == DATE:
+        return match[1] if match[2] is None else None
+    if kind in (TIMESTAMP, TIMESTAMP_NTZ):
+        fraction = f".{match[4].ljust(6, '0')}" if match[4] else ""
+        return f"{match[1]} {match[2] or '00:00'}:{match[3] or '00'}{fraction}"
+    return None
+
+
+def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = False) -> tuple[Expr, ...]:
+    """Expressions brought to one type, by casts that Spark makes too; `texts`: beside a text, to that."""
+    kinds = {e.type for e in expressions} - {VOID}
+    if len(kinds) > 1 and all(is_length(e) or e.type == VOID for e in expressions):
+        kind = beside(expressions, place)
+        return tuple(length(in_days_or_microseconds(e, kind, place), kind) for e in expressions)
+    if texts and any(e.type == STRING for e in expressions) and all(_is_shown(e.type) for e in expressions):
+        return tuple(map(_as_text, expressions))
+
+    def wider(kind: Type, other: Expr) -> Type:
+        found = common(kind, other.type)
+        if found is None:
+            way_out = f"Write the cast that you mean, as CAST(… AS {kind}) or CAST(… AS {other.type})."
+            if kind.nested or other.type.nested:
+                way_out = "Take their parts: a = b AND c = d."
+            raise Wrong(place, f"{of} meets {kind} with {other.type}", way_out)
+        return found
+
+    kind = reduce(wider, expressions[1:], expressions[0].type)
+    return tuple(cast(e, kind, implicit=True) for e in expressions)
+
+
+def _is_shown(kind: Type) -> bool:
+    """Does Spark make a text of it, where it meets one?"""
+    return kind.numeric or kind in (STRING, VOID, *TIMES)
+
+
+def _as_text(value: Expr) -> Expr:
+    if isinstance(value, Constant) and (text := shown(value)) is not None:
+        return replace(value, value=text, type=STRING)
+    return cast(value, STRING, implicit=True)
+
+
+def shown(literal: Constant) -> str | None:
+    """The text that every engine writes for a literal; None where they might not.
+
+    >>> shown(Constant("2024-01-31 12:30:00.500000", TIMESTAMP)), shown(Constant("2e0", DOUBLE))
+    ('2024-01-31 12:30:00.5', None)
+    """
+    value, kind = literal.value, literal.type
+    if value is None or not (kind.numeric or kind in (STRING, *TIMES)):
+        return None
+    if kind in (TIMESTAMP, TIMESTAMP_NTZ):
+        return value.rstrip("0").rstrip(".") if "." in value else value
+    plain = kind.name != "DECIMAL" or (kind.scale <= PLAIN_TEXT and len(value.partition(".")[2]) == kind.scale)
+    return value if plain and kind.name not in ("DOUBLE", "FLOAT") else None
+
+
+def among(items: Sequence[Expr], place: Place) -> tuple[Expr, ...]:
+    """A value and those of the list after IN: with a text among them all are texts, also numbers and times."""
+    kinds = {e.type for e in items} - {STRING, VOID}
+    if any("MAP<" in kind.spark for kind in kinds):
+        raise Wrong(place, "IN of maps, which Spark does not compare", "Compare their values: m['a'] IN ('x', 'y').")
+    texts = [e for e in items if e.type == STRING]
+    kind = min(kinds, key=str, default=STRING)
+    if any(map(is_length, items)):
+        return _as_numbers(items, place, "IN")
+    if len(kinds) == 1 and kind in TIMES and all(_is_written(e, kind) for e in texts):  # and so are equal as times
+        return tuple(cast(e, kind) for e in items)
+    return meet(items, place, "IN", texts=True)
+
+
+def _is_written(text: Expr, kind: Type) -> bool:
+    """Is a literal text the one that a time is written as?"""
+    if not isinstance(text, Constant) or text.value is None:
+        return False
+    read = as_time(text.value, kind)
+    return read is not None and shown(Constant(read, kind)) == text.value
+
+
+def compare(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr:
+    """`left operator right` as BOOLEAN; a text is read as what it is compared with."""
+    if is_length(left) or is_length(right):
+        return Call(operator, _as_numbers((left, right), place, operator), BOOLEAN, place=place)
+    sides = meet((_against(operator, left, right), _against(operator, right, left)), place, operator)
+    if sides[0].type.nested and not (sides[0].type == WINDOW and operator in ("=", "<>", "<=>")):
+        raise Wrong(place, f"{operator} of nested values", "Compare their fields, or to_json() of both.")
+    return Call(operator, sides, BOOLEAN, place=place)
+
+
+def _as_numbers(items: Sequence[Expr], place: Place, of: str) -> tuple[Expr, ...]:
+    """Lengths of time to be compared."""
+    for item in items:
+        if not is_length(item) and item.type != VOID:
+            way_out = "Write INTERVAL 3 DAYS, or compare CAST(a - b AS BIGINT), which is days of two dates, or seconds."
+            raise Wrong(place, f"{of} of a length of time and {item.type}", way_out)
+    return tuple(cast(e, BIGINT) if e.type == VOID else microseconds_of(e, place) for e in items)
+
+
+def _against(operator: str, side: Expr, other: Expr) -> Expr:
+    """A side of a comparison as Spark has it beside the other."""
+    kind = other.type
+    if side.type == STRING and (kind.numeric or kind in (BOOLEAN, *TIMES)):
+        return read(side, DOUBLE if kind.name == "DECIMAL" else kind)
+    if side.type == BOOLEAN and kind.numeric and operator in ("=", "<>", "<=>"):
+        if (way_out := instead_of(BOOLEAN, kind)) is not None:
+            raise Wrong(side.place or other.place, f"{operator} of BOOLEAN and {kind}, which has no 1", way_out)
+        return cast(side, kind, implicit=True)
+    return side
+
+
+def read(text: Expr, kind: Type) -> Expr:
+    """A text as another type; a literal becomes one of that type where all engines read it alike."""
+    value = text.value if isinstance(text, Constant) else None
+    if value is None:
+        return cast(text, kind, implicit=kind != TIMESTAMP)  # what is no time here, it may be to Spark
+    assert isinstance(text, Constant)
+    if kind in TIMES:
+        return _time_literal(text, value, kind)
+    if kind.integral:
+        return replace(text, value=_whole(value, kind), type=kind)
+    if kind == BOOLEAN:
+        word = value.strip(BLANKS).lower()
+        return replace(
+            text, value="true" if word in TRUE_WORDS else "false" if word in FALSE_WORDS else None, type=kind
+        )
+    if kind == DOUBLE and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value):
+        return replace(text, type=kind)
+    return cast(text, kind, implicit=True)
+
+
+BLANKS = "".join(map(chr, (*range(0x21), 0x7F)))
+"""What Spark leaves out around a number or a word of truth."""
+
+TRUE_WORDS, FALSE_WORDS = words("t true y yes 1"), words("f false n no 0")
+
+
+def _whole(text: str, kind: Type) -> str | None:
+    """The whole number that Spark reads, its fraction cut off; None for no number, or one beyond the type."""
+    found = re.fullmatch(r"([+-]?[0-9]*)(\.[0-9]*)?", text.strip(BLANKS))
+    if found is None or not any(letter.isdigit() or letter == "." for letter in found[0]):
+        return None
+    sign, digits = found[1][:1].strip("0123456789"), found[1].strip("+-")
+    number = int(f"{sign}0{digits}")
+    return str(number) if -(2 ** BITS[kind.name]) <= number < 2 ** BITS[kind.name] else None
+
+
+def _time_literal(literal: Constant, text: str, kind: Type) -> Expr:
+    found = as_time(text, kind)
+    if found is None and kind == DATE:  # the day of a time
+        found = (as_time(text, TIMESTAMP) or "")[:10] or None
+    if found is None:
+        raise Wrong(
+            literal.place,
+            f"{text!r} is no {kind} that both engines read alike",
+            "Write it as '2024-01-31' or '2024-01-31 12:30:00'.",
+        )
+    return replace(literal, value=found, type=kind)

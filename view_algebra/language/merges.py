@@ -1,0 +1,205 @@
+"""The merges: how two partials of one group become one. A row each, as data.
+
+For disjoint sets of records A and B, `merge(partial(A), partial(B)) = partial(A ∪ B)`, in any order and any grouping. A
+row says so in four places: in Spark over records, in the upsert that folds one cell into another, above over the cells
+of finer groups, and in a micro-batch's slots. `tests/laws/test_merges.py` holds the four together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from view_algebra.compiled import Merge
+from view_algebra.language.types import Type
+
+Columns = Sequence[str]
+"""The columns of one cell: those that the partial merges by, as `Part.by` has them, and then its own."""
+
+
+@dataclass(frozen=True)
+class MergeRow:
+    """One merge.
+
+    spark: the aggregate over the records of a group, of the values that `slot` names (of one value where it is empty).
+    slot: the fields of the struct that stands for a partial of several values in a slot of a micro-batch.
+    slot_gives: the Spark type of a merged slot, by the type of the slot.
+    upsert: Postgres' expression that folds the columns of a fresh cell into those of the cell that is there, given the
+        partial's type and whether it is a count, which is never NULL.
+    above: Postgres' aggregate over cells; None where it is the aggregate of the same name over plain rows.
+    noise: Postgres' expression over a cell: of what size the numbers were whose rounding the partial may consist of,
+        given its columns and, for each, the column of the squared deviations from it. None where it is of that size.
+    inverse: the expression that takes a fresh cell's records out of the cell that is there, down to the last value, of
+        which a count beside it tells; None where what is left of a partial does not say what it was before.
+    """
+
+    name: Merge
+    spark: Callable[..., str]
+    upsert: Callable[[Columns, Columns, Type, bool], str]
+    slot: tuple[str, ...] = ()
+    slot_gives: Callable[[str], str] = lambda kind: kind
+    above: Callable[[Columns], str] | None = None
+    noise: Callable[[Columns, Columns], str] | None = None
+    inverse: Callable[[Columns, Columns, Type, bool], str | None] | None = None
+
+
+# sums
+
+
+def _added(cell: Columns, fresh: Columns, kind: Type, counts: bool) -> str:
+    """A sum that is NULL, which is that of no values, changes nothing; a sum beyond its type wraps as in Spark."""
+    old, new = cell[-1], fresh[-1]
+    if counts:
+        return f"{old} + {new}"
+    digits = f", {kind.precision - kind.scale}" if kind.name == "DECIMAL" else ""
+    return f"coalesce(spark.plus({old}, {new}{digits}), {old}, {new})"
+
+
+def _subtracted(cell: Columns, fresh: Columns, kind: Type, counts: bool) -> str | None:
+    """Whole numbers wrap both ways. A decimal that has left its type does not come back, nor does a rounded double."""
+    old, new = cell[-1], fresh[-1]
+    if counts:
+        return f"{old} - {new}"
+    return f"coalesce(spark.minus({old}, {new}), {old})" if kind.integral else None
+
+
+def _sum_of_slot(kind: str) -> str:
+    if kind.startswith("DECIMAL"):
+        precision, scale = (int(n) for n in kind[8:-1].split(","))
+        return f"DECIMAL({min(38, precision + 10)},{scale})"
+    return "DOUBLE" if kind == "FLOAT" else kind
+
+
+# the least and the greatest, bits
+
+
+def _extreme(function: str, cell: Columns, fresh: Columns, _: Type, __: bool) -> str:
+    return f"{function}({cell[-1]}, {fresh[-1]})"
+
+
+def _bits(operator: str, cell: Columns, fresh: Columns, _: Type, __: bool) -> str:
+    old, new = cell[-1], fresh[-1]
+    return f"coalesce({old} {operator} {new}, {old}, {new})"
+
+
+# the first and the last by an order
+
+
+def _first_or_last(wins: str, cell: Columns, fresh: Columns, _: Type, __: bool) -> str:
+    """The value of the row that wins: that of no records, whose order is NULL, never does."""
+    *old_order, old = cell
+    *new_order, new = fresh
+    better = f"({', '.join(new_order)}) {wins} ({', '.join(old_order)})"
+    return f"CASE WHEN {old_order[-1]} IS NULL OR {better} THEN {new} ELSE {old} END"
+
+
+def _first_or_last_above(direction: str, columns: Columns) -> str:
+    *order, value = columns
+    keys = ", ".join(f"{key}{direction}" for key in order)
+    return f"(array_agg({value} ORDER BY {keys}) FILTER (WHERE {order[-1]} IS NOT NULL))[1]"
+
+
+def _value_of_slot(kind: str) -> str:
+    return kind.removeprefix("STRUCT<v: ").partition(", o: STRUCT<")[0]
+
+
+# deviations from means: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm", 1979
+
+
+def _beside(name: str, cell: Columns, fresh: Columns, _: Type, __: bool) -> str:
+    """By a function of the count and the lower deviations of both cells, which stand before the partial."""
+    return f"spark.{name}({', '.join([*cell, *fresh])})"
+
+
+def _beside_above(name: str, columns: Columns) -> str:
+    return f"spark.{name}({', '.join(columns)})"
+
+
+def _mean_in_spark(value: str) -> str:
+    """The mean of equal numbers is exactly that number, so that their deviations from it are exactly 0."""
+    return f"CASE WHEN min({value}) = max({value}) THEN min({value}) ELSE avg({value}) END"
+
+
+def _comoment_in_spark(x: str, y: str) -> str:
+    """Where one side is the same number throughout, exactly 0, which Spark misses by the rounding of its means."""
+    equal = f"min({x}) = max({x}) OR min({y}) = max({y})"
+    return f"CASE WHEN {equal} THEN 0D * min({x}) * max({x}) * min({y}) * max({y}) ELSE regr_sxy({y}, {x}) END"
+
+
+def _powers_in_spark(of_deviations: str, x: str) -> str:
+    """A sum of powers of deviations, of what Spark makes of it; of equal numbers exactly 0."""
+    made = of_deviations.format(x=x)
+    return f"CASE WHEN min({x}) = max({x}) THEN 0D * min({x}) ELSE coalesce({made} * count({x}), 0D) END"
+
+
+def _noise_of_mean(columns: Columns, spreads: Columns) -> str:
+    """A mean is what is left of deviations from it."""
+    return f"spark.sqrt({spreads[-1]} / nullif({columns[0]}, 0))"
+
+
+def _noise_of_comoment(columns: Columns, spreads: Columns) -> str:
+    """Deviations are differences of numbers of the size of their means."""
+    count, x, y, _ = columns
+    means = f"spark.times(spark.times({count}::double precision, abs({x})), abs({y}))"
+    return f"spark.plus({means}, spark.sqrt(spark.times({spreads[1]}, {spreads[2]})))"
+
+
+def _noise_of_powers(power: int, columns: Columns, _: Columns) -> str:
+    count, mean, squares = columns[:3]
+    size = f"spark.plus(abs({mean}), spark.sqrt(spark.divide({squares}, {count}::double precision)))"
+    return f"spark.times({count}::double precision, spark.power({size}, {power}::double precision))"
+
+
+def _of_deviations(name: Merge, spark: Callable[..., str], noise: Callable[[Columns, Columns], str]) -> MergeRow:
+    return MergeRow(name, spark, partial(_beside, name), above=partial(_beside_above, name), noise=noise)
+
+
+def _by_order(name: Merge, spark: str, wins: str, direction: str) -> MergeRow:
+    return MergeRow(
+        name,
+        spark=lambda value, order: f"{spark}({value}, {order})",
+        upsert=partial(_first_or_last, wins),
+        slot=("v", "o"),
+        slot_gives=_value_of_slot,
+        above=partial(_first_or_last_above, direction),
+    )
+
+
+def _plain(name: Merge, upsert: Callable[[Columns, Columns, Type, bool], str]) -> MergeRow:
+    return MergeRow(name, spark=lambda value: f"{name}({value})", upsert=upsert)
+
+
+def _never(*_: object) -> str:
+    raise AssertionError("rows never meet an equal key")
+
+
+_SKEWNESS_SUM = "skewness({x}) * pow(var_pop({x}), 1.5D)"
+_KURTOSIS_SUM = "(kurtosis({x}) + 3D) * pow(var_pop({x}), 2D)"
+
+_ROWS = (
+    MergeRow("sum", spark=lambda value: f"sum({value})", upsert=_added, slot_gives=_sum_of_slot, inverse=_subtracted),
+    _plain("min", partial(_extreme, "least")),
+    _plain("max", partial(_extreme, "greatest")),
+    _plain("bit_and", partial(_bits, "&")),
+    _plain("bit_or", partial(_bits, "|")),
+    MergeRow("bit_xor", lambda value: f"bit_xor({value})", partial(_bits, "#"), inverse=partial(_bits, "#")),
+    _by_order("first", "min_by", "<", ""),
+    _by_order("last", "max_by", ">", " DESC"),
+    _of_deviations("mean", _mean_in_spark, _noise_of_mean),
+    MergeRow(
+        "comoment",
+        _comoment_in_spark,
+        partial(_beside, "comoment"),
+        slot=("x", "y"),
+        slot_gives=lambda _: "DOUBLE",
+        above=partial(_beside_above, "comoment"),
+        noise=_noise_of_comoment,
+    ),
+    _of_deviations("third", partial(_powers_in_spark, _SKEWNESS_SUM), partial(_noise_of_powers, 3)),
+    _of_deviations("fourth", partial(_powers_in_spark, _KURTOSIS_SUM), partial(_noise_of_powers, 4)),
+    MergeRow("keep", spark=_never, upsert=_never),
+)
+
+MERGES: dict[Merge, MergeRow] = {row.name: row for row in _ROWS}
+"""Every merge by name."""

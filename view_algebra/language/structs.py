@@ -1,0 +1,96 @@
+"""Structs in aggregates: taken apart to the scalars that cells keep, and put together of what was kept of each.
+
+`max(struct(ts, kind))` is `struct(max_by(ts, …), max_by(kind, …))`, both by the order that Spark has of structs:
+by one field after the other, NULL before all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from view_algebra.language.aggregates import only
+from view_algebra.language.expressions import TRUE, Aggregate, Call, Case, Constant, Expr, Place, both
+from view_algebra.language.fields import member
+from view_algebra.language.types import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
+
+Change = Callable[[Expr], Expr]
+
+
+def is_struct(value: Expr) -> bool:
+    """Is it a struct, which an aggregate takes apart?"""
+    return value.type.name == "STRUCT"
+
+
+def scalars(value: Expr) -> Iterator[Expr]:
+    """The scalars that a value is made of, in order; before those of a struct that may be NULL, whether it is none."""
+    if not is_struct(value):
+        yield value
+        return
+    if (there := _is_there(value)) is not None:
+        yield there
+    for _, field in _fields(value):
+        yield from scalars(field)
+
+
+def rebuilt(value: Expr, change: Change) -> Expr:
+    """A value with each of its `scalars` changed."""
+    if not is_struct(value):
+        return change(value)
+    pairs = [part for name, field in _fields(value) for part in (Constant(name, STRING), rebuilt(field, change))]
+    struct = Call("named_struct", tuple(pairs), value.type, place=value.place)
+    there = _is_there(value)
+    return struct if there is None else only(change(there), struct)
+
+
+def _fields(value: Expr) -> list[tuple[str, Expr]]:
+    return [(name, member(value, name, value.place)) for name, _ in value.type.fields]
+
+
+def _is_there(value: Expr) -> Expr | None:
+    """The condition that a struct is not NULL; None where it never is."""
+    if isinstance(value, Call) and value.function == "named_struct":
+        return None
+    if isinstance(value, Case) and len(value.branches) == 1 and value.otherwise is None:
+        ((when, then),) = value.branches
+        inner = _is_there(then)
+        return only(when, TRUE if inner is None else inner)
+    return Call("is not null", (value,), BOOLEAN)
+
+
+def order_of(value: Expr) -> tuple[Expr, ...]:
+    """What a struct is ordered by, each never NULL; of a scalar, itself."""
+    return tuple(key for part in scalars(value) for key in _keys(part)) if is_struct(value) else (value,)
+
+
+def _keys(part: Expr) -> tuple[Expr, ...]:
+    there = Call("is not null", (part,), BOOLEAN)
+    if isinstance(part, Call) and part.function == "is not null":
+        return (part,)
+    return there, Call("coalesce", (part, _any(part.type)), part.type)
+
+
+def _any(kind: Type) -> Constant:
+    """A value of a type, whichever."""
+    known = {STRING: "", BOOLEAN: "false", DATE: "1970-01-01"}
+    known |= dict.fromkeys((TIMESTAMP, TIMESTAMP_NTZ), "1970-01-01 00:00:00")
+    return Constant(known.get(kind, "0"), kind)
+
+
+def by(function: str, value: Expr, order: Sequence[Expr], when: Expr | None, place: Place) -> Expr:
+    """The value of the row with the first or the last order; a struct of the values of its scalars."""
+    kept = partial(_of_one_row, function=function, order=order, when=when, place=place)
+    if not is_struct(value):
+        return kept(value)
+    counted = Call(">", (Aggregate("count", (), when, False, BIGINT, place), Constant("0", BIGINT)), BOOLEAN)
+    return only(counted, rebuilt(value, kept))
+
+
+def _of_one_row(value: Expr, function: str, order: Sequence[Expr], when: Expr | None, place: Place) -> Aggregate:
+    return Aggregate(function, (value, *order), when, False, value.type, place)
+
+
+def extreme(made: Aggregate) -> Expr:
+    """The greatest or the least of structs."""
+    (value,) = made.arguments
+    return by(f"{made.function}_by", value, order_of(value), both(made.condition, _is_there(value)), made.place)

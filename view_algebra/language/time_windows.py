@@ -1,0 +1,177 @@
+"""Windows of time as group keys: tumbling, hopping and sessions, and the panes that these are kept by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from view_algebra.language.aggregates import Part
+from view_algebra.language.expressions import (
+    Call,
+    Constant,
+    Expr,
+    Order,
+)
+from view_algebra.language.fields import member
+from view_algebra.language.types import BIGINT, TIMESTAMP, WINDOW
+from view_algebra.refusals import Wrong
+
+PANE, HOP, BLOCK = "pane", "hop", "block"
+"""Aliases of the panes, of the windows that hop over them, and of the blocks of panes that a window lies in."""
+
+HOP_END = "hop_end"
+"""The group key of hopping windows that are listed by their ends."""
+
+SESSION_START, SESSION_END, BEGINS = "session_start", "session_end", "begins"
+"""Columns that panes get when they are put together to sessions."""
+
+
+@dataclass(frozen=True)
+class Hops:
+    """Windows `size` long, one every `slide`, one of them `offset` after the epoch; all in microseconds.
+
+    by_end: are they listed by when they end?
+    """
+
+    size: int
+    slide: int
+    offset: int
+    by_end: bool
+
+    @property
+    def pane(self) -> int:
+        """How long a pane is."""
+        return math.gcd(self.size, self.slide)
+
+    @property
+    def panes(self) -> int:
+        """How many panes a block has."""
+        return min(self.size // self.pane, BLOCK_PANES)
+
+    @property
+    def words(self) -> int:
+        """How many columns keep the bits of a block."""
+        return -(-self.panes // WORD)
+
+
+WORD = 64
+"""Bits of a BIGINT."""
+
+BLOCK_PANES = 16 * WORD
+"""Panes of a block, at most."""
+
+
+def hops(key: Expr) -> Hops | None:
+    """The hopping windows that a group key is the start, or the end, of; None for any other key."""
+    if isinstance(key, Call) and key.function in ("window_start", HOP_END) and len(key.arguments) > 3:
+        size, offset, slide = (int(getattr(a, "value", 0)) for a in key.arguments[1:])
+        return Hops(size, slide, offset, key.function == HOP_END)
+    return None
+
+
+def is_session(key: Expr) -> bool:
+    """Is a group key a session?"""
+    return isinstance(key, Call) and key.function == "session"
+
+
+def bounds(session: Expr) -> tuple[Call, Call]:
+    """The start and the end of a session that is a group key."""
+    start, end = (Call(name, (session,), TIMESTAMP, place=session.place) for name in (SESSION_START, SESSION_END))
+    return start, end
+
+
+def pane(key: Expr) -> Expr:
+    """What is kept of a group key: for a window that is put together, the start of a pane; any other as it is."""
+    window = hops(key)
+    if window is not None:
+        assert isinstance(key, Call)
+        return _tumbling(key, window.pane, window.offset)
+    if isinstance(key, Call) and key.function == "session":
+        time, gap = key.arguments
+        return _tumbling(key, int(gap.value or 0), 0) if isinstance(gap, Constant) else time
+    return key
+
+
+def block_of(key: Call) -> Expr:
+    """What is kept of a hopping window where the groups are all that matters: the start of a block of panes."""
+    window = hops_of(key)
+    return _tumbling(key, window.pane * window.panes, window.offset)
+
+
+def cells_per_window(key: Call, kept: Expr) -> int:
+    """How many of the cells that are kept by panes, or by blocks of them, a window may be read of; 1 for a session."""
+    window = hops(key)
+    if window is None:
+        return 1
+    return window.size // window.pane if kept == pane(key) else -(-window.size // (window.pane * window.panes)) + 1
+
+
+def seen(key: Call) -> Iterator[Part]:
+    """Beside it, in which of the block's panes the group has a record: a bit each."""
+    window = hops_of(key)
+    numbers = (window.pane, window.offset % (window.pane * window.panes), window.panes)
+    for word in range(window.words):
+        literals = tuple(Constant(str(number), BIGINT) for number in (*numbers, word))
+        bits = Call("pane_bits", (key.arguments[0], *literals), BIGINT)
+        yield Part(f"seen_{word:02}", "bit_or", bits, BIGINT)
+
+
+def hops_of(key: Call) -> Hops:
+    """The hopping windows of a group key that is known to be of some."""
+    window = hops(key)
+    assert window is not None
+    return window
+
+
+def put_together(group: Sequence[Expr]) -> Call | None:
+    """The group key that is a hopping window or a session, if one is."""
+    found = [key for key in group if pane(key) != key]
+    if found and (len(found) > 1 or pane(found[0]) in group):
+        raise Wrong(found[0].place, "two windows in one GROUP BY", "Group by one of them.")
+    assert not found or isinstance(found[0], Call)
+    return found[0] if found else None  # type: ignore[return-value]
+
+
+def ends(session: Call) -> tuple[Part, Part]:
+    """What a pane of a session keeps beside its aggregates: its first record's time, and the end that its last sets."""
+    time, gap = session.arguments
+    return (
+        Part("min", "min", time, TIMESTAMP),
+        Part(
+            "max",
+            "max",
+            time if isinstance(gap, Constant) else Call("session_until", (time, gap), TIMESTAMP),
+            TIMESTAMP,
+        ),
+    )
+
+
+def by_bounds(orders: Sequence[Order]) -> tuple[Order, ...]:
+    """Keys of ORDER BY, a window as its start and its end: jsonb has an order of its own."""
+
+    def keys(key: Expr) -> Sequence[Expr]:
+        return [member(key, name, None) for name, _ in WINDOW.fields] if key.type == WINDOW else [key]
+
+    return tuple(replace(order, expression=key) for order in orders for key in keys(order.expression))
+
+
+def _tumbling(key: Call, size: int, offset: int) -> Call:
+    lengths = (Constant(str(size), BIGINT), Constant(str(offset % size), BIGINT))
+    return Call("window_start", (key.arguments[0], *lengths), TIMESTAMP, place=key.place)
+
+
+def window_key(key: Expr) -> Expr:
+    """What a window is grouped by: its start, or the session itself, whose start no record knows; any other key as is.
+
+    >>> from view_algebra.language.expressions import Field
+    >>> from view_algebra.language.types import TIMESTAMP, WINDOW
+    >>> start, end = (Field("", (name,), TIMESTAMP) for name in ("s", "e"))
+    >>> window_key(Call("window", (start, end), WINDOW)) == start, window_key(end) == end
+    (True, True)
+    """
+    if not (isinstance(key, Call) and key.function == "window"):
+        return key
+    start = key.arguments[0]
+    of_session = isinstance(start, Call) and start.function == "session_start"
+    return replace(start.arguments[0] if of_session else start, place=key.place)  # type: ignore[union-attr]

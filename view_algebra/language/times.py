@@ -1,0 +1,226 @@
+"""Lengths of time and what they do to times."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import takewhile
+
+from sqlglot import exp
+
+from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Place
+from view_algebra.language.lengths import MICROSECONDS, is_length, length, microseconds_of
+from view_algebra.language.lengths import number as number_of
+from view_algebra.language.meeting import TIMES, cast, read
+from view_algebra.language.operators import calculate, call, number, quotient
+from view_algebra.language.types import (
+    BIGINT,
+    DATE,
+    DAYS,
+    DOUBLE,
+    DURATION,
+    INT,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    Type,
+    decimal,
+)
+from view_algebra.refusals import Wrong, span
+
+LONGEST_SHIFT = 9_999
+"""Years by which a time may be moved; Spark raises where the result leaves its own calendar."""
+
+
+def interval(node: exp.Interval) -> Constant:
+    """INTERVAL and a whole number of one unit."""
+    value, unit = node.this, (node.args.get("unit") or exp.Var(this="")).name.lower().rstrip("s")
+    text = value.name if isinstance(value, exp.Literal) else ""
+    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
+        text = f"-{value.this.name}"
+    if unit == "quarter":
+        raise Wrong(span(node), "an interval of quarters, which Spark does not read", "Write INTERVAL 6 MONTHS.")
+    if not re.fullmatch(r"-?\d{1,9}", text) or unit not in (*MICROSECONDS, "month", "year"):
+        raise Wrong(span(node), "an interval that is no whole number of one unit", "Write INTERVAL 90 MINUTES.")
+    longest = {"year": LONGEST_SHIFT, "month": LONGEST_SHIFT * 12}.get(
+        unit, LONGEST_SHIFT * 365 * MICROSECONDS["day"] // MICROSECONDS.get(unit, 1)
+    )
+    if abs(int(text)) > longest:
+        raise Wrong(span(node), "an interval of more than 9,999 years", "Choose a shorter one.")
+    return Constant(f"{int(text)} {unit}", INTERVAL, span(node))
+
+
+def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
+    """The length of a window that an argument says, as '1 hour 30 minutes'."""
+    text = argument.value if isinstance(argument, Constant) and argument.type in (STRING, INTERVAL) else None
+    if text is None:
+        raise Wrong(
+            argument.place or place, "window() takes a length known when it is declared", "Write window(ts, '1 hour')."
+        )
+    total, pieces = 0, re.findall(r"(-?\d+)\s*([a-z]+)", text.lower().removeprefix("interval").strip())
+    for count, unit in pieces:
+        factor = MICROSECONDS.get(unit.rstrip("s") if unit.rstrip("s") in MICROSECONDS else unit)
+        if factor is None:
+            way_out = "Write date_trunc('month', ts)." if of == "window" else "Write the gap in days."
+            raise Wrong(argument.place or place, f"{of}() of a {unit}, whose length varies", way_out)
+        total += int(count) * factor
+    if not pieces or re.sub(r"(-?\d+)\s*([a-z]+)", "", text.lower().removeprefix("interval")).strip():
+        raise Wrong(argument.place or place, f"{text!r} is no length of time", "Write window(ts, '1 hour').")
+    return total
+
+
+def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None:
+    """A time plus or minus an interval or days, or two times one minus the other; None for plain numbers."""
+    if operator == "-" and left.type == STRING and right.type == DATE:
+        left = read(left, DATE)
+    if is_length(left) and is_length(right):
+        return None
+    if operator == "+" and is_length(left):
+        left, right = right, left
+    if right.type == INTERVAL and isinstance(right, Constant):
+        months = (right.value or "").split(" ")[1] in ("month", "year")
+        whole_days = (right.value or "").split(" ")[1] in ("day", "week")
+        if left.type == DATE and not (months or whole_days):
+            left = cast(left, TIMESTAMP, implicit=True)
+        if left.type not in TIMES:
+            raise Wrong(place, f"{left.type} {operator} an interval", "Add intervals to times.")
+        return Call(f"{operator} interval", (left, right), left.type, place=place)
+    if left.type in TIMES and right.type in TIMES and operator == "-":
+        return _apart(left, right, place)
+    right = cast(number_of(right), INT) if left.type == DATE and right.type == DAYS else right
+    if left.type == DATE and right.type.integral:
+        return call("date_add" if operator == "+" else "date_sub", [left, right], place)
+    if left.type in (DATE, TIMESTAMP) and right.type == DURATION:
+        micros = call("unix_micros", [cast(left, TIMESTAMP)], place)
+        return call("timestamp_micros", [calculate(operator, micros, number_of(right), place)], place)
+    if left.type in TIMES or right.type in TIMES:
+        way_out = "Write CAST(… AS TIMESTAMP)." if right.type == DURATION else "Write ts + INTERVAL 5 MINUTES."
+        if STRING in (left.type, right.type):
+            way_out = "Write CAST(… AS TIMESTAMP), or AS DATE."
+        raise Wrong(place, f"{left.type} {operator} {right.type}", way_out)
+    return None
+
+
+def _apart(end: Expr, begin: Expr, place: Place) -> Expr:
+    """The length of the time between two times."""
+    if end.type == begin.type == DATE:
+        return length(cast(call("datediff", [end, begin], place), BIGINT), DAYS)
+    until, since = (call("unix_micros", [cast(each, TIMESTAMP)], place) for each in (end, begin))
+    return length(calculate("-", until, since, place), DURATION)
+
+
+def cast_of(of: Expr, kind: Type, place: Place) -> Expr:
+    """CAST of a length to a number: of its days, if it is of two dates, or its seconds."""
+    _refuse_written(of, place)
+    found = number_of(of, place)
+    if kind.integral:
+        second = Constant(str(MICROSECONDS["second"]), BIGINT)
+        return cast(found if of.type == DAYS else Call("div", (found, second), BIGINT, place=place), kind)
+    if kind.name != "DECIMAL":
+        way_out = "Write CAST(… AS BIGINT), which is its seconds, or its days, of two dates, or AS DECIMAL(20, 6)."
+        raise Wrong(place, f"CAST of {of.type} to {kind}", way_out)
+    return cast(found if of.type == DAYS else calculate("*", found, number("0.000001"), place), kind)
+
+
+def _refuse_written(of: Expr, place: Place) -> None:
+    if of.type == INTERVAL:
+        raise Wrong(of.place or place, "a number of an INTERVAL as it is written", "Write the number itself.")
+
+
+_FIELDS = {
+    "day": (None, "day", INT),
+    "hour": ("day", "hour", TINYINT),
+    "minute": ("hour", "minute", TINYINT),
+    "second": ("minute", "microsecond", decimal(8, 6)),
+}
+"""Fields of a length: what is left of which unit, in which unit, of which type."""
+
+
+def field_of(of: Expr, field: str, place: Place) -> Expr:
+    """EXTRACT(field FROM length)."""
+    _refuse_written(of, place)
+    if field not in _FIELDS or (of.type == DAYS and field != "day"):
+        way_out = "Write CAST(a - b AS BIGINT), which is its seconds, or its days, of two dates."
+        raise Wrong(place, f"EXTRACT({field.upper()} …) of {of.type}", way_out)
+    if of.type == DAYS:
+        return cast(number_of(of), INT)
+    within, unit, kind = _FIELDS[field]
+    rest = microseconds_of(of)
+    if within is not None:
+        rest = calculate("%", rest, number(str(MICROSECONDS[within])), place)
+    if field == "second":
+        return cast(calculate("*", rest, number("0.000001"), place), kind)
+    return cast(Call("div", (rest, Constant(str(MICROSECONDS[unit]), BIGINT)), BIGINT, place=place), kind)
+
+
+OF_LENGTHS = ("sum", "avg", "median", "percentile")
+"""Aggregates of numbers that take lengths, too."""
+
+
+def aggregated(made: Aggregate) -> Expr:
+    """An aggregate of lengths, by their numbers."""
+    value, *more = made.arguments
+    if made.function == "sum":
+        return length(replace(made, arguments=(number_of(value),), type=BIGINT), value.type)
+    micros = replace(made, arguments=(microseconds_of(value), *more))
+    if made.function != "avg":
+        return length(cast(replace(micros, type=DOUBLE), BIGINT), DURATION)
+    exact = cast(microseconds_of(value), decimal(20, 0))  # of which no sum is too large
+    total = replace(micros, function="sum", arguments=(exact,), type=decimal(30, 0))
+    return length(quotient(total, replace(micros, function="count", type=BIGINT), made.place), DURATION)
+
+
+MONTHS = {"month": 1, "quarter": 3, "year": 12}
+
+MOST_ELEMENTS = 10_000
+"""Of a sequence that is spelled out: the days of 27 years. They stand in the view's texts."""
+
+
+def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
+    """The array that `sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)` is; None of other types."""
+    kind = given[0].type if given else STRING
+    if kind not in (DATE, TIMESTAMP) or not 2 <= len(given) <= 3 or given[1].type != kind:
+        return None
+    step = given[2] if len(given) == 3 else Constant("1 day", INTERVAL)
+    known = [each.value for each in (*given[:2], step) if isinstance(each, Constant) and each.value is not None]
+    if len(known) < 3 and (length := _length_of(step, kind)):
+        return call("sequence", [*given[:2], *([Constant(str(length), INT)] if len(given) == 3 else [])], place)
+    if len(known) < 3 or step.type != INTERVAL:
+        way_out = "Write sequence(a, b, INTERVAL 1 DAY): forward by days or weeks, or of times by hours to seconds."
+        raise Wrong(place, "sequence() of times that are no literals", way_out)
+    begin, end = map(datetime.fromisoformat, known[:2])
+    number, unit = int(known[2].split()[0]), known[2].split()[1]
+    if number <= 0 or end < begin or (kind == DATE and unit not in (*MONTHS, "day", "week")):
+        raise Wrong(place, "sequence() that does not go forward by days", "Begin with the first, and go on by days.")
+    found = [*takewhile(lambda at: at <= end, _steps(begin, number, unit, place))]
+    return Call("array", tuple(_literal(at, kind) for at in found), Type("ARRAY", element=kind), place=place)
+
+
+def _length_of(step: Expr, kind: Type) -> int:
+    """How many days a step forward takes, of times seconds; 0 for any other."""
+    number, unit = (
+        (step.value or "0 ").split(" ") if isinstance(step, Constant) and step.type == INTERVAL else ("0", "")
+    )
+    length, rest = divmod(int(number) * MICROSECONDS.get(unit, 0), MICROSECONDS["day" if kind == DATE else "second"])
+    return length if length > 0 and not rest else 0
+
+
+def _steps(begin: datetime, number: int, unit: str, place: Place) -> Iterator[datetime]:
+    """Each that many steps after the first: of months on its day, or the last that there is."""
+    with suppress(OverflowError, ValueError):  # after the year 9999
+        for many in range(MOST_ELEMENTS):
+            year, month = divmod(begin.month - 1 + many * number * MONTHS.get(unit, 0), 12)
+            moved = begin.replace(year=begin.year + year, month=1)
+            day = min(begin.day, monthrange(moved.year, month + 1)[1])
+            moved = moved.replace(month=month + 1, day=day)
+            yield moved + timedelta(microseconds=many * number * MICROSECONDS.get(unit, 0))
+        raise Wrong(place, f"sequence() of more than {MOST_ELEMENTS:,}", "Take longer steps.")
+
+
+def _literal(at: datetime, kind: Type) -> Constant:
+    return Constant(str(at.date()) if kind == DATE else at.isoformat(" "), kind)

@@ -1,0 +1,273 @@
+"""A view from its SELECT to its texts: the passes, in order, each from one value to the next.
+
+Written    what the author wrote
+Typed      what it means: names found, types known, every order that decides something total    typed/
+Split      its innermost blocks over sources, and what is read from their cells                  split/
+View       the texts that run                                                                    engines/, texts/
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from sqlglot import exp
+
+from view_algebra.compiled import CellTable, Column, Source, View
+from view_algebra.engines.postgres import Reading
+from view_algebra.engines.postgres_queries import query as postgres_query
+from view_algebra.language.aggregates import MOMENTS
+from view_algebra.language.expressions import (
+    Exploded,
+    Query,
+    Read,
+    Select,
+    Stream,
+    Subquery,
+    every_relation,
+    parts,
+    renamed,
+    walk,
+)
+from view_algebra.language.lengths import as_numbers
+from view_algebra.language.time_windows import pane
+from view_algebra.language.types import DATE, SYSTEM_COLUMNS, TIMESTAMP, TIMESTAMP_NTZ, Type
+from view_algebra.lineage import lineage
+from view_algebra.refusals import Span, Wrong, span
+from view_algebra.split.leaves import Leaf
+from view_algebra.split.leaves import split as split_query
+from view_algebra.split.panes import with_bounds
+from view_algebra.texts import calendars
+from view_algebra.texts.cells import cell_table, longest_text, version_of
+from view_algebra.texts.records import PSEUDO_COLUMNS
+from view_algebra.typed.determinism import Keys, refuse_ties, unique_keys
+from view_algebra.typed.names import Columns, Context, Outside
+from view_algebra.typed.queries import query
+from view_algebra.typed.scalars import expression
+from view_algebra.typed.ties import Sorting, sorting
+from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
+from view_algebra.written.oracle import select_for_spark
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the other declarations while a view is compiled; of views, those that it may read.
+
+    declared: the sources as they are declared; sources: as they are compiled. views: compiled. keys, sortings, types:
+    what tells the rows of a view apart, how they come, and its columns.
+    """
+
+    declared: Mapping[str, SourceDeclaration]
+    sources: Mapping[str, Source]
+    views: dict[str, View] = field(default_factory=dict)
+    keys: dict[str, Keys] = field(default_factory=dict)
+    sortings: dict[str, Sorting] = field(default_factory=dict)
+    types: dict[str, Columns] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A view as its author wrote it; `through`: views that are read as the records that their rows are."""
+
+    declaration: ViewDeclaration
+    through: Mapping[str, ViewDeclaration] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What it means: a query under the view's own column names, and the syntax with the oracle's edits."""
+
+    declaration: ViewDeclaration
+    query: Query
+    syntax: exp.Expr
+
+
+@dataclass(frozen=True)
+class Split:
+    """What is kept, and what is computed of it when the view is read.
+
+    retained: the output, and the number among the keys, of the time by which groups of long ago leave.
+    """
+
+    typed: Typed
+    leaves: tuple[Leaf, ...]
+    above: Query
+    retained: tuple[str, int] | None
+
+
+def compile_view(written: Written, known: Known) -> View:
+    """All passes. What other views need of this one is known from then on."""
+    typed = with_meaning(written, known)
+    split = into_blocks(typed, known)
+    view = as_texts(split, known)
+    known.views[view.name] = view
+    known.keys[view.name] = unique_keys(split.above, known.keys)
+    known.sortings[view.name] = sorting(typed.query, known.sortings)
+    known.types[view.name] = typed.query.columns
+    return view
+
+
+# pass 1: names, types, orders
+
+
+def with_meaning(written: Written, known: Known) -> Typed:
+    """Finds every name and every type, and breaks ties."""
+    d, syntax = written.declaration, written.declaration.select.copy()
+    streams = {name: each for name, each in known.declared.items() if each.kind == "stream"}
+    context = Context(
+        streams={name: (*PSEUDO_COLUMNS, *each.columns) for name, each in streams.items()},
+        views=known.types,
+        keys=known.keys,
+        sortings=known.sortings,
+        tables=frozenset(known.declared.keys() - streams.keys()),
+        times={name: each.event_time for name, each in streams.items()},
+        read_through=written.through,
+        expression=expression,
+        query=query,
+    )
+    return Typed(d, as_numbers(_with_names(query(syntax, Outside(context)), d)), syntax)
+
+
+def _with_names(query: Query, d: ViewDeclaration) -> Query:
+    """The query with the output names that the view declares; every column has a name of its own."""
+    names = [name for name, _ in query.columns]
+    places: list[Span | None] = [d.place] * len(names)
+    if d.columns:
+        if len(d.columns) != len(names):
+            raise Wrong(
+                d.columns[-1][1],
+                f"the view names {len(d.columns)} columns, its SELECT gives {len(names)}",
+                "Name every column, in order, or leave the list out.",
+            )
+        names, places = [n for n, _ in d.columns], [p for _, p in d.columns]
+    elif isinstance(query, Select):
+        places = [o.expression.place for o in query.outputs]
+    seen: set[str] = set()
+    kinds = [kind for _, kind in query.columns]
+    for number, (name, place, kind) in enumerate(zip(names, places, kinds, strict=True), 1):
+        if not name:
+            raise Wrong(
+                place,
+                f"column {number} has no name",
+                "Write … AS name, or name the columns: CREATE VIEW v (a, b) AS ….",
+            )
+        if name.lower() in seen:
+            raise Wrong(place, f"two columns are named {name}", "Write … AS another_name.")
+        if kind.length:
+            way_out = "Write timestampdiff(SECOND, b, a), datediff(a, b), or CAST(a - b AS BIGINT)."
+            raise Wrong(place, f"{name} is an {kind}, a length of time", way_out)
+        if name in SYSTEM_COLUMNS:
+            raise Wrong(place, f"Postgres has a column {name} of its own in every table", "Write … AS another_name.")
+        if len(name.encode()) > 63:
+            raise Wrong(place, f"{name} is longer than 63 bytes", "Choose a shorter name.")
+        seen.add(name.lower())
+    return renamed(query, names)
+
+
+# pass 2: blocks over sources, and the query over their cells
+
+
+def into_blocks(typed: Typed, known: Known) -> Split:
+    """Splits the query where records become cells."""
+    d = typed.declaration
+    above, leaves = split_query(typed.query)
+    if not leaves and not views_read(above):
+        raise Wrong(span(d.select), "the SELECT reads nothing", "Name a source or a view in FROM.")
+    refuse_ties(above, known.keys)
+    return Split(typed, leaves, above, _retained(d, typed.query) if "retain" in d.properties else None)
+
+
+def _retained(d: ViewDeclaration, query: Query) -> tuple[str, int]:
+    """The output, and the place among the group's keys, of the one time that a view over a source groups by."""
+    relation = query.relation if isinstance(query, Select) else None
+    below = relation.relation if isinstance(relation, Exploded) else relation
+    if isinstance(query, Select) and query.group and isinstance(below, Stream):
+        every = (*parts(query), *(part for key in query.group for part in walk(key)))
+        asked = next((part for part in every if isinstance(part, Subquery)), None)
+        if asked is not None:  # what it answers may be of long ago
+            raise Wrong(asked.place, "retain beside a subquery", "Put the subquery into a view over this one.")
+        shown = {output.expression: output.name for output in query.outputs}
+        keys = list(dict.fromkeys(query.group))
+        times = [n for n, key in enumerate(keys) if key.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) and pane(key) == key]
+        if len(times) == 1 and keys[times[0]] in shown:
+            return shown[keys[times[0]]], times[0]
+    way_out = "Select and GROUP BY one, as date_trunc('day', ts) or window(ts, '1 hour').start, or leave retain out."
+    raise Wrong(d.place, "retain without one time that the view groups a source's records by, and shows", way_out)
+
+
+def views_read(query: Query) -> set[str]:
+    """The names of the views that a query reads."""
+    return {relation.view for relation in every_relation(query) if isinstance(relation, Read)}
+
+
+# pass 3: the texts that run
+
+
+def as_texts(split: Split, known: Known) -> View:
+    """Writes every text in the SQL of its engine."""
+    typed, d = split.typed, split.typed.declaration
+    shown, since = split.retained or ("", None)
+    cell_tables, version = _cell_tables(d.name, split.leaves, known.sources, since)
+    final = postgres_query(with_bounds(split.above), Reading([table.name for table in cell_tables], postgres_query))
+    reads = tuple(sorted(views_read(split.above)))
+    own = {leaf.source for leaf in split.leaves}
+    through = {source for view in reads for source in known.views[view].sources}
+    moments = any(node.name.lower() in MOMENTS for node in d.select.find_all(exp.Anonymous))
+    return View(
+        name=d.name,
+        kind=_kind(split.leaves),
+        columns=tuple(_column(name, kind, d.comments.get(name)) for name, kind in typed.query.columns),
+        comment=d.comment,
+        properties=d.properties,
+        sql=d.sql,
+        select=d.select_text,
+        spelled=calendars.in_spark(select_for_spark(typed.syntax) or d.select_text, typed.query),
+        lineage=lineage(typed.query),
+        rounded=moments or any(known.views[view].rounded for view in reads),
+        version=version,
+        cell_tables=cell_tables,
+        final=calendars.in_postgres(final, split.above),
+        reads=reads,
+        sources=tuple(sorted(own | through)),
+        retained=shown,
+    )
+
+
+def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:
+    if not leaves:
+        return "derived"
+    return "aggregate" if any(leaf.kind == "aggregate" for leaf in leaves) else "row"
+
+
+def _column(name: str, kind: Type, comment: str | None) -> Column:
+    return Column(name, kind.spark, kind.postgres, comment)
+
+
+def _cell_tables(
+    view: str, leaves: tuple[Leaf, ...], sources: Mapping[str, Source], since: int | None
+) -> tuple[tuple[CellTable, ...], str]:
+    """The tables of cells of a view, their names ending in its version."""
+    if not leaves:
+        return (), ""
+    longest = longest_text(leaves)
+    tables = tuple(cell_table(leaf, "", longest, since) for leaf in leaves)
+    parses = tuple(sources[s].parse for s in sorted({leaf.source for leaf in leaves}))
+    version = version_of(tables, parses)
+    names = [f"{_stem(view)}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]
+    return tuple(replace(t, name=name) for t, name in zip(tables, names, strict=True)), version
+
+
+def _stem(view: str) -> str:
+    """What the names of a view's tables begin with, so that they fit Postgres' 63 bytes: its own, shortened if need be.
+
+    >>> _stem("revenue"), _stem("revenue_of_each_customer_by_country_and_month")
+    ('revenue', 'revenue_of_each_customer_by_fe211e6e')
+    """
+    digest = hashlib.sha256(view.encode()).hexdigest()[:8]
+    return view if len(view) <= LONGEST_STEM else f"{view[: LONGEST_STEM - len(digest) - 1]}_{digest}"
+
+
+LONGEST_STEM = 36
+"""Bytes; after them come a version, and the numbers of a table, a generation and a micro-batch."""

@@ -1,0 +1,219 @@
+"""Aggregates over DISTINCT values: a finer table of cells keeps each value of a group once, as a further key.
+
+`SELECT k, count(DISTINCT x), sum(y) FROM s GROUP BY k` is kept, and read, as
+
+    SELECT k, count(x), max(sum_y) FROM (
+      SELECT k, sum(y) AS sum_y, NULL AS x FROM s GROUP BY k
+      UNION ALL
+      SELECT k, NULL, x FROM s GROUP BY k, x)
+    GROUP BY k
+
+so that what merges is a set of keys, which is a union, and no number that could not be added up. The same with a count
+of each value serves what needs them all: the median, the mode, a list. A text may be longer than a key can be, and is
+shortened as one: where values are shown, a long one is kept beside its key, whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from view_algebra.engines.spark import SHORTEST
+from view_algebra.language.aggregates import AGGREGATES, known, only
+from view_algebra.language.expressions import (
+    ONE,
+    Aggregate,
+    Call,
+    Case,
+    Constant,
+    Expr,
+    Field,
+    Keeping,
+    Output,
+    OverValues,
+    Select,
+    above_group,
+    over_branches,
+    walk,
+)
+from view_algebra.language.structs import is_struct, rebuilt, scalars
+from view_algebra.language.time_windows import bounds, is_session
+from view_algebra.language.types import BIGINT, BOOLEAN, INT, STRING
+from view_algebra.typed.names import neither
+
+_COUNT = Aggregate("count", (), None, False, BIGINT)
+
+_FINER = "finer"
+"""Alias of what is read in the place of the stream."""
+
+
+def over_values(block: Select) -> Select:
+    """A block over a stream, with its aggregates over values taken from finer groups; others as they are."""
+    found = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
+    if block.group is None or not any(_of_values(a) for a in found):
+        return block
+    finer = _Finer.of(block.group, found)
+    return over_branches(block, finer.branches(block), _FINER, finer.keys, finer.read)
+
+
+@dataclass(frozen=True)
+class _Finer:
+    """The columns of a block's groups and of its finer groups, by what they are.
+
+    keys: of a session, its start; until: its end, which the last of its records sets, whatever their values.
+    values: the columns of each finer group. beside: what is kept beside its values, and the columns of it.
+    """
+
+    keys: dict[Expr, str]
+    until: dict[Expr, str]
+    plain: dict[Aggregate, str]
+    values: dict[tuple[Expr, ...], list[str]]
+    beside: dict[tuple[Expr, ...], dict[Aggregate, str]]
+
+    @staticmethod
+    def of(group: Sequence[Expr], found: Sequence[Aggregate]) -> _Finer:
+        plain = dict.fromkeys(a for a in found if not _of_values(a))
+        finer: dict[tuple[Expr, ...], dict[Aggregate, None]] = {}
+        for a in filter(_of_values, found):
+            finer.setdefault(_values(a), {}).update(dict.fromkeys(_beside(a)))
+        session = {key: bounds(key) for key in group if is_session(key)}
+        keys = [session[key][0] if key in session else key for key in dict.fromkeys(group)]
+        return _Finer(
+            {key: f"key_{n}" for n, key in enumerate(keys)},
+            {end: "until" for _, end in session.values()},
+            {a: f"plain_{n}" for n, a in enumerate(plain)},
+            {values: [f"value_{n}_{i}" for i in range(len(values))] for n, values in enumerate(finer)},
+            {
+                values: {a: f"beside_{n}_{i}" for i, a in enumerate(beside)}
+                for n, (values, beside) in enumerate(finer.items())
+            },
+        )
+
+    def branches(self, block: Select) -> list[Select]:
+        """The block's groups with the aggregates that need no values, and each finer group; all of the same columns."""
+        columns: list[tuple[Expr, str]] = [*self.keys.items(), *self.until.items(), *self.plain.items()]
+        columns += [pair for values, names in self.values.items() for pair in zip(values, names, strict=True)]
+        columns += [pair for kept in self.beside.values() for pair in kept.items()]
+        keys = tuple(block.group or ())
+        sessions_of = keys if any(map(is_session, keys)) else None  # the sessions of a value are those of its group
+
+        def branch(given: dict[str, Expr], values: tuple[Expr, ...]) -> Select:
+            sub_keys = tuple(dict.fromkeys(v for v in values if v not in keys))
+            group = (*dict.fromkeys(keys), *sub_keys)
+            outputs = tuple(Output(name, given.get(name, Constant(None, e.type))) for e, name in columns)
+            finest = block.keeping.finest
+            keeping = Keeping(
+                finest=None if finest is None else tuple(dict.fromkeys((*finest, *group))),
+                sessions_of=sessions_of,
+                sub_keys=sub_keys,
+                undecided=block.undecided,
+            )
+            return Select(outputs, block.relation, block.where, group, place=block.place, keeping=keeping)
+
+        coarse: dict[str, Expr] = {name: key for key, name in (self.keys | self.until).items()}
+        found = [branch(coarse | {name: a for a, name in self.plain.items()}, ())] if self.plain else []
+        for values, names in self.values.items():
+            beside = {name: kept for kept, name in self.beside[values].items()}
+            found.append(branch(coarse | dict(zip(names, values, strict=True)) | beside, values))
+        return found
+
+    def read(self, expression: Expr) -> Expr | None:
+        """What the block computes, over the columns of the branches."""
+        if expression in self.keys:
+            return _field(expression, self.keys[expression])
+        if isinstance(expression, Aggregate) and _of_values(expression):
+            return self._over(expression)
+        if isinstance(expression, Aggregate) or expression in self.until:
+            name = self.plain[expression] if isinstance(expression, Aggregate) else self.until[expression]
+            return _greatest(_field(expression, name))
+        if isinstance(expression, Field) and expression.relation == "":
+            raise neither(expression)
+        return None
+
+    def _over(self, aggregate: Aggregate) -> Expr:
+        values = _values(aggregate)
+        fields: tuple[Expr, ...] = tuple(map(_field, values, self.values[values]))
+        beside = {kept: _field(kept, name) for kept, name in self.beside[values].items()}
+        if AGGREGATES[aggregate.function].over is not None:
+            times, wholes = _times(aggregate), _wholes(aggregate)
+            often = ONE if times is None else beside[times]
+            shown = {v: _or(beside[wholes[v]], f) if v in wholes else f for v, f in zip(values, fields, strict=True)}
+            literals = tuple(a for a in aggregate.arguments[1:] if isinstance(a, Constant))
+            if AGGREGATES[aggregate.function].sub_key is not None:
+                return OverValues(aggregate.function, shown[values[0]], often, (), literals, aggregate.type)
+            value, *more = _filtered(aggregate)
+            order = [shown[part] for e in more if not isinstance(e, Constant) for part in scalars(e)]
+            here = rebuilt(value, shown.__getitem__)
+            if is_struct(value):  # which is none where its fields are those of another branch
+                here = only(Call("is not null", (often,), BOOLEAN), here)
+            return OverValues(aggregate.function, here, often, tuple(order), literals, aggregate.type)
+        if len(fields) > 1:
+            return replace(aggregate, arguments=(), condition=known(fields), distinct=False)
+        return replace(aggregate, arguments=fields, condition=None, distinct=False)
+
+
+def _field(expression: Expr, name: str) -> Field:
+    return Field(_FINER, (name,), expression.type, place=expression.place)
+
+
+def most_values(sub_key: Expr) -> int | None:
+    """How many values a sub-key has at most, NULL with them; None where there is no end to them."""
+    if isinstance(sub_key, Case) and sub_key.otherwise is None and len(sub_key.branches) == 1:
+        return most_values(sub_key.branches[0][1])
+    if isinstance(sub_key, Call) and sub_key.function == "pmod" and isinstance(sub_key.arguments[1], Constant):
+        return int(sub_key.arguments[1].value or 0) + 1
+    return 3 if sub_key.type == BOOLEAN else None
+
+
+def _of_values(aggregate: Aggregate) -> bool:
+    return aggregate.distinct or AGGREGATES[aggregate.function].over is not None
+
+
+def _beside(aggregate: Aggregate) -> tuple[Aggregate, ...]:
+    """What is kept beside the values of an aggregate."""
+    times = _times(aggregate)
+    return (*([] if times is None else [times]), *_wholes(aggregate).values())
+
+
+def _times(aggregate: Aggregate) -> Aggregate | None:
+    """How often a value came, where that or whether it did matters, or what is kept in its place."""
+    row = AGGREGATES[aggregate.function]
+    if row.sub_key is not None:
+        return _greatest(row.sub_key(_filtered(aggregate))[1])
+    needless = row.once and not is_struct(aggregate.arguments[0])
+    return None if aggregate.distinct or row.over is None or needless else _COUNT
+
+
+def _wholes(aggregate: Aggregate) -> dict[Expr, Aggregate]:
+    """The texts of values that may be shortened as keys: of those with one digest all are the same, so any will do."""
+    row = AGGREGATES[aggregate.function]
+    if aggregate.distinct or row.over is None or row.sub_key is not None:
+        return {}
+    return {value: _greatest(only(_is_long(value), value)) for value in _values(aggregate) if value.type == STRING}
+
+
+def _is_long(text: Expr) -> Expr:
+    return Call(">=", (Call("octet_length", (text,), INT), Constant(str(SHORTEST), INT)), BOOLEAN)
+
+
+def _greatest(value: Expr) -> Aggregate:
+    return Aggregate("max", (value,), None, False, value.type)
+
+
+def _or(whole: Expr, key: Expr) -> Expr:
+    return Call("coalesce", (whole, key), key.type)
+
+
+def _values(aggregate: Aggregate) -> tuple[Expr, ...]:
+    """What a finer group is of: the arguments where FILTER holds, and NULL, which no aggregate counts, elsewhere."""
+    row, given = AGGREGATES[aggregate.function], _filtered(aggregate)
+    if row.sub_key is not None:
+        return (row.sub_key(given)[0],)
+    values = (given[0], *(e for e in given[1:] if not isinstance(e, Constant)))
+    return given if row.over is None else tuple(part for e in values for part in scalars(e))
+
+
+def _filtered(aggregate: Aggregate) -> tuple[Expr, ...]:
+    value, *more = aggregate.arguments
+    others = (e if isinstance(e, Constant) else only(aggregate.condition, e) for e in more)
+    return (only(aggregate.condition, value), *others)

@@ -1,0 +1,131 @@
+"""Aggregates of the records for which others answer a condition: FILTER (WHERE u IN (SELECT …)), and CASE inside them.
+
+`SELECT k, count(*), sum(x) FILTER (WHERE u IN (SELECT …)) FROM s GROUP BY k` is read as
+
+    SELECT k, max(count), max(sum_x) FROM (
+      SELECT k, count(*) AS count, NULL AS sum_x FROM s GROUP BY k
+      UNION ALL
+      SELECT k, NULL, sum(x) FROM s WHERE u IN (SELECT …) GROUP BY k)
+    GROUP BY k
+
+so that the condition is one of WHERE, which is asked of cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from view_algebra.language.aggregates import COUNTS, WIDE
+from view_algebra.language.expressions import (
+    TRUE,
+    Aggregate,
+    Call,
+    Case,
+    Constant,
+    Expr,
+    Field,
+    Output,
+    Select,
+    above_group,
+    asks,
+    both,
+    over_branches,
+    rewritten,
+    walk,
+)
+from view_algebra.language.meeting import cast
+from view_algebra.language.operators import calculate
+from view_algebra.language.time_windows import is_session
+from view_algebra.language.types import BIGINT, BOOLEAN
+from view_algebra.refusals import Wrong
+from view_algebra.typed.names import neither
+
+_APART = "apart"
+"""Alias of what is read in the place of the stream."""
+
+
+_IN_LAMBDAS = ("approx_count_distinct", "listagg")
+"""Aggregates that Spark is told to compute with lambdas, in which it takes no subquery."""
+
+
+def by_filters(block: Select, kept: Callable[[Select], Select]) -> Select:
+    """A block over a stream as `kept` has it, each condition that other records answer in a block of its own."""
+    block = rewritten(block, _as_filter)
+    found = list(dict.fromkeys(e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)))
+    conditions = dict.fromkeys(a.condition for a in found if _asked(a.condition))
+    if block.group is None or not conditions:
+        return kept(block)
+    _refuse(block, found)
+    keys = {key: f"key_{n}" for n, key in enumerate(dict.fromkeys(block.group))}
+    names = {aggregate: f"aggregate_{n}" for n, aggregate in enumerate(found)}
+
+    def branch(condition: Expr | None) -> Select:
+        own = {a for a in found if (a.condition if _asked(a.condition) else None) == condition}
+        outputs = [Output(name, key) for key, name in keys.items()]
+        for aggregate, name in names.items():
+            alone = aggregate if condition is None else replace(aggregate, condition=None)
+            outputs.append(Output(name, alone if aggregate in own else Constant(None, aggregate.type)))
+        where = both(block.where, condition)
+        plain = replace(block, having=None, order=(), limit=None, offset=None, distinct=False)
+        return kept(replace(plain, outputs=tuple(outputs), where=where))
+
+    def read(expression: Expr) -> Expr | None:
+        if expression in keys:
+            return Field(_APART, (keys[expression],), expression.type, place=expression.place)
+        if isinstance(expression, Aggregate):
+            only = Aggregate(
+                "max", (Field(_APART, (names[expression],), expression.type),), None, False, expression.type
+            )
+            zero = Constant("0", BIGINT)
+            return Call("coalesce", (only, zero), BIGINT) if expression.function in COUNTS else only
+        if isinstance(expression, Field) and expression.relation == "":
+            raise neither(expression)
+        return None
+
+    plain = [None] if block.group or any(not _asked(a.condition) for a in found) else []
+    return over_branches(block, [branch(condition) for condition in (*plain, *conditions)], _APART, keys, read)
+
+
+def _asked(condition: Expr | None) -> bool:
+    return condition is not None and any(map(asks, walk(condition)))
+
+
+def _refuse(block: Select, found: list[Aggregate]) -> None:
+    what = "a condition that other records answer, in"
+    if any(map(is_session, block.group or ())):
+        way_out = "Put conditions on the records alone there, or filter the sessions in a view over this one."
+        raise Wrong(block.place, f"{what} an aggregate of sessions", way_out)
+    for aggregate in found:
+        if aggregate.type.nested:
+            raise Wrong(
+                aggregate.place, f"{what} an aggregate beside a list", "Put the condition into WHERE of another view."
+            )
+        if _asked(aggregate.condition) and aggregate.function in _IN_LAMBDAS:
+            place = aggregate.place
+            raise Wrong(place, f"{what} {aggregate.function}()", "Put the condition into WHERE of another view.")
+
+
+def _as_filter(part: Expr) -> Expr | None:
+    """An aggregate of what CASE leaves, over the records that it leaves; None for any other."""
+    if not isinstance(part, Aggregate) or not part.arguments:
+        return None
+    value, *more = part.arguments
+    if part.function == "count_if" and _asked(value):
+        return replace(part, function="count", arguments=(), condition=both(part.condition, value))
+    if isinstance(value, Call) and value.function == "if":
+        value = Case((value.arguments[:2],), value.arguments[2], value.type)  # type: ignore[arg-type]
+    if not isinstance(value, Case) or len(value.branches) > 1 or part.function in ("min_by", "max_by"):
+        return None
+    ((when, then),) = value.branches
+    if not _asked(when):
+        return None
+    where = replace(part, arguments=(then, *more), condition=both(part.condition, when))
+    other = value.otherwise
+    if other is None or (isinstance(other, Constant) and other.value is None):
+        return where
+    if part.function != "sum" or part.distinct or then.type.precision > WIDE:  # a sum may leave its type, and be NULL
+        return None
+    is_not = Call("not", (Call("<=>", (when, TRUE), BOOLEAN),), BOOLEAN)
+    elsewhere = replace(part, arguments=(other,), condition=both(part.condition, is_not))
+    return Call("coalesce", (cast(calculate("+", where, elsewhere), part.type), where, elsewhere), part.type)

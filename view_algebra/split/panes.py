@@ -1,0 +1,158 @@
+"""Windows that are put together when they are read, of panes that hold each record once.
+
+A hopping window is made of tumbling panes, gcd(size, slide) long: `window(ts, '1 hour', '5 seconds')` keeps a cell per
+5 seconds, not 720 for each record. Which windows there are is a table of cells of its own, so that a reader who wants
+one finds it, and its panes, by index.
+
+Of a value that is only to be there or not, as those of count(DISTINCT), a cell per pane would say little: it keeps one
+for a block of panes, as many as a window has, with a bit for each that it came in. A window is then read of two blocks.
+
+A session is made of panes as long as its gap: two records of one pane are never further apart than that, so a pane is
+never in two sessions. A pane keeps the times of its first and its last record; panes whose records are no further apart
+than the gap are one session, also where a late record comes between two. Where every record says how long the gap after
+it is, a pane is an instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from view_algebra.language.aggregates import Part, merged
+from view_algebra.language.expressions import (
+    NULL,
+    Aggregate,
+    Call,
+    Cells,
+    Combined,
+    Constant,
+    Expr,
+    Field,
+    Hopped,
+    Nested,
+    Output,
+    Query,
+    Relation,
+    Select,
+    Sessions,
+    above_group,
+    nested_in,
+    rewrite,
+    rewritten,
+    walk,
+    with_nested,
+)
+from view_algebra.language.fields import member
+from view_algebra.language.time_windows import (
+    HOP,
+    HOP_END,
+    PANE,
+    SESSION_END,
+    SESSION_START,
+    by_bounds,
+    ends,
+    hops,
+    put_together,
+    seen,
+)
+from view_algebra.language.types import BIGINT, TIMESTAMP, WINDOW
+
+
+def by_end(block: Select) -> Select:
+    """A block whose hopping windows are shown by their ends alone groups by these: what is shown is found by index."""
+    window = put_together(block.kept_by)
+    if window is None or hops(window) is None:
+        return block
+    end, shown = Call("window_end", (window, window.arguments[1]), TIMESTAMP), above_group(block)
+    without = [rewrite(e, lambda part: NULL if part == end else None) for e in shown]
+    if shown == without or any(window in walk(e) for e in without):
+        return block
+    key = replace(window, function=HOP_END)
+    return rewritten(block, lambda part: replace(key, place=part.place) if part in (end, window) else None)
+
+
+def with_bounds(query: Query) -> Query:
+    """The query, where a bound of a window that a subquery gives is a column of the subquery: it is found by index.
+
+    `SELECT w.start FROM (SELECT window AS w, …)` reads a start, and no start of a value that was made of one.
+    """
+    if isinstance(query, Combined):
+        return replace(query, left=with_bounds(query.left), right=with_bounds(query.right))
+    relation, whole = query.relation, set(query.group or ())
+    found: dict[tuple[str, str], Output] = {}
+
+    def change(part: Expr) -> Expr | None:
+        if not isinstance(part, Field) or part.of != WINDOW or len(part.path) != 2 or part.outer:
+            return None
+        given, bound = part.path
+        below = _given_by(relation, part.relation, given)
+        if below is None or Field(part.relation, (given,), WINDOW) in whole:
+            return None
+        name = f"{bound} of {given}"
+        found[part.relation, name] = Output(name, member(below, bound, part.place))
+        return replace(part, path=(name,), of=None)
+
+    query = rewritten(replace(query, order=by_bounds(query.order)), change)
+
+    def more(nested: Nested) -> Nested:
+        below = nested.query
+        if isinstance(below, Select):
+            bounds_ = tuple(output for (alias, _), output in found.items() if alias == nested.alias)
+            below = replace(below, outputs=(*below.outputs, *bounds_))
+        return replace(nested, query=with_bounds(below))
+
+    return with_nested(query, more)
+
+
+def _given_by(relation: Relation | None, alias: str, column: str) -> Expr | None:
+    """What a column of a subquery in FROM is; None where that is no SELECT."""
+    below = next((nested.query for nested in nested_in(relation) if nested.alias == alias), None)
+    outputs = below.outputs if isinstance(below, Select) else ()
+    return next((o.expression for o in outputs if o.name.lower() == column.lower()), None)
+
+
+def coarser(cells: Cells, keys: Sequence[Output], parts: Parts, where: Expr | None = None) -> Select:
+    """The cells of groups of fewer keys, or of what is computed with them, of those of finer ones."""
+    return replace(_merged(keys, parts, cells, cells.alias), where=where)
+
+
+def hopped(
+    panes: Cells,
+    windows: Cells,
+    keys: Sequence[str],
+    start: str,
+    window: Call,
+    parts: Parts,
+    where: Expr | None = None,
+) -> Select:
+    """The cells of hopping windows, of those of their panes; `start` is the column of when these, or a block, begin."""
+    types, bits = dict(panes.columns), tuple(seen(window))
+    outputs = [Output(windows.keys[0], Field(HOP, windows.keys, TIMESTAMP))]
+    outputs += [Output(name, Field(PANE, (name,), types[name])) for name in keys if name != start]
+    words = tuple(name for bit in bits for name, part in parts if part == bit)
+    merging = [(name, part) for name, part in parts if part not in bits]
+    return replace(_merged(outputs, merging, Hopped(panes, windows, start, window, words), PANE), where=where)
+
+
+def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, parts: Parts) -> Select:
+    """The cells of sessions, of those of their panes; a group's sessions are those of `within`, which is some of it."""
+    types = dict(panes.columns)
+    first, last = (next(name for name, part in parts if part == end) for end in ends(session))
+    gap = session.arguments[1]
+    length = int(gap.value or 0) if isinstance(gap, Constant) else 0
+    grouped = [Output(name, Field(PANE, (name,), types[name])) for name in keys]
+    grouped.append(Output(SESSION_START, Field(PANE, (SESSION_START,), TIMESTAMP)))
+    merged_ = _merged(grouped, parts, Sessions(panes, tuple(within), first, last, length), PANE)
+    until = Aggregate("max", (Field(PANE, (last,), TIMESTAMP),), None, False, TIMESTAMP)
+    end = Output(SESSION_END, Call("window_end", (until, Constant(str(length), BIGINT)), TIMESTAMP))
+    return replace(merged_, outputs=(*merged_.outputs, end))
+
+
+def _merged(keys: Sequence[Output], parts: Parts, relation: Relation, alias: str) -> Select:
+    columns: dict[Part, Expr] = {part: Field(alias, (name,), part.type) for name, part in parts}
+    outputs = (Output(name, merged(part, columns)) for name, part in parts)
+    return Select((*keys, *outputs), relation, group=tuple(o.expression for o in keys))
+
+
+Parts = Sequence[tuple[str, Part]]
+"""Columns of cells, with what they keep."""

@@ -1,0 +1,127 @@
+"""Columns of a view that may be outside of the years 1 to 9999, which many clients of Postgres cannot read.
+
+What a window ends with, or a function makes, may be: `window(ts, '1 hour').end` of the last hour of 9999. It is
+computed with as it is, and NULL where a view shows it; in the author's SELECT that `lamina check` runs, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from view_algebra.language.expressions import (
+    Call,
+    Combined,
+    Exploded,
+    Expr,
+    Field,
+    Hopped,
+    Nested,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Subquery,
+    relations_in,
+    walk,
+)
+from view_algebra.language.limits import leaves_calendar
+from view_algebra.language.time_windows import HOP, HOP_END, SESSION_END
+from view_algebra.language.types import CALENDAR, postgres_name, spark_name
+
+_IN_POSTGRES = {
+    "TIMESTAMP": ("timestamptz '0001-01-01 00:00:00+00'", "timestamptz '9999-12-31 23:59:59.999999+00'"),
+    "TIMESTAMP_NTZ": ("timestamp '0001-01-01 00:00:00'", "timestamp '9999-12-31 23:59:59.999999'"),
+    "DATE": ("date '0001-01-01'", "date '9999-12-31'"),
+}
+
+
+Given = Sequence[tuple[str, tuple[str, str] | None]]
+"""Columns, and, of those with times, the first and the last that are shown."""
+
+
+def in_postgres(final: str, query: Query) -> str:
+    """The text of a view in Postgres, with NULL for what its clients cannot read.
+
+    The ends that hopping windows are listed by are found by index, which no expression of them is. So those that can be
+    read stay as they are, and the others, which are few, are rows of their own.
+    """
+    leaving = _leaving(query)
+    given = [(postgres_name(name), _IN_POSTGRES.get(kind.name)) for name, kind in query.columns]
+    indexed = leaving & _listed_ends(query)
+    if not indexed:
+        return _shown(final, given, leaving) if leaving else final
+    name, years = given[min(indexed)]
+    assert years is not None
+    readable = f"{_shown(final, given, leaving - indexed)}\nWHERE {name} <= {years[1]}"
+    return f"{readable}\nUNION ALL\n{_shown(final, given, leaving)}\nWHERE shown.{name} > {years[1]}"
+
+
+def in_spark(select: str, query: Query) -> str:
+    """The author's SELECT with NULL for the same."""
+    leaving = _leaving(query)
+    given = [(spark_name(name), CALENDAR.get(kind.name)) for name, kind in query.columns]
+    named = f" ({', '.join(name for name, _ in given)})"
+    return _shown(select, given, leaving) + named if leaving else select
+
+
+def _listed_ends(query: Query) -> frozenset[int]:
+    """The numbers of the columns that are the ends of hopping windows, of rows that come in any order."""
+    if not isinstance(query, Select) or query.order or query.distinct or query.limit is not None:
+        return frozenset()
+    ends = (n for n, output in enumerate(query.outputs) if _is_listed_end(output.expression, query.relation))
+    return frozenset(ends)
+
+
+def _is_listed_end(expression: Expr, relation: Relation | None) -> bool:
+    if not isinstance(expression, Field) or len(expression.path) > 1:
+        return False
+    if isinstance(relation, Hopped):
+        return relation.window.function == HOP_END and expression.relation == HOP
+    below = relation.query if isinstance(relation, Nested) and relation.alias == expression.relation else None
+    outputs = below.outputs if isinstance(below, Select) else ()
+    named = (output.expression for output in outputs if output.name == expression.path[0])
+    return isinstance(below, Select) and any(_is_listed_end(each, below.relation) for each in named)
+
+
+def _shown(text: str, given: Given, leaving: frozenset[int]) -> str:
+    joined = ",\n  ".join(_column(name, years if n in leaving else None) for n, (name, years) in enumerate(given))
+    return f"SELECT\n  {joined}\nFROM (\n{text}\n) AS shown"
+
+
+def _column(name: str, years: tuple[str, str] | None) -> str:
+    return name if years is None else f"CASE WHEN {name} BETWEEN {years[0]} AND {years[1]} THEN {name} END AS {name}"
+
+
+def _leaving(query: Query) -> frozenset[int]:
+    """The numbers of the columns that may be outside."""
+    if isinstance(query, Combined):
+        return _leaving(query.left) | _leaving(query.right)
+    return frozenset(number for number, output in enumerate(query.outputs) if _may_leave(output.expression, query))
+
+
+def _may_leave(expression: Expr, query: Select) -> bool:
+    return expression.type.name in CALENDAR and any(_leaves(part, query.relation) for part in walk(expression))
+
+
+def _leaves(part: Expr, relation: Relation | None) -> bool:
+    match part:
+        case Subquery():
+            return bool(_leaving(part.query))
+        case Field():
+            return part.path[-1] == SESSION_END or _is_listed_end(part, relation) or _given(part, relation)
+        case Call():
+            return leaves_calendar(part)
+    return False
+
+
+def _given(column: Field, relation: Relation | None) -> bool:
+    """Does a subquery in FROM give the column, and may it be outside?"""
+    for each in relations_in(relation):
+        if isinstance(each, Nested) and each.alias == column.relation:
+            names = [name.lower() for name, _ in each.query.columns]
+            return any(names[number] == column.path[0].lower() for number in _leaving(each.query))
+        if isinstance(each, Read) and each.alias == column.relation and len(column.path) > 1:
+            return True  # inside a nested value of a view, which is shown as it is
+        if isinstance(each, Exploded) and column.path[0] in {n for made in each.generators for n, _ in made.columns}:
+            return True
+    return False

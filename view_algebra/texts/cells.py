@@ -1,0 +1,303 @@
+"""The table of a leaf's cells: Postgres' DDL, the upsert that merges cells into cells, and Spark's partial."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from view_algebra.compiled import JSON_TIMES, CellTable, Column, Input, Partial
+from view_algebra.engines.spark import constant, hops_of_a_time, shortened, spark, storable
+from view_algebra.language.aggregates import RECORD_KEYS, Part
+from view_algebra.language.expressions import Call, Constant, Expr, walk
+from view_algebra.language.limits import can_make_any_text
+from view_algebra.language.merges import MERGES
+from view_algebra.language.time_windows import Hops, pane
+from view_algebra.language.types import BIGINT, STRING, Type, postgres_name, spark_name
+from view_algebra.split.leaves import Kept, Leaf
+
+INDEXED_BYTES = 2_600
+"""What the keys of a cell may take: Postgres' limit is 2,704 bytes for an entry of an index."""
+
+ONLY = "only_one"
+"""The column that is unique where there is no key: the cell of an aggregate without GROUP BY."""
+
+OTHER_KEY_BYTES = 32
+"""At least what a key that is no text takes, and what every key takes beside its bytes."""
+
+
+def longest_text(leaves: Sequence[Leaf]) -> int:
+    """Bytes of a text key that every table of a view can hold: a text is shortened in all of them alike, or in none."""
+    room = [
+        (INDEXED_BYTES - OTHER_KEY_BYTES * len(leaf.keys)) // max(1, sum(e.type == STRING for _, e in leaf.keys))
+        for leaf in leaves
+    ]
+    return min(room, default=INDEXED_BYTES)
+
+
+def cell_table(leaf: Leaf, name: str, longest: int, retained: int | None) -> CellTable:
+    """A leaf's table of cells with its three texts; its name gets the version when all of the view's are known.
+
+    A text key of more than `longest` bytes stands in it shortened. `retained` is the place of the key that tells which
+    cells are of long ago, and not kept.
+    """
+    keys = tuple(_column(key, e.type) for key, e in leaf.keys)
+    columns = {kept.part: postgres_name(kept.name) for kept in leaf.kept if kept.part is not None}
+    partials = tuple(_partial(kept, columns) for kept in leaf.kept)
+    since = "" if retained is None else keys[retained].name
+    return CellTable(
+        name=name,
+        source=leaf.source,
+        kind=leaf.kind,
+        keys=keys,
+        partials=partials,
+        partial=_partial_text(leaf, longest),
+        cells=_cells_text(leaf, keys, partials),
+        merge=_merge_text(leaf, keys, partials, since),
+        where=spark(leaf.where) if leaf.where is not None else "",
+        key_inputs=tuple(
+            Input(text, e.type.spark) for text, (_, e) in zip(_keys(leaf, longest), leaf.keys, strict=True)
+        ),
+        partial_inputs=tuple(_input(kept) for kept in leaf.kept),
+        generators="\n".join(_lateral_views(leaf)),
+        retained=since,
+        cost=leaf.cost,
+        spread="" if leaf.hops is None else _spread(leaf.hops, postgres_name(leaf.keys[0][0])),
+    )
+
+
+def version_of(tables: tuple[CellTable, ...], parses: tuple[str, ...]) -> str:
+    """The fingerprint of what decides the cells: how records are read, and the three texts.
+
+    >>> version_of((), ()) == version_of((), ()), len(version_of((), ("SELECT 1",)))
+    (True, 8)
+    """
+    texts = [*parses, *(text for t in tables for text in (t.source, t.kind, t.partial, t.cells, t.merge))]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:8]
+
+
+def _column(name: str, kind: Type) -> Column:
+    return Column(name, "STRING" if kind.nested else kind.spark, kind.postgres)
+
+
+def _partial(kept: Kept, columns: Mapping[Part, str]) -> Partial:
+    if kept.part is None:
+        return Partial(_column(kept.name, kept.expression.type), "keep")
+    return Partial(_column(kept.name, kept.part.type), kept.part.merge, _noise(kept.part, columns))
+
+
+def _noise(part: Part, columns: Mapping[Part, str]) -> str:
+    """Of what size the numbers were whose rounding a partial may consist of; empty where it is itself of that size."""
+    noise = MERGES[part.merge].noise
+    if noise is None:
+        return ""
+
+    def spread(mean: Part) -> str:
+        """The column of the squared deviations from a mean."""
+        return next((columns[each] for each in columns if each.beside[1:] == (mean, mean)), "0")
+
+    merged = (*part.by, part)
+    return noise([columns[each] for each in merged], [spread(each) for each in merged])
+
+
+def _input(kept: Kept) -> Input:
+    part = kept.part
+    if part is None:
+        kind = kept.expression.type
+        return Input(_value(kept.expression), "STRING" if kind.nested else kind.spark)
+    if part.counts:
+        always = isinstance(part.input, Constant) and part.input.value == "true"
+        return Input("1L" if always else f"CASE WHEN {spark(part.input)} THEN 1L ELSE 0L END", "BIGINT")
+    if part.order:
+        return _ordered_input(part)
+    if part.other is not None:
+        return Input(_pair(part), part.type.spark, "STRUCT<x: DOUBLE, y: DOUBLE>")
+    return Input(storable(part.input), part.input.type.spark)
+
+
+def _ordered_input(part: Part) -> Input:
+    value, kind = storable(part.input), part.type.spark
+    if part.type.integral:
+        value, kind = f"CAST({value} AS BIGINT)", BIGINT.spark
+    order, types = _order(part), ", ".join(f"o{n}: {e.type.spark}" for n, e in enumerate(part.order))
+    counted = f"named_struct('v', {value}, 'o', {order})"
+    text = counted if part.when is None else f"CASE WHEN {spark(part.when)} THEN {counted} END"
+    return Input(text, kind, f"STRUCT<v: {kind}, o: STRUCT<{types}>>")
+
+
+def _pair(part: Part) -> str:
+    assert part.other is not None
+    pair = f"named_struct('x', {spark(part.input)}, 'y', {spark(part.other)})"
+    return pair if part.when is None else f"CASE WHEN {spark(part.when)} THEN {pair} END"
+
+
+def _order(part: Part) -> str:
+    fields = ", ".join(f"'o{n}', {storable(e)}" for n, e in enumerate(part.order))
+    return f"named_struct({fields})"
+
+
+def _value(expression: Expr) -> str:
+    """A column of a row view; nested values become the text of their JSON."""
+    if not expression.type.nested:
+        return storable(expression)
+    text = f"to_json({spark(expression)}{_JSON_TIMES})"
+    if not any(can_make_any_text(part) for part in walk(expression)):
+        return text
+    return f"regexp_replace(make_valid_utf8({text}), {_ZERO}, {_UNKNOWN})"
+
+
+ZERO = r"(?<!\\)((?:\\\\)*)\\u0000"
+"""U+0000 in JSON, which Postgres cannot hold, behind backslashes that are escaped."""
+
+_ZERO, _UNKNOWN = (constant(Constant(text, STRING)) for text in (ZERO, r"$1\\ufffd"))
+
+
+_JSON_TIMES = f", map({', '.join(constant(Constant(text, STRING)) for pair in JSON_TIMES.items() for text in pair)})"
+
+
+def _partial_text(leaf: Leaf, longest: int) -> str:
+    named = [(text, key) for text, (key, _) in zip(_keys(leaf, longest), leaf.keys, strict=True)]
+    named += [(_merged(kept.part) if kept.part else _value(kept.expression), kept.name) for kept in leaf.kept]
+    columns = ",\n".join("  " + (text if text == spark_name(n) else f"{text} AS {spark_name(n)}") for text, n in named)
+    lines = [f"SELECT\n{columns}" if columns else "SELECT 1 AS one", f"FROM {spark_name(leaf.source)}"]
+    lines += _lateral_views(leaf)
+    if leaf.where is not None:
+        lines.append(f"WHERE {spark(leaf.where)}")
+    if leaf.kind == "aggregate" and leaf.keys:
+        lines.append("GROUP BY " + ", ".join(str(place) for place in range(1, len(leaf.keys) + 1)))
+    text = "\n".join(lines)
+    return text if leaf.hops is None else _spread_in_spark(text, leaf.hops, spark_name(leaf.keys[0][0]))
+
+
+def _lateral_views(leaf: Leaf) -> list[str]:
+    lines = []
+    for number, each in enumerate(leaf.generators, 1):
+        names = ", ".join(spark_name(name) for name, _ in each.columns)
+        argument = each.argument
+        if isinstance(argument, Call) and argument.function == "json_tuple":
+            lines.append(f"LATERAL VIEW {spark(argument)} j{number} AS {', '.join(_of_json(argument, number))}")
+            fields = ", ".join(f"'c{n}', {name}" for n, name in enumerate(_of_json(argument, number)))
+            text = f"array(named_struct({fields}))"
+        else:
+            text = spark(argument)
+        function = "posexplode" if each.positions else "explode"
+        view = "LATERAL VIEW OUTER" if each.outer else "LATERAL VIEW"
+        lines.append(f"{view} {function}({text}) g{number} AS {names}")
+    return lines
+
+
+def _of_json(call: Call, number: int) -> list[str]:
+    """The columns that json_tuple() gives, which is no expression: a row of them is exploded then."""
+    return [spark_name(f"json {number} {n}") for n in range(len(call.arguments) - 1)]
+
+
+def _keys(leaf: Leaf, longest: int) -> list[str]:
+    """The keys over a record; a text that is too long for the index on them stands there shortened."""
+    return [
+        shortened(text, longest) if e.type == STRING else text for _, e in leaf.keys for text in [storable(pane(e))]
+    ]
+
+
+_LISTED = """\
+SELECT {window} AS {key} FROM (
+  SELECT {series} AS {key} FROM (
+    SELECT coalesce(greatest(first, lag(last) OVER (ORDER BY last, first) + {slide}), first) AS first, last FROM (
+      SELECT {first} AS first, {last} AS last FROM (
+{panes}
+      ) AS panes
+    ) AS reach
+  ) AS fresh
+) AS windows"""
+"""The windows that panes lie in: from the first after the last one that an earlier pane lies in, to the pane's last."""
+
+
+def _spread(window: Hops, key: str) -> str:
+    slide, size = (f"interval '{length} microseconds'" for length in (window.slide, window.size))
+    origin = f"timestamptz '1970-01-01 00:00:00+00' + interval '{window.offset} microseconds'"
+    return _LISTED.format(
+        window=f"{key} + {size}" if window.by_end else key,
+        series=f"generate_series(first, last, {slide})",
+        slide=slide,
+        first=f"date_bin({slide}, {key} - {size}, {origin}) + {slide}",
+        last=f"date_bin({slide}, {key}, {origin})",
+        panes="{panes}",
+        key=key,
+    )
+
+
+def _spread_in_spark(panes: str, window: Hops, key: str) -> str:
+    first, last = hops_of_a_time(key, f"{window.size}L", f"{window.offset}L", f"{window.slide}L")
+    return _LISTED.format(
+        window=f"timestamp_micros({key} + {window.size}L)" if window.by_end else f"timestamp_micros({key})",
+        series=f"explode(CASE WHEN first <= last THEN sequence(first, last, {window.slide}L) ELSE array() END)",
+        slide=f"{window.slide}L",
+        first=first,
+        last=last,
+        panes="\n".join(f"        {line}" for line in panes.split("\n")),
+        key=key,
+    )
+
+
+def _merged(part: Part) -> str:
+    """A partial over the records of a group, in Spark."""
+    if part.counts:
+        always = isinstance(part.input, Constant) and part.input.value == "true"
+        return "count(*)" if always else f"count_if({spark(part.input)})"
+    return MERGES[part.merge].spark(*_values(part))
+
+
+def _values(part: Part) -> list[str]:
+    """What a partial is made of: a value; or a value and its order; or two values."""
+
+    def counted(text: str) -> str:
+        return text if part.when is None else f"CASE WHEN {spark(part.when)} THEN {text} END"
+
+    if part.order:
+        return [storable(part.input), counted(_order(part))]
+    if part.other is not None:
+        return [counted(spark(each)) for each in (part.input, part.other)]
+    return [storable(part.input)]
+
+
+def _cells_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, ...]) -> str:
+    columns = ["touched integer NOT NULL DEFAULT 0"]
+    if not keys:
+        columns.append(f"{ONLY} boolean NOT NULL DEFAULT true")
+    for key, (_, expression) in zip(keys, leaf.keys, strict=True):
+        never_null = " NOT NULL" if (key.name, expression.type) in RECORD_KEYS else ""
+        columns.append(f"{postgres_name(key.name)} {expression.type.stored}{never_null}")
+    for partial, kept in zip(partials, leaf.kept, strict=True):
+        kind = kept.part.type if kept.part else kept.expression.type
+        never_null = " NOT NULL" if kept.part and kept.part.counts else ""
+        columns.append(f"{postgres_name(partial.column.name)} {kind.stored}{never_null}")
+    unique = ", ".join(postgres_name(k.name) for k in keys) or ONLY
+    columns.append(f"UNIQUE NULLS NOT DISTINCT ({unique})")
+    return "CREATE TABLE {table} (\n" + ",\n".join(f"  {c}" for c in columns) + "\n)"
+
+
+def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, ...], since: str) -> str:
+    names = [postgres_name(k.name) for k in keys]
+    kept = [postgres_name(p.column.name) for p in partials]
+    lines = [
+        "INSERT INTO {into} AS cell (" + ", ".join(["touched", *names, *kept]) + ")",
+        "SELECT " + ", ".join(["{generation}", *names, *kept]),
+        "FROM {cells} AS fresh",
+    ]
+    if since:
+        lines.append(f"WHERE {postgres_name(since)} >= '{{since}}'")
+    if names:
+        lines.append("ORDER BY " + ", ".join(names))
+    lines.append(f"ON CONFLICT ({', '.join(names) or ONLY}) DO")
+    if leaf.kind == "row" or not kept:
+        lines[-1] += " NOTHING"
+        return "\n".join(lines)
+    lines[-1] += " UPDATE SET"
+    columns = {k.part: name for k, name in zip(leaf.kept, kept, strict=True) if k.part is not None}
+    sets = ["touched = excluded.touched", *(f"{name} = {_folded(part, columns)}" for part, name in columns.items())]
+    lines.append(",\n".join(f"  {s}" for s in sets))
+    return "\n".join(lines)
+
+
+def _folded(part: Part, columns: Mapping[Part, str]) -> str:
+    """Two partials of one group as one; NULL is the partial of no values, and changes nothing."""
+    cell, fresh = ([f"{side}.{columns[each]}" for each in (*part.by, part)] for side in ("cell", "excluded"))
+    return MERGES[part.merge].upsert(cell, fresh, part.type, part.counts)

@@ -1,0 +1,210 @@
+"""All views of a micro-batch in one Spark job: a record once per table of cells that takes it, and one GROUP BY.
+
+Keys and inputs of all tables share typed slots, as many of a kind as the widest table needs; a slot that a table does
+not use is NULL. `v` says which table a row is for; one with 0 is there when there are bad records. UNPIVOT is Spark's
+syntax for its operator Expand, which copies a record without building objects; what several tables compute is computed
+once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from view_algebra.compiled import CellTable, Column, Fused, Input, Merge, Source
+from view_algebra.language.merges import MERGES
+from view_algebra.language.types import INTEGRAL, postgres_name
+
+_GOOD = "kafka_error IS NULL"
+
+_POSTGRES = {
+    "BIGINT": "bigint",
+    "DOUBLE": "double precision",
+    "FLOAT": "real",
+    "STRING": 'text COLLATE "C"',
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP": "timestamptz",
+    "TIMESTAMP_NTZ": "timestamp",
+}
+
+
+@dataclass
+class _Slots:
+    """Typed slots, handed out per table from the first of each kind on."""
+
+    prefix: str
+    kinds: list[tuple[Merge, str]] = field(default_factory=list)
+    used: dict[tuple[Merge, str], int] = field(default_factory=dict)
+
+    def next_table(self) -> None:
+        self.used = {}
+
+    def take(self, kind: str, merge: Merge = "keep") -> str:
+        wanted = (merge, kind)
+        number = self.used.get(wanted, 0)
+        self.used[wanted] = number + 1
+        places = [i for i, have in enumerate(self.kinds) if have == wanted]
+        if number == len(places):
+            self.kinds.append(wanted)
+            places.append(len(self.kinds) - 1)
+        return f"{self.prefix}{places[number]}"
+
+
+def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
+    """The partials of several aggregate tables of one source, in one statement with one GROUP BY."""
+    keys, parts = _Slots("k"), _Slots("p")
+    bad_slot = parts.take("BIGINT", "sum")
+    structs: _Structs = {"": [("kafka_error IS NOT NULL", 0, {bad_slot: "1L"})]}
+    taken: dict[str, list[str]] = {}
+    for number, table in enumerate(tables, 1):
+        _expect(table, source, "aggregate")
+        keys.next_table()
+        parts.next_table()
+        values: dict[str, str] = {}
+        back: list[str] = []
+        for column, value in zip(table.keys, table.key_inputs, strict=True):
+            slot = keys.take(_kind(value))
+            values[slot] = _widened(value)
+            back.append(_read_back(slot, column))
+        for partial, value in zip(table.partials, table.partial_inputs, strict=True):
+            slot = parts.take(_kind(value), partial.merge)
+            values[slot] = _widened(value)
+            back.append(_read_back(slot, partial.column))
+        structs.setdefault(table.generators, []).append((_condition(table), number, values))
+        taken[table.name] = back
+    slots = [(f"k{i}", kind) for i, (_, kind) in enumerate(keys.kinds)]
+    merged = [(f"p{i}", merge, kind) for i, (merge, kind) in enumerate(parts.kinds)]
+    names = [*slots, *((name, kind) for name, _, kind in merged)]
+    group = ", ".join(["v", *(name for name, _ in slots)])
+    outputs = [
+        group,
+        *(f"{_aggregated(merge, name)} AS {name}" for name, merge, _ in merged),
+        "max(kafka_timestamp) AS newest",
+    ]
+    sql = f"SELECT {', '.join(outputs)}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL"
+    sql += f"\nGROUP BY {group}"
+    columns = [Column("v", "INT", "integer")]
+    columns += [Column(name, kind, _postgres(kind)) for name, kind in slots]
+    given = [(name, MERGES[merge].slot_gives(kind)) for name, merge, kind in merged]
+    columns += [Column(name, kind, _postgres(kind)) for name, kind in given]
+    return _fused(sql, columns, tables, taken)
+
+
+def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
+    """The rows of several row tables of one source, in one statement; a row with v = 0 stands for a bad record."""
+    slots = _Slots("c")
+    structs: _Structs = {"": [("kafka_error IS NOT NULL", 0, {})]}
+    taken: dict[str, list[str]] = {}
+    for number, table in enumerate(tables, 1):
+        _expect(table, source, "row")
+        slots.next_table()
+        values, back = {}, []
+        columns = [*table.keys, *(p.column for p in table.partials)]
+        for column, value in zip(columns, [*table.key_inputs, *table.partial_inputs], strict=True):
+            slot = slots.take(_kind(value))
+            values[slot] = _widened(value)
+            back.append(_read_back(slot, column))
+        structs.setdefault(table.generators, []).append((_condition(table), number, values))
+        taken[table.name] = back
+    names = [(f"c{i}", kind) for i, (_, kind) in enumerate(slots.kinds)]
+    outputs = ", ".join(["v", *(name for name, _ in names), "kafka_timestamp AS newest"])
+    sql = f"SELECT {outputs}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL"
+    columns = [Column("v", "INT", "integer"), *(Column(n, kind, _postgres(kind)) for n, kind in names)]
+    return _fused(sql, columns, tables, taken)
+
+
+def _expect(table: CellTable, source: Source, kind: str) -> None:
+    if table.kind != kind or table.source != source.name:
+        raise ValueError(f"{table.name} is a {table.kind} table of {table.source}, not a {kind} table of {source.name}")
+
+
+def _condition(table: CellTable) -> str:
+    return f"{_GOOD} AND ({table.where})" if table.where else _GOOD
+
+
+def _kind(value: Input) -> str:
+    """The slot's type: whole numbers of all sizes share one."""
+    if value.struct:
+        return value.struct
+    return "BIGINT" if value.type in INTEGRAL else value.type
+
+
+def _widened(value: Input) -> str:
+    widened = value.type in INTEGRAL and value.type != "BIGINT" and not value.struct
+    return f"CAST({value.spark} AS BIGINT)" if widened else value.spark
+
+
+def _aggregated(merge: Merge, slot: str) -> str:
+    row = MERGES[merge]
+    return row.spark(*([f"{slot}.{name}" for name in row.slot] or [slot]))
+
+
+def _postgres(kind: str) -> str:
+    return kind.replace("DECIMAL", "numeric") if kind.startswith("DECIMAL") else _POSTGRES[kind]
+
+
+def _read_back(slot: str, column: Column) -> str:
+    cast = f"::{column.postgres}" if column.postgres in ("smallint", "integer", "jsonb") else ""
+    return f"{slot}{cast} AS {postgres_name(column.name)}"
+
+
+def _read(columns: Sequence[str], number: int, table: str) -> str:
+    return f"(SELECT {', '.join(columns) or '1 AS one'} FROM {table} WHERE v = {number})"
+
+
+_Structs = dict[str, list[tuple[str, int, dict[str, str]]]]
+"""By their LATERAL VIEWs: each table's condition, its number, and its expressions by their slots."""
+
+
+def _exploded(structs: _Structs, slots: Sequence[tuple[str, str]]) -> str:
+    """Per record, a row for each of the tables, `v` NULL where the table does not take it."""
+    return "\nUNION ALL\n".join(_unpivoted(laterals, tables, slots) for laterals, tables in structs.items())
+
+
+def _unpivoted(
+    laterals: str, structs: Sequence[tuple[str, int, Mapping[str, str]]], slots: Sequence[tuple[str, str]]
+) -> str:
+    computed: dict[str, str] = {}
+
+    def column(expression: str) -> str:
+        return computed.setdefault(expression, f"e{len(computed)}")
+
+    rows_of_tables = []
+    for condition, number, values in structs:
+        cells = [column(f"CASE WHEN {condition} THEN {number} END")]
+        cells += [column(values.get(name, f"CAST(NULL AS {kind})")) for name, kind in slots]
+        rows_of_tables.append(f"({', '.join(cells)})")
+    inner = ",\n".join(f"    {expression} AS {name}" for expression, name in computed.items())
+    names = ", ".join(["v", *(name for name, _ in slots)])
+    taken = ",\n".join(f"  {cells}" for cells in rows_of_tables)
+    source = "records" + (f"\n{_indent(laterals)}" if laterals else "")
+    return f"""SELECT * FROM (
+  SELECT
+    kafka_timestamp,
+{inner}
+  FROM {source}
+) UNPIVOT INCLUDE NULLS (({names}) FOR lamina_table IN (
+{taken}
+))"""
+
+
+def _fused(
+    sql: str, columns: Sequence[Column], tables: Sequence[CellTable], taken: Mapping[str, Sequence[str]]
+) -> Fused:
+    """The staging table is named after its columns, so that a session makes it once and keeps it: emptied by each
+    commit, it leaves no dead rows in Postgres' own tables, as one made per micro-batch would.
+    """
+    types = ", ".join(f"{c.name} {c.postgres}" for c in columns)
+    staging = f"staged_{hashlib.sha256(types.encode()).hexdigest()[:16]}"
+    staged = f"CREATE TEMPORARY TABLE IF NOT EXISTS {staging} ({types}) ON COMMIT DELETE ROWS"
+    read: dict[str, str] = {}
+    for number, table in enumerate(tables, 1):
+        cells = _read(taken[table.name], number, staging)
+        read[table.name] = f"({table.spread.format(panes=cells)})" if table.spread else cells
+    return Fused(sql=sql, table=staging, staged=staged, read=read, columns=tuple(columns))
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))

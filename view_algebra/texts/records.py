@@ -1,0 +1,234 @@
+"""How the records of a source are read: JSON into the declared columns, or a reason for quarantine; nothing fails.
+
+Spark's `from_json` in PERMISSIVE mode reads what it can and hands a record that it cannot read whole to a column of
+its own. Which kind of mistake it was is found out for those records alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from view_algebra.engines.spark import TIME_ALONE, constant
+from view_algebra.language.expressions import Constant
+from view_algebra.language.long_numbers import (
+    MAY_BE_LONG,
+    TOO_LONG,
+    bounded,
+    decimals_as_text,
+    has_decimals,
+    mapped,
+    permissive,
+)
+from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type, spark_name
+
+PSEUDO_COLUMNS = (
+    ("kafka_partition", INT),
+    ("kafka_offset", BIGINT),
+    ("kafka_timestamp", TIMESTAMP),
+    ("kafka_key", BINARY),
+)
+"""What every record has beside its declared columns."""
+
+LOOKS_ALONE = r"""["'](?:\s|\\[a-z])*+(?:T[0-9]|[0-9]{1,2}:)|\\u00"""
+"""A text in JSON that begins with a time of day, or may, where characters are escaped.
+
+The group repeats with `*+`, which gives nothing back: with `*` Java recurses for every space, and ends at some 6,000.
+"""
+
+_SPACE = "' \\t\\r\\n'"
+_CORRUPT = "kafka_corrupt"
+_TEXT = "CAST(kafka_value AS STRING)"
+Columns = Sequence[tuple[str, Type]]
+
+
+def parse_text(columns: Columns) -> str:
+    """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns."""
+    read_as = [*((name, mapped(kind, _without_tinyint)) for name, kind in columns), (_CORRUPT, STRING)]
+    declared = "".join(f",\n  {_declared(name, kind)} AS {spark_name(name)}" for name, kind in columns)
+    return f"""SELECT
+  kafka_partition,
+  kafka_offset,
+  kafka_timestamp,
+  kafka_key,
+  kafka_headers,
+  kafka_value,
+  CASE
+{_errors(columns)}
+  END AS kafka_error{declared}
+FROM (
+  SELECT
+    partition AS kafka_partition,
+    offset AS kafka_offset,
+    greatest({CALENDAR["TIMESTAMP"][0]}, least(timestamp, {CALENDAR["TIMESTAMP"][1]})) AS kafka_timestamp,
+    key AS kafka_key,
+    headers AS kafka_headers,
+    value AS kafka_value,
+    from_json(
+      {bounded("CAST(value AS STRING)", Type("STRUCT", fields=tuple(read_as[:-1])), _CORRUPT)},
+      {_schema(read_as)},
+      {permissive(_CORRUPT)}
+    ) AS parsed
+  FROM raw_records
+)"""
+
+
+def _why_nothing(columns: Columns) -> str:
+    """Why nothing was read of a text."""
+    empty = "'the value is empty'"
+    if not any(has_decimals(kind) for _, kind in columns):
+        return empty
+    return f"CASE WHEN {_TEXT} RLIKE {_text(MAY_BE_LONG)} THEN {_text(TOO_LONG)} ELSE {empty} END"
+
+
+def _schema(columns: Columns) -> str:
+    return _text(", ".join(f"{spark_name(name)} {kind.spark}" for name, kind in columns))
+
+
+def _text(value: str) -> str:
+    return constant(Constant(value, STRING))
+
+
+def _declared(name: str, kind: Type) -> str:
+    """A column as it was declared, from what `from_json` read."""
+    field = f"parsed.{spark_name(name)}"
+    return field if mapped(kind, _without_tinyint) == kind else f"CAST({field} AS {kind.spark})"
+
+
+def _without_tinyint(kind: Type) -> Type:
+    """Spark's reader takes 128 to 255 for a TINYINT and wraps them, so the next larger type is read."""
+    return SMALLINT if kind.name == "TINYINT" else kind
+
+
+def _times_as_text(kind: Type) -> Type:
+    return STRING if kind.name == "TIMESTAMP" else kind
+
+
+def _errors(columns: Columns) -> str:
+    more = "'more text follows the object'"
+    begins_again = (
+        "(" + " OR ".join(f"contains({_TEXT}, '}}{space}{{')" for space in ("", " ", "\\n", "\\r\\n", ",")) + ")"
+    )
+    branches = [
+        ("kafka_value IS NULL", "'the value is null'"),
+        ("parsed IS NULL", _why_nothing(columns)),
+        (f"parsed.{_CORRUPT} IS NOT NULL", _kind_of_mistake(columns)),
+        # JSON can only say U+0000 as an escape, so the costly look into every text is for those records alone
+        (
+            f"contains({_TEXT}, '\\\\u0000') AND contains(CAST(parsed AS STRING), '\\u0000')",
+            "'a text holds the character U+0000, which Postgres cannot store'",
+        ),
+        (
+            f"NOT endswith({_TEXT}, '}}') AND NOT endswith(rtrim({_SPACE}, {_TEXT}), '}}')",
+            more,
+        ),
+        (f"{begins_again} AND coalesce(json_array_length(concat('[', {_TEXT}, ']')), 0) <> 1", more),
+    ]
+    for name, kind in columns:
+        read = mapped(kind, _without_tinyint)
+        if read != kind:
+            field = f"parsed.{spark_name(name)}"
+            again = f"CAST({_declared(name, kind)} AS {read.spark})"
+            wrapped = f"to_json(named_struct('v', {again})) <> to_json(named_struct('v', {field}))"
+            branches.append((wrapped, _text(f"a field has the wrong type: {name} is no {kind.spark}")))
+    for path, kind in _leaves(columns):
+        if outside := _outside(_field("parsed", path), kind):
+            branches.append((outside, _text(f"{'.'.join(path)} is outside the years 0001 to 9999")))
+    if alone := _time_alone(columns):
+        branches.append((alone, "'a field holds a time of day without the day'"))
+    return "\n".join(f"    WHEN {when} THEN {reason}" for when, reason in branches)
+
+
+def _outside(value: str, kind: Type, depth: int = 0) -> str:
+    """Whether a time, or one in a list, a map or a struct, is none that every client can read; empty without one."""
+    if kind.name in CALENDAR:
+        first, last = CALENDAR[kind.name]
+        return f"{value} NOT BETWEEN {first} AND {last}"
+    if kind.name == "STRUCT":
+        found = [_outside(f"{value}.{spark_name(name)}", field, depth) for name, field in kind.fields]
+        return f"({' OR '.join(each for each in found if each)})" if any(found) else ""
+    inside = _outside(f"v{depth}", kind.element, depth + 1) if kind.element else ""
+    values = f"map_values({value})" if kind.name == "MAP" else value
+    return f"exists({values}, v{depth} -> {inside})" if inside else ""
+
+
+def _leaves(columns: Columns, within: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Type]]:
+    """Every column that is no struct, inside structs too, with the path to it."""
+    for name, kind in columns:
+        if kind.name == "STRUCT":
+            yield from _leaves(kind.fields, (*within, name))
+        else:
+            yield (*within, name), kind
+
+
+def _field(of: str, path: Sequence[str]) -> str:
+    return ".".join([of, *map(spark_name, path)])
+
+
+def _time_alone(columns: Columns) -> str:
+    """Whether a TIMESTAMP was written as '03:04': Spark takes that for a time of the day on which it is read.
+
+    From the cheap to the certain: the time read is near the present, the text has what looks so, the field's text is.
+    """
+    near, certain = [], []
+    for path, kind in _leaves(columns):
+        if kind == TIMESTAMP:
+            today = "date_sub(current_date(), 1) AND date_add(current_date(), 2)"
+            near.append(f"{_field('parsed', path)} BETWEEN {today}")
+            certain.append(f"{_field('texts', path)} RLIKE {_text(TIME_ALONE)}")
+        elif mapped(kind, _times_as_text) != kind:
+            near.append("true")
+            certain.append(f"to_json({_field('texts', path)}) RLIKE {_text(LOOKS_ALONE)}")
+    if not near:
+        return ""
+    schema = _schema([(name, decimals_as_text(mapped(kind, _times_as_text))) for name, kind in columns])
+    return (
+        f"({' OR '.join(near)}) AND {_TEXT} RLIKE {_text(LOOKS_ALONE)}"
+        f" AND exists(array(from_json({_TEXT}, {schema})), texts -> {' OR '.join(certain)})"
+    )
+
+
+def _kind_of_mistake(columns: Columns) -> str:
+    """Which mistake a record has that from_json could not read whole.
+
+    Within `transform` Spark interprets the expression, and so keeps it out of the code that it generates for every
+    record: with it there, the code of a record is too long for the JVM to compile.
+    """
+    wrong = []
+    for name, kind in columns:
+        key, reason = _text(name), _text(f"{name} is no {kind.spark}")
+        wrong.append(f"CASE WHEN parsed.{spark_name(name)} IS NULL AND fields[{key}] IS NOT NULL THEN {reason} END")
+    listed = ",\n          ".join(wrong)
+    return f"""element_at(transform(
+        array(from_json(CAST(kafka_value AS STRING), 'MAP<STRING, STRING>')),
+        fields -> CASE
+          WHEN fields IS NOT NULL THEN concat('a field has the wrong type: ', coalesce(nullif(concat_ws(', ',
+          {listed}), ''), 'it is inside a nested one'))
+          WHEN startswith(ltrim({_SPACE}, CAST(kafka_value AS STRING)), '{{') THEN 'not JSON, or nested too deep'
+          WHEN try_parse_json(CAST(kafka_value AS STRING)) IS NOT NULL THEN 'not a JSON object'
+          ELSE 'not JSON'
+        END
+      ), 1)"""
+
+
+PROBLEM_HEADER = "lamina-problem"
+"""The Kafka header in which whoever sends a record that is bad may say why: it knows more than the record shows."""
+
+_TOLD = f"element_at(filter(kafka_headers, header -> header.key = '{PROBLEM_HEADER}'), 1).value"
+
+LONGEST_KEPT = 64 * 1024
+"""Bytes of a bad record's key, and of its value, that quarantine keeps."""
+
+QUARANTINED = f"""SELECT
+  kafka_partition,
+  kafka_offset,
+  CAST(kafka_timestamp AS STRING) AS kafka_timestamp,
+  coalesce(
+    nullif(left(replace(make_valid_utf8(CAST({_TOLD} AS STRING)), '\\u0000', ''), 200), ''), kafka_error
+  ) AS kafka_error,
+  concat('\\\\x', hex(substring(kafka_key, 1, {LONGEST_KEPT}))) AS kafka_key,
+  concat('\\\\x', hex(substring(kafka_value, 1, {LONGEST_KEPT}))) AS kafka_value,
+  length(kafka_value) AS kafka_value_bytes
+FROM records
+WHERE kafka_error IS NOT NULL"""
+"""The bad records as COPY takes them. The reason is the sender's own, where it has told one; of a long value the first
+bytes are kept, and how long it is."""

@@ -1,0 +1,227 @@
+"""Rows that no record decides: VALUES, SELECT without FROM, and what an array of literals explodes to.
+
+Above the aggregation they are read as they are. Records that are joined with them are exploded: `FROM events JOIN names
+ON events.country = names.code` is
+
+    FROM events LATERAL VIEW inline(filter(array(named_struct('code', 'NL'), …), n -> country = n.code)) names AS code
+
+and a LEFT JOIN is LATERAL VIEW OUTER.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import reduce
+
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Combined,
+    Constant,
+    Constants,
+    Exploded,
+    Expr,
+    Field,
+    Generator,
+    Joined,
+    Named,
+    Nested,
+    Place,
+    Query,
+    Relation,
+    Stream,
+    Subquery,
+    Windowed,
+    rewrite,
+    walk,
+)
+from view_algebra.language.fields import VARIABLE
+from view_algebra.language.limits import can_make_any_text
+from view_algebra.language.meeting import cast
+from view_algebra.language.times import MOST_ELEMENTS
+from view_algebra.language.types import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, VOID, Type, common
+from view_algebra.refusals import Wrong
+from view_algebra.typed.nested import saying_its_type
+from view_algebra.typed.passing import is_projection
+
+Rows = tuple[tuple[Expr, ...], ...]
+
+
+def table(rows: Sequence[Sequence[Expr]], names: Sequence[str], alias: str, place: Place) -> Constants:
+    """VALUES: a column is of the type in which its values meet."""
+    widths = sorted({len(row) for row in rows})
+    if len(widths) > 1:
+        raise Wrong(place, f"rows of {widths[0]} and {widths[-1]} columns", "Give every row the same columns.")
+    names = names or [f"col{number}" for number in range(1, widths[0] + 1)]
+    if len(names) != widths[0]:
+        raise Wrong(place, f"{len(names)} names for {widths[0]} columns", "Name every column.")
+    for value in (value for row in rows for value in row):
+        if any(isinstance(part, (Aggregate, Windowed, Subquery)) for part in walk(value)):
+            raise Wrong(
+                value.place or place, "more than constants in VALUES", "Put it into a subquery of its own in FROM."
+            )
+        if value.type.nested or value.type.length or value.type.name == "BINARY":
+            raise Wrong(value.place or place, f"{value.type} in VALUES", "Put each of its parts into a column.")
+    kinds = [_meeting(column, place) for column in zip(*rows, strict=True)]
+    typed = tuple(tuple(cast(v, kind, implicit=True) for v, kind in zip(row, kinds, strict=True)) for row in rows)
+    return Constants(typed, alias, tuple(zip(names, kinds, strict=True)), place)
+
+
+def _meeting(column: Sequence[Expr], place: Place) -> Type:
+    def wider(kind: Type, value: Expr) -> Type:
+        if (met := common(kind, value.type)) is None:
+            raise Wrong(value.place or place, f"VALUES meets {kind} with {value.type}", "Cast one of them.")
+        return met
+
+    kind = reduce(wider, column, VOID)
+    return STRING if kind == VOID else kind
+
+
+def elements(array: Expr, place: Place) -> list[Expr]:
+    """What `array(1, 2)` and `sequence(0, 23)` hold, where no record decides it."""
+    if isinstance(array, Call) and array.function == "array" and all(isinstance(e, Constant) for e in array.arguments):
+        return [*array.arguments]
+    if isinstance(array, Call) and array.function == "sequence":
+        first, last = (int(getattr(each, "value", None) or 0) for each in array.arguments)
+        if abs(last - first) < MOST_ELEMENTS:
+            step = 1 if last >= first else -1
+            return [Constant(str(each), INT) for each in range(first, last + step, step)]
+    way_out = "Write the rows out, as VALUES (1), (2), or of each row CROSS JOIN LATERAL explode(tags) AS t(tag)."
+    raise Wrong(place, "explode() of what is no record", way_out)
+
+
+def rows_of(query: Query) -> Rows | None:
+    """The rows of a query, as they are written there; None where it reads more than constants, or computes with them.
+
+    What is computed with columns is left: of literals in their place Spark would have other types.
+    """
+    if query.limit is not None or query.offset is not None:
+        return None
+    if isinstance(query, Combined):
+        left, right = rows_of(query.left), rows_of(query.right)
+        return None if left is None or right is None or query.operator != "UNION ALL" else left + right
+    below = _rows_read(query.relation)
+    outputs = [output.expression for output in query.outputs]
+    plain = query.where is None and query.group is None and query.having is None and not query.distinct
+    if below is None or not plain or not all(map(_is_plain, outputs)):
+        return None
+    return tuple(tuple(rewrite(value, lambda part, row=row: row.get(part)) for value in outputs) for row in below)  # type: ignore[misc]
+
+
+def _is_plain(value: Expr) -> bool:
+    while isinstance(value, Call) and value.implicit:
+        value = value.arguments[0]
+    computed = not isinstance(value, Field) and any(
+        isinstance(part, (Field, Windowed, Subquery)) for part in walk(value)
+    )
+    return not computed and not value.type.nested
+
+
+def _rows_read(relation: Relation | None) -> list[Mapping[Expr, Expr]] | None:
+    """The rows of what FROM reads, by its columns."""
+    if relation is None:
+        return [{}]
+    rows = relation.rows if isinstance(relation, Constants) else None
+    if isinstance(relation, Nested):
+        rows = rows_of(relation.query)
+    if rows is None:
+        return None
+    assert isinstance(relation, (Constants, Nested))
+    fields = [Field(relation.alias, (name,), kind) for name, kind in _columns(relation)]
+    return [dict(zip(fields, row, strict=True)) for row in rows]
+
+
+def _columns(relation: Constants | Nested) -> tuple[tuple[str, Type], ...]:
+    return relation.columns if isinstance(relation, Constants) else relation.query.columns
+
+
+def unique(rows: Rows) -> list[int]:
+    """The columns, by number, of which no two values are alike."""
+    columns = [[_bare(value) for value in column] for column in zip(*rows, strict=True)]
+    return [number for number, column in enumerate(columns) if _all_differ(column)]
+
+
+def unique_together(rows: Rows) -> list[list[int]]:
+    """The columns, by number, that tell the rows apart by literals: each that does so alone, or else all together."""
+    if single := unique(rows):
+        return [[number] for number in single]
+    columns = {number: [_bare(value) for value in column] for number, column in enumerate(zip(*rows, strict=True))}
+    different = {number: column for number, column in columns.items() if None not in column and len({*column}) > 1}
+    return [[*different]] if len({*zip(*different.values(), strict=True)}) == len(rows) else []
+
+
+def _all_differ(column: Sequence[Constant | None]) -> bool:
+    kinds = {value and value.type for value in column}
+    return None not in column and len(kinds) == 1 and len({*column}) == len(column)
+
+
+def _bare(value: Expr) -> Constant | None:
+    """A literal of which another text is another value, whichever whole number's type it is of."""
+    while isinstance(value, Call) and value.implicit:
+        value = value.arguments[0]
+    if not isinstance(value, Constant) or not (value.type.integral or value.type in (STRING, DATE, TIMESTAMP)):
+        return None
+    text = value.value
+    if value.value is not None and value.type.integral:
+        text = str(int(value.value))
+    elif value.value is not None and value.type == TIMESTAMP:
+        text = str(datetime.fromisoformat(value.value))
+    return replace(value, value=text, type=BIGINT if value.type.integral else value.type, place=None)
+
+
+_SEEN_FROM_RIGHT = {"LEFT": "RIGHT", "RIGHT": "LEFT"}
+
+
+def joined(join: Joined) -> Relation:
+    """A join; one of records with constants gives a record once for each row for which the condition holds."""
+    records, other, kind = join.left, join.right, str(join.kind)
+    if _of_records(other):
+        records, other, kind = other, records, _SEEN_FROM_RIGHT.get(kind, kind)
+    if not _of_records(records) or not isinstance(other, (Constants, Nested)):
+        return join
+    rows = _rows_read(other)
+    if rows is None:
+        return join
+    if kind in ("RIGHT", "FULL"):
+        what = f"a {join.kind} JOIN of records that keeps constants which no record meets"
+        raise Wrong(join.place, what, "Aggregate the records in a subquery, and join that.")
+    names = [name for name, _ in _columns(other)]
+    if not all(names) or len({name.lower() for name in names}) < len(names):
+        raise Wrong(other.place, "constants without column names of their own", "Write … AS names(code, name).")
+    if any(can_make_any_text(part) for row in rows for value in row.values() for part in walk(value)):
+        raise Wrong(other.place, "constants for records that may be no text", "Leave out what is no Unicode text.")
+    element = Type("STRUCT", fields=_columns(other))
+    argument: Expr = Call("array", tuple(_struct(names, row, element) for row in rows), Type("ARRAY", element=element))
+    if join.condition is not None:
+        argument = Call("filter", (argument, _lambda(join.condition, other, element)), argument.type)
+    made = Generator(argument, _columns(other), False, kind == "LEFT", other.alias, join.place, fields=True)
+    if isinstance(records, Exploded):
+        return replace(records, generators=(*records.generators, made))
+    return Exploded(records, (made,), join.place)
+
+
+def _of_records(relation: Relation) -> bool:
+    projection = isinstance(relation, Nested) and is_projection(relation.query)
+    return (
+        projection
+        or isinstance(relation, Stream)
+        or (isinstance(relation, Exploded) and _of_records(relation.relation))
+    )
+
+
+def _struct(names: Sequence[str], row: Mapping[Expr, Expr], kind: Type) -> Expr:
+    pairs = zip(names, map(saying_its_type, row.values()), strict=True)
+    return Call("named_struct", tuple(part for name, value in pairs for part in (Constant(name, STRING), value)), kind)
+
+
+def _lambda(condition: Expr, of: Named, kind: Type) -> Expr:
+    variable = f"{of.alias} 0"
+
+    def change(part: Expr) -> Expr | None:
+        if isinstance(part, Field) and part.relation == of.alias:
+            return replace(part, relation=VARIABLE, path=(variable, *part.path))
+        return None
+
+    return Call("lambda", (Field(VARIABLE, (variable,), kind), rewrite(condition, change)), BOOLEAN)

@@ -1,0 +1,172 @@
+"""Subqueries about the row that they are asked for: which ones are served, and SEMI and ANTI joins as such.
+
+`SELECT k FROM v WHERE EXISTS (SELECT 1 FROM w WHERE w.k = v.k)` names a column of the block around the subquery. To
+that block the column is a part of the expression, as an argument of a call is (`expressions.children`), so whatever is
+done to a block's columns is done to it: it may be kept in cells, and read from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import replace
+from typing import Literal
+
+from view_algebra.language.expressions import (
+    ONE,
+    Aggregate,
+    Call,
+    Combined,
+    Constant,
+    Expr,
+    Field,
+    Joined,
+    Nested,
+    Output,
+    Place,
+    Query,
+    Relation,
+    Select,
+    Subquery,
+    as_outer,
+    conjuncts,
+    nested_in,
+    outer_fields,
+    parts,
+    relations_in,
+    rewrite,
+    walk,
+)
+from view_algebra.language.types import BOOLEAN
+from view_algebra.refusals import Wrong
+
+JOINS = ("SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
+"""Joins that ask whether there is a row on the other side."""
+
+BY_AN_AGGREGATE = (
+    "Select an aggregate, as max(x) or max_by(x, y), end it with ORDER BY … LIMIT 1, or LEFT JOIN aggregates."
+)
+
+
+def asked(kind: Literal["scalar", "exists", "in"], query: Query, operand: Expr | None, place: Place) -> Subquery:
+    """A subquery as a part of an expression."""
+    if kind == "exists" and isinstance(query, Select):
+        query = _any_row(query)
+    of = BOOLEAN if kind != "scalar" else query.columns[0][1]
+    return Subquery(kind, query, operand, of, place, correlated=any(True for _ in outer_fields(query)))
+
+
+def _any_row(query: Select) -> Select:
+    """A query that has a row where the given one has: the first of some are some, and there are groups of some."""
+    if query.limit == 0 or query.offset:
+        return query
+    query = replace(query, limit=None, offset=None, order=())
+    if query.group == () or query.having is not None:
+        return query
+    return replace(query, outputs=(Output("one", ONE),), group=None, distinct=False)
+
+
+def refuse_elsewhere(block: Select) -> None:
+    """A subquery about a row is answered by Spark in WHERE and HAVING, and among columns; of groups, whether a row is
+    there, and a value of one that is grouped by, or aggregated.
+    """
+
+    def known(part: Expr) -> Expr | None:
+        if isinstance(part, Subquery) and part.correlated and part.kind == "scalar" and part not in (block.group or ()):
+            way_out = "Group in a subquery in FROM, and ask around it."
+            raise Wrong(part.place, "a value about a row, which is neither grouped by nor aggregated", way_out)
+        return part if isinstance(part, Aggregate) or part in (block.group or ()) else None
+
+    for output in block.outputs if block.group is not None else ():
+        rewrite(output.expression, known)
+    shown = {part for output in block.outputs for part in walk(output.expression)}
+    for key in block.group or ():
+        if isinstance(key, Subquery) and key.correlated and key.kind == "scalar" and key not in shown:
+            way_out = "Select it, too, or compute it in a subquery in FROM, and group around it."
+            raise Wrong(key.place, "GROUP BY a value about a row that is not selected", way_out)
+
+
+def refuse_groupings(block: Select) -> None:
+    """Spark answers none about a row beside GROUPING SETS, ROLLUP and CUBE."""
+    about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
+    if about or any(True for _ in outer_fields(block)):
+        way_out = "Group in a subquery in FROM, and ask around it."
+        raise Wrong(about[0] if about else block.place, "a subquery about a row, with several groupings", way_out)
+
+
+def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
+    """Spark lets no column of a query around be named on a side of a join of which rows may be missing."""
+    for join in (each for each in relations_in(relation) if isinstance(each, Joined)):
+        optional = {"LEFT": (join.right,), "RIGHT": (join.left,), "FULL": (join.left, join.right)}.get(join.kind, ())
+        for nested in (nested for side in optional for nested in nested_in(side)):
+            if not nested.lateral and any(True for _ in outer_fields(nested.query)):
+                what = "a column of a query around this one, on the optional side of a join"
+                raise Wrong(place, what, "Make it an inner join, or compute with the column outside.")
+
+
+def refuse_in_join(on: Expr, left: Container[str]) -> None:
+    """Spark answers a subquery in ON about a row of one side alone, and none that is a value."""
+    for part in (part for part in walk(on) if isinstance(part, Subquery) and part.correlated):
+        sides = {column.relation in left for column in outer_fields(part.query)}
+        if part.kind == "scalar" or len(sides) > 1:
+            way_out = "Put it into WHERE, or compute it in a subquery in FROM, and compare its column."
+            what = (
+                "a value of the rows that a joined row meets"
+                if part.kind == "scalar"
+                else "a subquery about both sides"
+            )
+            raise Wrong(part.place, f"{what}, in ON", way_out)
+
+
+def semi_join(kind: str, right: Relation, aliases: Container[str], condition: Expr, place: Place) -> Expr:
+    """The condition that SEMI or ANTI JOIN is on a row of its left side; `aliases` are those of the right one."""
+
+    def of_left(part: Expr) -> Expr | None:
+        return as_outer(part) if isinstance(part, Field) and part.relation not in aliases else None
+
+    inner = Select((Output("one", ONE),), right, where=rewrite(condition, of_left), place=place)
+    found = asked("exists", inner, None, place)
+    return Call("not", (found,), BOOLEAN, place=place) if kind.endswith("ANTI") else found
+
+
+def gives_no_null(query: Query) -> bool:
+    """Is it sure that no column of a query is NULL?"""
+    if isinstance(query, Combined):
+        return gives_no_null(query.left) and gives_no_null(query.right)
+    return all(is_known(output.expression, query.where, query.relation) for output in query.outputs)
+
+
+def is_known(value: Expr, where: Expr | None, relation: Relation | None) -> bool:
+    """Is it sure that a value of rows that meet a condition is not NULL?"""
+    if any(value in _known_by(part) for part in conjuncts(where)):
+        return True
+    match value:
+        case Constant():
+            return value.value is not None
+        case Aggregate(function="count" | "count_if"):
+            return True
+        case Call(function="+" | "-" | "*") if value.type.integral:
+            return all(is_known(each, where, relation) for each in value.arguments)
+        case Call(function="coalesce"):
+            return any(is_known(each, where, relation) for each in value.arguments)
+        case Call(function="cast", implicit=True, arguments=(inner,)):
+            return inner.type.integral and value.type.numeric and is_known(inner, where, relation)
+        case Field(path=(name,), relation=alias) if isinstance(relation, Nested) and relation.alias == alias:
+            below = relation.query
+            columns = below.outputs if isinstance(below, Select) else ()
+            named = [column.expression for column in columns if column.name == name]
+            return (
+                isinstance(below, Select)
+                and all(is_known(e, below.where, below.relation) for e in named)
+                and bool(named)
+            )
+    return False
+
+
+def _known_by(condition: Expr) -> tuple[Expr, ...]:
+    """What is not NULL where a condition holds."""
+    match condition:
+        case Call(function="=" | "<>" | "<" | "<=" | ">" | ">="):
+            return condition.arguments
+        case Call(function="not", arguments=(Call(function="is null") as inner,)):
+            return inner.arguments
+    return ()

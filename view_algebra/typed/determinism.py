@@ -1,0 +1,319 @@
+"""Is the result the same each time it is read? An order that decides something must be total.
+
+Tracked per relation: its unique keys, each a set of columns that no two rows share.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import assert_never
+
+from view_algebra.language.aggregates import EVENT_ORDER, RECORD_KEYS
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Cells,
+    Combined,
+    Constant,
+    Constants,
+    Exploded,
+    Expr,
+    Field,
+    Generator,
+    Hopped,
+    Joined,
+    Nested,
+    OverValues,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Sessions,
+    Stream,
+    Subquery,
+    Windowed,
+    conjuncts,
+    nested_in,
+    renamed,
+    walk,
+)
+from view_algebra.language.time_windows import window_key
+from view_algebra.language.types import Type
+from view_algebra.refusals import Span, Wrong
+from view_algebra.typed.constants import rows_of, unique, unique_together
+
+Keys = frozenset[frozenset[str]]
+"""Unique keys as sets of output names; the empty set is the key of a relation of one row."""
+
+_ROW_BY_ROW = ("row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value")
+"""Window functions that give equal rows different results; others do where the frame counts rows."""
+
+_MOST_KEYS = 8
+"""More keys than this are forgotten, so that joins of many relations stay quick."""
+
+
+def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
+    """The unique keys of what a query gives, as far as they are known."""
+    if (rows := rows_of(query)) is not None:
+        return frozenset(frozenset({query.columns[number][0]}) for number in unique(rows))
+    if isinstance(query, Combined):
+        every = frozenset({frozenset(n for n, _ in query.columns)})
+        if query.operator == "UNION ALL":
+            return _united_keys(query, views)
+        return frozenset() if query.operator.endswith("ALL") else every
+    return _outer_keys(query, _block_keys(query, views))
+
+
+def _united_keys(query: Combined, views: Mapping[str, Keys]) -> Keys:
+    """The keys of a UNION ALL, of which each side says by a literal of its own which one it is."""
+    names = [name for name, _ in query.columns]
+    sides = [renamed(side, names) for side in (*_sides(query.left), *_sides(query.right))]
+    literals = tuple(tuple(o.expression for o in side.outputs) for side in sides if isinstance(side, Select))
+    known = [min(unique_keys(side, views), key=lambda key: (len(key), sorted(key)), default=None) for side in sides]
+    if len(literals) < len(sides) or None in known or len(set(names)) < len(names):
+        return frozenset()
+    inside = {name for key in known for name in key or ()}
+    return frozenset(frozenset({*(names[n] for n in numbers), *inside}) for numbers in unique_together(literals))
+
+
+def _sides(query: Query) -> list[Query]:
+    if isinstance(query, Combined) and query.operator == "UNION ALL" and query.limit is None and query.offset is None:
+        return [*_sides(query.left), *_sides(query.right)]
+    return [query]
+
+
+def _block_keys(query: Select, views: Mapping[str, Keys]) -> RowKeys:
+    """The unique keys of the rows, or the groups, that a block's outputs are computed of."""
+    keys = relation_keys(query.relation, views) if query.group is None else frozenset({frozenset(query.group)})
+    for fixed in _fixed(query.where):
+        keys = frozenset(key - {fixed} for key in keys)
+    return keys
+
+
+def refuse_ties(query: Query, views: Mapping[str, Keys]) -> None:
+    """Raises for the first order that decides something and leaves ties."""
+    if isinstance(query, Combined):
+        refuse_ties(query.left, views)
+        refuse_ties(query.right, views)
+        names, ordered = dict(query.columns), {e.path[0] for o in query.order if isinstance(e := o.expression, Field)}
+        if (query.limit is not None or query.offset is not None) and ordered != set(names):
+            _refuse(query.limit_place or query.place, "LIMIT", [n for n in names if n not in ordered])
+        return
+    for nested in nested_in(query.relation):
+        refuse_ties(nested.query, views)
+    parts = [part for expression in _expressions(query) for part in walk(expression)]
+    keys = _block_keys(query, views)
+    for part in parts:
+        if isinstance(part, Subquery):
+            refuse_ties(part.query, views)
+        if isinstance(part, Windowed):
+            _check_window(part, keys)
+    _check_limit(query, keys)
+
+
+RowKeys = frozenset[frozenset[Expr]]
+"""Unique keys of what a block reads, as sets of expressions."""
+
+
+def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKeys:
+    """What tells the rows of a relation apart, as far as it is known."""
+    match relation:
+        case Stream():
+            return frozenset({frozenset(Field(relation.alias, (name,), kind) for name, kind in RECORD_KEYS)})
+        case Exploded():
+            numbered = [g for g in relation.generators if g.positions or _gives_different(g, relation.relation)]
+            places = [Field(g.alias, g.columns[0][:1], g.columns[0][1]) for g in numbered]
+            known = relation_keys(relation.relation, views) if len(places) == len(relation.generators) else ()
+            return frozenset(key | set(places) for key in known)
+        case Cells():
+            types = dict(relation.columns)
+            return frozenset({frozenset(Field(relation.alias, (k,), types[k]) for k in relation.keys)})
+        case Read():
+            return _named(views.get(relation.view, frozenset()), relation.alias, dict(relation.columns))
+        case Nested():
+            return _named(unique_keys(relation.query, views), relation.alias, dict(relation.query.columns))
+        case Constants(rows=rows, columns=columns, alias=alias):
+            return frozenset(frozenset({Field(alias, columns[n][:1], columns[n][1])}) for n in unique(rows))
+        case None:
+            return frozenset({frozenset()})
+        case Joined():
+            return _joined(relation, views)
+        case Hopped() | Sessions():
+            return frozenset()
+        case _:
+            assert_never(relation)
+
+
+def _gives_different(made: Generator, relation: Relation) -> bool:
+    return not made.fields and _differ(made.argument, relation)
+
+
+def _differ(array: Expr, relation: Relation) -> bool:
+    """Is it sure that no two elements of an array are alike?"""
+    if isinstance(array, Field) and isinstance(relation, Nested) and isinstance(below := relation.query, Select):
+        found = (o.expression for o in below.outputs if (o.name,) == array.path and relation.alias == array.relation)
+        return any(below.relation is not None and _differ(made, below.relation) for made in found)
+    return isinstance(array, (Call, Aggregate, OverValues)) and array.function in _OF_DIFFERENT
+
+
+_OF_DIFFERENT = ("sequence", "array_distinct", "array_union", "array_intersect", "array_except", "collect_set")
+"""What makes arrays whose elements all differ."""
+
+
+def _named(keys: Keys, alias: str, types: Mapping[str, object]) -> RowKeys:
+    return frozenset(
+        frozenset(Field(alias, (name,), kind) for name in key if isinstance(kind := types[name], Type)) for key in keys
+    )
+
+
+def _joined(join: Joined, views: Mapping[str, Keys]) -> RowKeys:
+    left, right = relation_keys(join.left, views), relation_keys(join.right, views)
+    keys = {a | b for a in left for b in right}
+    equal = set(_equalities(join.condition))
+    if join.kind in ("INNER", "LEFT") and any(key <= equal for key in right):
+        keys |= left  # each row on the left meets one row on the right
+    if join.kind in ("INNER", "RIGHT") and any(key <= equal for key in left):
+        keys |= right
+    return frozenset(sorted(keys, key=lambda key: (len(key), sorted(map(_in_order, key))))[:_MOST_KEYS])
+
+
+def _equalities(condition: Expr | None) -> Iterable[Expr]:
+    """What a condition finds equal to something of other relations."""
+    for part in conjuncts(condition):
+        if isinstance(part, Call) and part.function in ("=", "<=>"):
+            of = [{each.relation for each in walk(side) if isinstance(each, Field)} for side in part.arguments]
+            if not of[0] & of[1]:
+                yield from part.arguments
+
+
+def _fixed(condition: Expr | None) -> Iterable[Expr]:
+    """Columns that a condition holds at one value."""
+    for part in conjuncts(condition):
+        if isinstance(part, Call) and part.function in ("=", "<=>"):
+            a, b = part.arguments
+            if isinstance(b, Constant):
+                yield a
+            elif isinstance(a, Constant):
+                yield b
+
+
+def _expressions(query: Select) -> list[Expr]:
+    single = [e for e in (query.where, query.having) if e is not None]
+    return (
+        [o.expression for o in query.outputs] + [o.expression for o in query.order] + list(query.group or ()) + single
+    )
+
+
+def lacking_in_window(call: Windowed, keys: RowKeys) -> list[Expr]:
+    """The columns that the order of a window function lacks to be total, where that matters; none without a key."""
+    given = {*call.partition, *(o.expression for o in call.order)}
+    return _missing(keys, given) if by_rows(call) and not _is_of_peers(call, given) else []
+
+
+def _is_of_peers(call: Windowed, given: Collection[Expr]) -> bool:
+    """Is it a value that all rows of one order have, of a row that is the same one, or a peer of it, for them all?"""
+    if call.function not in _OF_ONE_ROW or call.arguments[0] not in given:
+        return False
+    if not call.frame.startswith("ROWS"):
+        return True
+    begins, ends = call.frame.removeprefix("ROWS BETWEEN ").split(" AND ")
+    if call.function == "first_value":
+        return begins in ("UNBOUNDED PRECEDING", "CURRENT ROW") and not ends.endswith("PRECEDING")
+    if call.function == "last_value":
+        return ends in ("CURRENT ROW", "UNBOUNDED FOLLOWING") and not begins.endswith("FOLLOWING")
+    return call.frame == _WHOLE
+
+
+def lacking_in_limit(query: Select, keys: RowKeys) -> list[Expr]:
+    """The columns that ORDER BY lacks for LIMIT to pick the same rows each time: those of a key, else all."""
+    if query.limit is None and query.offset is None:
+        return []
+    given = {o.expression for o in query.order}
+    outputs = dict.fromkeys(o.expression for o in query.outputs)
+    missing: list[Expr] = [e for e in outputs if e not in given and not isinstance(e, Constant)]
+    return missing if not missing or query.distinct or not keys else _missing(keys, given)
+
+
+def tells_peers_apart(call: Windowed) -> bool:
+    """Would another column in the order of a window change which rows its frame has? A RANGE ends with those of equal
+    order, its peers; the first row of all stays the first.
+    """
+    if call.function not in _OF_ONE_ROW or call.frame.startswith("ROWS") or call.frame.endswith("UNBOUNDED FOLLOWING"):
+        return call.frame.startswith("RANGE BETWEEN CURRENT ROW")
+    begins = not call.frame or call.frame.startswith("RANGE BETWEEN UNBOUNDED PRECEDING")
+    return not (begins and call.function == "first_value" and not call.ignore_nulls)
+
+
+_OF_ONE_ROW = ("first_value", "last_value", "nth_value")
+"""Window functions that give a value of one row of the frame."""
+
+_WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+
+
+def by_rows(call: Windowed) -> bool:
+    """May a window function give equal rows different results?"""
+    return call.function in _ROW_BY_ROW or (call.frame.startswith("ROWS") and call.frame != _WHOLE)
+
+
+def _check_window(call: Windowed, keys: RowKeys) -> None:
+    missing = lacking_in_window(call, keys)
+    if missing or (by_rows(call) and not keys):
+        _refuse(call.place, f"{call.function}() OVER (…)", [_label(e) for e in missing], of_window=True)
+
+
+def _check_limit(query: Select, inner: RowKeys) -> None:
+    missing = lacking_in_limit(query, inner)
+    if missing:
+        _refuse(query.limit_place or query.place, "LIMIT", [_label(e) for e in missing])
+
+
+def _missing(keys: RowKeys, given: set[Expr]) -> list[Expr]:
+    """What the key lacks that lacks fewest, the same each time: the order of a set is not."""
+    lacking = [sorted(key - given, key=_in_order) for key in keys]
+    return min(lacking, key=lambda columns: (len(columns), [_in_order(c) for c in columns]), default=[])
+
+
+def _in_order(column: Expr) -> tuple[bool, str, str]:
+    """Records by partition and offset, other columns by their names."""
+    relation = column.relation if isinstance(column, Field) else repr(column)
+    return _label(column) != EVENT_ORDER[1], relation, _label(column)
+
+
+def _label(expression: Expr) -> str:
+    if isinstance(expression, Field):
+        return expression.path[-1]
+    if isinstance(expression, (Call, Aggregate, Windowed)):
+        return f"{expression.function}(…)"
+    return "…"
+
+
+_SHARED = (
+    "Order by columns that no two rows share: of groups those of GROUP BY (and grouping(…) of each), "
+    "of records kafka_partition and kafka_offset."
+)
+
+
+def _refuse(place: Span | None, what: str, missing: Sequence[str], of_window: bool = False) -> None:
+    where = f"{what} picks rows by" if not of_window else f"{what} depends on"
+    way_out = f"Add to its ORDER BY: {', '.join(missing)}." if missing else _SHARED
+    if missing and all(m == "…" or m.endswith("(…)") for m in missing):
+        way_out = "Order by all of the group's columns."
+    if any(re.fullmatch(r"position[ _]\d+", m) for m in missing):  # of an element, which explode() does not tell
+        way_out = "Write posexplode(…), and add to its ORDER BY: kafka_partition, kafka_offset, and the position."
+    raise Wrong(place, f"{where} an order that leaves ties", way_out)
+
+
+def _outer_keys(query: Select, inner: RowKeys) -> Keys:
+    given = [output.name for output in query.outputs]
+    named = [output for output in query.outputs if output.name and given.count(output.name) == 1]
+    names: dict[Expr, str] = {}
+    for output in named:
+        names.setdefault(output.expression, output.name)
+        names.setdefault(window_key(output.expression), output.name)
+    keys = {frozenset(names[e] for e in key) for key in inner if all(e in names for e in key)}
+    if query.distinct and len(named) == len(given):
+        keys.add(frozenset(given))
+    if query.limit == 1:
+        keys.add(frozenset())
+    return frozenset(keys)

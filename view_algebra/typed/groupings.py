@@ -1,0 +1,297 @@
+"""GROUPING SETS, ROLLUP and CUBE: one grouping after the other, over the same cells.
+
+`SELECT a, b, grouping(b), sum(x) FROM s GROUP BY ROLLUP(a, b)` is kept, and read, as
+
+    SELECT a, b, no_b, sum_x FROM (
+      SELECT a, b, 0 AS no_b, sum(x) AS sum_x FROM s GROUP BY a, b
+      UNION ALL
+      SELECT a, NULL, 1, sum(x) FROM s GROUP BY a
+      UNION ALL
+      SELECT NULL, NULL, 1, sum(x) FROM s HAVING count(*) > 0)
+
+where every grouping over a stream reads the cells of (a, b), and merges them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations, product
+
+from sqlglot import exp
+
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Constant,
+    Exploded,
+    Expr,
+    Field,
+    Generator,
+    Keeping,
+    Nested,
+    Output,
+    Select,
+    Windowed,
+    above_group,
+    children,
+    rewritten,
+    union_all,
+    walk,
+    walk_all,
+)
+from view_algebra.language.functions import WINDOW_FUNCTIONS
+from view_algebra.language.time_windows import bounds, is_session
+from view_algebra.language.types import BIGINT, BOOLEAN, TINYINT
+from view_algebra.refusals import Wrong, span
+from view_algebra.typed.names import neither
+
+_GROUPED = "grouped"
+"""Alias of the groupings together."""
+
+_UNITED = "Leave it out, or write each grouping as a SELECT of a UNION ALL."
+
+MOST_SETS = 64
+"""Groupings of one query: a cube of six columns."""
+
+SOME = Call(">", (Aggregate("count", (), None, False, BIGINT), Constant("0", BIGINT)), BOOLEAN)
+"""The condition that there are records at all: of none, a grouping by nothing gives no row, as one by a constant."""
+
+Key = Callable[[exp.Expr], Expr | None]
+"""Resolves a column of GROUP BY; None for what is constant."""
+
+Sets = list[tuple[Expr, ...]]
+
+
+def sets_of(node: exp.Group, key: Key) -> Sets | None:
+    """The groupings that GROUP BY asks for; None where it has a single one."""
+    plain = [item for item in node.expressions if not _nests(item)]
+    lists = [item for item in node.expressions if _nests(item)]
+    trailing = _trailing(node)
+    if not lists and not trailing:
+        return None
+    if trailing:  # GROUP BY a, b WITH ROLLUP, and GROUP BY a, b GROUPING SETS (…)
+        clause = trailing[0]
+        groupings = _sets(clause, key) if clause.expressions else _sets(type(clause)(expressions=plain), key)
+    else:
+        fixed = _columns(plain, key)
+        groupings = [
+            tuple(dict.fromkeys([*fixed, *(k for part in parts for k in part)]))
+            for parts in product(*(_sets(item, key) for item in lists))
+        ]
+    if len(groupings) > MOST_SETS:
+        raise Wrong(span(node), f"{len(groupings)} groupings", f"Name up to {MOST_SETS} of them with GROUPING SETS.")
+    return groupings
+
+
+def _sets(node: exp.Expr, key: Key) -> Sets:
+    if not isinstance(node, exp.GroupingSets) and any(
+        isinstance(i, exp.Tuple) and not i.expressions for i in node.expressions
+    ):
+        raise Wrong(span(node), f"() in {node.key.upper()}", "Leave it out: one of its groupings is by nothing anyhow.")
+    items = [
+        _columns(i.expressions if isinstance(i, exp.Tuple) else [i], key, in_sets=True)
+        for i in node.expressions
+        if not _nests(i)
+    ]
+    match node:
+        case exp.Rollup():
+            chosen = [items[:count] for count in range(len(items), -1, -1)]
+        case exp.Cube():
+            chosen = [list(some) for count in range(len(items), -1, -1) for some in combinations(items, count)]
+        case _:
+            inner = [grouping for item in node.expressions if _nests(item) for grouping in _sets(item, key)]
+            return [*(tuple(item) for item in items), *inner]
+    return [tuple(dict.fromkeys(k for item in some for k in item)) for some in chosen]
+
+
+def keys_of(node: exp.Group, key: Key) -> tuple[Expr, ...]:
+    """All columns of GROUP BY, in the order in which they are written: that of the bits of grouping_id()."""
+    return tuple(dict.fromkeys(k for k in map(key, leaves_of(node)) if k is not None))
+
+
+def leaves_of(node: exp.Group) -> list[exp.Expr]:
+    """The columns of GROUP BY as they are written, those of its groupings among them."""
+
+    def leaves(item: exp.Expr) -> list[exp.Expr]:
+        if _nests(item) or isinstance(item, exp.Tuple):
+            return [leaf for inner in item.expressions for leaf in leaves(inner)]
+        return [item.this if isinstance(item, exp.Paren) else item]
+
+    return [leaf for item in (*node.expressions, *_trailing(node)) for leaf in leaves(item)]
+
+
+def _trailing(node: exp.Group) -> list[exp.Expr]:
+    """The clauses behind the columns, as WITH ROLLUP."""
+    return [clause for name in ("rollup", "cube", "grouping_sets") for clause in node.args.get(name) or []]
+
+
+def _nests(node: exp.Expr) -> bool:
+    return isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets))
+
+
+def _columns(items: Sequence[exp.Expr], key: Key, in_sets: bool = False) -> list[Expr]:
+    found = [key(item.this if isinstance(item, exp.Paren) else item) for item in items]
+    if in_sets and None in found:  # to Spark its own value, wherever it stands, is NULL in the other groupings
+        raise Wrong(span(items[found.index(None)]), "a constant among groupings", _UNITED)
+    return [k for k in found if k is not None]
+
+
+def _refuse_unselected(block: Select) -> None:
+    """Over groupings Spark finds, in HAVING and ORDER BY, no column of GROUP BY but those that are selected."""
+    selected = {output.expression for output in block.outputs}
+    named = {o.expression for o in block.outputs if isinstance(e := o.expression, Field) and o.name == e.path[-1]}
+
+    def look(part: Expr, known: set[Expr]) -> None:
+        if part in known or isinstance(part, (Aggregate, Windowed)):
+            return
+        if isinstance(part, Field) and part in (block.group or ()):
+            what = f"{part.path[-1]} in HAVING or ORDER BY over groupings, which is not selected by its name"
+            raise Wrong(part.place, what, "Select it.")
+        for each in children(part) if part not in (block.group or ()) else ():
+            look(each, named if isinstance(part, Call) and part.function == "grouping" else known)
+
+    for part in (*(order.expression for order in block.order), *([] if block.having is None else [block.having])):
+        look(part, selected)
+
+
+def _refuse_windowed_keys(block: Select) -> None:
+    """Over groupings Spark finds no column of GROUP BY in what an aggregate OVER (…) aggregates."""
+
+    def look(part: Expr) -> None:
+        if isinstance(part, Aggregate) or (isinstance(part, Call) and part.function == "grouping"):
+            return
+        if part in (block.group or ()):
+            what = "a column of GROUP BY in an aggregate OVER (…) over groupings, which Spark refuses"
+            raise Wrong(part.place, what, "Group in a subquery in FROM, and aggregate its rows.")
+        for each in children(part):
+            look(each)
+
+    for part in (part for expression in above_group(block) for part in walk(expression)):
+        if isinstance(part, Windowed) and part.function not in _RANKING:
+            for argument in part.arguments:
+                look(argument)
+
+
+_RANKING = {*WINDOW_FUNCTIONS} - {"first_value", "last_value"}
+"""Window functions that are no aggregates to Spark."""
+
+
+def refuse_inside_groups(block: Select) -> None:
+    """grouping() is known of a group: no condition on a row, no column of GROUP BY and no aggregate can ask for it."""
+    aggregates = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
+    inside = [part for each in aggregates for part in walk(each)]
+    for part in (*inside, *walk_all(block.group or (), block.where)):
+        if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
+            way_out = "Select it in a subquery that groups, and go on around it."
+            raise Wrong(part.place, f"{part.function}() of a row, where no group is known", way_out)
+
+
+def over_sets(block: Select, sets: Sets) -> Select:
+    """A block over each of its groupings, one after the other; `block` is grouped by all of their columns."""
+    keys = tuple(block.group or ())
+    _refuse_windowed_keys(block)
+    _refuse_alike(keys)
+    _refuse_unselected(block)
+    shown = {of_key: key for key in keys for of_key in (bounds(key) if is_session(key) else (key,))}
+    names = {of_key: f"key_{n}" for n, of_key in enumerate(shown)}
+    found = [e for x in above_group(block) for e in walk(x)]
+    aggregates = {
+        a: f"aggregate_{n}" for n, a in enumerate(dict.fromkeys(e for e in found if isinstance(e, Aggregate)))
+    }
+    left_out = {key: f"without_{n}" for n, key in enumerate(keys)}
+
+    def branch(grouping: tuple[Expr, ...]) -> Select:
+        outputs = [
+            Output(names[of_key], of_key if key in grouping else Constant(None, of_key.type))
+            for of_key, key in shown.items()
+        ]
+        outputs += [Output(name, Constant(str(int(key not in grouping)), TINYINT)) for key, name in left_out.items()]
+        outputs += [Output(name, a) for a, name in aggregates.items()]
+        having = None if grouping else SOME
+        keeping = Keeping(finest=keys)
+        return Select(tuple(outputs), block.relation, block.where, grouping, having, place=block.place, keeping=keeping)
+
+    def read(expression: Expr, name: str) -> Field:
+        return Field(_GROUPED, (name,), expression.type, place=expression.place)
+
+    def change(expression: Expr) -> Expr | None:
+        if expression in names:
+            return read(expression, names[expression])
+        if isinstance(expression, Aggregate):
+            return read(expression, aggregates[expression])
+        if isinstance(expression, Call) and expression.function in ("grouping", "grouping_id"):
+            return _bits(expression, left_out)
+        if isinstance(expression, Field):
+            raise neither(expression)
+        return None
+
+    below = Nested(union_all([branch(grouping) for grouping in sets]), _GROUPED, block.place)
+    above = rewritten(replace(block, relation=None, where=block.having, group=None, having=None), change)
+    return replace(above, relation=below)
+
+
+def _refuse_alike(keys: Sequence[Expr]) -> None:
+    """`a + b` and `b + a` are one column to Spark."""
+    seen: list[Counter[Expr | str]] = []
+    for key in keys:
+        made_of: Counter[Expr | str] = Counter(e.function if isinstance(e, Call) else e for e in walk(key))
+        if made_of in seen:
+            raise Wrong(
+                key.place, "a column of GROUP BY that may be another one of it", "Write it as the other is written."
+            )
+        seen.append(made_of)
+
+
+def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:
+    """Which of the columns a row is not grouped by: a bit for each, the last column's the lowest."""
+    wanted = call.arguments or tuple(left_out)
+    if call.function == "grouping_id" and wanted != tuple(left_out):
+        raise Wrong(call.place, "grouping_id() of other columns than those of GROUP BY", "Write grouping_id().")
+    result: Expr | None = None
+    for column in wanted:
+        if column not in left_out:
+            raise Wrong(
+                column.place or call.place,
+                f"{call.function}() of a column that is not in GROUP BY",
+                "Name one that is.",
+            )
+        bit: Expr = Field(_GROUPED, (left_out[column],), TINYINT, bound=1)
+        if call.function == "grouping_id":
+            bit = Call("cast", (bit,), BIGINT)
+        doubled = None if result is None else Call("*", (result, Constant("2", BIGINT)), BIGINT)
+        result = bit if doubled is None else Call("+", (doubled, bit), BIGINT)
+    assert result is not None
+    return result
+
+
+def exploded_groups(block: Select, made: Generator) -> Select:
+    """`SELECT k, explode(collect_set(x)) AS y FROM s GROUP BY k` makes rows of the groups, which are made before."""
+    of_groups = block.group or any(isinstance(e, Aggregate) for e in walk(made.argument))
+    if not of_groups or any(_is_made(e, made) for key in block.group or () for e in walk(key)):
+        way_out = "Write FROM … LATERAL VIEW explode(tags) t AS tag, and GROUP BY tag."
+        raise Wrong(made.place, "explode() of records among columns of groups", way_out)
+    if block.having is not None:
+        way_out = "Group in a subquery in FROM, and explode around it."
+        raise Wrong(made.place, "explode() among columns beside HAVING, which Spark refuses", way_out)
+    own = (o.expression for o in block.outputs if not _is_made(o.expression, made))
+    names = {e: f"column_{n}" for n, e in enumerate(dict.fromkeys([*own, made.argument]))}
+    outputs = tuple(Output(name, e) for e, name in names.items())
+    groups = replace(block, outputs=outputs, distinct=False, order=(), limit=None, offset=None, syntax=None)
+
+    def read(part: Expr) -> Expr | None:
+        if part in names:
+            return Field(_GROUPED, (names[part],), part.type, place=part.place)
+        if isinstance(part, (Aggregate, Field)) and not _is_made(part, made):
+            way_out = "Group in a subquery in FROM, and order around it."
+            raise Wrong(part.place or block.place, "ORDER BY what is no column beside explode()", way_out)
+        return None
+
+    rows = rewritten(replace(block, relation=None, where=None, group=None, having=None), read)
+    generator = replace(made, argument=Field(_GROUPED, (names[made.argument],), made.argument.type))
+    return replace(rows, relation=Exploded(Nested(groups, _GROUPED, block.place), (generator,), made.place))
+
+
+def _is_made(part: Expr, made: Generator) -> bool:
+    return isinstance(part, Field) and part.relation == made.alias

@@ -1,0 +1,196 @@
+"""Values made of values, below the aggregation: structs, maps, and functions that take a lambda over the elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from view_algebra.language.expressions import (
+    NULL,
+    Aggregate,
+    Call,
+    Constant,
+    Expr,
+    Field,
+    Place,
+    Subquery,
+    Windowed,
+    walk,
+)
+from view_algebra.language.fields import VARIABLE
+from view_algebra.language.meeting import cast, meet
+from view_algebra.language.operators import condition
+from view_algebra.language.types import BOOLEAN, INT, STRING, VOID, Type
+from view_algebra.refusals import Wrong, span
+from view_algebra.typed.names import Scope
+
+Read = Callable[[exp.Expr, Scope], Expr]
+"""Resolves an expression in a scope."""
+
+LAMBDAS = (
+    "aggregate",
+    "exists",
+    "filter",
+    "forall",
+    "map_filter",
+    "reduce",
+    "transform",
+    "transform_values",
+    "zip_with",
+)
+"""Functions that take a lambda."""
+
+_WINDOWS = ("window", "window_start", "window_end", "session", "session_start", "session_end")
+
+
+def structured(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
+    """struct(a, b AS c), named_struct('a', x) and map('a', x): a value with names."""
+    name, given, place = node.name.lower(), node.expressions, span(node)
+    if name == "struct":
+        names = [_name(item, number) for number, item in enumerate(given, 1)]
+        values = [read(item.this if isinstance(item, (exp.Alias, exp.PropertyEQ)) else item, scope) for item in given]
+    else:
+        names, values = _pairs([read(item, scope) for item in given], name, place)
+    for value in values:
+        if value.type.name in ("VOID", "INTERVAL"):
+            raise Wrong(value.place or place, f"{name}() of {value.type}", "Cast it: CAST(NULL AS STRING).")
+    if not values or len({each.lower() for each in names}) < len(names):
+        raise Wrong(place, f"{name}() of {'two values of one name' if values else 'nothing'}", "Name each value once.")
+    if name == "map":
+        values = list(meet(values, place, "map()", texts=True))
+        kind = Type("MAP", key=STRING, element=values[0].type)
+    else:
+        kind = Type("STRUCT", fields=tuple((n, value.type) for n, value in zip(names, values, strict=True)))
+    pairs = [part for n, value in zip(names, values, strict=True) for part in (Constant(n, STRING), value)]
+    return Call("map" if name == "map" else "named_struct", tuple(pairs), kind, place=place)
+
+
+def _name(item: exp.Expr, number: int) -> str:
+    """What Spark calls a value of struct()."""
+    if isinstance(item, exp.PropertyEQ):
+        return str(item.this.name)
+    if isinstance(item, exp.Paren):
+        return _name(item.this, number)
+    if isinstance(item, exp.Bracket) and isinstance(item.expressions[0], exp.Literal) and item.expressions[0].is_string:
+        return str(item.expressions[0].name)
+    return item.alias_or_name if isinstance(item, (exp.Alias, exp.Column, exp.Dot, exp.Identifier)) else f"col{number}"
+
+
+def _pairs(given: Sequence[Expr], name: str, place: Place) -> tuple[list[str], list[Expr]]:
+    keys = [key.value for key in given[::2] if isinstance(key, Constant) and key.type == STRING]
+    if len(given) % 2 or len(keys) * 2 != len(given) or None in keys:
+        raise Wrong(place, f"{name}() with keys that are no literal texts", f"Write {name}('a', x, 'b', y).")
+    return [key for key in keys if key is not None], list(given[1::2])
+
+
+def stacked(given: Sequence[Expr], place: Place) -> Expr:
+    """The array of structs that stack(2, a, b, c, d) is the inline() of: of a and b, and of c and d."""
+    count = given[0] if given else None
+    rows = int(count.value or 0) if isinstance(count, Constant) and count.type == INT else 0
+    if rows < 1 or len(given) == 1 or (len(given) - 1) % rows:
+        raise Wrong(place, "stack() of rows that are not as long as each other", "Write stack(2, 'a', a, 'b', b).")
+    width = (len(given) - 1) // rows
+    columns = [_column(given[1 + n :: width], place) for n in range(width)]
+    kind = Type("STRUCT", fields=tuple((f"col{n}", column[0].type) for n, column in enumerate(columns)))
+    names = [Constant(name, STRING) for name, _ in kind.fields]
+    structs = [
+        Call("named_struct", tuple(part for pair in zip(names, row, strict=True) for part in pair), kind, place=place)
+        for row in zip(*columns, strict=True)
+    ]
+    return Call("array", tuple(structs), Type("ARRAY", element=kind), place=place)
+
+
+def json_fields(given: Sequence[Expr], place: Place) -> Expr:
+    """The array of the one struct that json_tuple(text, 'a', 'b') gives; see `cells`."""
+    names = [e for e in given[1:] if isinstance(e, Constant) and e.type == STRING and e.value is not None]
+    if len(given) < 2 or len(names) < len(given) - 1 or given[0].type != STRING:
+        way_out = "Write LATERAL VIEW json_tuple(x, 'a', 'b') t AS a, b."
+        raise Wrong(place, "json_tuple() of other than a text and literal names", way_out)
+    kind = Type("STRUCT", fields=tuple((f"c{n}", STRING) for n in range(len(names))))
+    return Call("json_tuple", tuple(given), Type("ARRAY", element=kind), place=place)
+
+
+def _column(values: Sequence[Expr], place: Place) -> list[Expr]:
+    """Values of one type, which Spark wants there, saying it themselves."""
+    kinds = list(dict.fromkeys(v.type for v in values if v.type != VOID)) or [STRING]
+    if len(kinds) > 1:
+        raise Wrong(place, f"stack() of {kinds[0]} and {kinds[1]}", f"Write CAST(… AS {kinds[0]}).")
+    return [saying_its_type(cast(v, kinds[0], implicit=True)) for v in values]
+
+
+def saying_its_type(value: Expr) -> Expr:
+    """A value that Spark takes for one of its type wherever it stands."""
+    if isinstance(value, Constant) and value.value is None:
+        return Call("cast", (NULL,), value.type)
+    return replace(value, implicit=False) if isinstance(value, Call) else value
+
+
+def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
+    """A function that takes a lambda, over an array."""
+    name, given, place = node.name.lower(), node.expressions, span(node)
+    folds, zips = name in ("aggregate", "reduce"), name == "zip_with"
+    if not (3 <= len(given) <= 4 if folds else len(given) == 2 + zips):
+        way_out = "Write aggregate(x, 0, (a, e) -> a + e)." if folds else f"Write {name}(x, e -> …)."
+        way_out = "Write zip_with(x, y, (a, b) -> a + b)." if zips else way_out
+        raise Wrong(place, f"{name}() with {len(given)} arguments", way_out)
+    array = read(given[0], scope)
+    if name in ("map_filter", "transform_values"):
+        return _over_entries(name, array, given[1], scope, read, place)
+    arrays = [array, *(read(each, scope) for each in given[1 : 1 + zips])]
+    for each in arrays:
+        if each.type.element is None or each.type.name != "ARRAY":
+            raise Wrong(each.place or place, f"{name}() of {each.type}", "It takes an array: split(line, ' ').")
+    if zips:
+        made = _lambda(given[2], [each.type.element or VOID for each in arrays], scope, read, fewest=2)
+        return Call(name, (*arrays, made), Type("ARRAY", element=made.type), place=place)
+    assert array.type.element is not None
+    if folds:
+        return _folded(array, given[1:], scope, read, place)
+    made = _lambda(given[1], [array.type.element, INT], scope, read)
+    if name == "transform":
+        return Call(name, (array, made), Type("ARRAY", element=made.type), place=place)
+    condition(made.arguments[-1], f"{name}()")
+    return Call(name, (array, made), array.type if name == "filter" else BOOLEAN, place=place)
+
+
+def _over_entries(name: str, of: Expr, node: exp.Expr, scope: Scope, read: Read, place: Place) -> Expr:
+    """A function that takes a lambda of a key and its value, over a map."""
+    if of.type.key is None or of.type.element is None:
+        raise Wrong(of.place or place, f"{name}() of {of.type}", "It takes a map: map('a', x).")
+    made = _lambda(node, [of.type.key, of.type.element], scope, read, fewest=2)
+    if name == "transform_values":
+        return Call(name, (of, made), replace(of.type, element=made.type), place=place)
+    condition(made.arguments[-1], f"{name}()")
+    return Call(name, (of, made), of.type, place=place)
+
+
+def _folded(array: Expr, given: Sequence[exp.Expr], scope: Scope, read: Read, place: Place) -> Expr:
+    start = read(given[0], scope)
+    assert array.type.element is not None
+    merge = _lambda(given[1], [start.type, array.type.element], scope, read, fewest=2)
+    if merge.type != start.type:
+        way_out = f"Write the start as CAST(… AS {merge.type}), or cast the lambda's result."
+        raise Wrong(place, f"aggregate() that starts with {start.type} and goes on with {merge.type}", way_out)
+    finish = [_lambda(node, [start.type], scope, read) for node in given[2:]]
+    return Call("aggregate", (array, start, merge, *finish), finish[0].type if finish else start.type, place=place)
+
+
+def _lambda(node: exp.Expr, types: Sequence[Type], scope: Scope, read: Read, fewest: int = 1) -> Call:
+    place = span(node)
+    if not isinstance(node, exp.Lambda) or not fewest <= len(node.expressions) <= len(types):
+        raise Wrong(place, "a lambda is wanted here", "Write x -> …." if fewest == 1 else "Write (a, x) -> ….")
+    if node.this.find(exp.Query) is not None:
+        raise Wrong(place, "a subquery in a lambda", "Compute it outside.")
+    depth = len(scope.variables) + 1  # a name of its own, that hides no column
+    variables = {
+        each.name.lower(): Field(VARIABLE, (f"{each.name} {depth}",), kind)
+        for each, kind in zip(node.expressions, types, strict=False)
+    }
+    body = read(node.this, replace(scope, variables={**scope.variables, **variables}))
+    for part in walk(body):
+        of_time = isinstance(part, Call) and part.function in _WINDOWS
+        if of_time or isinstance(part, (Aggregate, Windowed, Subquery)):
+            raise Wrong(part.place or place, "more than columns and functions in a lambda", "Compute it outside.")
+    return Call("lambda", (*variables.values(), body), body.type, place=place)

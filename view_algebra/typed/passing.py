@@ -1,0 +1,75 @@
+"""A subquery of records passes on when each was and where it is in the log, though its author did not select that.
+
+Only so is there an order of events above it, for `last(x)` and for ties. Spark is told the same where it runs the
+author's SELECT; `*` means what the author has selected all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from view_algebra.language.expressions import (
+    Expr,
+    Field,
+    Nested,
+    Output,
+    Query,
+    Select,
+    Stream,
+    Windowed,
+    above_group,
+    walk,
+)
+from view_algebra.written.oracle import append_output, appended
+
+PASSED = ("kafka_time", "kafka_partition", "kafka_offset")
+"""What is passed on. No name of a declared column begins like these, and `*` leaves them out."""
+
+EventOrder = Callable[[Stream], tuple[tuple[str, ...], tuple[Expr, ...]]]
+"""What puts the records of a stream in one order: its time, partition and offset, in Spark SQL and as expressions."""
+
+
+def is_of_records(query: Query, windows: bool = True) -> bool:
+    """Is a row of it a record, whatever window functions, where they may be, have computed beside it?"""
+    if not isinstance(query, Select) or query.group is not None or query.distinct:
+        return False
+    below = query.relation
+    plain = query.limit is None and query.offset is None and (windows or not has_windows(query))
+    return plain and (isinstance(below, Stream) or (isinstance(below, Nested) and is_of_records(below.query, windows)))
+
+
+def is_projection(query: Query) -> bool:
+    """A SELECT … WHERE over records, or over such a SELECT, and nothing else: a row is a record."""
+    return is_of_records(query, windows=False)
+
+
+def has_windows(query: Select) -> bool:
+    """Does a block compute window functions?"""
+    return any(isinstance(part, Windowed) for each in above_group(query) for part in walk(each))
+
+
+def passing_on(query: Select, order: EventOrder) -> Select | None:
+    """A SELECT over records that gives PASSED as well, in its syntax, too; None where its columns have such names."""
+    names = {output.name.lower() for output in query.outputs}
+    if query.syntax is None:
+        return None
+    if names & set(PASSED):
+        return query if appended(query.syntax) else None
+    relation = query.relation
+    if isinstance(relation, Nested):
+        assert isinstance(relation.query, Select)
+        below = passing_on(relation.query, order)
+        if below is None:
+            return None
+        relation = replace(relation, query=below)
+        alias = relation.alias
+        texts: tuple[str, ...] = PASSED
+        passed: tuple[Expr, ...] = tuple(Field(alias, (name,), dict(below.columns)[name]) for name in PASSED)
+    else:
+        assert isinstance(relation, Stream)
+        texts, passed = order(relation)
+    for name, text in zip(PASSED, texts, strict=True):
+        append_output(query.syntax, text, name)
+    outputs = (*query.outputs, *(Output(name, e) for name, e in zip(PASSED, passed, strict=True)))
+    return replace(query, relation=relation, outputs=outputs)

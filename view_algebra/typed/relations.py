@@ -1,0 +1,482 @@
+"""What FROM reads: streams, views, subqueries, VALUES, joins, and LATERAL, with every name found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal as Choice
+from typing import cast as typed
+
+from sqlglot import exp
+
+from view_algebra.language.expressions import (
+    Cells,
+    Constant,
+    Constants,
+    Exploded,
+    Expr,
+    Field,
+    Generator,
+    Hopped,
+    Joined,
+    Named,
+    Nested,
+    Output,
+    Place,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Sessions,
+    Stream,
+    both,
+    renamed,
+    walk,
+)
+from view_algebra.language.functions import GENERATORS, WINDOWED, instead_of_rows
+from view_algebra.language.meeting import compare
+from view_algebra.language.operators import call, condition
+from view_algebra.language.times import MOST_ELEMENTS
+from view_algebra.language.types import (
+    BIGINT,
+    VOID,
+    spark_name,
+)
+from view_algebra.refusals import Wrong, span, suggestion
+from view_algebra.typed.calls import generator, refuse_aggregates
+from view_algebra.typed.constants import elements, joined, table
+from view_algebra.typed.correlated import (
+    JOINS,
+    refuse_in_join,
+    semi_join,
+)
+from view_algebra.typed.names import (
+    OWN_ALIASES,
+    Columns,
+    Outside,
+    Scope,
+    find,
+    given_once,
+)
+from view_algebra.typed.nested import json_fields, stacked
+from view_algebra.typed.passing import is_projection
+from view_algebra.typed.scalars import expression
+from view_algebra.written.dialect import parsed
+from view_algebra.written.oracle import is_edited, name, put
+from view_algebra.written.pivots import pivoted, refuse_counts
+
+AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
+_NAMED_RELATION = "Name a source, a view or a subquery."
+_IN_A_SUBQUERY = "Rename them in a subquery: FROM (SELECT a AS x, b AS y FROM s) AS s."
+_FILTERED = "Write ON true, and leave elements out before: LATERAL explode(filter(tags, t -> t > 'a'))."
+
+
+def from_clause(node: exp.Select, scope: Scope) -> Relation | None:
+    """What a SELECT reads; its names are known in the scope from then on."""
+    from_ = node.args.get("from_")
+    relation = None if from_ is None else _from(from_.this, scope)
+    for join in node.args.get("joins") or []:
+        assert relation is not None
+        relation = _join(relation, join, scope)
+    for lateral in node.args.get("laterals") or []:
+        _refuse_joins_behind(lateral, node)
+        relation = _explode(relation, lateral, scope)
+    return relation
+
+
+def _from(node: exp.Expr, scope: Scope) -> Relation:
+    relation = _from(node.this, scope) if _is_plain(node, scope) else _named(node, scope)
+    for join in node.args.get("joins") or []:
+        if isinstance(node.parent, exp.Join):
+            raise Wrong(span(join), "a JOIN before the ON of another, which Spark does not read", AS_A_SUBQUERY)
+        relation = _join(relation, join, scope)
+    return relation
+
+
+def _named(node: exp.Expr, scope: Scope) -> Relation:
+    relation: Relation
+    if node.args.get("pivots"):
+        relation = _pivoted(node, scope)
+    elif isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
+        relation = _made_rows(node, scope)
+    elif isinstance(node, exp.Table):
+        relation = _table(node, scope)
+    elif isinstance(node, exp.Subquery):
+        inner = scope.context.query(node, scope.in_from())
+        alias, names = _alias(node, scope)
+        relation = Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
+    elif isinstance(node, exp.Values):
+        alias, names = _alias(node, scope)
+        relation = table(_rows(node, scope), names, alias, span(node))
+    else:
+        way_out = (
+            "Write CROSS JOIN LATERAL explode(tags) AS t(tag)." if isinstance(node, exp.Unnest) else _NAMED_RELATION
+        )
+        raise Wrong(span(node), f"{node.key.upper()} in FROM", way_out)
+    columns = columns_of(relation, scope.context.streams)
+    if relation.alias in scope.relations:
+        raise Wrong(span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b.")
+    scope.relations[relation.alias] = _untyped(relation, columns)
+    return relation
+
+
+def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
+    """A relation that PIVOT or UNPIVOT makes of another."""
+    pivot, *more = node.args["pivots"]
+    beside = node.args.get("joins") or (node.parent_select and node.parent_select.args.get("joins"))
+    if more or beside:
+        raise Wrong(span(node), "PIVOT beside a join or another one", "Put what it is of into a subquery.")
+    if pivot.alias and not pivot.args.get("unpivot"):
+        raise Wrong(span(pivot), "PIVOT (…) with an alias", "Write FROM (SELECT * FROM … PIVOT (…)) AS p.")
+    source = type(node)(**{name: part for name, part in node.args.items() if name not in ("pivots", "joins")})
+    known = columns_of(_from(source, Scope(scope.outside.alone())), scope.context.streams)
+    of_stream = isinstance(node, exp.Table) and node.name.lower() in scope.context.streams
+    columns = {name: kind for name, kind in known if not (of_stream and name.startswith("kafka_"))}
+    made = pivoted(pivot, source, columns)
+    inner = scope.context.query(made, scope.in_from().alone())
+    if not pivot.args.get("unpivot"):
+        refuse_counts(pivot, inner)
+    alias, renamed = _alias(pivot, scope)
+    if of_stream:  # to Spark a source has Kafka's columns, too, and would be grouped by them
+        own = parsed(f"SELECT {', '.join(map(spark_name, columns))} FROM {spark_name(node.name)}")
+        put(node, exp.Subquery(this=own, pivots=[pivot.copy()]))
+    if any(map(is_edited, made.expressions)):
+        named = exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier(name) for name in renamed])
+        put(node, exp.Subquery(this=made, alias=named))  # Spark would pivot by the order of events, too
+    return Nested(named_by(inner, renamed, span(node)) if renamed else inner, alias, span(node))
+
+
+def _rows(node: exp.Values, scope: Scope) -> list[list[Expr]]:
+    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
+    for value in (value for row in rows for value in row):
+        if isinstance(value, exp.Alias):
+            raise Wrong(span(value), "a name after a value of VALUES", "Write VALUES (1), (2) AS numbers(n).")
+    return [[expression(value, Scope(Outside(scope.context))) for value in row] for row in rows]
+
+
+def _made_rows(node: exp.Table, scope: Scope) -> Constants:
+    """FROM range(24), and FROM explode(array(1, 2)) AS t(n)."""
+    name, place = node.this.name.lower(), span(node.this)
+    if name in WINDOWED:
+        raise Wrong(place, f"{name}() in FROM", "Write FROM s GROUP BY window(ts, '15 minutes').")
+    given = [expression(each, Scope(Outside(scope.context))) for each in node.this.expressions]
+    alias, names = _alias(node, scope)
+    if name == "explode" and len(given) == 1:
+        return table([[each] for each in elements(given[0], place)], names or ["col"], alias, place)
+    if name != "range" or not 1 <= len(given) <= 3:
+        raise Wrong(place, f"{name}() in FROM", _NAMED_RELATION)
+    ends = [int(each.value) for each in given if isinstance(each, Constant) and each.type.integral and each.value]
+    if len(ends) < len(given) or not 0 < len(found := range(*ends)) <= MOST_ELEMENTS:
+        raise Wrong(place, "range() of no rows, or of too many", "Write it as range(0, 24).")
+    return table([[Constant(str(each), BIGINT)] for each in found], names or ["id"], alias, place)
+
+
+def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
+    if node.args.get("version"):
+        raise Wrong(
+            span(node),
+            "FOR SYSTEM_TIME AS OF: joins with tables are not served yet",
+            "Join views above the aggregation.",
+        )
+    if node.args.get("sample"):
+        raise Wrong(span(node), "TABLESAMPLE is not served", "Use WHERE.")
+    name, alias = node.name, (node.alias or node.name).lower()
+    names = _column_names(node)
+    if node.args.get("db"):
+        raise Wrong(span(node), f"a schema before {name}", f"Write the name alone: {name}.")
+    if name.lower() in scope.ctes:
+        inner = scope.ctes[name.lower()]
+        return Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
+    if name.lower() in scope.context.tables:
+        raise Wrong(
+            span(node),
+            f"{name} is a table (it has a PRIMARY KEY), and tables are not served yet",
+            "Declare it without PRIMARY KEY to read it as a stream of changes.",
+        )
+    if name.lower() in scope.context.streams:
+        if names:  # to Spark a source has Kafka's columns, too
+            raise Wrong(span(node.args["alias"]), f"new names for the columns of {name}", _IN_A_SUBQUERY)
+        scope.streams[alias] = name.lower()
+        return Stream(name.lower(), alias, span(node))
+    if name.lower() in scope.context.views:
+        if (records := _records_of(node, alias, names, scope)) is not None:
+            return records
+        read = Read(name.lower(), name.lower() if names else alias, scope.context.views[name.lower()], span(node))
+        return Nested(named_by(_all_of(read), names, span(node)), alias, span(node)) if names else read
+    raise Wrong(
+        span(node),
+        f"no source or view {name}",
+        suggestion(name, [*scope.context.streams, *scope.context.views, *scope.ctes]),
+    )
+
+
+def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> Nested | None:
+    """The SELECT over records that a view is, in its place; Spark is told the same."""
+    declared, block = scope.context.read_through.get(node.name.lower()), node.parent_select
+    joins = node.args.get("joins") or (block is not None and block.args.get("joins")) or []
+    if declared is None or any(not isinstance(join.this, exp.Lateral) for join in joins):
+        return None
+    select, names = declared.select.copy(), names or [name for name, _ in declared.columns]
+    if names and not any(item.is_star for item in select.expressions):
+        outputs = zip(select.expressions, names, strict=True)
+        select.set("expressions", [exp.alias_(item.unalias(), name, quoted=True) for item, name in outputs])
+        names = []
+    inner = scope.context.query(select, Outside(scope.context))
+    if not is_projection(inner):
+        return None
+    columns = [exp.to_identifier(name, quoted=True) for name in names]
+    named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns)
+    put(node, exp.Subquery(this=select, alias=named))
+    return Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
+
+
+def _explode(relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, outer: bool = False) -> Relation:
+    call_, alias = lateral.this, lateral.args.get("alias")
+    place = span(call_)
+    if not makes_rows(call_):
+        what = f"{call_.name.lower()}() as LATERAL VIEW" if isinstance(call_, exp.Anonymous) else "LATERAL of no call"
+        raise Wrong(place, what, instead_of_rows(call_.name))
+    name = alias.name.lower() if alias is not None and alias.name else f"q{len(scope.relations) + 1}"
+    if name in scope.relations:
+        raise Wrong(place, f"two relations are named {name}", "Give one of them another alias.")
+    names = _column_names(lateral)
+    made = generated(call_, names, name, scope)
+    made = replace(made, outer=made.outer or outer or bool(lateral.args.get("outer")))
+    scope.relations[name] = made.columns
+    return with_generator(relation, made)
+
+
+def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
+    natural = str(join.args.get("method") or "").upper() == "NATURAL"
+    if join.args.get("method") and not natural:
+        raise Wrong(span(join), f"{join.args['method']} JOIN", "Write the condition: JOIN … ON ….")
+    kind = " ".join(str(join.args[k]).upper() for k in ("side", "kind") if join.args.get(k))
+    kind = {"": "INNER", "INNER": "INNER", "LEFT OUTER": "LEFT", "RIGHT OUTER": "RIGHT", "FULL OUTER": "FULL"}.get(
+        kind, kind
+    )
+    if kind in JOINS:
+        return _semi_join(left, kind, join, scope)
+    if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS") or (scope.semi and kind in ("RIGHT", "FULL")):
+        raise Wrong(span(join), f"{kind} JOIN", "Write WHERE k IN (SELECT k …), or NOT IN.")
+    if isinstance(join.this, exp.Lateral):
+        return _lateral(left, kind, join, scope)
+    before = dict(scope.relations)
+    right = _from(join.this, scope)
+    on: Expr | None = None
+    using = _shared(before, scope.relations[right_alias(right)]) if natural else join.args.get("using")
+    if using:
+        on = _using(kind, using, replace(scope, relations=before), right_alias(right), scope)
+    elif join.args.get("on") is not None:
+        on = condition(expression(join.args["on"], scope), "ON")
+        refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
+        refuse_in_join(on, before)
+    if kind == "INNER" and isinstance(on, Constant) and on.value == "true":
+        on = None
+    if kind in ("INNER", "CROSS"):  # CROSS JOIN … ON is an inner join
+        kind = "CROSS" if on is None else "INNER"
+    kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
+    return joined(Joined(left, right, kind_, on, span(join)))
+
+
+def _using(kind: str, names: Sequence[exp.Expr], left: Scope, right: str, scope: Scope) -> Expr | None:
+    """The condition of a join USING columns, each of which `scope` gives once from then on."""
+    on: Expr | None = None
+    once: dict[str, Expr] = {}
+    for column in names:
+        place, key = span(column), column.name.lower()
+        a = given_once(column.name, left, place) or find([column.name], left.relations, place)
+        b = find([right, column.name], scope.relations, place)
+        once[key] = _of_both(kind, a, b, place)
+        scope.merged |= {(e.relation, key) for e in (*walk(a), b) if isinstance(e, Field)}
+        on = both(on, compare("=", a, b, place))
+    scope.using = {**once, **{name: e for name, e in scope.using.items() if name not in once}}
+    return on
+
+
+def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
+    """`FROM a, LATERAL explode(x) AS t(c)` is LATERAL VIEW, and OUTER where the join keeps its left side; or a
+    subquery about each row of the left side.
+    """
+    on, always = join.args.get("on"), exp.true()
+    if kind in ("RIGHT", "FULL") or join.args.get("using"):
+        raise Wrong(span(join), f"LATERAL in a {kind} JOIN", "Put the condition into WHERE.")
+    if kind == "LEFT" and on != always:  # Spark itself leaves rows out where there is no ON
+        of_rows = isinstance(join.this.this, exp.Subquery)
+        way_out = "Write ON true, and the condition into the subquery's WHERE." if of_rows else _FILTERED
+        raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", way_out)
+    if isinstance(join.this.this, exp.Subquery):
+        if on not in (None, always):
+            raise Wrong(span(join), "LATERAL (SELECT …) with a condition", "Put the condition into WHERE.")
+        right = _about_rows(join.this, scope)
+        return Joined(left, right, "LEFT" if kind == "LEFT" else "CROSS", None, span(join))
+    made = _explode(left, join.this, scope, outer=kind == "LEFT")
+    if on not in (None, always):
+        scope.semi.append(condition(expression(on, scope), "ON"))
+    return made
+
+
+def _about_rows(node: exp.Lateral, scope: Scope) -> Nested:
+    """A subquery in FROM that may name columns of the relations before it: in WHERE, and among its columns."""
+    place = span(node)
+    inner = scope.context.query(node.this, replace(scope, relations=dict(scope.relations), lateral=True).subquery())
+    alias, names = _alias(node, scope)
+    if alias in scope.relations:
+        raise Wrong(place, f"two relations are named {alias}", "Give one of them another alias.")
+    made = named_by(inner, names, place) if names else inner
+    nested = Nested(made, alias, place, lateral=True)
+    scope.relations[alias] = _untyped(nested, made.columns)
+    return nested
+
+
+def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
+    """The left side, and in `scope` the condition that there is, or is not, a row on the right."""
+    place, inner = span(join), Scope(scope.outside.alone())
+    right = _from(join.this, inner)
+    if inner.relations.keys() & (scope.relations.keys() | set(OWN_ALIASES)):
+        raise Wrong(place, f"two relations are named {right_alias(right)}", "Give one of them another alias.")
+    on: Expr | None = None
+    if join.args.get("on") is not None:
+        within = replace(scope, relations={**scope.relations, **inner.relations})
+        on = condition(expression(join.args["on"], within), "ON")
+    for column in join.args.get("using") or []:
+        at = span(column)
+        of_right = find([right_alias(right), column.name], inner.relations, at)
+        on = both(on, compare("=", find([column.name], scope.relations, at), of_right, at))
+    if on is None:
+        raise Wrong(place, f"{kind} JOIN without ON", "Write the condition: ON a.k = b.k.")
+    refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
+    scope.semi.append(semi_join(kind, right, inner.relations, on, place))
+    return left
+
+
+def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
+    """What a call makes rows of, and the columns that it gives."""
+    place, given = span(node), [expression(each, scope) for each in node.expressions]
+    if node.name.lower() == "stack":
+        given = [stacked(given, place)]
+    if node.name.lower() == "json_tuple":
+        given = [json_fields(given, place)]
+    if len(given) != 1:
+        raise Wrong(place, f"{node.name}() with {len(given)} arguments", f"Write {node.name}(tags).")
+    return generator(node.name, given[0], names, alias, place)
+
+
+def _refuse_joins_behind(lateral: exp.Expr, node: exp.Select) -> None:
+    """LATERAL VIEW stands behind all joins."""
+    place = span(lateral)
+    for join in node.args.get("joins") or []:
+        if place is not None and (other := span(join)) is not None and other.start > place.start:
+            way_out = "Put it behind the joins, or write CROSS JOIN LATERAL explode(tags) AS t(tag)."
+            raise Wrong(place, "LATERAL VIEW before a JOIN", way_out)
+
+
+def in_parentheses(node: exp.Expr) -> bool:
+    """Is it a relation in parentheses, as `(a JOIN b ON …)`, and no query?"""
+    inner = node.this if isinstance(node, exp.Subquery) else None
+    if isinstance(inner, exp.Subquery):
+        parts = ("joins", "pivots", "laterals") if node.alias else ("joins", "pivots", "laterals", "alias")
+        return any(inner.args.get(part) for part in parts)
+    return isinstance(inner, exp.Table)
+
+
+def _is_plain(node: exp.Expr, scope: Scope) -> bool:
+    """Does it mean without its parentheses what it means with them?"""
+    if not in_parentheses(node) or node.alias or node.args.get("pivots"):
+        return False
+    return not (node.this.args.get("pivots") or (scope.relations and node.this.args.get("joins")))
+
+
+def _shared(left: Mapping[str, Columns], right: Columns) -> list[exp.Identifier]:
+    """The columns of a NATURAL JOIN."""
+    names = {name.lower() for name, _ in right}
+    return [exp.to_identifier(n) for n in dict.fromkeys(n for c in left.values() for n, _ in c) if n.lower() in names]
+
+
+def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
+    """The column that a join USING it gives once."""
+    match kind:
+        case "RIGHT":
+            return right
+        case "FULL":
+            return call("coalesce", [left, right], place)
+    return left
+
+
+def makes_rows(node: exp.Expr) -> bool:
+    """Is it a call that gives several rows for one?"""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
+
+
+def with_generator(relation: Relation | None, made: Generator) -> Exploded | Constants:
+    """A relation with the rows that a generator makes of each of its own; of none, the elements of a literal."""
+    if relation is None:
+        rows = [[element] for element in elements(made.argument, made.place)]
+        return table(rows, [name for name, _ in made.columns], made.alias, made.place)
+    if isinstance(relation, Exploded):
+        return replace(relation, generators=(*relation.generators, made))
+    return Exploded(relation, (made,), made.place)
+
+
+def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
+    """The columns that a relation of FROM gives."""
+    match relation:
+        case Stream():
+            return streams[relation.source]
+        case Nested():
+            return relation.query.columns
+        case Joined():
+            return columns_of(relation.left, streams) + columns_of(relation.right, streams)
+        case Read() | Cells() | Constants():
+            return relation.columns
+        case Exploded():
+            made = (column for each in relation.generators for column in each.columns)
+            return (*columns_of(relation.relation, streams), *made)
+        case Hopped() | Sessions():
+            raise AssertionError("panes are put together after names are resolved")
+
+
+def right_alias(relation: Relation) -> str:
+    """The alias of a relation that is no join."""
+    assert isinstance(relation, Named)
+    return relation.alias
+
+
+def _alias(
+    node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot | exp.Table, scope: Scope
+) -> tuple[str, list[str]]:
+    """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
+    number = len(scope.relations) + 1
+    around = scope.outside.around
+    while around is not None:
+        number, around = number + len(around.relations), around.outside.around
+    alias = (node.alias or f"q{number}").lower()
+    if not node.alias:  # so that its columns can be named where Spark is told more than the author has written
+        name(node, alias)
+    return alias, _column_names(node)
+
+
+def _column_names(node: exp.Expr) -> list[str]:
+    """The names that an alias gives to the columns."""
+    alias = node.args.get("alias")
+    return [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
+
+
+def _all_of(read: Read) -> Select:
+    """A SELECT of all columns of a view."""
+    outputs = (Output(name, Field(read.alias, (name,), kind)) for name, kind in read.columns)
+    return Select(tuple(outputs), read, place=read.place)
+
+
+def named_by(query: Query, names: list[str], place: Place) -> Query:
+    """A query whose columns have other names."""
+    if len(names) != len(query.columns):
+        raise Wrong(place, f"{len(names)} names for {len(query.columns)} columns", "Name every column.")
+    return renamed(query, names)
+
+
+def _untyped(relation: Relation, columns: Columns) -> Columns:
+    """The columns that a relation has; NULL as one of a subquery has no type yet, as it has none in Spark."""
+    if not isinstance(relation, Nested) or not isinstance(relation.query, Select):
+        return columns
+    nulls = [isinstance(o.expression, Constant) and o.expression.value is None for o in relation.query.outputs]
+    return tuple((name, VOID if null else kind) for (name, kind), null in zip(columns, nulls, strict=True))

@@ -1,0 +1,467 @@
+"""From the author's syntax to typed scalar expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial, reduce
+from typing import Any
+from typing import cast as typed
+
+from sqlglot import exp
+
+from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
+from view_algebra.language.expressions import (
+    NULL,
+    Aggregate,
+    Call,
+    Constant,
+    Expr,
+    Place,
+    Subquery,
+    walk,
+)
+from view_algebra.language.fields import member
+from view_algebra.language.functions import (
+    GENERATORS,
+    NON_DETERMINISTIC,
+    WINDOW_FUNCTIONS,
+    instead_of_rows,
+)
+from view_algebra.language.long_numbers import bounded, has_decimals
+from view_algebra.language.meeting import compare
+from view_algebra.language.operators import (
+    BITWISE,
+    bitwise,
+    calculate,
+    call,
+    case,
+    condition,
+    negative,
+    number,
+)
+from view_algebra.language.time_windows import window_key
+from view_algebra.language.times import interval, shifted
+from view_algebra.language.types import (
+    BIGINT,
+    BOOLEAN,
+    STRING,
+    TINYINT,
+    VOID,
+)
+from view_algebra.refusals import Wrong, span
+from view_algebra.typed import sugar
+from view_algebra.typed.calls import (
+    TIME_WINDOWS,
+    refuse_aggregates,
+    time_window,
+)
+from view_algebra.typed.collected import collected, ignoring_nulls, sorted_list, within_group
+from view_algebra.typed.conversions import as_type, cast_to, try_cast_to
+from view_algebra.typed.names import (
+    Scope,
+    find,
+    find_outside,
+    given_once,
+    is_column,
+    parts_of,
+    refuse_far,
+    refuse_unclear,
+)
+from view_algebra.typed.nested import LAMBDAS, over_elements, structured
+from view_algebra.typed.patterns import escaped_like, like
+from view_algebra.typed.subqueries import among_values, asked_of_a_query, refuse_quantified
+from view_algebra.typed.windowed import window_function
+from view_algebra.written.dialect import is_suffixed
+from view_algebra.written.oracle import spell, written
+
+_BINARY: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+}
+
+_PREDICATES = (exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
+_ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_BITS = (exp.BitwiseAnd, exp.BitwiseXor, exp.BitwiseOr)
+_SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
+_READ_OTHERWISE: dict[type[exp.Expr], tuple[tuple[type[exp.Expr], ...], ...]] = {
+    exp.DPipe: ((*_BITS, *_SHIFTS), (exp.Add, exp.Sub)),
+    **dict.fromkeys(_SHIFTS, (_BITS, ())),
+    exp.BitwiseAnd: ((exp.BitwiseXor, exp.BitwiseOr), ()),
+    exp.BitwiseXor: ((exp.BitwiseOr,), ()),
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ), (_PREDICATES, (*_ORDERED, *_PREDICATES))),
+    **dict.fromkeys(_ORDERED, (_PREDICATES, _PREDICATES)),
+    **dict.fromkeys((exp.Is, exp.In, exp.Like, exp.ILike), (_PREDICATES, ())),
+}
+"""Left and right sides that Spark does not read as the operator's: to it `a || b + 1` is `(a || b) + 1`, `a | b & c` is
+`a | (b & c)`, and `a = b IN (c)` is `(a = b) IN (c)`; `a IS NULL = b` is nothing at all.
+"""
+
+
+def expression(node: exp.Expr, scope: Scope) -> Expr:
+    """One scalar expression."""
+    if scope.preferred and _aggregates(node):
+        with scope.preferring({}):
+            return expression(node, scope)
+    sides = zip((node.args.get("this"), node.args.get("expression")), _READ_OTHERWISE.get(type(node), ()), strict=False)
+    if any(isinstance(side, kinds) for side, kinds in sides):
+        raise Wrong(span(node), "operators that Spark reads in another order", "Put one of them into parentheses.")
+    reader = _READERS.get(type(node))
+    if reader is not None:
+        made = reader(node, scope)
+        if made.type == VOID and not any(isinstance(part, (Aggregate, Subquery)) for part in walk(made)):
+            return replace(NULL, place=span(node))
+        # sqlglot notes the NOT of `x NOT LIKE y` beside the rest
+        return Call("not", (made,), BOOLEAN, place=span(node)) if node.args.get("negate") else made
+    operator = _BINARY.get(type(node))
+    if operator is not None:
+        return _binary(operator, typed(exp.Binary, node), scope)
+    if isinstance(node, exp.Func):
+        return call(node.sql_name(), [], span(node))
+    raise Wrong(span(node), f"{node.key.upper()} is not served", "Write it with the functions in docs/sql.md.")
+
+
+def _several(name: str, nodes: Sequence[exp.Expr | None], scope: Scope, place: Place) -> Expr:
+    """A call whose syntax is special."""
+    return call(name, [expression(n, scope) for n in nodes if n is not None], place)
+
+
+def _negative(node: exp.Neg, scope: Scope) -> Expr:
+    """`-x`; a literal has one sign at most, so that `- -3` and `-(3)` are none."""
+    operand = expression(node.this, scope)
+    literal = isinstance(node.this, exp.Literal) or is_suffixed(node.this)
+    if isinstance(operand, Constant) and operand.type.numeric and operand.value is not None and not literal:
+        return Call("negative", (operand,), operand.type, place=span(node))
+    return negative(operand, span(node))
+
+
+def _shifted_right(node: exp.BitwiseRightShift, scope: Scope) -> Expr:
+    """`x >> n`, of which Spark's lexer makes the end of two types after a word such as STRUCT or MAP."""
+    made = _several("shiftright", [node.left, node.right], scope, span(node))
+    spell(node, f"shiftright({written(node.left)}, {written(node.right)})")
+    return made
+
+
+def _logical(node: exp.Connector, scope: Scope) -> Expr:
+    word = "and" if isinstance(node, exp.And) else "or"
+    sides = (expression(node.left, scope), expression(node.right, scope))
+    return Call(word, tuple(condition(s, word.upper()) for s in sides), BOOLEAN, place=span(node))
+
+
+def _not(node: exp.Not, scope: Scope) -> Expr:
+    return Call("not", (condition(expression(node.this, scope), "NOT"),), BOOLEAN, place=span(node))
+
+
+def _distinct(node: exp.NullSafeNEQ, scope: Scope) -> Expr:
+    left, right = expression(node.this, scope), expression(node.expression, scope)
+    return Call("not", (compare("<=>", left, right, span(node)),), BOOLEAN, place=span(node))
+
+
+def _between(node: exp.Between, scope: Scope) -> Expr:
+    value, place = expression(node.this, scope), span(node)
+    low, high = expression(node.args["low"], scope), expression(node.args["high"], scope)
+    sides = (compare(">=", value, low, place), compare("<=", value, high, place))
+    return Call("and", sides, BOOLEAN, place=place)
+
+
+def _field(node: exp.Expr, scope: Scope) -> Expr:
+    root = node
+    while isinstance(root, exp.Dot):
+        root = root.this
+    if isinstance(node, exp.Dot) and not isinstance(root, exp.Column):
+        return member(expression(node.this, scope), node.expression.name, span(node.expression))
+    names = parts_of(node)
+    place = span(node)
+    first = names[0].lower()
+    preferred = first in scope.preferred and (first not in scope.relations or len(names) == 1)
+    if preferred and first not in scope.variables:
+        refuse_unclear(first, scope, place)
+    if first in scope.variables or preferred:
+        found: Expr = scope.variables[first] if first in scope.variables else scope.preferred[first]
+        for name in names[1:]:
+            found = member(found, name, place)
+        return found
+    if first in scope.windows and len(names) <= 2:
+        window = replace(typed(Call, scope.windows[first]), place=place)
+        return member(window, names[1], place) if len(names) == 2 else window
+    once = given_once(names[0], scope, place) if len(names) == 1 else None
+    if once is not None:
+        return once
+    try:
+        return find(names, scope.relations, place)
+    except Wrong as wrong:
+        return _elsewhere(names, node, scope, wrong)
+
+
+def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> Expr:
+    """What is no column of FROM: an output, a function without parentheses, or a column of the block around."""
+    place, alias = span(node), scope.aliases.get(names[0].lower())
+    if alias is None and names[0].lower() in NON_DETERMINISTIC:
+        return call(names[0], [], place)
+    hidden = len(names) > 1 and is_column(names[:1], scope)  # by a column that is called as the relation
+    if alias is None and scope.outer is not None and is_column(names, scope.outer) and not hidden:
+        return find_outside(names, scope, place)
+    if alias is None:
+        refuse_far(names, scope, place)
+        raise wrong
+    refuse_unclear(names[0].lower(), scope, place)
+    _spell_in_window(node)
+    return reduce(lambda value, name: member(value, name, place), names[1:], alias)
+
+
+def _binary(operator: str, node: exp.Binary, scope: Scope) -> Expr:
+    place = span(node)
+    left, right = expression(node.left, scope), expression(node.right, scope)
+    if operator in ("+", "-"):
+        moved = shifted(operator, left, right, place)
+        if moved is not None:
+            return moved
+        return calculate(operator, left, right, place)
+    if operator in ("*", "/", "%", "div"):
+        return calculate(operator, left, right, place)
+    if operator in BITWISE:
+        return bitwise(operator, (left, right), place)
+    return compare(operator, left, right, place)
+
+
+def _is(node: exp.Is, scope: Scope) -> Expr:
+    value, place = expression(node.this, scope), span(node)
+    target, negated = node.expression, False
+    if isinstance(target, exp.Not):
+        target, negated = target.this, True
+    if isinstance(target, exp.Null):
+        result: Expr = Call("is null", (value,), BOOLEAN, place=place)
+    elif not isinstance(target, exp.Boolean):
+        raise Wrong(place, "IS before a value, which Spark does not read", "Write … IS NOT DISTINCT FROM ….")
+    else:
+        result = compare("<=>", value, expression(target, scope), place)
+    return Call("not", (result,), BOOLEAN, place=place) if negated else result
+
+
+def _case(node: exp.Case, scope: Scope) -> Expr:
+    operand = expression(node.this, scope) if node.this is not None else None
+    branches = []
+    for branch in node.args["ifs"]:
+        when = expression(branch.this, scope)
+        when = compare("=", operand, when, span(branch)) if operand is not None else condition(when, "WHEN")
+        branches.append((when, expression(branch.args["true"], scope)))
+    default = node.args.get("default")
+    return case(branches, expression(default, scope) if default is not None else None, span(node))
+
+
+def _trim(node: exp.Trim, scope: Scope) -> Expr:
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+    given = [node.this] if node.expression is None else [node.expression, node.this]
+    return call(name, [expression(each, scope) for each in given], span(node))
+
+
+def _extract(node: exp.Extract, scope: Scope, place: Place = None) -> Expr:
+    return sugar.extracted(node.this.name.upper(), expression(node.expression, scope), place or span(node))
+
+
+def _in_zone(node: exp.AtTimeZone, scope: Scope) -> Expr:
+    """AT TIME ZONE, which Spark does not read."""
+    time, zone = node.this, node.args["zone"]
+    text, made = sugar.in_zone(expression(time, scope), expression(zone, scope), span(node))
+    spell(node, text.format(time=written(time), zone=written(zone)))
+    return made
+
+
+def _bracket(node: exp.Bracket, scope: Scope) -> Expr:
+    value, key = expression(node.this, scope), expression(node.expressions[0], scope)
+    if value.type.name == "ARRAY" and key.type.integral and value.type.element is not None:
+        return Call("[]", (value, key), value.type.element, place=span(node))
+    if value.type.name == "MAP" and key.type == value.type.key and value.type.element is not None:
+        return Call("[]", (value, key), value.type.element, place=span(node))
+    raise Wrong(span(node), f"{value.type}[{key.type}]", "Index an array by a whole number, a map by its key.")
+
+
+def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, filter_: exp.Filter | None = None) -> Expr:
+    name, place = node.name.lower(), span(node)
+    if name in ("percentile_cont", "percentile_disc"):
+        raise Wrong(place, f"{name}() without its order", f"Write {name}(0.9) WITHIN GROUP (ORDER BY x).")
+    name = SYNONYMS.get(name, name)
+    read = partial(expression, scope=scope)
+    if name in TIME_WINDOWS:
+        return time_window(name, node, read)
+    if name in WINDOW_FUNCTIONS and not known_aggregate(name):
+        raise Wrong(place, f"{name}() without OVER", f"Write {name}() OVER (ORDER BY …).")
+    if name in GENERATORS:
+        raise Wrong(place, f"{name}() gives several rows for one", instead_of_rows(name))
+    if name in ("grouping", "grouping_id"):
+        read_ = [read(a) for a in node.expressions]
+        if isinstance(node.find_ancestor(exp.Join, exp.Lateral, exp.Select), (exp.Join, exp.Lateral)):
+            raise Wrong(place, f"{name}() in FROM", "Select it in a subquery that groups, and go on around it.")
+        if name == "grouping" and len(read_) != 1:
+            raise Wrong(place, f"grouping() with {len(read_)} arguments", "Write grouping(a), or grouping_id().")
+        return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
+    made = collected(name, node, scope, condition_, filter_)
+    return _scalar(name, node, scope) if made is None else made
+
+
+def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
+    """A call of a function of one row."""
+    place, given = span(node), node.expressions
+    if name in ("sort_array", "array_sort") and (listed := sorted_list(given, scope)) is not None:
+        return listed
+    if name in ("struct", "named_struct", "map"):
+        return structured(node, scope, expression)
+    if name in LAMBDAS:
+        return over_elements(node, scope, expression)
+    if name in ("date_part", "datepart"):
+        if len(given) != 2 or not isinstance(given[0], exp.Literal):
+            raise Wrong(place, f"{name}() of a field that is no literal", f"Write {name}('year', ts).")
+        return _extract(exp.Extract(this=exp.Var(this=given[0].name), expression=given[1]), scope, place)
+    if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Column):
+        return sugar.timed(name, given[0].name, [expression(a, scope) for a in given[1:]], place)
+    if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Literal):
+        raise Wrong(place, f"{name}() of a unit in quotes", f"Write {name}({given[0].name.upper()}, a, b).")
+    if name in sugar.CASTS and len(given) == 1:
+        return as_type(sugar.CASTS[name], node, given[0], scope)
+    arguments = [expression(a, scope) for a in node.expressions]
+    if (other := sugar.made(name, arguments, place)) is not None:
+        return other
+    made = call(name, arguments, place)
+    if name == "from_json" and has_decimals(made.type):
+        spell(node, f"from_json({bounded(written(given[0]), made.type)}, {written(given[1])})")
+    return made
+
+
+def _filtered(node: exp.Filter, scope: Scope) -> Expr:
+    when = condition(expression(node.expression.this, scope), "FILTER")
+    refuse_aggregates(when, "FILTER", "Filter by columns of the records.")
+    if isinstance(node.this, exp.WithinGroup):
+        return within_group(node.this, scope, when, node)
+    if not isinstance(node.this, exp.Anonymous) or not known_aggregate(node.this.name.lower()):
+        raise Wrong(span(node), "FILTER after something that is no aggregate", "Use CASE WHEN … THEN … END.")
+    return _call(node.this, scope, when, node)
+
+
+def _respecting_nulls(node: exp.RespectNulls, scope: Scope) -> Expr:
+    if not isinstance(node.this, (exp.Anonymous, exp.Filter)):
+        raise Wrong(span(node), "RESPECT NULLS of what is no call", "Write first_value(x) RESPECT NULLS.")
+    return expression(node.this, scope)
+
+
+def _tuple(node: exp.Tuple, _: Scope) -> Expr:
+    raise Wrong(span(node), "several values in parentheses", "Write struct(a, b), or to_json(struct(a, b)).")
+
+
+def _lambda(node: exp.Lambda, _: Scope) -> Expr:
+    raise Wrong(span(node), "a lambda, where none is taken", f"These take one: {', '.join(LAMBDAS)}.")
+
+
+_READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
+    exp.Paren: lambda node, scope: expression(node.this, scope),
+    exp.Column: _field,
+    exp.Identifier: _field,
+    exp.Dot: _field,
+    exp.Literal: lambda node, _: _literal(node),
+    exp.Boolean: lambda node, _: _literal(node),
+    exp.Null: lambda node, _: _literal(node),
+    exp.Neg: _negative,
+    exp.Not: _not,
+    exp.NullSafeNEQ: _distinct,
+    exp.And: _logical,
+    exp.Or: _logical,
+    exp.Is: _is,
+    exp.Between: _between,
+    exp.In: among_values,
+    exp.Like: like,
+    exp.Escape: escaped_like,
+    exp.BitwiseNot: lambda node, scope: bitwise("~", [expression(node.this, scope)], span(node)),
+    exp.BitwiseLeftShift: lambda n, scope: _several("shiftleft", [n.left, n.right], scope, span(n)),
+    exp.BitwiseRightShift: _shifted_right,
+    exp.ILike: like,
+    exp.RawString: lambda node, _: Constant(node.name, STRING, span(node)),
+    exp.RegexpLike: lambda n, scope: _several("rlike", [n.this, n.expression], scope, span(n)),
+    exp.DPipe: lambda n, scope: _several("concat", [n.left, n.right], scope, span(n)),
+    exp.Concat: lambda n, scope: _several("concat", n.expressions, scope, span(n)),
+    exp.Substring: lambda n, scope: _several(
+        "substring", [n.this, n.args.get("start"), n.args.get("length")], scope, span(n)
+    ),
+    exp.Overlay: lambda n, scope: _several(
+        "overlay", [n.this, n.expression, n.args.get("from_"), n.args.get("for_")], scope, span(n)
+    ),
+    exp.StrPosition: lambda n, scope: _several("position", [n.args["substr"], n.this], scope, span(n)),
+    exp.Cast: cast_to,
+    exp.TryCast: try_cast_to,
+    exp.Case: _case,
+    exp.Trim: _trim,
+    exp.Extract: _extract,
+    exp.AtTimeZone: _in_zone,
+    exp.Bracket: _bracket,
+    exp.Filter: _filtered,
+    exp.Window: window_function,
+    exp.IgnoreNulls: ignoring_nulls,
+    exp.RespectNulls: _respecting_nulls,
+    exp.WithinGroup: within_group,
+    exp.Subquery: asked_of_a_query,
+    exp.Exists: asked_of_a_query,
+    exp.Anonymous: _call,
+    exp.Interval: lambda node, _: interval(node),
+    exp.All: refuse_quantified,
+    exp.Any: refuse_quantified,
+    exp.Tuple: _tuple,
+    exp.Lambda: _lambda,
+}
+
+
+def _aggregates(node: exp.Expr) -> bool:
+    """Is it an aggregate, without OVER?"""
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        return known_aggregate(name) or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in SYNONYMS
+    return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
+
+
+_OUTPUT = "lamina_output"
+"""The entry of a node's `meta` with what its name stands for, where it is that of another output."""
+
+
+def _spell_in_window(node: exp.Expr) -> None:
+    """Notes what an output's name stands for in OVER (…) and in aggregates, where Spark knows no such names."""
+    block = node.parent_select
+    for item in block.expressions if block is not None else ():
+        if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
+            node.meta[_OUTPUT] = item.this
+            within = node.find_ancestor(exp.Window, exp.Anonymous)
+            while isinstance(within, exp.Anonymous) and not known_aggregate(within.name.lower()):
+                within = within.find_ancestor(exp.Window, exp.Anonymous)
+            if within is not None:
+                spell(node, written(_without_names(node)))
+
+
+def names_an_output(node: exp.Expr) -> bool:
+    """Does an output name another one, outside of OVER (…)?"""
+    return any(_OUTPUT in part.meta and part.find_ancestor(exp.Window) is None for part in node.walk())
+
+
+def _without_names(node: exp.Expr) -> exp.Expr:
+    """An expression that names no other outputs."""
+    if _OUTPUT in node.meta:
+        return exp.Paren(this=_without_names(node.meta[_OUTPUT]))
+    return node.transform(lambda part: _without_names(part) if _OUTPUT in part.meta else part)
+
+
+def _literal(node: exp.Expr) -> Expr:
+    place = span(node)
+    if isinstance(node, exp.Literal):
+        return Constant(node.name, STRING, place) if node.is_string else number(node.name, place)
+    return (
+        Constant(None, VOID, place) if isinstance(node, exp.Null) else Constant(str(node.this).lower(), BOOLEAN, place)
+    )

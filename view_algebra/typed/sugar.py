@@ -1,0 +1,232 @@
+"""Functions that are another way to write something else: what they are made of, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from sqlglot import exp
+
+from view_algebra.language.expressions import Call, Case, Constant, Expr, Place
+from view_algebra.language.fields import member
+from view_algebra.language.lengths import LENGTHS, MICROSECONDS, length
+from view_algebra.language.lengths import number as number_of
+from view_algebra.language.meeting import cast, compare, meet
+from view_algebra.language.operators import calculate, call, case, negative, number
+from view_algebra.language.times import MONTHS, field_of, interval, sequence, shifted
+from view_algebra.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    INTERVAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    WINDOW,
+    Type,
+    decimal,
+    words,
+)
+from view_algebra.refusals import Wrong, suggestion
+
+Arguments = Sequence[Expr]
+
+CASTS: dict[str, Type] = {
+    "boolean": BOOLEAN,
+    "tinyint": TINYINT,
+    "smallint": Type("SMALLINT"),
+    "int": INT,
+    "bigint": BIGINT,
+    "float": FLOAT,
+    "double": DOUBLE,
+    "decimal": decimal(10, 0),
+    "string": STRING,
+    "date": DATE,
+    "timestamp": TIMESTAMP,
+}
+"""Functions that are CASTs to a type: `int(x)`."""
+
+FIELDS: dict[str, str] = {
+    **dict.fromkeys(("YEAR", "YEARS", "Y", "YR", "YRS"), "year"),
+    **dict.fromkeys(("QUARTER", "QTR"), "quarter"),
+    **dict.fromkeys(("MONTH", "MONTHS", "MON", "MONS"), "month"),
+    **dict.fromkeys(("WEEK", "WEEKS", "W"), "weekofyear"),
+    **dict.fromkeys(("DAY", "DAYS", "D"), "day"),
+    **dict.fromkeys(("DAYOFWEEK", "DOW"), "dayofweek"),
+    "DOY": "dayofyear",
+    **dict.fromkeys(("HOUR", "HOURS", "H", "HR", "HRS"), "hour"),
+    **dict.fromkeys(("MINUTE", "MINUTES", "M", "MIN", "MINS"), "minute"),
+}
+"""Fields of EXTRACT, and the functions that give them."""
+
+TIMED = words("timestampdiff timestampadd datediff date_diff dateadd date_add")
+"""Functions whose first argument may be a unit of time: `timestampdiff(MINUTE, a, b)`."""
+
+
+def _decode(given: Arguments, place: Place) -> Expr:
+    """`decode(x, a, 'A', b, 'B', 'other')`, which takes NULLs as equal; what is none of them is a STRING's NULL."""
+    value, *rest = given
+    branches = [(compare("<=>", value, a, place), then) for a, then in zip(rest[0:-1:2], rest[1::2], strict=False)]
+    return case(branches, rest[-1] if len(rest) % 2 else Constant(None, STRING), place)
+
+
+def _nullif(given: Arguments, place: Place) -> Expr:
+    """Of the type of the first, whatever it is compared with."""
+    value, other = given
+    return Case(((compare("=", value, other, place), Constant(None, value.type)),), value, value.type, place)
+
+
+def _tried(name: str, operator: str) -> Callable[[Arguments, Place], Expr]:
+    """Arithmetic that is NULL beyond its type, as that of decimals always is, and of doubles never."""
+
+    def made(given: Arguments, place: Place) -> Expr:
+        if all(each.type.integral for each in given):
+            return call(name, meet(given, place, f"{name}()"), place)
+        if operator in ("+", "-") and (moved := shifted(operator, given[0], given[1], place)) is not None:
+            return moved
+        return calculate(operator, given[0], given[1], place)
+
+    return made
+
+
+def _last_instant(given: Arguments, place: Place) -> Expr:
+    """The last microsecond of a window, which Spark knows around the block that groups by it."""
+    (window,) = given
+    if isinstance(window, Call):
+        raise Wrong(place, "window_time() beside GROUP BY window", "Write window.end - INTERVAL 1 MICROSECOND.")
+    if window.type != WINDOW:
+        raise Wrong(place, f"window_time() of {window.type}", "Write window_time(window).")
+    return Call(
+        "- interval", (member(window, "end", place), Constant("1 microsecond", INTERVAL)), TIMESTAMP, place=place
+    )
+
+
+def _iso_day(time: Expr, place: Place) -> Expr:
+    """Monday is 1."""
+    return calculate("+", call("weekday", [time], place), number("1", place), place)
+
+
+def _iso_year(time: Expr, place: Place) -> Expr:
+    """The year that the week's Thursday is in."""
+    to_thursday = calculate("-", number("3", place), call("weekday", [time], place), place)
+    return call("year", [call("date_add", [call("to_date", [time], place), to_thursday], place)], place)
+
+
+def _seconds(time: Expr, place: Place) -> Expr:
+    """With microseconds."""
+    micros = call("unix_micros", [cast(time, TIMESTAMP)], place)
+    rest = call("pmod", [micros, number(str(MICROSECONDS["minute"]), place)], place)
+    return Call("cast", (calculate("*", rest, number("0.000001", place), place),), decimal(8, 6), place=place)
+
+
+COMPUTED: dict[str, Callable[[Expr, Place], Expr]] = {
+    **dict.fromkeys(("DAYOFWEEK_ISO", "DOW_ISO"), _iso_day),
+    "YEAROFWEEK": _iso_year,
+    **dict.fromkeys(("SECOND", "SECONDS", "S", "SEC", "SECS"), _seconds),
+}
+"""Fields of EXTRACT that are made of functions."""
+
+
+def extracted(field: str, time: Expr, place: Place) -> Expr:
+    """EXTRACT(field FROM time)."""
+    if time.type.length:
+        return field_of(time, FIELDS.get(field, "second" if COMPUTED.get(field) == _seconds else field.lower()), place)
+    if field in FIELDS:
+        return call(FIELDS[field], [time], place)
+    if field not in COMPUTED:
+        way_out = "Write unix_timestamp(ts)." if field == "EPOCH" else suggestion(field, [*FIELDS, *COMPUTED])
+        raise Wrong(place, f"EXTRACT({field} …)", way_out)
+    if time.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        raise Wrong(time.place or place, f"EXTRACT({field} …) of {time.type}", "Write CAST(… AS TIMESTAMP).")
+    return COMPUTED[field](time, place)
+
+
+MADE: dict[str, tuple[int, Callable[[Arguments, Place], Expr]]] = {
+    "nullif": (2, _nullif),
+    "nullifzero": (1, lambda given, place: _nullif([*given, number("0", place)], place)),
+    "zeroifnull": (1, lambda given, place: call("coalesce", [given[0], number("0", place)], place)),
+    "try_divide": (2, lambda given, place: calculate("/", given[0], given[1], place)),
+    "try_add": (2, _tried("try_add", "+")),
+    "try_subtract": (2, _tried("try_subtract", "-")),
+    "try_multiply": (2, _tried("try_multiply", "*")),
+    "try_mod": (2, lambda given, place: calculate("%", given[0], given[1], place)),
+    "negative": (1, lambda given, place: negative(given[0], place)),
+    "mod": (2, lambda given, place: calculate("%", given[0], given[1], place)),
+    "decode": (3, _decode),
+    "window_time": (1, _last_instant),
+}
+"""What a function is made of, and the fewest arguments that it takes."""
+
+
+TIMES: dict[str, Type] = {"to_date": DATE, "to_timestamp": TIMESTAMP, "try_to_timestamp": TIMESTAMP}
+"""Functions that are a literal, where they read one."""
+
+
+def made(name: str, given: Arguments, place: Place) -> Expr | None:
+    """What a function is made of; None where it is none of these."""
+    if name in TIMES and len(given) == 1 and isinstance(given[0], Constant) and given[0].type == STRING:
+        with suppress(Wrong):
+            return cast(given[0], TIMES[name])
+    if name in ("to_char", "to_varchar") and len(given) == 2 and given[0].type in (DATE, TIMESTAMP):
+        return call("date_format", given, place)
+    if name == "abs" and len(given) == 1 and given[0].type in LENGTHS:
+        return length(call("abs", [number_of(given[0])], place), given[0].type)
+    if name == "sequence":
+        return sequence(given, place)
+    fewest, make = MADE.get(name, (0, None))
+    if make is None:
+        return None
+    if len(given) < fewest or (len(given) > fewest and name != "decode"):
+        more = " or more" if name == "decode" else ""
+        raise Wrong(place, f"{name}() with {len(given)} arguments", f"It takes {fewest}{more}.")
+    return make(given, place)
+
+
+def in_zone(time: Expr, zone: Expr, place: Place) -> tuple[str, Expr]:
+    """`ts AT TIME ZONE zone`, as Spark SQL of `{time}` and `{zone}` and as an expression: of an instant the time that
+    clocks show there, of such a time the instant.
+    """
+    if time.type == TIMESTAMP_NTZ:
+        instant = call("to_utc_timestamp", [cast(time, TIMESTAMP), zone], place)
+        return "to_utc_timestamp(CAST({time} AS TIMESTAMP), {zone})", instant
+    shown = call("from_utc_timestamp", [time, zone], place)
+    return "CAST(from_utc_timestamp({time}, {zone}) AS TIMESTAMP_NTZ)", cast(shown, TIMESTAMP_NTZ)
+
+
+def timed(name: str, unit: str, given: Arguments, place: Place) -> Expr:
+    """A function of a unit, and a number and a time or two times."""
+    if len(given) != 2:
+        raise Wrong(place, f"{name}({unit}, …) with {len(given)} arguments", f"Write {name}({unit}, a, b).")
+    return _moved(name, unit, given, place) if name.endswith("add") else _apart(name, unit, given, place)
+
+
+def _moved(name: str, unit: str, given: Arguments, place: Place) -> Expr:
+    count, time = given
+    if not (isinstance(count, Constant) and count.type == INT):
+        raise Wrong(count.place or place, f"{name}() of a number that is no literal", "Write it out.")
+    number = int(count.value or 0)
+    if unit.lower() == "quarter":
+        number, unit = number * MONTHS["quarter"], "month"
+    length = interval(exp.Interval(this=exp.Literal.string(number), unit=exp.Var(this=unit)))
+    moved = shifted("+", cast(time, TIMESTAMP, implicit=True) if time.type == DATE else time, length, place)
+    if moved is None:
+        raise Wrong(place, f"{name}() of {time.type}", f"Write {name}({unit}, 1, ts).")
+    return moved
+
+
+def _apart(name: str, unit: str, given: Arguments, place: Place) -> Expr:
+    """Whole units between two times, towards 0."""
+    if unit.lower() in MONTHS and all(each.type in (DATE, TIMESTAMP) for each in given):
+        times = (cast(each, TIMESTAMP, implicit=True) for each in given)
+        return Call("timestampdiff", (Constant(unit.upper(), STRING), *times), BIGINT, place=place)
+    length = MICROSECONDS.get(unit.lower())
+    if length is None:
+        way_out = f"Write {name}(YEAR, a, b): a unit from MICROSECOND to YEAR, of timestamps."
+        raise Wrong(place, f"{name}() in units of {unit}", way_out)
+    begin, end = (call("unix_micros", [each], place) for each in given)
+    apart = calculate("-", end, begin, place)
+    return apart if length == 1 else Call("div", (apart, Constant(str(length), BIGINT)), BIGINT, place=place)

@@ -1,0 +1,88 @@
+"""Functions OVER a window of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from sqlglot import exp
+
+from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
+from view_algebra.language.expressions import Expr, Order, Place, Windowed, walk
+from view_algebra.language.functions import FOREIGN, OWN_FRAMES, WINDOW_FUNCTIONS
+from view_algebra.refusals import Wrong, span, suggestion
+from view_algebra.typed.calls import aggregate_over, frame, refuse_nulls_left_out, window_arguments
+from view_algebra.typed.names import Scope, resolved
+from view_algebra.typed.orders import sort_keys
+
+_NAMED_OVER = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
+"""What functions of the order of events are called where OVER says the order."""
+
+
+def window_function(node: exp.Window, scope: Scope) -> Expr:
+    """f(x) OVER (…)."""
+    place = span(node.this)
+    if isinstance(node.args.get("alias"), exp.Identifier) or node.args.get("over") is None:
+        raise Wrong(place, "OVER with a window that is not named in this block", "Write it out: OVER (ORDER BY …).")
+    inner: exp.Expr = node.this
+    known = isinstance(inner, exp.IgnoreNulls)
+    if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls)):
+        inner = inner.this
+    if isinstance(inner, exp.Filter):
+        way_out = "Write f(CASE WHEN … THEN x END) OVER (…)."
+        raise Wrong(place, "FILTER before OVER, which Spark does not run", way_out)
+    if isinstance(inner, exp.WithinGroup):
+        inner = _share_of(inner, place)
+    if not isinstance(inner, exp.Anonymous):
+        raise Wrong(place, "OVER after something that is no function", "Write f(x) OVER (…).")
+    name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
+    name, given = _NAMED_OVER.get(name, name), inner.expressions
+    if name in ("first_value", "last_value") and len(given) == 2 and isinstance(given[1], exp.Boolean):
+        known, given = known or bool(given[1].this), given[:1]
+    if name in AGGREGATES:
+        folded = aggregate_over(name, inner, partial(resolved, scope=scope))
+        arguments, kind = folded.arguments, folded.type
+    elif name in WINDOW_FUNCTIONS:
+        arguments = tuple(resolved(a, scope) for a in given)
+        arguments, kind = window_arguments(name, arguments, place)
+    else:
+        way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES])
+        raise Wrong(place, f"{name}() OVER (…)", way_out)
+    partition = tuple(resolved(e, scope) for e in node.args.get("partition_by") or [])
+    order = tuple(sort_keys(node, scope, ()))
+    if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
+        raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
+    _refuse_inside(arguments, partition, order, place)
+    if known:
+        refuse_nulls_left_out(name, arguments, place)
+    rows = frame(node, order)
+    _refuse_frame(name, rows, order, place, of_all=name == "median" or isinstance(node.this, exp.WithinGroup))
+    call_ = Windowed(name, arguments, partition, order, rows, kind, place, known)
+    scope.windowed.append((call_, node))
+    return call_
+
+
+def _refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *, of_all: bool) -> None:
+    """Refuses a frame that Spark does: any but a function's own, and to one of all rows any order."""
+    if rows and rows != OWN_FRAMES.get(name, rows):
+        raise Wrong(place, f"{name}() over a frame, which Spark refuses", "Leave the frame out.")
+    if of_all and (order or rows):
+        way_out = "Leave ORDER BY out, or write percentile(x, 0.5) OVER (…)."
+        raise Wrong(place, f"{name}() over an order, which Spark refuses", way_out)
+
+
+def _share_of(node: exp.WithinGroup, place: Place) -> exp.Expr:
+    """percentile_cont(0.9) WITHIN GROUP (ORDER BY x) as percentile(x, 0.9)."""
+    key, *more = node.expression.expressions
+    if more or key.args.get("desc") or node.this.name.lower() != "percentile_cont":
+        raise Wrong(place, "WITHIN GROUP before OVER", "Compute it with GROUP BY in a subquery, and join that.")
+    return exp.Anonymous(this="percentile", expressions=[key.this, *node.this.expressions])
+
+
+def _refuse_inside(arguments: Sequence[Expr], partition: Sequence[Expr], order: Sequence[Order], place: Place) -> None:
+    """What Spark takes nowhere inside a window function."""
+    if (by := next((each for each in partition if each.type.name == "MAP"), None)) is not None:
+        raise Wrong(by.place or place, "PARTITION BY a map, which Spark cannot sort", "Write to_json(…) of it.")
+    inside = (*arguments, *partition, *(key.expression for key in order))
+    if any(isinstance(part, Windowed) for each in inside for part in walk(each)):
+        raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")

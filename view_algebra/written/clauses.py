@@ -1,0 +1,98 @@
+"""Clauses that nothing here reads are refused: what an author has written is served, or said not to be."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from view_algebra.language.types import words
+from view_algebra.refusals import Wrong, span
+
+_OF_A_QUERY = words("with_ order limit offset")
+
+_READ: dict[type, frozenset[str]] = {
+    exp.Select: words("expressions distinct from_ laterals joins where group having qualify windows") | _OF_A_QUERY,
+    exp.SetOperation: words("this expression distinct by_name") | _OF_A_QUERY,
+    exp.Subquery: words("this alias joins pivots") | _OF_A_QUERY,
+    exp.Table: words("this alias db joins version sample pivots"),
+    exp.TableAlias: words("this columns"),
+    exp.Pivot: words("expressions fields unpivot alias include_nulls columns pivot_column_naming"),
+    exp.Values: words("expressions alias"),
+    exp.With: words("expressions recursive"),
+    exp.CTE: words("this alias"),
+    exp.Join: words("this on side kind using method"),
+    exp.Lateral: words("this view outer alias"),
+    exp.Group: words("expressions grouping_sets cube rollup all"),
+    exp.Order: words("expressions"),
+    exp.Ordered: words("this desc nulls_first"),
+    exp.Limit: words("expression"),
+    exp.Offset: words("expression"),
+    exp.Fetch: words(""),
+    exp.Distinct: words("expressions on"),
+    exp.Star: words("except_"),
+    exp.Column: words("this table db catalog"),
+    exp.Window: words("this partition_by order spec alias over"),
+    exp.WindowSpec: words("kind start start_side end end_side"),
+    exp.Filter: words("this expression"),
+    exp.WithinGroup: words("this expression"),
+    exp.Between: words("this low high"),
+    exp.In: words("this expressions query"),
+    exp.Like: words("this expression negate"),
+    exp.ILike: words("this expression negate"),
+    exp.Cast: words("this to safe"),
+    exp.Trim: words("this expression position"),
+    exp.Substring: words("this start length"),
+    exp.Interval: words("this unit"),
+    exp.Placeholder: words(""),
+}
+"""The parts of each kind of syntax that are read, or refused by name, where a query is resolved."""
+
+_SYNTAX = {
+    "locks": "FOR UPDATE",
+    "totals": "WITH TOTALS",
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "match": "MATCH_RECOGNIZE",
+    "connect": "CONNECT BY",
+    "sample": "TABLESAMPLE",
+    "hint": "a hint",
+    "limit_options": "LIMIT with PERCENT or TIES",
+    "expressions": "LIMIT … BY",
+    "replace": "* REPLACE",
+    "rename": "* RENAME",
+    "symmetric": "BETWEEN SYMMETRIC",
+}
+"""What a part is called where its name in the syntax tree is not the author's word."""
+
+_SAID: dict[type, str] = {
+    exp.Fetch: "FETCH",
+    exp.Order: "ORDER BY among arguments",
+    exp.Placeholder: "a field after a colon",
+}
+"""What is said of a kind of syntax, whichever of its parts is not read."""
+
+_INSTEAD: dict[type | str, str] = {
+    exp.WindowSpec: "End the frame at another row.",
+    exp.Fetch: "Write LIMIT 10.",
+    exp.Order: "Write listagg(x, ',') WITHIN GROUP (ORDER BY y), or max_by(x, y).",
+    exp.Between: "Write the lower one first.",
+    exp.Star: "Name the columns.",
+    exp.Cast: "Write CAST(x AS type).",
+    exp.Placeholder: "Write get_json_object(x, '$.a') AS a, or x.a of a struct.",
+}
+
+
+def refuse_unread(query: exp.Expr) -> None:
+    """Raises for the first part of a query that would be left out unsaid."""
+    for node in query.walk():
+        read = next((_READ[kind] for kind in type(node).__mro__ if kind in _READ), None)
+        for name, value in node.args.items():
+            if value and read is not None and name not in read:
+                parts = value if isinstance(value, list) else [value]
+                if name == "hint":  # whose own places are counted from its beginning
+                    parts = node.expressions
+                place = next((found for part in parts if isinstance(part, exp.Expr) and (found := span(part))), None)
+                said = _SAID.get(type(node)) or _SYNTAX.get(name, name.strip("_").upper())
+                way_out = _INSTEAD.get(name) or _INSTEAD.get(type(node), "Leave it out.")
+                around = span(node) or span(node.parent or node)
+                raise Wrong(place or around, f"{said} is not served", way_out)

@@ -1,0 +1,368 @@
+"""From the statements of a catalog to declarations: names, columns, types and properties, checked one by one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal as Choice
+
+from sqlglot import exp
+
+from view_algebra.language.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, instead, not_in_json, read
+from view_algebra.refusals import File, Span, Wrong, span, suggestion
+from view_algebra.written.dialect import Statement
+
+LONGEST_SOURCE, LONGEST_VIEW = 36, 63
+"""Bytes of a name; Postgres has no longer ones."""
+
+SOURCE_PROPERTIES = {
+    "event_time": "the column that says when an event happened",
+    "partitions": "of the topic, where `lamina apply` creates it (4, unless it is said)",
+    "quarantine_bytes": "as `1 GB` (unless it is said): of bad records no more are kept, the oldest go first",
+    "quarantine_age": "as `90 days` (unless it is said): older bad records are not kept; counts are, for ever",
+    "dedupe_within": "not served yet: refused",
+}
+"""What TBLPROPERTIES of a source may say."""
+
+VIEW_PROPERTIES = {
+    "keep_generations": "how many older generations stay current, to roll back to (1, unless it is said)",
+    "on_difference": "`publish` (unless it is said) or `hold`: what happens when a proof finds a difference",
+    "retain": "as `90 days`: groups of longer ago leave when a rebuild is handed over ([how](decisions/10-retain.md))",
+}
+"""What TBLPROPERTIES of a view may say."""
+
+_AGE = r"[1-9]\d{0,4} (day|week|month|year)s?"
+
+Report = Callable[[Wrong], None]
+_Found = dict[str, tuple[str, Span | None]]
+
+
+@dataclass(frozen=True)
+class SourceDeclaration:
+    """A source as its author declared it."""
+
+    name: str
+    file: File
+    place: Span | None
+    kind: Choice["stream", "table"]
+    topic: str
+    columns: tuple[tuple[str, Type], ...]
+    comments: Mapping[str, str]
+    event_time: str | None
+    unique: tuple[str, ...]
+    comment: str | None
+    properties: Mapping[str, str]
+    topic_place: Span | None
+    sql: str
+
+
+@dataclass(frozen=True)
+class ViewDeclaration:
+    """A view as its author declared it; `columns` is its list of names, empty where it has none."""
+
+    name: str
+    file: File
+    place: Span | None
+    columns: tuple[tuple[str, Span | None], ...]
+    comments: Mapping[str, str]
+    comment: str | None
+    properties: Mapping[str, str]
+    select: exp.Expr
+    select_text: str
+    sql: str
+
+
+def declaration(file: File, written: Statement, report: Report) -> SourceDeclaration | ViewDeclaration:
+    """What a statement declares; mistakes that leave it readable are reported, others raise."""
+    statement = written.tree
+    if not isinstance(statement, exp.Create) or statement.kind not in ("TABLE", "VIEW"):
+        raise Wrong(
+            span(statement),
+            f"{statement.key.upper()} is no declaration",
+            "A catalog holds CREATE TABLE … USING kafka and CREATE VIEW … AS SELECT.",
+        )
+    for option in ("replace", "exists", "temporary"):
+        if statement.args.get(option):
+            word = {"replace": "OR REPLACE", "exists": "IF NOT EXISTS", "temporary": "TEMPORARY"}[option]
+            report(Wrong(span(statement.this), f"CREATE … {word}", f"Leave {word} out: a catalog says what there is."))
+    if statement.kind == "TABLE":
+        return _source(file, statement, written, report)
+    return _view(file, statement, written, report)
+
+
+def _source(file: File, statement: exp.Create, written: Statement, report: Report) -> SourceDeclaration:
+    schema = statement.this
+    if not isinstance(schema, exp.Schema):
+        raise Wrong(
+            span(statement), "a source without columns", "Write CREATE TABLE name (column TYPE, …) USING kafka …."
+        )
+    name = _name(schema.this, LONGEST_SOURCE, report)
+    properties, options, comment, using = _properties(statement, SOURCE_PROPERTIES, report)
+    if using is None or using[0].lower() != "kafka":
+        found = f"USING {using[0]}" if using else "no USING"
+        report(
+            Wrong(
+                using[1] if using else span(schema.this),
+                f"{found}: a source is a Kafka topic",
+                "Write USING kafka OPTIONS (topic '…', format 'json').",
+            )
+        )
+    columns, comments, unique, primary = _columns(schema, report)
+    topic, topic_place = _topic(name, schema, options, report)
+    event_time = _event_time(properties, columns, report)
+    if "dedupe_within" in properties:
+        way_out = "Leave it out, and count distinct ids: count(DISTINCT id)."
+        report(Wrong(properties["dedupe_within"][1], "dedupe_within is not served yet", way_out))
+    if "partitions" in properties and not re.fullmatch(r"[1-9]\d{0,5}", properties["partitions"][0]):
+        report(
+            Wrong(
+                properties["partitions"][1],
+                f"partitions {properties['partitions'][0]!r}",
+                "Write a whole number from 1, as 'partitions' = '4'.",
+            )
+        )
+    for property, pattern, example in (
+        ("quarantine_bytes", r"[1-9]\d{0,5} (kB|MB|GB|TB)", "1 GB"),
+        ("quarantine_age", _AGE, "90 days"),
+    ):
+        if property in properties and not re.fullmatch(pattern, properties[property][0]):
+            found, place = properties[property]
+            report(Wrong(place, f"{property} {found!r}", f"Write '{property}' = '{example}'."))
+    return SourceDeclaration(
+        name,
+        file,
+        span(schema.this),
+        "table" if primary else "stream",
+        topic,
+        tuple(columns.items()),
+        comments,
+        event_time,
+        unique or primary,
+        comment,
+        {key: value for key, (value, _) in sorted(properties.items())},
+        topic_place,
+        written.sql,
+    )
+
+
+def _columns(
+    schema: exp.Schema, report: Report
+) -> tuple[dict[str, Type], dict[str, str], tuple[str, ...], tuple[str, ...]]:
+    """The columns with their types and comments; the names in UNIQUE and in PRIMARY KEY."""
+    columns: dict[str, Type] = {}
+    comments: dict[str, str] = {}
+    unique: tuple[str, ...] = ()
+    primary: tuple[str, ...] = ()
+    constraint: Span | None = None
+    for item in schema.expressions:
+        found = _constraint(item)
+        if found is not None:
+            kind, names = found
+            constraint = span(item)
+            unique, primary = (names, primary) if kind == "unique" else (unique, names)
+        if isinstance(item, exp.ColumnDef):
+            try:
+                _column(item, columns, comments)
+            except Wrong as wrong:
+                report(wrong)
+        elif isinstance(item, exp.Identifier):
+            way_out = f"Write {item.name} STRING, or the type that it has."
+            report(Wrong(span(item), f"column {item.name} has no type", way_out))
+        elif found is None:
+            way_out = "Write columns, PRIMARY KEY (…) or UNIQUE (…)."
+            report(Wrong(span(item), f"{item.key.upper()} among the columns", way_out))
+    if not schema.expressions:
+        report(Wrong(span(schema), "a source without columns", "Declare the fields that views use."))
+    for key in (*unique, *primary):
+        if key.lower() not in (c.lower() for c in columns):
+            report(Wrong(constraint, f"no column {key}", suggestion(key, columns)))
+    if unique:
+        way_out = "Leave UNIQUE out; every record then counts, each copy of an event too."
+        report(Wrong(constraint, "UNIQUE is not served yet", way_out))
+    return columns, comments, unique, primary
+
+
+def _constraint(item: exp.Expr) -> tuple[str, tuple[str, ...]] | None:
+    """UNIQUE or PRIMARY KEY, of the source or of one column, with the names in it."""
+    if isinstance(item, exp.PrimaryKey):
+        return "primary", tuple(e.name for e in item.expressions)
+    if isinstance(item, exp.UniqueColumnConstraint):
+        return "unique", tuple(e.name for e in item.this.expressions)
+    for kind in [c.kind for c in item.args.get("constraints") or []] if isinstance(item, exp.ColumnDef) else []:
+        if isinstance(kind, exp.UniqueColumnConstraint):
+            return "unique", (item.name,)
+        if isinstance(kind, exp.PrimaryKeyColumnConstraint):
+            return "primary", (item.name,)
+    return None
+
+
+def _topic(name: str, schema: exp.Schema, options: _Found, report: Report) -> tuple[str, Span | None]:
+    for option in options:
+        if option not in ("topic", "format"):
+            report(Wrong(options[option][1], f"unknown option {option}", suggestion(option, ("topic", "format"))))
+    if options.get("format", ("json", None))[0].lower() != "json":
+        report(
+            Wrong(options["format"][1], f"format {options['format'][0]!r}", "Records are JSON objects: format 'json'.")
+        )
+    if "topic" not in options:
+        way_out = f"Write USING kafka OPTIONS (topic '{name}', format 'json')."
+        report(Wrong(span(schema.this), "a source without a topic", way_out))
+    topic, place = options.get("topic", (name, None))
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic):
+        way_out = "Use letters, digits, dots, underscores and hyphens."
+        report(Wrong(place, f"{topic!r} is no name of a Kafka topic", way_out))
+    return topic, place
+
+
+def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, str]) -> None:
+    name, kind = item.name, read(item.args.get("kind"))
+    if name.lower().startswith("kafka_"):
+        raise Wrong(
+            span(item),
+            f"{name}: names that begin with kafka_ are Lamina's own",
+            "Rename the field, or read kafka_offset and its like.",
+        )
+    if name.lower() in (c.lower() for c in columns):
+        raise Wrong(span(item), f"column {name} is declared twice", "Leave one out.")
+    if item.args.get("kind") is None:
+        raise Wrong(span(item), f"column {name} has no type", f"Write {name} STRING, or the type that it has.")
+    if kind is None:
+        raise Wrong(
+            span(item),
+            f"column {name} has a type that Lamina does not know: {item.args['kind'].sql('spark')}",
+            f"Write {instead(item.args['kind']) or 'a type of docs/sql.md, as STRING'}.",
+        )
+    if (why := not_in_json(kind)) is not None:
+        way_out = (
+            "Declare it STRING and take it apart with unbase64(), get_json_object() and their like, or leave it out."
+        )
+        raise Wrong(span(item), f"column {name} has {why}, which JSON has not", way_out)
+    for constraint in item.find_all(exp.ColumnConstraint):
+        if isinstance(constraint.kind, exp.CollateColumnConstraint):
+            way_out = "Leave it out: texts are compared by their bytes. Compare lower(x) where case is not to matter."
+            raise Wrong(span(item), f"a collation of {name}", way_out)
+        if not isinstance(constraint.kind, _CONSTRAINTS):
+            way_out = "Leave it out: a field that a record lacks is NULL."
+            raise Wrong(span(item), f"a constraint on {name}", way_out)
+    columns[name] = kind
+    for constraint in item.args.get("constraints") or []:
+        if isinstance(constraint.kind, exp.CommentColumnConstraint):
+            comments[name] = constraint.kind.this.name
+
+
+_CONSTRAINTS = (exp.CommentColumnConstraint, exp.PrimaryKeyColumnConstraint, exp.UniqueColumnConstraint)
+
+
+def _event_time(
+    properties: Mapping[str, tuple[str, Span | None]], columns: Mapping[str, Type], report: Report
+) -> str | None:
+    if "event_time" not in properties:
+        return None
+    wanted, place = properties["event_time"]
+    name = next((c for c in columns if c.lower() == wanted.lower()), None)
+    if name is None:
+        report(Wrong(place, f"event_time: no column {wanted}", suggestion(wanted, columns)))
+    elif columns[name] not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
+        report(Wrong(place, f"event_time: {wanted} is {columns[name]}", "Declare it TIMESTAMP."))
+    return name
+
+
+def _view(file: File, statement: exp.Create, written: Statement, report: Report) -> ViewDeclaration:
+    target, schema = statement.this, None
+    if isinstance(target, exp.Schema):
+        target, schema = target.this, target
+    name = _name(target, LONGEST_VIEW, report)
+    properties, options, comment, using = _properties(statement, VIEW_PROPERTIES, report)
+    if using is not None or options:
+        report(Wrong(using[1] if using else span(target), "USING or OPTIONS on a view", "Leave it out."))
+    columns: list[tuple[str, Span | None]] = []
+    comments: dict[str, str] = {}
+    for item in schema.expressions if schema is not None else []:
+        columns.append((item.name, span(item)))
+        if isinstance(item, exp.ColumnDef):
+            if item.args.get("kind") is not None:
+                report(
+                    Wrong(
+                        span(item),
+                        f"column {item.name} of a view has a type",
+                        "Leave the type out, or CAST in the SELECT.",
+                    )
+                )
+            for constraint in item.args.get("constraints") or []:
+                if isinstance(constraint.kind, exp.CommentColumnConstraint):
+                    comments[item.name] = constraint.kind.this.name
+    if "on_difference" in properties and properties["on_difference"][0] not in ("publish", "hold"):
+        report(
+            Wrong(
+                properties["on_difference"][1],
+                f"on_difference {properties['on_difference'][0]!r}",
+                "Write 'publish' or 'hold'.",
+            )
+        )
+    if "keep_generations" in properties and not re.fullmatch(r"\d{1,3}", properties["keep_generations"][0]):
+        report(
+            Wrong(
+                properties["keep_generations"][1],
+                f"keep_generations {properties['keep_generations'][0]!r}",
+                "Write a whole number, as '1'.",
+            )
+        )
+    if "retain" in properties and not re.fullmatch(_AGE, properties["retain"][0]):
+        report(Wrong(properties["retain"][1], f"retain {properties['retain'][0]!r}", "Write 'retain' = '90 days'."))
+    if statement.expression is None:
+        raise Wrong(span(target), "a view without a SELECT", "Write CREATE VIEW name AS SELECT ….")
+    return ViewDeclaration(
+        name,
+        file,
+        span(target),
+        tuple(columns),
+        comments,
+        comment,
+        {key: value for key, (value, _) in sorted(properties.items())},
+        statement.expression,
+        written.select,
+        written.sql,
+    )
+
+
+def _name(node: exp.Expr, longest: int, report: Report) -> str:
+    name = node.name
+    if node.args.get("db"):
+        report(Wrong(span(node), f"{node.sql('spark')} has a schema", f"Write the name alone: {name}."))
+    if not re.fullmatch(r"[a-z_][a-z0-9_]*", name) or len(name) > longest:
+        report(
+            Wrong(
+                span(node),
+                f"{name!r} cannot be a name in Spark, Kafka and Postgres alike",
+                f"Use small letters, digits and underscores, at most {longest}, not beginning with a digit.",
+            )
+        )
+    return name
+
+
+def _properties(
+    statement: exp.Create, known: Collection[str], report: Report
+) -> tuple[_Found, _Found, str | None, tuple[str, Span | None] | None]:
+    """TBLPROPERTIES, OPTIONS, the comment, and what stands after USING."""
+    properties: _Found = {}
+    options: _Found = {}
+    comment: str | None = None
+    using: tuple[str, Span | None] | None = None
+    clause = statement.args.get("properties")
+    for item in clause.expressions if clause is not None else []:
+        if isinstance(item, exp.OptionsProperty):
+            for option in item.expressions:
+                options[option.this.name.lower()] = (option.args["value"].name, span(option))
+        elif isinstance(item, exp.SchemaCommentProperty):
+            comment = item.this.name
+        elif isinstance(item, exp.FileFormatProperty):
+            using = (item.this.name, span(item))
+        elif type(item) is exp.Property:
+            name = item.this.name
+            if name not in known:
+                report(Wrong(span(item), f"unknown property {name!r}", suggestion(name, known)))
+            properties[name] = (item.args["value"].name, span(item))
+        else:
+            report(Wrong(span(item), f"{item.key.upper()} is not served", "Leave it out."))
+    return properties, options, comment, using

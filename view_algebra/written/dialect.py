@@ -1,0 +1,344 @@
+"""The author's dialect: Spark SQL with every function call kept under the name the author wrote.
+
+sqlglot turns functions into its own kinds (`to_date` into a parse-or-cast, `date_add` into an interval). For a compiler
+that promises one meaning in two engines this is one translation too many: here a call stays a call, and what it means
+is looked up in `functions.FUNCTIONS` and `aggregates.AGGREGATES`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sqlglot import exp, parse_one
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.hive import HiveParser
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from view_algebra.language.types import INSTEAD, SIZED
+from view_algebra.refusals import File, Span, Wrong, span
+
+_SPECIAL_FORMS = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "TRIM", "SUBSTRING", "SUBSTR")
+
+
+_OF_LITERALS = (
+    exp.DType.DATE,
+    exp.DType.TIMESTAMP,
+    exp.DType.TIMESTAMPTZ,
+    exp.DType.TIMESTAMPLTZ,
+    exp.DType.TIMESTAMPNTZ,
+)
+"""Types that Spark reads before a text, as in `DATE '2026-01-31'`."""
+
+
+def _refuse_literal(_: SparkParser, literal: exp.Expr, kind: exp.DataType) -> exp.Expr:
+    word = "TIME" if kind.is_type("TIME") else kind.sql(dialect="spark")
+    way_out = "Keep it as a text." if word == "TIME" else f"Write CAST('…' AS {word})."
+    raise Wrong(span(literal), f"{word} before a text, which Spark does not read", way_out)
+
+
+class _Parser(SparkParser):
+    """Spark's parser without its function table; what is left has a syntax of its own, as `CAST(x AS …)`."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in _SPECIAL_FORMS
+    }
+    TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {
+        kind: _refuse_literal for kind in exp.DType if kind not in _OF_LITERALS
+    }
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"],
+    }
+
+    UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
+        **SparkParser.UNARY_PARSERS,
+        TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
+    }
+
+    def _build_predicate(
+        self, klass: type[exp.Binary], this: exp.Expr | None, expression: exp.Expr | None, *args: Any, **kwargs: Any
+    ) -> exp.Expr:
+        """IS is written before NULL, and no parentheses are put around what Spark does not read without them, as in
+        `x IS NULL = true`.
+        """
+        before = self._tokens[max(self._index - 3, 0) : self._index]
+        if klass is exp.Is and isinstance(expression, exp.Null) and all(t.token_type != TokenType.IS for t in before):
+            way_out = "Write … IS NULL, or … IS NOT NULL."
+            raise Wrong(self._place(), f"{self._prev.text} after a value, which Spark does not read", way_out)
+        made = super()._build_predicate(klass, this, expression, *args, **kwargs)
+        for name, side in (("this", this), ("expression", expression)):
+            if isinstance(side, (exp.Is, exp.Not)):
+                made.set(name, side)
+        return made
+
+    def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
+        """FILTER says WHERE, without which Spark does not read it."""
+        filtered = self._match_pair(TokenType.FILTER, TokenType.L_PAREN, advance=False)
+        if filtered and self._tokens[self._index + 2].token_type != TokenType.WHERE:
+            place = Span(self._curr.start, self._curr.end + 1)
+            raise Wrong(place, "FILTER without WHERE", "Write FILTER (WHERE …).")
+        return super()._parse_window(this, alias)
+
+    def _parse_limit(self, this: exp.Expr | None = None, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """LIMIT has one number: of MySQL's two, the first is the offset."""
+        clause = super()._parse_limit(this, *args, **kwargs)
+        if isinstance(clause, exp.Limit) and clause.args.get("offset") is not None:
+            raise Wrong(self._place(), "LIMIT of two numbers", "Write LIMIT 10 OFFSET 20 for LIMIT 20, 10.")
+        return clause
+
+    def _parse_offset(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        """OFFSET is followed by a number alone."""
+        clause = super()._parse_offset(this)
+        if clause is not this and self._prev.text.upper() in ("ROW", "ROWS"):
+            raise Wrong(self._place(), "OFFSET … ROWS, which Spark does not read", "Write OFFSET 10.")
+        return clause
+
+    def _place(self) -> Span:
+        """Where the token stands that was read last."""
+        return Span(self._prev.start, self._prev.end + 1)
+
+    def _parse_types(
+        self,
+        check_func: bool = False,
+        schema: bool = False,
+        allow_identifiers: bool = True,
+        with_collation: bool = False,
+    ) -> exp.Expr | None:
+        """A type as it is written: Hive's parser makes STRING of VARCHAR."""
+        return super(HiveParser, self)._parse_types(check_func, schema, allow_identifiers, with_collation)
+
+    def _parse_as_command(self, start: Token) -> exp.Command:
+        """A statement that cannot be read is refused where reading it ended, not taken as a command unread."""
+        self.raise_error("This is not understood", self._curr or self._prev or start)
+        raise AssertionError("raise_error raises")
+
+
+class _Tokenizer(Spark.Tokenizer):
+    """Spark's, to which other systems' names of types are no types."""
+
+    KEYWORDS: ClassVar[dict[str, Any]] = {
+        word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word not in INSTEAD or word in SIZED
+    }
+
+
+class _Generator(SparkGenerator):
+    """Spark's generator, which leaves a WITH where it stands: two of one name may stand in two subqueries."""
+
+    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
+
+    def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+        """`2L` stays so: to Spark it is a literal, and a CAST is none."""
+        letters = _SUFFIXES.get(expression.to.this)
+        if letters is None or not is_suffixed(expression):
+            return super().cast_sql(expression, safe_prefix)
+        return f"{expression.this.name}{letters}"
+
+
+_SUFFIXES = {
+    exp.DataType.Type.TINYINT: "Y",
+    exp.DataType.Type.SMALLINT: "S",
+    exp.DataType.Type.BIGINT: "L",
+    exp.DataType.Type.FLOAT: "F",
+    exp.DataType.Type.DOUBLE: "D",
+}
+
+
+class _Dialect(Spark):
+    """Spark SQL, calls untouched; a type that there is not is read all the same, to be refused as a type."""
+
+    SUPPORTS_USER_DEFINED_TYPES = True
+    Tokenizer = _Tokenizer
+    Parser = _Parser
+    Generator = _Generator
+
+
+_DIALECT = _Dialect()
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of a file: its tree, its text, and of a view the text of its SELECT."""
+
+    tree: exp.Expr
+    sql: str
+    select: str
+
+
+def parse(file: File) -> list[Statement]:
+    """The statements of a file; every name, literal and call remembers where it stands.
+
+    `window(…)` or `window` directly after GROUP BY is no WINDOW clause.
+
+    >>> [s.sql for s in parse(File("a.sql", "SELECT 1 FROM s GROUP BY window(ts, '1 hour'); SELECT 2"))]
+    ["SELECT 1 FROM s GROUP BY window(ts, '1 hour')", 'SELECT 2']
+    """
+    try:
+        tokens = _DIALECT.tokenize(file.text)
+        trees = _DIALECT.parser().parse(_windows_as_names(tokens), file.text)
+    except TokenError as error:
+        place = Span(max(0, len(file.text) - 1), len(file.text))
+        raise Wrong(place, f"cannot be read: {error}", "Close the quote or comment that is open.") from error
+    except ParseError as error:
+        raise _syntax_error(file, error) from error
+    written = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+    return [
+        Statement(tree, _text(file, chunk), _text(file, _select(chunk)))
+        for tree, chunk in zip(written, _chunks(tokens), strict=True)
+    ]
+
+
+def is_suffixed(node: exp.Expr) -> bool:
+    """Is it `2L`, which is a CAST of 2 to sqlglot? Its number stands where more than its digits do."""
+    literal = node.this if isinstance(node, exp.Cast) else None
+    if not isinstance(literal, exp.Literal) or literal.is_string or "start" not in literal.meta:
+        return False
+    return int(literal.meta["end"]) + 1 - int(literal.meta["start"]) > len(literal.name)
+
+
+def _chunks(tokens: list[Token]) -> list[list[Token]]:
+    """The tokens of each statement, without the semicolons between them."""
+    chunks: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            chunks.append([])
+        else:
+            chunks[-1].append(token)
+    return [chunk for chunk in chunks if chunk]
+
+
+def _select(chunk: list[Token]) -> list[Token]:
+    """What follows the first AS outside of parentheses."""
+    depth = 0
+    for position, token in enumerate(chunk):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if token.token_type == TokenType.ALIAS and depth == 0:
+            return chunk[position + 1 :]
+    return []
+
+
+def _text(file: File, tokens: list[Token]) -> str:
+    return file.text[tokens[0].start : tokens[-1].end + 1] if tokens else ""
+
+
+def _windows_as_names(tokens: list[Token]) -> list[Token]:
+    """`window` is a word of its own in `WINDOW w AS (…)` alone."""
+    pairs = zip(tokens, [*tokens[2:], None, None], strict=False)
+    return [
+        Token(TokenType.VAR, token.text, line=token.line, col=token.col, start=token.start, end=token.end)
+        if token.token_type == TokenType.WINDOW and (then is None or then.token_type != TokenType.ALIAS)
+        else token
+        for token, then in pairs
+    ]
+
+
+def _syntax_error(file: File, error: ParseError) -> Wrong:
+    first = error.errors[0] if error.errors else {}
+    line, column, found = first.get("line"), first.get("col"), first.get("highlight") or ""
+    if line is None or column is None:
+        return Wrong(
+            Span(0, 1), f"syntax error: {error}", "Write one CREATE TABLE or CREATE VIEW statement in Spark SQL."
+        )
+    end = file.offset(line, column)
+    before = file.text[max(0, end - 60) : end]
+    return Wrong(
+        Span(max(0, end - len(found)), end),
+        f"syntax error at {found!r}: {str(first.get('description', '')).rstrip('.').lower()}",
+        next(
+            (way_out for words, way_out in _OF_OTHERS if re.search(words, before, re.IGNORECASE)),
+            "Write it as Spark SQL reads it, and a name that is a word of SQL in `backticks`: "
+            "https://spark.apache.org/docs/latest/sql-ref-syntax.html",
+        ),
+    )
+
+
+_OF_OTHERS = (
+    (
+        r"\b(TUMBLE|HOP|CUMULATE|SESSION)\s*\(\s*(DATA\s*=>\s*)?TABLE\b",
+        "Write FROM s GROUP BY window(ts, '15 minutes').",
+    ),
+    (r"\bWINDOW\s+(TUMBLING|HOPPING|SESSION)$", "Write GROUP BY window(ts, '15 minutes'), or session_window(…)."),
+    (r"\bEMIT$", "Leave EMIT out: a view always shows what is known."),
+    (r"\bTOP\s+\d+$", "Write ORDER BY … LIMIT 10."),
+)
+"""What other systems' SQL looks like up to where Spark's parser stops, and what to write instead."""
+
+
+def text_of(node: exp.Expr) -> str:
+    """A node as Spark SQL."""
+    return str(node.sql(dialect=_DIALECT))
+
+
+def parsed(text: str) -> exp.Expr:
+    """An expression of Spark SQL."""
+    return parse_one(text, dialect=_DIALECT)
+
+
+def without_qualify(block: exp.Select, names: Sequence[str]) -> exp.Select:
+    """QUALIFY, which Spark has not, as WHERE around a subquery; `names` are those of the block's columns."""
+    outer = exp.select(*(exp.column(exp.to_identifier(name, quoted=True)) for name in names))
+    outer = outer.from_(qualifying(block).subquery(QUALIFIED)).where(exp.column(QUALIFIED))
+    for clause in _AROUND_QUALIFY:
+        if block.args.get(clause) is not None:
+            outer.set(clause, block.args[clause].copy())
+    return outer
+
+
+def qualifying(block: exp.Select) -> exp.Select:
+    """A block without QUALIFY and what comes after it, its condition one more column."""
+    inner = block.copy()
+    condition = block.args["qualify"].this.copy().transform(unaliased(block))
+    for clause in ("qualify", *_AROUND_QUALIFY):
+        inner.set(clause, None)
+    inner.append("expressions", exp.alias_(condition, QUALIFIED))
+    return inner
+
+
+def unaliased(block: exp.Select) -> Callable[[exp.Expr], exp.Expr]:
+    """What puts, for the name of an output, what the output is."""
+    named = {item.alias.lower(): item.this for item in block.expressions if isinstance(item, exp.Alias)}
+
+    def unaliased(node: exp.Expr) -> exp.Expr:
+        simple = isinstance(node, exp.Column) and not node.table and isinstance(node.this, exp.Identifier)
+        if not simple or node.name.lower() not in named:
+            return node
+        meant = named[node.name.lower()].copy()
+        return exp.Paren(this=meant) if isinstance(meant, (exp.Binary, exp.Unary, exp.Predicate)) else meant
+
+    return unaliased
+
+
+def write_windows_out(block: exp.Select) -> None:
+    """Puts the windows that a block names with WINDOW into the OVER of the functions that name them."""
+    windows = block.args.pop("windows", None) or []
+    named = {window.name.lower(): window for window in windows}
+    if twice := next((w for w in windows if named[w.name.lower()] is not w), None):
+        raise Wrong(span(twice), f"two windows are named {twice.name}", "Give each a name of its own.")
+    for window in block.find_all(exp.Window) if named else ():
+        meant = _named(_named(window, named), named)
+        if meant is not None and not meant.args.get("alias") and meant is not window and window.parent_select is block:
+            window.set("alias", None)
+            for clause in _OF_A_WINDOW:
+                part = meant.args.get(clause)
+                window.set(clause, [each.copy() for each in part] if isinstance(part, list) else part and part.copy())
+
+
+def _named(window: exp.Expr | None, named: Mapping[str, exp.Expr]) -> exp.Expr | None:
+    """The window that one is said to be, which is itself where it names none; None where it adds to another."""
+    name = None if window is None else window.args.get("alias")
+    if window is None or name is None:
+        return window
+    return None if any(window.args.get(clause) for clause in _OF_A_WINDOW) else named.get(name.name.lower())
+
+
+_OF_A_WINDOW = ("partition_by", "order", "spec")
+
+QUALIFIED = "qualified"
+_AROUND_QUALIFY = ("distinct", "order", "limit", "offset")

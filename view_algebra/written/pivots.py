@@ -1,0 +1,126 @@
+"""PIVOT and UNPIVOT, written as the SELECT that they stand for.
+
+    FROM sales PIVOT (sum(amount) FOR quarter IN ('q1', 'q2' AS second))
+
+groups by every column that it does not name, and has a column for each value (Spark's rule: NULL where no row has it):
+
+    SELECT city, CASE WHEN count_if(quarter <=> 'q1') > 0 THEN sum(amount) FILTER (WHERE quarter <=> 'q1') END AS q1, …
+    FROM sales GROUP BY city
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from view_algebra.language.aggregates import COUNTS, known_aggregate
+from view_algebra.language.expressions import Query
+from view_algebra.language.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, spark_name
+from view_algebra.refusals import Wrong, span
+from view_algebra.written.dialect import parsed
+from view_algebra.written.oracle import written
+
+_NO_ALIAS = "Write … AS name."
+
+
+def pivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type]) -> exp.Expr:
+    """The query that a PIVOT or UNPIVOT stands for; `columns` are those of its source, with their types."""
+    place = span(pivot)
+    if len(pivot.args.get("fields") or []) != 1 or not isinstance(chosen := pivot.args["fields"][0], exp.In):
+        raise Wrong(place, "PIVOT of several columns", "Pivot one column, as FOR kind IN ('a', 'b').")
+    by = chosen.this.expressions if isinstance(chosen.this, exp.Tuple) else [chosen.this]
+    if not all(isinstance(each, (exp.Column, exp.Identifier)) for each in by) or not chosen.expressions:
+        raise Wrong(place, "PIVOT by what is no column", "Compute it in a subquery.")
+    values = [(v.this, v.alias) if isinstance(v, exp.PivotAlias) else (v, "") for v in chosen.expressions]
+    if pivot.args.get("unpivot"):
+        return _unpivoted(pivot, source, columns, chosen.this.name, values)
+    return _grouped(pivot, source, columns, by, values)
+
+
+_Values = Sequence[tuple[exp.Expr, str]]
+"""What stands in the list after IN, and its alias, which may be empty."""
+
+
+def _grouped(
+    pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], by: Sequence[exp.Expr], values: _Values
+) -> exp.Select:
+    inside = [column for each in pivot.expressions for column in each.find_all(exp.Column)]
+    read = {each.name.lower() for each in (*by, *inside)}
+    group = [spark_name(name) for name in columns if name.lower() not in read]
+    outputs = list(group)
+    for value, alias in values:
+        name = alias or _name(value)
+        here = _here(by, value, columns)
+        for each in pivot.expressions:
+            call = each.this if isinstance(each, exp.Alias) else each
+            if not isinstance(call, exp.Anonymous) or not known_aggregate(call.name.lower()):
+                raise Wrong(span(each), "PIVOT of what is no aggregate", "Write PIVOT (sum(x) FOR k IN ('a')).")
+            if len(pivot.expressions) > 1 and not isinstance(each, exp.Alias):
+                raise Wrong(span(each), "PIVOT of several aggregates, one of which has no name", _NO_ALIAS)
+            whole = f"{name}_{each.alias}" if len(pivot.expressions) > 1 else name
+            made = f"CASE WHEN count_if({here}) > 0 THEN {written(call)} FILTER (WHERE {here}) END"
+            outputs.append(f"{made} AS {spark_name(whole)}")
+    grouping = f" GROUP BY {', '.join(group)}" if group else ""
+    return _over(source, f"SELECT {', '.join(outputs)} FROM s{grouping}")
+
+
+def _here(by: Sequence[exp.Expr], value: exp.Expr, columns: Mapping[str, Type]) -> str:
+    """The condition on a row to count for a value, or for several, of as many columns; a value is cast to its column's
+    type (Spark's rule, too): 1.5 is 1 to a column of whole numbers.
+    """
+    wanted = value.expressions if isinstance(value, exp.Tuple) and len(by) > 1 else [value]
+    if len(wanted) != len(by):
+        raise Wrong(span(value), f"{len(wanted)} values for {len(by)} columns of PIVOT", "Write ('a', 1) AS name.")
+    kinds = {name.lower(): kind for name, kind in columns.items()}
+    casts = [_cast(each, kinds.get(column.name.lower())) for column, each in zip(by, wanted, strict=True)]
+    return " AND ".join(f"{written(column)} <=> {each}" for column, each in zip(by, casts, strict=True))
+
+
+def _cast(value: exp.Expr, kind: Type | None) -> str:
+    castable = kind is not None and (kind.numeric or kind in (STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ))
+    return f"CAST({written(value)} AS {kind.spark})" if kind is not None and castable else written(value)
+
+
+def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], key: str, values: _Values) -> exp.Expr:
+    if len(pivot.expressions) != 1 or not all(isinstance(value, exp.Column) for value, _ in values):
+        raise Wrong(span(pivot), "UNPIVOT of several columns at once", "Write UNPIVOT (v FOR k IN (a, b)).")
+    read, into = {value.name.lower() for value, _ in values}, spark_name(pivot.expressions[0].name)
+    texts = {kind == STRING for name, kind in columns.items() if name.lower() in read}
+    if len(texts) > 1:
+        raise Wrong(span(pivot), "UNPIVOT of texts beside other values", "CAST them to STRING in a subquery.")
+    kept = [spark_name(name) for name in columns if name.lower() not in read]
+    branches: list[exp.Expr] = []
+    for value, alias in values:
+        name = exp.Literal.string(alias or value.name)
+        outputs = [*kept, f"{written(name)} AS {spark_name(key)}", f"{written(value)} AS {into}"]
+        where = "" if pivot.args.get("include_nulls") else f" WHERE {written(value)} IS NOT NULL"
+        branches.append(_over(source.copy(), f"SELECT {', '.join(outputs)} FROM s{where}"))
+    made = branches[0]
+    for branch in branches[1:]:
+        made = exp.Union(this=made, expression=branch, distinct=False)
+    return made
+
+
+def _over(source: exp.Expr, text: str) -> exp.Select:
+    select = parsed(text)
+    assert isinstance(select, exp.Select)
+    select.args["from_"].set("this", source)
+    return select
+
+
+def _name(value: exp.Expr) -> str:
+    """What Spark calls the column of a value."""
+    if isinstance(value, exp.Literal) and (value.is_string or value.name.isdigit()):
+        return value.name
+    if isinstance(value, (exp.Boolean, exp.Null)):
+        return written(value).lower()
+    raise Wrong(span(value), "a value of PIVOT without a name", _NO_ALIAS)
+
+
+def refuse_counts(pivot: exp.Pivot, query: Query) -> None:
+    """Spark has a count of no rows as NULL, but as 0 beside an aggregate that is no number."""
+    counts = any(call.name.lower() in COUNTS for call in pivot.find_all(exp.Anonymous))
+    if counts and not all(kind.numeric or kind == BOOLEAN for _, kind in query.columns[-len(pivot.expressions) :]):
+        way_out = "Aggregate with FILTER: count(*) FILTER (WHERE k = 'a')."
+        raise Wrong(span(pivot), "PIVOT of a count beside an aggregate that is no number", way_out)
