@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from benchmarks.common import Figure, benchmark
 from lamina.render import Output
 from lamina.services.java import java_home
-from view_algebra.aggregates import DEFAULT_REGISTERS
-from view_algebra.estimates import estimate
+from view_algebra.language.aggregates import DEFAULT_REGISTERS
+from view_algebra.typed.estimates import estimate
 
 AT_MOST = 0.033
 SIZES = (10, 100, 1_000, 3_000, 5_000, 10_000, 100_000, 1_000_000)

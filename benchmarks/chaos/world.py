@@ -1,0 +1,274 @@
+"""What is declared and what is sent: each view with the same question in DuckDB's SQL, each record with its row.
+
+Whether a record is good, and which row it is, is decided here, by whoever makes it: Lamina is not asked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+Row = Mapping[str, Any]
+
+COUNTRIES = ("FR", "JP", "NG", "BR", "", None)
+KINDS = ("order", "order", "order", "order", "order", "order", "gift", "refund", None)
+PAGES = ("/", "/search", "/basket", "/pay", None)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source as it is declared, and `columns`: the types that its rows have in DuckDB."""
+
+    name: str
+    topic: str
+    ddl: str
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class View:
+    """A view and the same question in DuckDB's SQL; `kept_by`: the column that `retain` goes by."""
+
+    name: str
+    ddl: str
+    duck: str
+    kept_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is sent. `row` is what Lamina must count of it; None where it must go to quarantine."""
+
+    value: bytes | None
+    row: Row | None
+    timestamp_ms: int | None = None
+
+
+ORDERS = """CREATE TABLE orders (
+  id BIGINT, customer STRING, country STRING, kind STRING, amount DECIMAL(12, 2), n INT, ts TIMESTAMP,
+  payload STRUCT<device: STRUCT<os: STRING>>
+) USING kafka OPTIONS (topic '{topic}', format 'json') TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '3');"""
+
+VISITS = """CREATE TABLE visits (who STRING, page STRING, ms BIGINT, ratio DOUBLE, ts TIMESTAMP)
+USING kafka OPTIONS (topic '{topic}', format 'json') TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '2');"""
+
+SPARE = """CREATE TABLE {name} (kind STRING, n INT)
+USING kafka OPTIONS (topic '{topic}', format 'json') TBLPROPERTIES ('partitions' = '1');"""
+
+ORDER_COLUMNS = {
+    "id": "BIGINT",
+    "customer": "VARCHAR",
+    "country": "VARCHAR",
+    "kind": "VARCHAR",
+    "amount": "DECIMAL(12, 2)",
+    "n": "INTEGER",
+    "ts": "TIMESTAMP",
+    "os": "VARCHAR",
+}
+VISIT_COLUMNS = {"who": "VARCHAR", "page": "VARCHAR", "ms": "BIGINT", "ratio": "DOUBLE", "ts": "TIMESTAMP"}
+SPARE_COLUMNS = {"kind": "VARCHAR", "n": "INTEGER"}
+
+HOURLY = """SELECT time_bucket(INTERVAL '1 hour', ts) AS hour, country, count(*) AS orders,
+       count(*) FILTER (WHERE kind = 'gift') AS gifts, sum(amount) AS amount, min(n) AS least, max(n) AS most
+FROM orders WHERE ts IS NOT NULL GROUP BY ALL"""
+
+SESSIONS = """SELECT who, min(ts) AS start, max(ts) + INTERVAL '10 minutes' AS stop, count(*) AS pages
+FROM (
+  SELECT *, sum(begins) OVER (PARTITION BY who ORDER BY ts, kafka_partition, kafka_offset) AS number
+  FROM (
+    SELECT *, CASE WHEN lag(ts) OVER (PARTITION BY who ORDER BY ts, kafka_partition, kafka_offset)
+                        + INTERVAL '10 minutes' >= ts THEN 0 ELSE 1 END AS begins
+    FROM visits WHERE ts IS NOT NULL
+  )
+)
+GROUP BY who, number"""
+
+VIEWS = (
+    View(
+        "totals",
+        """CREATE VIEW totals AS SELECT count(*) AS orders, count(n) AS counted, sum(n) AS n, sum(amount) AS amount,
+        max(id) AS newest, max(kafka_timestamp) IS NULL AS none FROM orders;""",
+        "SELECT count(*), count(n), sum(n), sum(amount), max(id), count(*) = 0 FROM orders",
+    ),
+    View(
+        "hourly",
+        """CREATE VIEW hourly (hour, country, orders, gifts, amount, least, most) AS
+        SELECT window(ts, '1 hour').start, country, count(*), count(*) FILTER (WHERE kind = 'gift'), sum(amount),
+               min(n), max(n)
+        FROM orders GROUP BY window(ts, '1 hour'), country;""",
+        HOURLY,
+    ),
+    View(
+        "places",
+        "CREATE VIEW places AS SELECT country, sum(orders) AS orders, sum(amount) AS amount"
+        " FROM hourly GROUP BY country;",
+        f"SELECT country, sum(orders), sum(amount) FROM ({HOURLY}) GROUP BY country",
+    ),
+    View(
+        "days",
+        """CREATE VIEW days (day, kind, orders) TBLPROPERTIES ('retain' = '1 day') AS
+        SELECT window(ts, '1 day').start, kind, count(*) FROM orders GROUP BY window(ts, '1 day'), kind;""",
+        "SELECT time_bucket(INTERVAL '1 day', ts) AS day, kind, count(*) AS orders FROM orders WHERE ts IS NOT NULL"
+        " GROUP BY ALL",
+        kept_by="day",
+    ),
+    View(
+        "buyers",
+        "CREATE VIEW buyers AS SELECT payload.device.os AS os, count(DISTINCT customer) AS customers,"
+        " count(*) AS orders FROM orders GROUP BY payload.device.os;",
+        "SELECT os, count(DISTINCT customer), count(*) FROM orders GROUP BY os",
+    ),
+    View(
+        "refunds",
+        "CREATE VIEW refunds AS SELECT id, customer, amount, ts, kafka_partition, kafka_offset FROM orders"
+        " WHERE kind = 'refund';",
+        "SELECT id, customer, amount, ts, kafka_partition, kafka_offset FROM orders WHERE kind = 'refund'",
+    ),
+    View(
+        "waits",
+        """CREATE VIEW waits AS SELECT page, count(*) AS visits, median(ms) AS usual, percentile(ms, 0.9) AS slow,
+        min(ratio) AS least, max(ratio) AS most FROM visits GROUP BY page;""",
+        "SELECT page, count(*), median(ms), quantile_cont(ms, 0.9), min(ratio), max(ratio) FROM visits GROUP BY page",
+    ),
+    View(
+        "traffic",
+        """CREATE VIEW traffic (start, page, visits, ms) AS
+        SELECT window(ts, '30 minutes', '10 minutes').start, page, count(*), sum(ms)
+        FROM visits GROUP BY window(ts, '30 minutes', '10 minutes'), page;""",
+        """SELECT time_bucket(INTERVAL '10 minutes', ts) - ago * INTERVAL '10 minutes' AS start, page, count(*), sum(ms)
+        FROM visits, range(3) AS panes(ago) WHERE ts IS NOT NULL GROUP BY ALL""",
+    ),
+    View(
+        "sessions",
+        """CREATE VIEW sessions (who, start, stop, pages) AS
+        SELECT who, session_window(ts, '10 minutes').start, session_window(ts, '10 minutes').end, count(*)
+        FROM visits GROUP BY who, session_window(ts, '10 minutes');""",
+        SESSIONS,
+    ),
+)
+
+EXTRA = (
+    View(
+        "extra",
+        "CREATE VIEW extra AS SELECT kind, count(*) AS orders FROM orders GROUP BY kind;",
+        "SELECT kind, count(*) AS orders FROM orders GROUP BY kind",
+    ),
+    View(
+        "extra",
+        "CREATE VIEW extra AS SELECT kind, count(*) AS orders, sum(n) AS n FROM orders GROUP BY kind;",
+        "SELECT kind, count(*) AS orders, sum(n) AS n FROM orders GROUP BY kind",
+    ),
+)
+"""Two versions of a view that comes and changes; which one is read is told by the number of its columns."""
+
+
+@dataclass
+class World:
+    """The catalog as it is declared now, and the records that are sent to it.
+
+    prefix: what makes the names of topics its own.
+    """
+
+    prefix: str
+    seed: int
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    extra: int | None = None
+    spare: int = 1
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """The sources that are declared now."""
+        spare = f"spare_{self.spare}"
+        made: tuple[tuple[str, str, Mapping[str, str]], ...] = (
+            ("orders", ORDERS, ORDER_COLUMNS),
+            ("visits", VISITS, VISIT_COLUMNS),
+            (spare, SPARE, SPARE_COLUMNS),
+        )
+        return {
+            name: Source(name, f"{self.prefix}_{name}", ddl.format(name=name, topic=f"{self.prefix}_{name}"), columns)
+            for name, ddl, columns in made
+        }
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The views that are declared now."""
+        name = f"spare_{self.spare}"
+        counted = f"SELECT kind, count(*) AS records, sum(n) AS n FROM {name} GROUP BY kind"
+        spare = View(f"{name}_kinds", f"CREATE VIEW {name}_kinds AS {counted};", counted)
+        return (*VIEWS, spare, *(EXTRA[self.extra : self.extra + 1] if self.extra is not None else ()))
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The catalog."""
+        return {f"{each.name}.sql": each.ddl for each in self._declared()}
+
+    def _declared(self) -> list[Source | View]:
+        return [*self.sources.values(), *self.views]
+
+    def number(self) -> int:
+        """A number that no other record has."""
+        with self._lock:
+            return next(self._numbers)
+
+    def record(self, source: str, dice: random.Random) -> Record:
+        """A good record: some are late by days, some fields are NULL or missing."""
+        row = _ROWS[source.partition("_")[0]](self, dice)
+        for name in list(row):
+            if dice.random() < 0.05:
+                row[name] = None
+        said = {name: value for name, value in row.items() if value is not None or dice.random() < 0.5}
+        return Record(json.dumps(_nested(said), default=_json).encode(), row)
+
+    def time(self, dice: random.Random) -> datetime:
+        """When a record happened: mostly within the six hours before the run, seldom days ago."""
+        ago = timedelta(seconds=dice.uniform(0, 6 * 3600), days=dice.choice([0] * 19 + [3]))
+        return (self.began - ago).replace(tzinfo=None, microsecond=dice.randrange(1000) * 1000)
+
+
+def _order(world: World, dice: random.Random) -> dict[str, Any]:
+    return {
+        "id": world.number(),
+        "customer": f"c{dice.randrange(5000)}",
+        "country": dice.choice(COUNTRIES),
+        "kind": dice.choice(KINDS),
+        "amount": Decimal(dice.randrange(-10_000, 100_000)) / 100,
+        "n": dice.randrange(-5, 100),
+        "ts": world.time(dice),
+        "os": dice.choice(("linux", "ios", "plan 9")),
+    }
+
+
+def _visit(world: World, dice: random.Random) -> dict[str, Any]:
+    return {
+        "who": f"w{dice.randrange(300)}",
+        "page": dice.choice(PAGES),
+        "ms": dice.randrange(5000),
+        "ratio": dice.randrange(-400, 400) / 4,
+        "ts": world.time(dice),
+    }
+
+
+def _spare(_: World, dice: random.Random) -> dict[str, Any]:
+    return {"kind": dice.choice(("a", "b", None)), "n": dice.randrange(10)}
+
+
+_ROWS = {"orders": _order, "visits": _visit, "spare": _spare}
+
+
+def _nested(row: Row) -> dict[str, Any]:
+    """The row as producers say it: the system of a device lies two levels deep."""
+    said = {name: value for name, value in row.items() if name != "os"}
+    return said | ({"payload": {"device": {"os": row["os"]}}} if "os" in row else {})
+
+
+def _json(value: Any) -> str:
+    return value.isoformat() + "Z" if isinstance(value, datetime) else str(value)

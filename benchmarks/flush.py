@@ -1,0 +1,105 @@
+"""What it costs that a single broker has a record on disk before it acknowledges it.
+
+Three brokers after each other, the same records: one that leaves writing to the operating system, one that flushes each
+second, one that flushes with every append. Each takes records as fast as it can, and then 2,000 a second.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+from kafka import KafkaProducer
+
+from benchmarks.common import REPOSITORY, Figure, benchmark, percentile
+from lamina.render import Output
+from lamina.services import kafka
+from lamina.services.jars import jars
+from lamina.services.java import java_home
+from master_log.kafka import Brokers
+
+NEVER = str(2**63 - 1)
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    "left to the system": {"log.flush.interval.messages": NEVER},
+    "each second": {
+        "log.flush.interval.messages": NEVER,
+        "log.flush.interval.ms": "1000",
+        "log.flush.scheduler.interval.ms": "500",
+    },
+    "every append": {"log.flush.interval.messages": "1"},
+}
+
+RATE = 2_000
+RECORD = b"x" * 150
+
+
+@click.command()
+@click.option("--records", default=500_000, show_default=True, help="Sent as fast as the broker takes them.")
+@click.option("--seconds", default=20, show_default=True, help="How long 2,000 a second are sent.")
+@benchmark
+def main(output: Output, records: int, seconds: int) -> list[Figure]:
+    """What flushing costs a broker that holds the only copy."""
+    found = []
+    for name, settings in SETTINGS.items():
+        rate, waits = _measured(settings, records, seconds)
+        found += [
+            Figure(f"{name}: taken", rate, "records/s"),
+            Figure(f"{name}: until acknowledged, p50", 1000 * percentile(waits, 0.5), "ms"),
+            Figure(f"{name}: until acknowledged, p99", 1000 * percentile(waits, 0.99), "ms"),
+        ]
+        output.tell(f"{name}: {rate:,.0f} records/s")
+    return found
+
+
+def _measured(settings: Mapping[str, str], records: int, seconds: int) -> tuple[float, list[float]]:
+    home = Path(tempfile.mkdtemp(prefix="lamina-flush-"))
+    (home / "jars").symlink_to(REPOSITORY / ".lamina" / "jars")
+    java = java_home(REPOSITORY / ".lamina")
+    files = jars(REPOSITORY / ".lamina", "kafka", java=java)
+    broker = kafka.start(home, java=java, jars=files, settings=settings, jvm_options=(), ports=None)
+    try:
+        with Brokers(broker.address) as brokers:
+            brokers.create("events", 4)
+            _flood(brokers, records // 5)  # warms the broker
+            began = time.monotonic()
+            _flood(brokers, records)
+            rate = records / (time.monotonic() - began)
+        return rate, sorted(_paced(broker.address, seconds))
+    finally:
+        broker.process.stop((signal.SIGTERM, 30.0))
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _flood(brokers: Brokers, records: int) -> None:
+    with brokers.producer() as producer:
+        for number in range(records):
+            producer.send("events", RECORD, partition=number % 4)
+
+
+def _paced(address: str, seconds: int) -> list[float]:
+    """How long each record waited until it was acknowledged, at the rate."""
+    producer = KafkaProducer(bootstrap_servers=address, acks="all", linger_ms=5)
+    waits: list[float] = []
+
+    def acknowledged(sent: float) -> None:
+        waits.append(time.monotonic() - sent)
+
+    began = time.monotonic()
+    for number in range(seconds * RATE):
+        due = began + number / RATE
+        if (early := due - time.monotonic()) > 0:
+            time.sleep(early)
+        sent = time.monotonic()
+        producer.send("events", RECORD, partition=number % 4).add_callback(lambda _, sent=sent: acknowledged(sent))
+    producer.flush()
+    producer.close()
+    return waits
+
+
+if __name__ == "__main__":
+    main()

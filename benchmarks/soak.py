@@ -1,0 +1,119 @@
+"""Half an hour at two micro-batches a second over the same hot cells, while a reader holds one snapshot all along.
+
+Twice a second a hundred events are sent, all of one hour, so that every micro-batch merges into cells that the one
+before touched. The idle reader keeps Postgres from removing what it might still read: old versions of those cells, and
+the rows of its own tables. What is compared is the time from sending until progress has passed the events, at the
+beginning and at the end, and the size of what grows.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import click
+import psycopg2
+
+from benchmarks import events
+from benchmarks.common import Figure, benchmark, deployment, percentile, speed_layer
+from lamina.deployment import Deployment
+from lamina.render import Output
+from serving_layer import progress
+
+EVERY = 0.5
+"""Seconds between two micro-batches."""
+
+SLOWER = 1.5
+"""By how much the last micro-batches may take longer than the first."""
+
+WARM_UP = 120
+"""Micro-batches after the start, which warm Java."""
+
+
+@click.command()
+@click.option("--minutes", default=30, show_default=True)
+@click.option("--cells", default=100, show_default=True, help="Hot cells of each of two views.")
+@click.option("--reader/--no-reader", default=True, help="Hold a snapshot all along.")
+@benchmark
+def main(output: Output, minutes: int, cells: int, reader: bool) -> list[Figure]:
+    """Two micro-batches a second over the same cells under an idle snapshot: how much slower the last are."""
+    views = {name: sql for name, sql in events.VIEWS.items() if name in ("places", "products")}
+    with deployment(output) as opened:
+        opened.apply(events.catalog(**views))
+        with speed_layer(opened), opened.brokers.producer() as producer:
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            wanted = range(max(6, minutes * 120))
+            took: list[float] = []
+            commits: list[float] = []
+            idle, before = None, {}
+            for number in range(-WARM_UP, len(wanted)):
+                if number == 0:
+                    idle = _hold_a_snapshot(opened) if reader else None
+                    before = _sizes(opened)
+                began = time.monotonic()
+                for event in range(cells):
+                    producer.send("events", _event(event, now), partition=event % events.PARTITIONS)
+                producer.flush()
+                spent = _until_caught_up(opened, began)
+                if number >= 0:
+                    took.append(spent)
+                    commits.append(time.monotonic())
+                    if (number + 1) % 600 == 0:
+                        output.tell(f"{number + 1} micro-batches: {1000 * percentile(sorted(took[-300:]), 0.5):.0f} ms")
+                time.sleep(max(0.0, began + EVERY - time.monotonic()))
+            after = _sizes(opened)
+            if idle is not None:
+                idle.close()
+    part = max(1, len(took) // 6)
+    first, last = (percentile(sorted(some), 0.5) for some in (took[:part], took[-part:]))
+    gaps = sorted(b - a for a, b in pairwise(commits))
+    return [
+        Figure("micro-batches", len(took), ""),
+        Figure("between two of them, p50", percentile(gaps, 0.5), "s"),
+        Figure("from sending to progress, first sixth, p50", 1000 * first, "ms"),
+        Figure("from sending to progress, last sixth, p50", 1000 * last, "ms"),
+        Figure("last by first", last / first, "", at_most=SLOWER),
+        *(Figure(f"{name}, before", before[name], "KB") for name in before),
+        *(Figure(f"{name}, after", after[name], "KB") for name in after),
+    ]
+
+
+def _event(number: int, ts: str) -> bytes:
+    return (
+        f'{{"seq":{number},"user_id":{number},"kind":"view","country":"C{number % 20}","city":"city {number}",'
+        f'"product_id":{number},"price":1.25,"quantity":1,"ts":"{ts}"}}'
+    ).encode()
+
+
+def _until_caught_up(opened: Deployment, began: float) -> float:
+    end = opened.brokers.latest("events")
+    while True:
+        with opened.database.begin() as connection:
+            if progress.read(connection, ["events"]).reaches(end):
+                return time.monotonic() - began
+        time.sleep(0.005)
+
+
+def _hold_a_snapshot(opened: Deployment) -> psycopg2.extensions.connection:
+    connection = psycopg2.connect(opened.settings.postgres)
+    connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+    connection.cursor().execute("SELECT count(*) FROM analytics.places")
+    return connection
+
+
+def _sizes(opened: Deployment) -> dict[str, float]:
+    """Kilobytes of Postgres' own tables that a table made per micro-batch would fill, and of the cells."""
+    found = """
+        SELECT 'pg_class and pg_attribute', sum(pg_total_relation_size(oid)) / 1024 FROM pg_class
+        WHERE oid IN ('pg_class'::regclass, 'pg_attribute'::regclass)
+        UNION ALL SELECT 'cells', sum(pg_total_relation_size(oid)) / 1024 FROM pg_class
+        WHERE relnamespace = 'cells'::regnamespace AND relkind = 'r'
+        UNION ALL SELECT 'bookkeeping', sum(pg_total_relation_size(oid)) / 1024 FROM pg_class
+        WHERE relnamespace = 'lamina'::regnamespace AND relkind = 'r'"""
+    with opened.database.begin() as connection:
+        return {name: float(size) for name, size in connection.exec_driver_sql(found)}
+
+
+if __name__ == "__main__":
+    main()

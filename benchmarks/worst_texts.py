@@ -1,0 +1,48 @@
+"""How long a text a thread's stack bears, where a regular expression recurses for every character."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from benchmarks.common import Figure, benchmark
+from lamina.render import Output
+from lamina.services.java import java_home
+from lamina.spark import THREAD_STACK
+
+AT_LEAST = 20_000
+"""Characters."""
+
+
+@click.command()
+@benchmark
+def main(output: Output) -> list[Figure]:
+    """The length of a text that `(a|b)*`, which views may not have, goes through before a stack ends."""
+    os.environ["JAVA_HOME"] = str(java_home(Path(tempfile.gettempdir())))
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.extraJavaOptions", THREAD_STACK)
+    spark = builder.config("spark.executor.killOnFatalError.depth", "0").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    length = 1_000
+    while _goes_through(spark, length * 5 // 4):
+        length = length * 5 // 4
+        output.tell(f"{length:,} characters")
+    spark.stop()
+    return [Figure(f"characters, with {THREAD_STACK}", length, "", at_least=AT_LEAST)]
+
+
+def _goes_through(spark: SparkSession, length: int) -> bool:
+    try:
+        spark.sql(f"SELECT repeat('a', {length}) RLIKE concat('^(a|', char(98 + id), ')*$') FROM range(1)").collect()
+    except Py4JJavaError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+-- What only a superuser may forbid or allow, in the database that Lamina serves from. Run it again after a major upgrade:
+--
+--   psql --username postgres --dbname lamina --file superuser.sql
+
+\connect lamina
+
+DO $$
+DECLARE
+  each regprocedure;
+  owner text := (SELECT quote_ident(datdba::regrole::text) FROM pg_database WHERE datname = current_database());
+  setting text;
+BEGIN
+  -- Any role may take advisory locks until the server has no memory for others, and write large objects and log records.
+  FOR each IN
+    SELECT oid FROM pg_proc
+    WHERE pronamespace = 'pg_catalog'::regnamespace
+      AND (proname ~ '^(pg_advisory|pg_try_advisory|lo)_' OR proname IN ('loread', 'lowrite', 'pg_logical_emit_message'))
+  LOOP
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', each);
+  END LOOP;
+  REVOKE USAGE ON LANGUAGE plpgsql FROM PUBLIC;
+  EXECUTE format('GRANT USAGE ON LANGUAGE plpgsql TO %s', owner);
+  -- The owner limits readers' temporary files, and finds a connection when readers have taken all others.
+  EXECUTE format('GRANT SET ON PARAMETER temp_file_limit TO %s', owner);
+  EXECUTE format('GRANT pg_use_reserved_connections TO %s', owner);
+  -- The limits of readers are settings of the database; a superuser's backup and maintenance are not readers.
+  FOREACH setting IN ARRAY ARRAY['statement_timeout', 'idle_in_transaction_session_timeout', 'lock_timeout'] LOOP
+    EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET %I = 0', current_database(), setting);
+  END LOOP;
+  EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET temp_file_limit = -1', current_database());
+END
+$$;
