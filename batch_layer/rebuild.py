@@ -33,6 +33,7 @@ from serving_layer import (
     proof,
     quarantine,
     rebuilds,
+    skipping,
     views,
 )
 from serving_layer.bookkeeping import generation, generation_cells
@@ -148,6 +149,8 @@ class BatchLayer:
         with rebuilds.archiving(self.database):
             master_log = self._whole_log(source)
             master_log.create(source, topic_id, start)
+            for at, offset in skipping.forget_lost(self.database, self.brokers, source.topic):
+                self.tell(f"{source.name}: the record skipped at partition {at.partition}, offset {offset} is lost")
             archived = master_log.archive(source, to, self.brokers, accept_loss=accept_loss, tails=tails)
             with self.database.begin() as connection:
                 progress.archived(connection, source.name, archived.held)
@@ -296,7 +299,7 @@ class BatchLayer:
                 return held  # it is repeated: what was rolled back since stays so
             if run.leap:
                 for topic in {at.topic for at in lost}:
-                    quarantine.forget(connection, topic)
+                    quarantine.forget(connection, topic, but=skipping.SKIPPED)
                 for each in bad:
                     quarantine.stage(connection, each)
                     quarantine.write(connection, each)

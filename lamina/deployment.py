@@ -18,7 +18,7 @@ from lamina.services import folders
 from lamina.settings import Settings
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
-from master_log.offsets import Skipped, TopicPartition
+from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer import install, readers, registry, skipping
 from serving_layer.database import Database, is_lock_timeout
 from serving_layer.deployed import deployed
@@ -238,8 +238,9 @@ class Deployment:
                 way_out="`lamina status` names the record that stops a query.",
             )
         key, value = self.brokers.record(source.topic, partition, offset) or (None, None)
+        tail = self.brokers.tails(Offsets({at: offset + 1})).get(at)
         bad = BadRecord(source.topic, partition, offset, None, skipping.SKIPPED, key, value)
-        return self.database.retrying(lambda connection: skipping.skip(connection, source.name, bad, reason))
+        return self.database.retrying(lambda connection: skipping.skip(connection, source.name, bad, tail, reason))
 
     def _topic(self, source: Source) -> Topic:
         id = self.brokers.topic_id(source.topic)

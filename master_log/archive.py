@@ -47,7 +47,6 @@ from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 HELD = "lamina.held"
@@ -296,9 +295,8 @@ class MasterLog:
         if snapshot is None:
             return self._nothing(source)
         range = below(wanted, since or self._start(table))
-        rows = table.read(snapshot.id).where(_within(range))
-        for at, offset in range.holds(self._skipped()):
-            rows = rows.where((col("kafka_partition") != at.partition) | (col("kafka_offset") != offset))
+        rows = table.read(snapshot.id).where(_condition(range))
+        rows = _without(rows, range.holds(self._skipped()))
         if table.properties()[PARSED_BY] == _fingerprint(source):
             return rows.select(
                 *_RECORD_COLUMNS,
@@ -405,9 +403,10 @@ class MasterLog:
         start = {each.at: min(held[each.at], max(floor.get(each.at, 0), first.get(each.at, 0))) for each in differing}
         ends = {at: max(begin, min(held[at], last.get(at, 0))) for at, begin in start.items()}
         common = OffsetRange(Offsets(start), Offsets(ends))
-        columns = ("kafka_partition", "kafka_offset", "kafka_timestamp", "kafka_key", "kafka_value")
-        mine = table.read(next(table.lineage()).id).where(_within(common)).select(*columns)
-        theirs = parsed(kafka_range(self._spark, brokers, source, common, self._skipped()), source).select(*columns)
+        columns, skipped = (*_RECORD_COLUMNS[:4], "kafka_value"), self._skipped()
+        held_now = table.read(next(table.lineage()).id).where(_condition(common))
+        mine = _without(held_now, common.holds(skipped)).select(*columns)
+        theirs = parsed(kafka_range(self._spark, brokers, source, common, skipped), source).select(*columns)
         both = mine.exceptAll(theirs).unionAll(theirs.exceptAll(mine))
         rows = both.groupBy("kafka_partition").agg({"kafka_offset": "min"}).collect()
         return ends | {TopicPartition(source.topic, int(partition)): int(offset) for partition, offset in rows}
@@ -475,22 +474,19 @@ def _text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _within(rng: OffsetRange) -> SparkColumn:
-    """One term per partition: what Iceberg prunes partitions and files by."""
-    condition = lit(False)
-    for at, end in rng.end.items():
-        offset = col("kafka_offset")
-        condition = condition | ((col("kafka_partition") == at.partition) & (offset >= rng.start[at]) & (offset < end))
-    return condition
-
-
 def _condition(rng: OffsetRange) -> str:
-    """The same, as SQL."""
+    """One term per partition: what Iceberg prunes partitions and files by."""
     terms = (
         f"(kafka_partition = {at.partition} AND kafka_offset >= {rng.start[at]} AND kafka_offset < {end})"
         for at, end in rng.end.items()
     )
-    return " OR ".join(terms)
+    return " OR ".join(terms) or "false"
+
+
+def _without(rows: DataFrame, skipped: Skipped) -> DataFrame:
+    for at, offset in skipped:
+        rows = rows.where((col("kafka_partition") != at.partition) | (col("kafka_offset") != offset))
+    return rows
 
 
 def _raw(rows: DataFrame, source: Source) -> DataFrame:

@@ -326,5 +326,6 @@ skipped = Table(
     Column("topic", Text, nullable=False),
     Column("reason", Text, nullable=False),
     _now("skipped_at"),
+    Column("tail", Text, comment="the record batch that holds it, as the broker describes it"),
     comment="records that an operator skipped by name: no view counts them, and the master log does not read them",
 )

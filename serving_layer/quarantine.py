@@ -13,9 +13,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from sqlalchemy import Connection, delete, func, select, text
+from sqlalchemy import Connection, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from master_log.offsets import TopicPartition
 from serving_layer import cells
 from serving_layer.bookkeeping import bad_count, quarantine
 from serving_layer.copying import Rows, batches
@@ -136,10 +137,19 @@ def keep(connection: Connection, bad: BadRecord) -> None:
     _count(connection, bad.topic, {bad.error: 1})
 
 
-def forget(connection: Connection, topic: str) -> None:
-    """Begins anew for a topic, as when it is read again from its first record."""
-    connection.execute(delete(quarantine).where(quarantine.c.topic == topic))
-    connection.execute(delete(bad_count).where(bad_count.c.topic == topic))
+def take_back(connection: Connection, at: TopicPartition, offset: int, error: str) -> None:
+    """Keeps and counts a record no longer, since Kafka has lost it."""
+    this = (quarantine.c.topic == at.topic, quarantine.c.partition == at.partition, quarantine.c.offset == offset)
+    connection.execute(delete(quarantine).where(*this, quarantine.c.error == error))
+    counted = (bad_count.c.topic == at.topic, bad_count.c.error == error)
+    connection.execute(update(bad_count).where(*counted).values(records=bad_count.c.records - 1))
+    connection.execute(delete(bad_count).where(*counted, bad_count.c.records == 0))
+
+
+def forget(connection: Connection, topic: str, *, but: str | None = None) -> None:
+    """Begins anew for a topic that is read again from its first record; `but` is the error of records that stay."""
+    for each in (quarantine, bad_count):
+        connection.execute(delete(each).where(each.c.topic == topic, each.c.error.is_distinct_from(but)))
 
 
 def counted(connection: Connection, topic: str) -> int:

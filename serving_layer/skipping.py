@@ -1,20 +1,25 @@
-"""Records that an operator skips by name, because nothing can read or count them: known for ever.
+"""Records that an operator skips by name, because nothing can read or count them.
 
 The promise is then about every record below progress but these. A record can be skipped only before it is counted, so
 progress is where the two meet: a skip locks the query and takes it over, and a micro-batch that was computed with the
 record is fenced.
+
+A skip is of a record, not of an offset: it is kept with the record batch that holds the record. Where Kafka has lost
+that batch, its offset is another record's by now, or will be, and whoever reads next forgets the skip first.
 """
 
 from __future__ import annotations
 
 import re
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
-from master_log.offsets import Skipped, TopicPartition
+from master_log.kafka import Brokers
+from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer import progress, quarantine, rebuilds
 from serving_layer.bookkeeping import query, skipped
+from serving_layer.database import Database
 from serving_layer.quarantine import BadRecord
 from view_algebra.errors import LaminaError
 
@@ -32,8 +37,31 @@ def read(connection: Connection) -> Skipped:
     return frozenset((TopicPartition(topic, partition), offset) for topic, partition, offset in rows)
 
 
-def skip(connection: Connection, name: str, bad: BadRecord, reason: str) -> bool:
-    """Skips a record of a query; False when it was skipped before. Refused below progress, and while a leap runs."""
+def forget_lost(database: Database, brokers: Brokers, topic: str) -> list[tuple[TopicPartition, int]]:
+    """Forgets the skips of a topic whose records Kafka has lost, and gives them; those that retention removed stay."""
+    with database.begin() as connection:
+        of_topic = select(skipped.c.partition, skipped.c.offset, skipped.c.tail).where(
+            skipped.c.topic_id.in_(select(query.c.topic_id).where(query.c.topic == topic)), skipped.c.tail.is_not(None)
+        )
+        known = [(TopicPartition(topic, row.partition), row.offset, row.tail) for row in connection.execute(of_topic)]
+    lost = [(at, offset) for at, offset, tail in known if brokers.differing(Offsets({at: offset + 1}), {at: tail})]
+    if lost:
+
+        def step(connection: Connection) -> None:
+            for at, offset in lost:
+                this = (skipped.c.topic == topic, skipped.c.partition == at.partition, skipped.c.offset == offset)
+                if connection.execute(delete(skipped).where(*this)).rowcount:
+                    quarantine.take_back(connection, at, offset, SKIPPED)
+
+        database.retrying(step)
+    return lost
+
+
+def skip(connection: Connection, name: str, bad: BadRecord, tail: str | None, reason: str) -> bool:
+    """Skips a record of a query; False when it was skipped before. Refused below progress, and while a leap runs.
+
+    `tail` is the record batch that holds it, as the broker describes it.
+    """
     progress.lock(connection, [name])
     at = TopicPartition(bad.topic, bad.partition)
     named = f"Partition {at.partition}, offset {bad.offset} of {at.topic}"
@@ -51,7 +79,7 @@ def skip(connection: Connection, name: str, bad: BadRecord, reason: str) -> bool
     topic_id = progress.queries(connection)[name].topic_id
     connection.execute(
         insert(skipped).values(
-            topic_id=topic_id, partition=at.partition, offset=bad.offset, topic=at.topic, reason=reason
+            topic_id=topic_id, partition=at.partition, offset=bad.offset, topic=at.topic, reason=reason, tail=tail
         )
     )
     quarantine.keep(connection, bad)

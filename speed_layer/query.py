@@ -22,7 +22,7 @@ from py4j.protocol import Py4JNetworkError
 from sqlalchemy.exc import DBAPIError
 
 from master_log.kafka import Brokers
-from master_log.offsets import OffsetRange, Offsets
+from master_log.offsets import OffsetRange, Offsets, Skipped
 from master_log.reading import Unreadable, kafka_range, stream, unreadable
 from master_log.tails import Tails
 from serving_layer import progress, skipping
@@ -85,8 +85,8 @@ class Run:
             self._topic_id = progress.queries(connection)[source.name].topic_id
             self._position, self._tails = progress.known(connection, source.name)
             names = {fed.cell_table for fed in maintained(connection, source.name)}
-            self._skipped = skipping.read(connection)
         check_topic(parts.brokers, source, self._topic_id, self._position, self._tails)
+        self._skipped = self._still_skipped()
         tables = [table for view in catalog.views.values() for table in view.cell_tables if table.name in names]
         self._computation = Computation.of(source, tables)
         self._checkpoint = parts.checkpoints / source.name / uuid.uuid4().hex
@@ -121,6 +121,13 @@ class Run:
         self._committer.shutdown(wait=True)
         shutil.rmtree(self._checkpoint, ignore_errors=True)
 
+    def _still_skipped(self) -> Skipped:
+        """What an operator has skipped, but where Kafka has lost it: another record may have its offset now."""
+        for at, offset in skipping.forget_lost(self._parts.database, self._parts.brokers, self._source.topic):
+            log.warning("%s: the record skipped at %s %s:%s is lost", self._source.name, *at, offset)
+        with self._parts.database.begin() as connection:
+            return skipping.read(connection)
+
     def _start(self) -> StreamingQuery:
         parts = self._parts
         raw = stream(
@@ -144,6 +151,7 @@ class Run:
             self._parts.at("before computing")
             began = time.monotonic()
             if range.holds(self._skipped):
+                self._skipped = self._still_skipped()
                 raw = kafka_range(raw.sparkSession, self._parts.brokers, self._source, range, self._skipped)
             computed = self._computation.compute(raw)
             batch = MicroBatch(

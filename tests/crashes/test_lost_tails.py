@@ -22,6 +22,7 @@ from lamina.services.processes import port_is_free
 from lamina.settings import Settings
 from lamina.statuses import read
 from master_log.tails import HEADER
+from serving_layer.skipping import SKIPPED
 from speed_layer.query import CannotGoOn
 from tests.fix_catalogs import EVENTS
 from tests.fix_lamina import Deployed
@@ -157,3 +158,32 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     fragile.check()
     refs = deployment.spark.sql(f"SELECT name FROM lamina.log.`{topic}`.refs WHERE type = 'TAG'").collect()
     assert [ref.name.startswith("replaced_") for ref in refs] == [True], "what was cut off is kept under a tag"
+
+    # A skip is of the record it named. Nothing that was counted is lost here: offset 120 is given to another record.
+    source = deployment.deployed().sources["events"]
+    bad = "SELECT error, records FROM lamina.bad_records"
+    send(fragile, range(2100, 2110))
+    assert deployment.skip(source, 0, 120, "no view can count it")
+    assert fragile.rows(bad) == [(SKIPPED, 1)]
+    broker.lose(topic, 115)
+    send(fragile, range(3000, 3010))
+    fragile.catch_up()
+    assert totals()[0] == 125, "the record that has its offset now is counted"
+    assert fragile.rows(bad) == []
+    assert {query.skipped for query in read(deployment).queries} == {0}
+
+    # The log may hold what is skipped later, and what stood beside it: it is cut back no further than Kafka's loss.
+    send(fragile, range(4000, 4010))
+    send(fragile, range(4010, 4020))
+    batch.archive_source(source, deployment.brokers.latest(topic))
+    assert deployment.skip(source, 0, 127, "before the loss")
+    assert deployment.skip(source, 0, 137, "lost")
+    broker.lose(topic, 135)
+    send(fragile, range(5000, 5020))
+    batch.archive_source(source, deployment.brokers.latest(topic), accept_loss=True)
+    fragile.catch_up()
+    assert totals()[0] == 125 + 9 + 20
+    batch.rebuild(leap=True)
+    assert totals()[0] == 125 + 9 + 20
+    assert fragile.rows(bad) == [(SKIPPED, 1)]
+    fragile.check()
