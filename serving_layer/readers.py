@@ -33,7 +33,7 @@ class Limits:
     """
 
     statement_timeout: str = "10min"
-    idle_in_transaction_session_timeout: str = "10min"
+    idle_in_transaction_session_timeout: str = "1min"
     lock_timeout: str = "30s"
     temp_file_limit: str = "20GB"
     connections: int = 50
