@@ -98,7 +98,7 @@ def _services(stage: Stage) -> Embedded:
     return stage.services
 
 
-@fault(0, "services", alone=True)
+@fault(1, "services", alone=True)
 def log_tail_lost(stage: Stage, dice: random.Random) -> None:
     """Kafka loses the end of a log, as in a power cut, and gives its offsets to other records."""
     source, oracle = dice.choice(("orders", "visits")), stage.oracle
