@@ -15,10 +15,10 @@ from lamina import __version__
 
 INTRODUCTION = """\
 Written by `python -m benchmarks.chaos`. Faults strike processes, services, disks, topics and records, one
-after the other, and beside them the batch layer's. All the while readers take snapshots (REPEATABLE READ),
-and every view in each is compared with DuckDB over exactly the records below the offsets that
-`lamina.offsets` names in that snapshot. Which records are good is known to whoever sends them. At the end
-every view is rebuilt with its proof, and `lamina check` compares it with its `SELECT` in Spark.
+after the other or several in a row, and beside them the batch layer's. All the while readers take snapshots
+(REPEATABLE READ), and every view in each is compared with DuckDB over exactly the records below the offsets
+that `lamina.offsets` names in that snapshot. Which records are good is known to whoever sends them. At the
+end every view is rebuilt with its proof, and `lamina check` compares it with its `SELECT` in Spark.
 """
 
 RECOVERY = """\

@@ -293,12 +293,19 @@ class Stage:
         speed = self._speed.said()[-5:] if self._speed else ["no speed layer runs"]
         return "\n".join([told.stdout, told.stderr, *speed])
 
+    def answers(self) -> None:
+        """Returns when Kafka knows all topics and Postgres answers."""
+        self.until(lambda: bool(self._ends() and self.query("SELECT 1")), "Kafka and Postgres answer")
+
+    def _ends(self) -> dict[str, Offsets]:
+        return {name: self.brokers.latest(source.topic) for name, source in self.world.sources.items()}
+
     def moved(self) -> None:
         """Returns when every record that Kafka holds now is counted, of every source that is declared now."""
         ends: dict[str, Offsets] = {}
 
         def ask() -> bool:
-            ends.update({name: self.brokers.latest(source.topic) for name, source in self.world.sources.items()})
+            ends.update(self._ends())
             return True
 
         self.until(ask, "Kafka says where its topics end")

@@ -9,7 +9,8 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import psycopg2
@@ -28,6 +29,9 @@ RATE = 60
 
 FRESH = 10
 """Records that follow a fault at once, so that something has to move."""
+
+IN_A_ROW = (1, 1, 2, 3)
+"""How many faults strike, by the dice, before the views have to move again."""
 
 BREATH = 1.0
 """Seconds between two faults: another may want to happen alone."""
@@ -109,33 +113,39 @@ class Storm:
             raise self.broken[0]
 
     def strike(self, kinds: Iterator[Fault], until: Callable[[], bool]) -> None:
-        """Faults, one after the other."""
+        """Faults, one after the other; some strike while nothing has recovered yet from those before."""
         dice = random.Random(self.seed)
-        while not until() and not self.over and (kind := next(kinds, None)) is not None:
-            self._strike(kind, dice)
+        while not until() and not self.over and (some := list(islice(kinds, dice.choice(IN_A_ROW)))):
+            self._strike(some, dice)
             self.stage.wait(BREATH)
 
     def beside(self, kinds: Iterator[Fault], stopping: threading.Event) -> None:
         """Faults of the batch layer, one after the other, until they are to stop."""
         self.strike(kinds, stopping.is_set)
 
-    def _strike(self, kind: Fault, dice: random.Random) -> None:
-        stage, failure = self.stage, None
+    def _strike(self, kinds: Sequence[Fault], dice: random.Random) -> None:
+        stage, failure, began = self.stage, None, list[float]()
         with ExitStack() as alone:
-            if kind.alone or kind.beside:
+            if any(kind.alone or kind.beside for kind in kinds):
                 alone.enter_context(stage.batch)
             stage.alarms.clear()
-            began = time.monotonic()
             try:
-                kind.inflict(stage, dice)
+                for kind in kinds:
+                    stage.answers()
+                    began.append(time.monotonic())
+                    kind.inflict(stage, dice)
                 stage.burst(stage.good(FRESH, dice), dice)
                 stage.moved()
             except TROUBLE as error:
                 failure = f"{type(error).__name__}: {error}"
-            seconds = time.monotonic() - began
-        self.struck.append(Struck(kind.name, seconds, frozenset(stage.alarms), failure))
-        told = f"{len(self.struck)}: {kind.name} {seconds:.0f} s, {self.readers.snapshots:,} snapshots"
-        stage.tell(told if failure is None else f"{told}\nnot recovered: {failure}")
+            ended = time.monotonic()
+        for kind, at in zip(kinds, began, strict=False):
+            self.struck.append(Struck(kind.name, ended - at, frozenset(stage.alarms)))
+            told = f"{kind.name} {ended - at:.0f} s, {self.readers.snapshots:,} snapshots"
+            stage.tell(f"{len(self.struck)}: {told}")
+        if failure is not None:
+            self.struck[-1] = replace(self.struck[-1], failure=failure)
+            stage.tell(f"not recovered: {failure}")
 
     def settle(self) -> None:
         """Returns when nothing is behind, and a last snapshot was compared."""

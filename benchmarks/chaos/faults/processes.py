@@ -31,7 +31,15 @@ def speed_killed_alone(stage: Stage, _: random.Random) -> None:
 @fault(4)
 def speed_jvm_killed(stage: Stage, _: random.Random) -> None:
     """The JVM of the speed layer is killed."""
-    _jvm(stage, stage.speed).kill()
+
+    def killed() -> bool:
+        jvm = stage.speed.jvm()
+        with suppress(psutil.Error):
+            if jvm is not None:
+                jvm.kill()
+        return jvm is not None
+
+    stage.until(killed, "the speed layer has a JVM")
 
 
 @fault(2)

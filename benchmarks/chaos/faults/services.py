@@ -59,8 +59,10 @@ def backend_stopped(stage: Stage, dice: random.Random) -> None:
         " AND backend_type = 'client backend'",
         NAME,
     )
-    with stopped([psutil.Process(int(str(dice.choice(backends)[0])))] if backends else []):
-        stage.wait(dice.choice((5, 5, 10, 20)))
+    with suppress(psutil.NoSuchProcess, IndexError):  # it has ended, or there is none
+        process = psutil.Process(int(str(dice.choice(backends)[0])))
+        with stopped([process]):
+            stage.wait(dice.choice((5, 5, 10, 20)))
 
 
 @fault(8)
@@ -159,8 +161,8 @@ def checkpoint_removed(stage: Stage, _: random.Random) -> None:
 @fault(4)
 def checkpoint_corrupted(stage: Stage, dice: random.Random) -> None:
     """The checkpoints' files become nonsense, or empty."""
-    for file in (stage.settings.home / "checkpoints").rglob("*"):
-        with suppress(OSError):
+    with suppress(OSError):  # a speed layer that starts removes what others have left
+        for file in (stage.settings.home / "checkpoints").rglob("*"):
             if file.is_file():
                 file.write_bytes(dice.randbytes(file.stat().st_size if dice.random() < 0.7 else 0))
 

@@ -17,10 +17,15 @@ MOST_PARTITIONS = 8
 def partition_added(stage: Stage, dice: random.Random) -> None:
     """A topic gets another partition."""
     topic = stage.world.sources[dice.choice(("orders", "visits"))].topic
-    with stage.admin() as admin:
-        [(_, count)] = _partitions(admin, topic)
-        if count < MOST_PARTITIONS:
-            admin.create_partitions({topic: count + 1})
+
+    def grown() -> bool:
+        with stage.admin() as admin:
+            [(_, count)] = _partitions(admin, topic)
+            if count < MOST_PARTITIONS:
+                admin.create_partitions({topic: count + 1})
+        return True
+
+    stage.until(grown, f"{topic} has another partition")
 
 
 @fault(2, alone=True)
