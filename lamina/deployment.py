@@ -183,7 +183,7 @@ class Deployment:
                 way_out="Deploy a catalog with `lamina apply --catalog DIR`.",
             )
         with self.database.begin() as connection:
-            if "bookkeeping" in install.pending(connection, self.settings.limits):
+            if install.known_revision(connection) != install.newest_revision():
                 raise LaminaError(
                     "This database belongs to an older Lamina",
                     evidence=f"its bookkeeping is not at revision {install.newest_revision()}",

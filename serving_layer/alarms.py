@@ -47,9 +47,12 @@ class Limits:
 
 def alarms(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> list[str]:
     """All of them; `topics` by query, without those that the brokers did not answer for."""
-    of_queries = by_query(connection, topics, limits)
-    told = [f"{name}: {problem}" for name, problems in of_queries.items() for problem in problems]
-    return told + of_rebuilds(connection, limits)
+    return listed(by_query(connection, topics, limits)) + of_rebuilds(connection, limits)
+
+
+def listed(of_queries: Mapping[str, list[str]]) -> list[str]:
+    """What is wrong with queries, a line each."""
+    return [f"{name}: {problem}" for name, problems in of_queries.items() for problem in problems]
 
 
 def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> dict[str, list[str]]:
@@ -58,13 +61,11 @@ def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits
     for name, each in progress.queries(connection).items():
         if reached := progress.read(connection, [name]):
             topic = topics.get(name)
-            problems = [
-                each.stopped or _standing(connection, each, reached, topic, limits),
-                topic and _compacted(each, topic),
-                topic and _lost(connection, name, topic),
-                topic and _unarchived(connection, name, topic),
-                _bad(connection, each, limits),
-            ]
+            problems = [each.stopped or _standing(connection, each, reached, topic, limits)]
+            if topic is not None:
+                held, seconds = _held(connection, name)
+                problems += [_compacted(each, topic), _lost(held, topic), _unarchived(held, seconds, topic)]
+            problems.append(_bad(connection, each, limits))
             found[name] = [problem for problem in problems if problem]
     return found
 
@@ -74,7 +75,7 @@ def _standing(
 ) -> str | None:
     """The alarm that nobody reads the topic, or nobody reads it fast enough, whatever the reason."""
     ages = _ages(connection, each.name)
-    if (gone := silent(connection, each)) is not None:
+    if (gone := _silent(each, ages.heard)) is not None:
         return f"its speed layer ({each.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
     behind = lag(topic.end, reached) if topic else 0
     if behind and ages.moved > limits.after:
@@ -89,16 +90,12 @@ def _standing(
 
 def silent(connection: Connection, each: progress.Query) -> float | None:
     """For how many seconds the writer of a query has said nothing, where that is too long; a leap says nothing."""
-    heard = _ages(connection, each.name).heard
-    if (
-        not each.writer
-        or rebuilds.is_leap(each.writer)
-        or skipping.is_skip(each.writer)
-        or heard is None
-        or heard <= GONE_AFTER
-    ):
-        return None
-    return float(heard)
+    return _silent(each, _ages(connection, each.name).heard)
+
+
+def _silent(each: progress.Query, heard: float | None) -> float | None:
+    reads_on = each.writer and not rebuilds.is_leap(each.writer) and not skipping.is_skip(each.writer)
+    return float(heard) if reads_on and heard is not None and heard > GONE_AFTER else None
 
 
 def sources_of(connection: Connection, views: Collection[str]) -> list[str]:
@@ -175,9 +172,8 @@ def _held(connection: Connection, name: str) -> tuple[Offsets, float]:
     return progress.starts(connection, [name]).updated(held), float(seconds)
 
 
-def _lost(connection: Connection, name: str, topic: Topic) -> str | None:
+def _lost(held: Offsets, topic: Topic) -> str | None:
     """The alarm that records left Kafka before they were archived: a rebuild would lack what realtime counted."""
-    held, _ = _held(connection, name)
     gone = [(at, held[at], topic.earliest[at]) for at in held if topic.earliest.get(at, 0) > held[at]]
     if not gone:
         return None
@@ -188,10 +184,9 @@ def _lost(connection: Connection, name: str, topic: Topic) -> str | None:
     )
 
 
-def _unarchived(connection: Connection, name: str, topic: Topic) -> str | None:
+def _unarchived(held: Offsets, seconds: float, topic: Topic) -> str | None:
     """The alarm that what is not archived is half as old as Kafka's retention."""
     keeps = topic.retention.milliseconds if topic.retention else None
-    held, seconds = _held(connection, name)
     if keeps is None or held.reaches(topic.end) or seconds < keeps / 2000:
         return None
     return (
@@ -243,7 +238,7 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
 def _left(connection: Connection, newest: Any) -> str | None:
     """How a running rebuild was left, unless somebody goes on with it."""
     if newest.lease_until is None:
-        return None if rebuilds.alive_in_one_process(connection) else "died"
+        return None if rebuilds.held_by_a_process(connection) else "died"
     idle = func.extract("epoch", func.clock_timestamp() - newest.lease_until) + rebuilds.LEASE.total_seconds()
     seconds = float(connection.execute(select(idle)).scalar_one())
     return f"was left {age(seconds)} ago" if seconds > LEFT_AFTER else None

@@ -74,8 +74,8 @@ def install(database: Database, *, analyst_password: str | None = None, limits: 
 
 
 def _install(connection: Connection, analyst_password: str | None, limits: Limits) -> list[str]:
-    cells_wait = f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}"
-    run(connection, cells_wait)
+    patience = f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}"
+    run(connection, patience)
     if _revision(connection) is not None:  # one at a time; the first ever is alone by the name of its schema
         run(connection, "LOCK TABLE lamina.alembic_version IN SHARE UPDATE EXCLUSIVE MODE")
     todo = pending(connection, limits)
@@ -83,15 +83,16 @@ def _install(connection: Connection, analyst_password: str | None, limits: Limit
         run(connection, f"CREATE SCHEMA IF NOT EXISTS {schema}")
     if _revision(connection) != newest_revision():
         command.upgrade(migrations(connection), "head")
-        run(connection, cells_wait)
+        run(connection, patience)
     _make_roles(connection, analyst_password)
-    for part in parts(connection, limits):
+    wanted = parts(connection, limits)
+    for part in wanted:
         if part.name in todo:
             run(connection, part.text)
             values = {"part": part.name, "fingerprint": part.fingerprint}
             statement = upsert(installed_table).values(values)
             connection.execute(statement.on_conflict_do_update(index_elements=["part"], set_=values))
-    current = [part.name for part in parts(connection, limits)]
+    current = [part.name for part in wanted]
     connection.execute(delete(installed_table).where(installed_table.c.part.not_in(current)))
     return todo
 
@@ -109,6 +110,16 @@ def is_installed(connection: Connection) -> bool:
 
 def pending(connection: Connection, limits: Limits) -> list[str]:
     """The names of the parts that `install` would run. It changes nothing; a newer Lamina's database is refused."""
+    revision = known_revision(connection)
+    known = {}
+    if revision is not None and connection.execute(text("SELECT to_regclass('lamina.installed')")).scalar_one():
+        known = {row.part: row.fingerprint for row in connection.execute(select(installed_table))}
+    migrating = [] if revision == newest_revision() else ["bookkeeping"]
+    return migrating + [part.name for part in parts(connection, limits) if known.get(part.name) != part.fingerprint]
+
+
+def known_revision(connection: Connection) -> str | None:
+    """The revision of the bookkeeping; None where nothing is installed. A newer Lamina's is refused."""
     revision = _revision(connection)
     if revision is not None and revision not in _revisions():
         raise LaminaError(
@@ -116,11 +127,7 @@ def pending(connection: Connection, limits: Limits) -> list[str]:
             evidence=f"its bookkeeping is at revision {revision}, this Lamina knows {newest_revision()} and before",
             way_out="Run the Lamina that brought it there, or a later one.",
         )
-    known = {}
-    if revision is not None and connection.execute(text("SELECT to_regclass('lamina.installed')")).scalar_one():
-        known = {row.part: row.fingerprint for row in connection.execute(select(installed_table))}
-    migrating = [] if revision == newest_revision() else ["bookkeeping"]
-    return migrating + [part.name for part in parts(connection, limits) if known.get(part.name) != part.fingerprint]
+    return revision
 
 
 def newest_revision() -> str:

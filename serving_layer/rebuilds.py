@@ -92,7 +92,7 @@ def begin(connection: Connection, views: Sequence[str], *, leap: bool, by: Sched
     )
     for id, its_key, leased in running.all():
         repeated = key is not None and its_key == key
-        if (leased and not repeated) or (leased is None and by and _held_by_a_process(connection)):
+        if (leased and not repeated) or (leased is None and by and held_by_a_process(connection)):
             raise _running(connection)
         end(connection, id, "failed", "its process died; the next rebuild found it")
     until = func.clock_timestamp() + LEASE if by else None
@@ -118,15 +118,11 @@ def leaping(connection: Connection) -> bool:
     """Whether a leap is running: it has taken queries over, and gives them back when it has landed or died."""
     leased = select(rebuild.c.lease_until > func.clock_timestamp()).where(rebuild.c.state == "running", rebuild.c.leap)
     leases: Sequence[bool | None] = connection.execute(leased).scalars().all()
-    return any(lease or (lease is None and _held_by_a_process(connection)) for lease in leases)
+    return any(lease or (lease is None and held_by_a_process(connection)) for lease in leases)
 
 
-def alive_in_one_process(connection: Connection) -> bool:
+def held_by_a_process(connection: Connection) -> bool:
     """Whether a process is in the middle of a whole rebuild."""
-    return _held_by_a_process(connection)
-
-
-def _held_by_a_process(connection: Connection) -> bool:
     return (
         connection.execute(
             text(

@@ -81,7 +81,7 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
             for id, each in live.items()
         ],
         rebuild=dict(last) if last else None,
-        alarms=alarms.alarms(connection, topics, limits),
+        alarms=alarms.listed(problems) + alarms.of_rebuilds(connection, limits),
     )
 
 
