@@ -95,45 +95,33 @@ class Table:
             parent = snapshot.parentId()
             snapshot = None if parent is None else table.snapshot(parent)
 
-    def append_nothing(self, summary: Mapping[str, str]) -> Snapshot:
+    def append_nothing(self, summary: Mapping[str, str], branch: str = _MAIN) -> Snapshot:
         """Commits a snapshot that adds no row and says `summary` of itself."""
         table = self._now()
         with self._durably(table):
-            append = table.newAppend()
+            append = table.newAppend().toBranch(branch)
             for key, value in summary.items():
                 append.set(key, value)
             append.commit()
-        return next(self.lineage())
+        return self._snapshot(branch)
 
     def append(self, rows: DataFrame, onto: int, branch: str, summary: Mapping[str, str]) -> Snapshot:
         """Writes `rows` as the snapshot after `onto`, seen by nobody: on a branch of its own. Its files are durable."""
-        table = self._now()
-        with self._durably(table):
-            table.manageSnapshots().createBranch(branch, onto).commit()
-        writer = rows.writeTo(f"{self.name}.{quoted(f'branch_{branch}')}")
+        writer = rows.writeTo(self._branch(branch, onto))
         for key, value in summary.items():
             writer = writer.option(f"snapshot-property.{key}", value)
         # Rows of one Spark partition are of one partition of the table, so a writer per partition is one writer,
         # and nothing has to be sorted or sent around first.
         with self._durably(self._now()):
             writer.option("fanout-enabled", "true").append()
-        written = self._now().snapshot(branch)
-        return Snapshot(int(written.snapshotId()), dict(written.summary()))
+        return self._snapshot(branch)
 
     def delete(self, condition: str, onto: int, branch: str, summary: Mapping[str, str]) -> None:
         """Deletes rows on a branch of its own, seen by nobody, that begins at `onto` and in the end says `summary`."""
-        table = self._now()
-        with self._durably(table):
-            table.manageSnapshots().createBranch(branch, onto).commit()
-        there = f"{self.name}.{quoted(f'branch_{branch}')}"
-        table = self._now()
-        with self._durably(table):
-            self._spark.sql(f"DELETE FROM {there} WHERE {condition}")
+        there = self._branch(branch, onto)
         with self._durably(self._now()):
-            append = self._now().newAppend().toBranch(branch)
-            for key, value in summary.items():
-                append.set(key, value)
-            append.commit()
+            self._spark.sql(f"DELETE FROM {there} WHERE {condition}")
+        self.append_nothing(summary, branch)
 
     def tag(self, name: str, snapshot: int) -> None:
         """Keeps a snapshot readable under a name, and from expiring."""
@@ -231,6 +219,18 @@ class Table:
             return 0
         found = self._actions.deleteOrphanFiles(table).olderThan(max(newest)).execute()
         return len(list(found.orphanFileLocations()))
+
+    def _branch(self, branch: str, onto: int) -> str:
+        """Makes a branch that begins at a snapshot; gives the name by which Spark writes to it."""
+        table = self._now()
+        with self._durably(table):
+            table.manageSnapshots().createBranch(branch, onto).commit()
+        return f"{self.name}.{quoted(f'branch_{branch}')}"
+
+    def _snapshot(self, branch: str) -> Snapshot:
+        """The newest snapshot of a branch."""
+        found = self._now().snapshot(branch)
+        return Snapshot(int(found.snapshotId()), dict(found.summary()))
 
     @contextmanager
     def _durably(self, table: Any) -> Iterator[None]:

@@ -223,9 +223,7 @@ class Brokers:
         found: dict[str, list[bytes | None]] = {topic: [] for topic in topics}
         if not starts:
             return found
-        consumer = KafkaConsumer(
-            **self.for_client(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
-        )
+        consumer = self._consumer()
         try:
             consumer.assign(list(starts))
             for at, (start, _) in starts.items():
@@ -330,9 +328,7 @@ class Brokers:
         """Key and value of the record at an offset; None where there is none, or none that can be read."""
         self._ask(str)  # so that a wrong address or password is told as such
         at = KafkaTopicPartition(topic, partition)
-        consumer = KafkaConsumer(
-            **self.for_client(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
-        )
+        consumer = self._consumer()
         try:
             consumer.assign([at])
             consumer.seek(at, offset)
@@ -361,6 +357,12 @@ class Brokers:
             "kafka.bootstrap.servers": self.bootstrap_servers,
             **(self.login.for_spark() if self.login else {}),
         }
+
+    def _consumer(self) -> KafkaConsumer:
+        """A consumer of no group, which sees what is committed."""
+        return KafkaConsumer(
+            **self.for_client(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
+        )
 
     def _describe(self, topic: str) -> dict[str, Any] | None:
         found: dict[str, Any] = self._ask(lambda client: client.describe_topics([topic]))[0]
