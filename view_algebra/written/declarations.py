@@ -34,6 +34,16 @@ VIEW_PROPERTIES = {
 
 _AGE = r"[1-9]\d{0,4} (day|week|month|year)s?"
 
+_FORMS = {
+    "partitions": (r"[1-9]\d{0,5}", "Write a whole number from 1, as 'partitions' = '4'."),
+    "quarantine_bytes": (r"[1-9]\d{0,5} (kB|MB|GB|TB)", "Write 'quarantine_bytes' = '1 GB'."),
+    "quarantine_age": (_AGE, "Write 'quarantine_age' = '90 days'."),
+    "on_difference": (r"publish|hold", "Write 'publish' or 'hold'."),
+    "keep_generations": (r"\d{1,3}", "Write a whole number, as '1'."),
+    "retain": (_AGE, "Write 'retain' = '90 days'."),
+}
+"""What a property's value looks like, and how to write one."""
+
 Report = Callable[[Wrong], None]
 _Found = dict[str, tuple[str, Span | None]]
 
@@ -114,21 +124,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     if "dedupe_within" in properties:
         way_out = "Leave it out, and count distinct ids: count(DISTINCT id)."
         report(Wrong(properties["dedupe_within"][1], "dedupe_within is not served yet", way_out))
-    if "partitions" in properties and not re.fullmatch(r"[1-9]\d{0,5}", properties["partitions"][0]):
-        report(
-            Wrong(
-                properties["partitions"][1],
-                f"partitions {properties['partitions'][0]!r}",
-                "Write a whole number from 1, as 'partitions' = '4'.",
-            )
-        )
-    for property, pattern, example in (
-        ("quarantine_bytes", r"[1-9]\d{0,5} (kB|MB|GB|TB)", "1 GB"),
-        ("quarantine_age", _AGE, "90 days"),
-    ):
-        if property in properties and not re.fullmatch(pattern, properties[property][0]):
-            found, place = properties[property]
-            report(Wrong(place, f"{property} {found!r}", f"Write '{property}' = '{example}'."))
+    _well_formed(properties, report)
     return SourceDeclaration(
         name,
         file,
@@ -292,24 +288,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
             for constraint in item.args.get("constraints") or []:
                 if isinstance(constraint.kind, exp.CommentColumnConstraint):
                     comments[item.name] = constraint.kind.this.name
-    if "on_difference" in properties and properties["on_difference"][0] not in ("publish", "hold"):
-        report(
-            Wrong(
-                properties["on_difference"][1],
-                f"on_difference {properties['on_difference'][0]!r}",
-                "Write 'publish' or 'hold'.",
-            )
-        )
-    if "keep_generations" in properties and not re.fullmatch(r"\d{1,3}", properties["keep_generations"][0]):
-        report(
-            Wrong(
-                properties["keep_generations"][1],
-                f"keep_generations {properties['keep_generations'][0]!r}",
-                "Write a whole number, as '1'.",
-            )
-        )
-    if "retain" in properties and not re.fullmatch(_AGE, properties["retain"][0]):
-        report(Wrong(properties["retain"][1], f"retain {properties['retain'][0]!r}", "Write 'retain' = '90 days'."))
+    _well_formed(properties, report)
     if statement.expression is None:
         raise Wrong(span(target), "a view without a SELECT", "Write CREATE VIEW name AS SELECT ….")
     return ViewDeclaration(
@@ -324,6 +303,13 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
         written.select,
         written.sql,
     )
+
+
+def _well_formed(properties: _Found, report: Report) -> None:
+    for name, (pattern, way_out) in _FORMS.items():
+        if name in properties and not re.fullmatch(pattern, properties[name][0]):
+            value, place = properties[name]
+            report(Wrong(place, f"{name} {value!r}", way_out))
 
 
 def _name(node: exp.Expr, longest: int, report: Report) -> str:
