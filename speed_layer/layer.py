@@ -30,6 +30,7 @@ from serving_layer.bookkeeping import declaration
 from serving_layer.database import first_line, is_away
 from serving_layer.deployed import deployed
 from serving_layer.progress import Fenced
+from speed_layer.heartbeat import heartbeat
 from speed_layer.query import CannotGoOn, Parts, Run, StartAgain, check_topic
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
@@ -52,9 +53,6 @@ CAUGHT_UP_EVERY = 1.0
 
 LOOKS_KEPT = 600
 """Looks that are remembered until progress has reached the ends they saw: ten minutes of them."""
-
-HEARD_EVERY = 5.0
-"""Seconds between two signs of life."""
 
 LEAP_EVERY = 1.0
 """Seconds between two looks whether a leap has landed."""
@@ -105,7 +103,6 @@ class SpeedLayer:
     _deployed_at: object = None
     _checked_at: float = 0.0
     _caught_up_at: float = 0.0
-    _heard_at: float = 0.0
 
     def run(self, *, until_caught_up: bool = False) -> None:
         """Returns when it was stopped or, if asked, when progress has reached the ends the topics have now.
@@ -113,19 +110,8 @@ class SpeedLayer:
         Raises the reason of the first query that was refused, once no other can go on; at once when it was fenced.
         """
         try:
-            self._look_at_catalog()
-            goal = self._when_kafka_answers(self._ends) if until_caught_up else None
-            while not self.stopping.is_set():
-                self.parts.database.waiting(self._look, give_up=self.stopping.is_set)
-                refused = [query.refused for query in self._queries.values() if query.refused]
-                fenced = [reason for reason in refused if isinstance(reason, Fenced)]
-                if fenced or (refused and len(refused) == len(self._queries)):
-                    raise (fenced or refused)[0]
-                if goal is not None and self._reached(goal):
-                    if refused:
-                        raise refused[0]
-                    break
-                self.stopping.wait(LOOK_EVERY)
+            with heartbeat(self._say_it_lives):
+                self._go_on(until_caught_up=until_caught_up)
             self._end_all()
             self._let_go()
         except (Py4JNetworkError, ConnectionError) as error:
@@ -140,6 +126,21 @@ class SpeedLayer:
         finally:
             self._end_all()
 
+    def _go_on(self, *, until_caught_up: bool) -> None:
+        self._look_at_catalog()
+        goal = self._when_kafka_answers(self._ends) if until_caught_up else None
+        while not self.stopping.is_set():
+            self.parts.database.waiting(self._look, give_up=self.stopping.is_set)
+            refused = [query.refused for query in self._queries.values() if query.refused]
+            fenced = [reason for reason in refused if isinstance(reason, Fenced)]
+            if fenced or (refused and len(refused) == len(self._queries)):
+                raise (fenced or refused)[0]
+            if goal is not None and self._reached(goal):
+                if refused:
+                    raise refused[0]
+                break
+            self.stopping.wait(LOOK_EVERY)
+
     def _end_all(self) -> None:
         for query in self._queries.values():
             self._end(query)
@@ -151,7 +152,6 @@ class SpeedLayer:
             self._look_at(query)
         self._check_topics()
         self._note_caught_up()
-        self._say_it_lives()
 
     def _look_at_catalog(self) -> None:
         """Follows what was applied: new sources are begun, dropped ones ended.
@@ -333,11 +333,9 @@ class SpeedLayer:
                         query.ends.popleft()
 
     def _say_it_lives(self) -> None:
-        if self.clock() < self._heard_at + HEARD_EVERY:
-            return
-        self._heard_at = self.clock()
-        with suppress(DBAPIError, LaminaError), self.parts.database.begin() as connection:
-            progress.heard(connection, self._fences())
+        if fences := self._fences():
+            with self.parts.database.begin() as connection:
+                progress.heard(connection, fences)
 
     def _let_go(self) -> None:
         """Ends in order: whoever reads the status need not look for this process."""
@@ -345,7 +343,8 @@ class SpeedLayer:
             progress.let_go(connection, self._fences())
 
     def _fences(self) -> dict[str, int]:
-        return {name: query.fence for name, query in self._queries.items() if query.fence is not None}
+        # A copy: the heartbeat asks from another thread.
+        return {name: query.fence for name, query in list(self._queries.items()) if query.fence is not None}
 
     def _when_kafka_answers(self, question: Callable[[], _T]) -> _T | None:
         """The answer, waited for; None when it was stopped meanwhile."""

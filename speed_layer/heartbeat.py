@@ -1,0 +1,35 @@
+"""The signs of life of a process, from a thread of their own: they do not wait for what the process waits for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from sqlalchemy.exc import DBAPIError
+
+from view_algebra.errors import LaminaError
+
+HEARD_EVERY = 5.0
+"""Seconds between two signs of life."""
+
+
+@contextmanager
+def heartbeat(say: Callable[[], None]) -> Iterator[None]:
+    """Calls `say` at once and then every few seconds while the block runs; one that fails is followed by the next."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while True:
+            with suppress(DBAPIError, LaminaError):
+                say()
+            if ended.wait(HEARD_EVERY):
+                return
+
+    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(HEARD_EVERY)
