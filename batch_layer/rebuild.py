@@ -372,15 +372,21 @@ class BatchLayer:
 
         All views that a query feeds leap with it, since its progress moves for all of them.
         """
-        with self.database.begin() as connection:
-            if (known := rebuilds.begun(connection, by)) is not None:
-                return known
+
+        def begin(connection: Connection) -> tuple[int, Catalog, list[str], list[str]]:
             catalog = deployed(connection)
+            if (known := rebuilds.begun(connection, by)) is not None:
+                return known, catalog, [], []
             wanted, sources = _closure(catalog, self._with_cells(connection, names))
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
             _retire_the_dead(connection)
             for name in sources:
                 progress.take_over(connection, name, rebuilds.leap_writer(id))
+            return id, catalog, wanted, sources
+
+        id, catalog, wanted, sources = self.database.retrying(begin)
+        if not wanted:  # the step is repeated
+            return id
         try:
             to = {name: self._archived_to_the_end(catalog.sources[name]) for name in sources}
             tails = {
