@@ -214,7 +214,7 @@ class MasterLog:
         if differing := brokers.differing(to, tails or {}):
             raise _counted_others(source, differing)
         known = self._tails(table, held)
-        if differing := brokers.differing(held, known):
+        if differing := brokers.differing(held, known) or _beyond(held, brokers.latest(source.topic)):
             if not accept_loss:
                 raise _holds_others(source, differing)
             self._cut_back(table, source, held, differing, brokers)
@@ -504,6 +504,14 @@ def _raw(rows: DataFrame, source: Source) -> DataFrame:
 
 def _tails(snapshot: Snapshot) -> Tails:
     return from_json(snapshot.summary.get(TAILS, "{}"))
+
+
+def _beyond(held: Offsets, latest: Offsets) -> list[Differs]:
+    """The partitions that end in Kafka before what is held of them, also where no tail is known."""
+    ends = {at: (end, latest.get(at, 0)) for at, end in held.items()}
+    return [
+        Differs(at, end, "a record", f"the end of the topic at {now}") for at, (end, now) in ends.items() if now < end
+    ]
 
 
 def _holds_others(source: Source, differing: Sequence[Differs]) -> LaminaError:

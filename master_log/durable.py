@@ -7,8 +7,11 @@ import gzip
 import json
 import os
 import time
+import zlib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from view_algebra.errors import LaminaError
 
 SLACK_SECONDS = 2.0
 """By which the clock that stamps files may be behind ours."""
@@ -52,8 +55,14 @@ def whole(location: str) -> bool:
     try:
         data = path.read_bytes()
         json.loads(gzip.decompress(data) if ".gz." in path.name else data)
-    except (OSError, ValueError, EOFError):
+    except (FileNotFoundError, gzip.BadGzipFile, zlib.error, ValueError, EOFError):
         return False
+    except OSError as error:  # which says nothing of the file
+        raise LaminaError(
+            f"{path.name} of the master log cannot be read",
+            evidence=str(error),
+            way_out="See that the warehouse (LAMINA_WAREHOUSE) is mounted, and may be read by this user.",
+        ) from error
     return True
 
 

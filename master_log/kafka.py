@@ -276,10 +276,8 @@ class Brokers:
         if not other:
             return []
         topic = other[0].topic
-        if self.retention(topic).compacted:
-            return []
         earliest, latest = self.earliest(topic), self.latest(topic)
-        found = []
+        found, silent = [], []
         for at in other:
             end = latest.get(at, 0)
             if end < below[at]:
@@ -287,9 +285,11 @@ class Brokers:
             elif at in now:
                 found.append(Differs(at, below[at], known[at], now[at]))
             elif earliest.get(at, 0) < below[at]:
-                raise _unreachable(
-                    self.bootstrap_servers, [f"{topic}: what it holds below {below[at]} is not to be had"]
-                )
+                silent.append(f"{topic}: what it holds below {below[at]} is not to be had")
+        if (found or silent) and self.retention(topic).compacted:
+            return []
+        if silent:
+            raise _unreachable(self.bootstrap_servers, silent)
         return found
 
     def retention(self, topic: str) -> Retention:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from kafka import TopicPartition as KafkaTopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
 from lamina.settings import Settings
+from master_log import durable
 from master_log.archive import HELD, LOST, MasterLog
 from master_log.iceberg import Table
 from master_log.kafka import Brokers
@@ -436,3 +438,32 @@ def test_a_warehouse_that_cannot_be_written_leaves_everything_as_it_was(
     (data / "data").unlink()
     assert log.held(source) == Offsets.of(source.topic, {0: 0})
     assert log.archive(source, end, brokers).records == 3
+
+
+def test_a_log_that_says_it_holds_what_kafka_has_not_is_refused(
+    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    """As one of an older Lamina, which kept no tails."""
+    source = opened(log, new_source(1), brokers)
+    fill(producer, source, range(5))
+    latest = brokers.latest(source.topic)
+    log.archive(source, latest, brokers)
+    beyond = Offsets.of(source.topic, {0: 9})
+    log._table(source).append_nothing({HELD: beyond.json()})
+    with pytest.raises(LaminaError, match="Kafka has lost records") as refused:
+        log.archive(source, latest, brokers)
+    assert "found the end of the topic at 5" in refused.value.evidence
+    assert log.archive(source, latest, brokers, accept_loss=True).records == 0
+    assert log.held(source) == latest
+    assert ids(log.records_below(source, latest)) == list(range(5))
+
+
+def test_metadata_are_torn_where_they_end_early_and_not_where_they_cannot_be_read(tmp_path: Path) -> None:
+    metadata = tmp_path / "1.gz.metadata.json"
+    data = gzip.compress(b'{"format-version": 2}')
+    for written, whole in ((data, True), (data[:-9], False), (data[:12] + b"\xff" * 9, False), (b"", False)):
+        metadata.write_bytes(written)
+        assert durable.whole(str(metadata)) is whole
+    assert not durable.whole(str(tmp_path / "none.gz.metadata.json"))
+    with pytest.raises(LaminaError, match="cannot be read"):
+        durable.whole(str(tmp_path))
