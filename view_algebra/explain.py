@@ -1,4 +1,7 @@
-"""What `lamina explain` prints: the texts of a view, exactly those that run, and what its columns are made of."""
+"""What `lamina explain` prints: the texts of a view as a rebuild runs them, and what its columns are made of.
+
+A micro-batch computes the same partials, of all views of its source in one statement (`texts/fuse.py`).
+"""
 
 from __future__ import annotations
 
