@@ -29,7 +29,7 @@ class Target:
 
 
 def cells_of(records: DataFrame, source: Source, table: CellTable, since: datetime | None) -> DataFrame:
-    """The cells of the good records among `records`; a micro-batch computes the same partials of several views at once."""
+    """The cells of the good records among `records`; a micro-batch computes those of several views at once."""
     records.where("kafka_error IS NULL").createOrReplaceTempView(source.name)
     found = records.sparkSession.sql(table.partial)
     return found if since is None else found.where(kept(table.retained, since))
