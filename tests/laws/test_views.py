@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from functools import cache
 from dataclasses import replace
 from pathlib import Path
 
 from tests.laws.engines import Engines, same, told
-from view_algebra import compile_catalog
+from view_algebra import Catalog, compile_catalog
 
 SOURCE = """CREATE TABLE events (
   event_id STRING, user_id BIGINT, kind STRING, country STRING, city STRING, amount DECIMAL(10,2), price DOUBLE,
@@ -17,6 +18,12 @@ SOURCE = """CREATE TABLE events (
 """
 
 VIEWS = (Path(__file__).parent / "views.sql").read_text(encoding="utf-8")
+
+
+@cache
+def compiled() -> Catalog:
+    """All the views, which two tests read and nobody changes."""
+    return compile_catalog({"views.sql": SOURCE + VIEWS})
 
 
 def records(count: int, seed: int) -> list[bytes | None]:
@@ -48,7 +55,7 @@ def records(count: int, seed: int) -> list[bytes | None]:
 
 
 def test_a_view_is_the_select_over_all_records_however_they_come(engines: Engines) -> None:
-    catalog = compile_catalog({"views.sql": SOURCE + VIEWS})
+    catalog = compiled()
     made = records(240, seed=4)
     first, *others = made[:120], made[120:121], made[121:200], made[200:]
     engines.deploy(catalog)
@@ -83,7 +90,7 @@ def test_a_column_without_a_name_is_called_what_spark_calls_it(engines: Engines)
 
 
 def test_views_over_no_records_are_what_spark_says(engines: Engines) -> None:
-    catalog = compile_catalog({"views.sql": SOURCE + VIEWS})
+    catalog = compiled()
     engines.deploy(catalog)
     engines.oracle(catalog, {})
     for view, expected in engines.all_expected(catalog):
