@@ -21,7 +21,7 @@ from batch_layer.compute import kept
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
-from serving_layer import generations, progress, skipping
+from serving_layer import lookup, progress, skipping
 from serving_layer.bookkeeping import view as view_table
 from serving_layer.database import Database
 from serving_layer.deployed import deployed
@@ -87,7 +87,7 @@ def check(
         sources = sorted({source for name in wanted for source in catalog.views[name].sources})
         below = {source: progress.read(connection, [source]) for source in sources}
         starts = {source: progress.starts(connection, [source]) for source in sources}
-        begins = {name: generations.get(connection, id).since for name, id in generations.published(connection).items()}
+        begins = {name: lookup.get(connection, id).since for name, id in lookup.published(connection).items()}
         skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
         shown = {name: [tuple(row) for row in connection.execute(text(_shown(catalog.views[name])))] for name in wanted}

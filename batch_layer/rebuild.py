@@ -28,6 +28,7 @@ from serving_layer import (
     generations,
     loading,
     log_catalog,
+    lookup,
     overwriting,
     progress,
     proof,
@@ -42,7 +43,7 @@ from serving_layer.bookkeeping import rebuild as rebuild_table
 from serving_layer.bookkeeping import view as view_table
 from serving_layer.database import Database, PostgresAway
 from serving_layer.deployed import deployed
-from serving_layer.generations import Generation
+from serving_layer.lookup import Generation
 from serving_layer.proof import Proof
 from serving_layer.quarantine import Bad
 from serving_layer.rebuilds import Scheduler
@@ -128,10 +129,10 @@ class BatchLayer:
             catalog = deployed(connection)
             cuts: dict[str, Offsets] = {}
             tails: dict[str, Tails] = {}
-            for each in generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired"):
+            for each in lookup.find(connection, generation.c.rebuild == id, generation.c.state != "retired"):
                 for name in each.queries:
-                    cuts[name] = generations.cut_of(connection, each.id, name)
-                    tails[name] = generations.tails_of(connection, each.id, name)
+                    cuts[name] = lookup.cut_of(connection, each.id, name)
+                    tails[name] = lookup.tails_of(connection, each.id, name)
         for name, cut in sorted(cuts.items()):
             self.archive_source(catalog.sources[name], cut, tails=tails[name])
         self._done(id, "archive")
@@ -206,7 +207,7 @@ class BatchLayer:
                 continue
             with self.database.begin() as connection:
                 attempt = loading.prepare(connection, each.id, table.name)
-                cut = generations.cut_of(connection, each.id, table.source)
+                cut = lookup.cut_of(connection, each.id, table.source)
             source = catalog.sources[table.source]
             records = self.log().records_below(source, cut)
             computed = compute.cells_of(records, source, table, each.since)
@@ -256,11 +257,11 @@ class BatchLayer:
             for sealed in self.generations(id):
                 with self.database.snapshot() as connection:
                     courtesy.stand_back(connection)
-                    each = generations.get(connection, sealed.id)
-                    now = generations.published(connection).get(each.view)
+                    each = lookup.get(connection, sealed.id)
+                    now = lookup.published(connection).get(each.view)
                     if now is None or now == each.id:
                         continue
-                    old = generations.get(connection, now)
+                    old = lookup.get(connection, now)
                     if old.version != each.version:
                         continue
                     proved = proof.prove(connection, each, old)
@@ -279,8 +280,8 @@ class BatchLayer:
         for sealed in self.generations(id):
             with self.database.begin(isolation="REPEATABLE READ") as connection:
                 courtesy.stand_back(connection)
-                new = generations.get(connection, sealed.id)
-                old = generations.get(connection, generations.published(connection).get(new.view, new.id))
+                new = lookup.get(connection, sealed.id)
+                old = lookup.get(connection, lookup.published(connection).get(new.view, new.id))
                 if new.state == "live" and old.id != new.id and old.version == new.version:
                     overwriting.note(connection, new, old)
         self.at("noted")
@@ -288,7 +289,7 @@ class BatchLayer:
 
         def step(connection: Connection) -> list[str]:
             run = rebuilds.running(connection, id, or_held=anyway)
-            new = generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
+            new = lookup.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
             progress.lock(connection, {name for each in new for name in each.queries})
             if not new:
                 raise LaminaError(
@@ -305,7 +306,7 @@ class BatchLayer:
                     quarantine.write(connection, each)
                 self._land(connection, id, new, lost)
             else:
-                now = generations.published(connection)
+                now = lookup.published(connection)
                 newer = {each.view: each.id for each in new if each.id > now.get(each.view, 0)}
                 generations.hand_over(connection, {view: id for view, id in newer.items() if view not in held})
             views.serve(connection)
@@ -344,11 +345,11 @@ class BatchLayer:
 
         def step(connection: Connection) -> None:
             rebuilds.running(connection, id)
-            new = generations.find(connection, generation.c.rebuild == id)
+            new = lookup.find(connection, generation.c.rebuild == id)
             mine = {each.id for each in new}  # one that is held back may be handed over yet
             surplus = [old for each in new for old in generations.superseded(connection, each.view) if old not in mine]
             generations.retire(connection, surplus)
-            published = generations.published(connection)
+            published = lookup.published(connection)
             held = [each.view for each in new if published.get(each.view) != each.id]
             rebuilds.end(connection, id, "held" if held else "done")
 
@@ -435,21 +436,21 @@ class BatchLayer:
             if not run.leap or run.state != "running" or run.step == "hand-over":
                 return []
             catalog = deployed(connection)
-            new = generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
-            cuts = {name: generations.cut_of(connection, each.id, name) for each in new for name in each.queries}
+            new = lookup.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
+            cuts = {name: lookup.cut_of(connection, each.id, name) for each in new for name in each.queries}
             return [(catalog.sources[name], cuts[name], progress.read(connection, [name])) for name in sorted(cuts)]
 
     def generations(self, id: int) -> list[Generation]:
         """The generations that a rebuild has opened and that are not retired."""
         with self.database.begin() as connection:
-            return generations.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
+            return lookup.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
 
     def _lost(self, id: int) -> list[TopicPartition]:
         """The partitions whose end Kafka has lost since it was counted, of the queries that a leap has taken over."""
         with self.database.begin() as connection:
             if not rebuilds.get(connection, id).leap:
                 return []
-            names = {name for each in generations.find(connection, generation.c.rebuild == id) for name in each.queries}
+            names = {name for each in lookup.find(connection, generation.c.rebuild == id) for name in each.queries}
             known = [progress.known(connection, name) for name in sorted(names)]
         lost = [each for reached, tails in known for each in self.brokers.differing(reached, tails)]
         for each in lost:
@@ -471,14 +472,14 @@ class BatchLayer:
                 at: end
                 for each in new
                 for name in each.queries
-                for at, end in generations.cut_of(connection, each.id, name).items()
+                for at, end in lookup.cut_of(connection, each.id, name).items()
             }
         )
         tails = {
             at: tail
             for each in new
             for name in each.queries
-            for at, tail in generations.tails_of(connection, each.id, name).items()
+            for at, tail in lookup.tails_of(connection, each.id, name).items()
         }
         fences = {name: queries[name].fence for name in names}
         generations.land(connection, [each.id for each in new], fences, to, tails, lost)
@@ -503,7 +504,7 @@ class BatchLayer:
         return wanted
 
     def _generation(self, connection: Connection, id: int, name: str) -> Generation:
-        found = generations.find(
+        found = lookup.find(
             connection, generation.c.rebuild == id, generation.c.view == name, generation.c.state != "retired"
         )
         if not found:
@@ -547,7 +548,7 @@ def _closure(catalog: Catalog, names: Iterable[str]) -> tuple[list[str], list[st
 def _held(connection: Connection, new: Sequence[Generation]) -> list[str]:
     """The views whose policy is to hold and whose generation is not proven equal to the one that is read."""
     policy = {row.name: row.on_difference for row in connection.execute(select(view_table))}
-    now = generations.published(connection)
+    now = lookup.published(connection)
     proven = set(
         connection.execute(
             select(proof_table.c.generation, proof_table.c.against).where(
@@ -567,6 +568,6 @@ def _held(connection: Connection, new: Sequence[Generation]) -> list[str]:
 def _retire_the_dead(connection: Connection) -> None:
     """Retires what rebuilds that failed have left: generations that were never handed over."""
     failed = select(rebuild_table.c.id).where(rebuild_table.c.state == "failed")
-    now = generations.published(connection)
-    left = generations.find(connection, generation.c.rebuild.in_(failed), generation.c.state != "retired")
+    now = lookup.published(connection)
+    left = lookup.find(connection, generation.c.rebuild.in_(failed), generation.c.state != "retired")
     generations.retire(connection, [each.id for each in left if each.id > now.get(each.view, 0)])

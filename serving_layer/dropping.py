@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from serving_layer import cells, generations, overwriting
+from serving_layer import cells, lookup, overwriting
 from serving_layer.bookkeeping import cell_table, generation, generation_cells, view
 from serving_layer.database import READER_PATIENCE_MS, Database, is_deadlock, is_lock_timeout
-from serving_layer.generations import Generation
+from serving_layer.lookup import Generation
 
 
 def drop_unused(database: Database) -> list[int]:
@@ -23,7 +23,7 @@ def drop_unused(database: Database) -> list[int]:
     Gives the generations of which nothing is left.
     """
     with database.begin() as connection:
-        retired = generations.find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
+        retired = lookup.find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
     dropped = [each.id for each in retired if _dropped_generation(database, each)]
     with database.begin() as connection:
         left = [*_folded(connection), *_exchanged(connection)]

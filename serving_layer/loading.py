@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 import psycopg2
 from sqlalchemy import Connection, delete, select
 
-from serving_layer import cells, courtesy, generations
+from serving_layer import cells, courtesy, generations, lookup
 from serving_layer.bookkeeping import cell_table, generation_cells, load
 from serving_layer.database import CONNECTION
 from serving_layer.views import quoted
@@ -43,7 +43,7 @@ def prepare(connection: Connection, generation: int, name: str) -> int:
         .where(generation_cells.c.generation == generation, generation_cells.c.cell_table == name)
         .with_for_update()
     ).one_or_none()
-    state = generations.get(connection, generation).state
+    state = lookup.get(connection, generation).state
     if row is None or state != "building" or row.absorbed > 0:
         raise LaminaError(
             f"Generation {generation} is {state} and its cells are complete",

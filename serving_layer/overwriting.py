@@ -9,18 +9,16 @@ all of it or nothing, and nobody waits.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, and_, delete, insert, or_, select, text
 
 from serving_layer import cells
 from serving_layer.bookkeeping import cell_table
 from serving_layer.bookkeeping import noted as noted_table
+from serving_layer.lookup import Generation
 from view_algebra.language.types import postgres_name
 from view_algebra.texts.cells import ONLY
-
-if TYPE_CHECKING:
-    from serving_layer.generations import Generation
 
 DOUBLE_TOLERANCE = 1e-9
 """Relative. Sums of doubles depend on their order; those of integers and decimals are compared exactly."""

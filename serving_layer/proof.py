@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from serving_layer import cells
 from serving_layer.bookkeeping import cell_table, proof
-from serving_layer.generations import Generation
+from serving_layer.lookup import Generation
 from serving_layer.overwriting import both_keep, comparison
 from serving_layer.views import quoted
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets
-from serving_layer import generations, progress, quarantine, views
+from serving_layer import generations, lookup, progress, quarantine, views
 from serving_layer.bookkeeping import archived, cell_table, declaration, generation, publication, query, view
 from serving_layer.bookkeeping import progress as progress_table
 from serving_layer.deployed import deployed, keep
@@ -292,6 +292,6 @@ def _open_empty(connection: Connection, name: str) -> None:
 def _drop_view(connection: Connection, name: str) -> None:
     views.withdraw(connection, name)
     connection.execute(delete(publication).where(publication.c.view == name))
-    left = generations.find(connection, generation.c.view == name, generation.c.state != "retired")
+    left = lookup.find(connection, generation.c.view == name, generation.c.state != "retired")
     generations.retire(connection, [each.id for each in left])
     connection.execute(delete(view).where(view.c.name == name))

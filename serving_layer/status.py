@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select, text
 
-from serving_layer import alarms, generations, progress, quarantine, skipping
+from serving_layer import alarms, lookup, progress, quarantine, skipping
 from serving_layer.alarms import Limits, Topic
 from serving_layer.bookkeeping import generation, proof, rebuild, view
 from serving_layer.views import quoted
@@ -63,8 +63,8 @@ class Status:
 def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> Status:
     """All of it in one snapshot; `topics` are what the brokers hold, by query (missing when away)."""
     problems = alarms.by_query(connection, topics, limits)
-    published = generations.published(connection)
-    live = {each.id: each for each in generations.find(connection, generation.c.dropped_at.is_(None))}
+    published = lookup.published(connection)
+    live = {each.id: each for each in lookup.find(connection, generation.c.dropped_at.is_(None))}
     last = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).mappings().one_or_none()
     return Status(
         views=[
@@ -85,7 +85,7 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
     )
 
 
-def _view(connection: Connection, row: Any, now: generations.Generation | None) -> ViewStatus:
+def _view(connection: Connection, row: Any, now: lookup.Generation | None) -> ViewStatus:
     served = f"SELECT count(*) FROM analytics.{quoted(row.name)}"
     rows = connection.execute(text(served)).scalar_one() if row.served else None
     if now is None:

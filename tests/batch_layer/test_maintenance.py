@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamina.maintenance import maintain
-from serving_layer import generations
+from serving_layer import lookup
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from view_algebra.errors import LaminaError
@@ -46,7 +46,7 @@ def test_maintenance_drops_what_dead_rebuilds_left_and_passes_over_a_log_that_is
     done = maintain(opened, list(opened.deployed().sources.values()))
     assert (done.dropped, done.logs, done.failed) == ([left], {}, [])
     with opened.database.begin() as connection:
-        assert generations.get(connection, left).state == "retired"
+        assert lookup.get(connection, left).state == "retired"
     deployed.send("events", event(1))
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (1,)

@@ -10,7 +10,7 @@ from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from lamina.failures import in_our_words
-from serving_layer import generations, progress, rebuilds
+from serving_layer import generations, lookup, progress, rebuilds
 from serving_layer.rebuilds import Scheduler
 from speed_layer import layer
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, USERS, event
@@ -51,7 +51,7 @@ def test_a_second_rebuild_retires_the_generation_before_the_last(deployed: Deplo
     for _ in range(3):
         deployed.deployment.batch.rebuild()
     with deployed.deployment.database.begin() as connection:
-        states = [(each.id, each.state) for each in generations.find(connection)]
+        states = [(each.id, each.state) for each in lookup.find(connection)]
     assert [state for _, state in states] == ["retired", "retired", "live", "live"]
 
 
@@ -207,10 +207,9 @@ def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deploy
     deployed.send("events", *(event(n) for n in range(30)))
     deployed.catch_up()
     with deployed.deployment.database.begin() as connection:
-        before = generations.published(connection)
+        before = lookup.published(connection)
         table, other, hours = (
-            next(iter(generations.get(connection, before[view]).places.values()))
-            for view in ("totals", "clicks", "hourly")
+            next(iter(lookup.get(connection, before[view]).places.values())) for view in ("totals", "clicks", "hourly")
         )
         connection.exec_driver_sql(f"DELETE FROM {table}")
         connection.exec_driver_sql(f"DELETE FROM {other} WHERE ctid = (SELECT min(ctid) FROM {other})")
@@ -222,8 +221,8 @@ def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deploy
     assert proofs["hourly"].differing > 1
     deployed.check("clicks", "hourly")
     with deployed.deployment.database.begin() as connection:
-        after = generations.published(connection)
-        rebuild = generations.get(connection, after["clicks"]).rebuild
+        after = lookup.published(connection)
+        rebuild = lookup.get(connection, after["clicks"]).rebuild
     assert rebuild is not None
     assert after["totals"] == before["totals"], "it is held back"
     assert after["clicks"] != before["clicks"], "the default publishes"
@@ -475,7 +474,7 @@ def test_floats_are_checked_as_what_they_are_and_not_as_their_text(deployed: Dep
     deployed.catch_up()
     deployed.check()
     with deployed.deployment.database.begin() as connection:
-        [place] = generations.find(connection)[0].places.values()
+        [place] = lookup.find(connection)[0].places.values()
         floats = f"SELECT attname FROM pg_attribute WHERE attrelid = '{place}'::regclass AND atttypid = 'real'::regtype"
         column = connection.exec_driver_sql(floats).scalars().first()
         connection.exec_driver_sql(f"UPDATE {place} SET {column} = {column} * 1.000001")

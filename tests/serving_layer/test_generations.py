@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import dropping, generations, loading, progress, registry
+from serving_layer import dropping, generations, loading, lookup, progress, registry
 from serving_layer.bookkeeping import generation
 from serving_layer.database import Database
 from serving_layer.micro_batch import Outcome
@@ -121,7 +121,7 @@ def test_a_view_without_an_older_generation_is_not_rolled_back(world: World) -> 
 
 def test_the_generation_that_is_read_cannot_be_retired(world: World) -> None:
     with world.database.begin() as connection:
-        now = generations.published(connection)["sums"]
+        now = lookup.published(connection)["sums"]
     with pytest.raises(LaminaError, match="is published"), world.database.begin() as connection:
         generations.retire(connection, [now])
 
@@ -132,8 +132,8 @@ def test_a_reader_reads_on_in_its_snapshot_while_what_it_reads_is_replaced_and_d
     world.append("a", 0, ("x", 1))
     world.advance("a")
     with world.database.begin() as connection:
-        old = generations.published(connection)["sums"]
-        [place] = generations.get(connection, old).places.values()
+        old = lookup.published(connection)["sums"]
+        [place] = lookup.get(connection, old).places.values()
         connection.execute(text(f"UPDATE {place} SET count = 7"))
     reader = psycopg2.connect(database)
     reader.set_session(isolation_level="REPEATABLE READ")
@@ -163,8 +163,8 @@ def test_a_table_that_is_read_is_dropped_when_its_readers_are_gone(world: World,
         files = {name: sql for name, sql in world.files.items() if name != "sums.sql"}
         topics = {name: Topic(f"id-{name}", Offsets({})) for name in ("a", "b")}
         with world.database.begin() as connection:
-            old = generations.published(connection)["sums"]
-            [place] = generations.get(connection, old).places.values()
+            old = lookup.published(connection)["sums"]
+            [place] = lookup.get(connection, old).places.values()
             registry.apply(connection, files, compile_catalog(files), topics, prune=True)
         cursor.execute(f"SELECT * FROM {place}")
         assert old not in dropping.drop_unused(world.database)
@@ -191,7 +191,7 @@ def test_a_leap_moves_progress_to_its_cut_and_leaves_no_older_generation_live(wo
     assert world.progress("a") == world.end("a")
     assert shown(world, "sums") == [("x", 3, 7)]
     with world.database.begin() as connection:
-        live = generations.find(connection, generation.c.state == "live")
+        live = lookup.find(connection, generation.c.state == "live")
     assert [each.id for each in live] == ids
     world.fences = fences
 
@@ -309,7 +309,7 @@ def test_an_attempt_that_was_followed_by_another_completes_nothing(world: World)
     world.advance("a")
     new = world.open("sums")
     with world.database.begin() as connection:
-        [name] = generations.get(connection, new).tables
+        [name] = lookup.get(connection, new).tables
         older = loading.prepare(connection, new, name)
         loading.prepare(connection, new, name)
     with pytest.raises(LaminaError, match="loaded by another process"), world.database.begin() as connection:
@@ -322,7 +322,7 @@ def test_a_batch_view_of_which_a_part_is_missing_is_not_complete(world: World) -
     new = world.open("sums")
     world.load(new)
     with world.database.begin() as connection:
-        [name] = generations.get(connection, new).tables
+        [name] = lookup.get(connection, new).tables
         attempt = loading.prepare(connection, new, name)
     with pytest.raises(LaminaError, match="not complete") as raised, world.database.begin() as connection:
         loading.complete(connection, new, name, attempt, {0, 1})

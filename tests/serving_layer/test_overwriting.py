@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from serving_layer import dropping, generations, overwriting
+from serving_layer import dropping, generations, lookup, overwriting
 from serving_layer.bookkeeping import generation
 from tests.serving_layer.world import World, shown
 
@@ -13,7 +13,7 @@ from tests.serving_layer.world import World, shown
 def place_of(world: World, view: str) -> str:
     """The table that the analyst's view reads."""
     with world.database.begin() as connection:
-        now = generations.get(connection, generations.published(connection)[view])
+        now = lookup.get(connection, lookup.published(connection)[view])
     [place] = now.places.values()
     return place
 
@@ -30,16 +30,16 @@ def rebuilt(world: World, view: str, *, noted: bool) -> int:
     world.go_live(new)
     if noted:
         with world.database.begin() as connection:
-            now = generations.get(connection, generations.published(connection)[view])
-            overwriting.note(connection, generations.get(connection, new), now)
+            now = lookup.get(connection, lookup.published(connection)[view])
+            overwriting.note(connection, lookup.get(connection, new), now)
     return new
 
 
 def retire_what_is_wrong(world: World) -> None:
     """The generations before, which hold mistakes: the invariant is tested at the end of every test."""
     with world.database.begin() as connection:
-        now = generations.published(connection)
-        older = generations.find(connection, generation.c.state == "live")
+        now = lookup.published(connection)
+        older = lookup.find(connection, generation.c.state == "live")
         generations.retire(connection, [each.id for each in older if each.id != now[each.view]])
 
 
@@ -112,8 +112,8 @@ def test_cells_remember_whether_realtime_touched_them_since_the_cut(world: World
 
     def provisional() -> list[object]:
         with world.database.begin() as connection:
-            id = generations.published(connection)["sums"]
-            [place] = generations.get(connection, id).places.values()
+            id = lookup.published(connection)["sums"]
+            [place] = lookup.get(connection, id).places.values()
             return list(connection.execute(text(f"SELECT k FROM {place} WHERE touched >= {id} ORDER BY k")).scalars())
 
     assert provisional() == ["x", "y"]

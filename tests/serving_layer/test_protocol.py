@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 from sqlalchemy import text
 
 from master_log.offsets import Offsets
-from serving_layer import cells, dropping, generations, progress
+from serving_layer import cells, dropping, generations, lookup, progress
 from serving_layer.database import Database
 from serving_layer.micro_batch import MicroBatch, Outcome
 from serving_layer.progress import Fenced
@@ -100,7 +100,7 @@ def machine(serving: Database) -> type[RuleBasedStateMachine]:  # noqa: C901 (a 
         def hand_over(self, id: int) -> None:
             if self.state(id) == "live":
                 with serving.begin() as connection:
-                    generations.hand_over(connection, {generations.get(connection, id).view: id})
+                    generations.hand_over(connection, {lookup.get(connection, id).view: id})
 
         @rule(view=VIEWS)
         def roll_back(self, view: str) -> None:
@@ -118,7 +118,7 @@ def machine(serving: Database) -> type[RuleBasedStateMachine]:  # noqa: C901 (a 
         @rule(id=consumes(building))
         def abandon(self, id: int) -> None:
             with serving.begin() as connection:
-                if id not in generations.published(connection).values():
+                if id not in lookup.published(connection).values():
                     generations.retire(connection, [id])
 
         @rule()
@@ -148,7 +148,7 @@ def machine(serving: Database) -> type[RuleBasedStateMachine]:  # noqa: C901 (a 
 
         def state(self, id: int) -> str:
             with serving.begin() as connection:
-                return generations.get(connection, id).state
+                return lookup.get(connection, id).state
 
         def loaded(self, id: int) -> bool:
             return self.all_of(id, "loaded_at IS NOT NULL")

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from lamina.services import postgres
-from serving_layer import dropping, generations, overwriting, progress, rebuilds, views
+from serving_layer import dropping, generations, lookup, overwriting, progress, rebuilds, views
 from serving_layer.database import Database, is_away
 from serving_layer.install import install
 from serving_layer.micro_batch import Outcome
@@ -135,8 +135,8 @@ def test_nothing_under_the_lock_of_a_query_waits_for_a_reader_of_every_table(wor
         connection.execute(text("SET LOCAL lock_timeout = '1s'"))
         generations.go_live(connection, [new])
     with world.database.begin() as connection:
-        now = generations.get(connection, generations.published(connection)["sums"])
-        overwriting.note(connection, generations.get(connection, new), now)
+        now = lookup.get(connection, lookup.published(connection)["sums"])
+        overwriting.note(connection, lookup.get(connection, new), now)
     dumped()
     with world.database.begin() as connection:
         connection.execute(text("SET LOCAL lock_timeout = '1s'"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, text
 
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
-from serving_layer import generations, loading, progress, registry
+from serving_layer import generations, loading, lookup, progress, registry
 from serving_layer.bookkeeping import generation
 from serving_layer.cells import Staged
 from serving_layer.copying import Rows
@@ -128,11 +128,11 @@ class World:
     def load(self, id: int) -> None:
         """The batch view: the cells of all records below the cut of the generation."""
         with self.database.begin() as connection:
-            opened = generations.get(connection, id)
+            opened = lookup.get(connection, id)
         for name, query in opened.tables.items():
             with self.database.begin() as connection:
                 attempt = loading.prepare(connection, id, name)
-                cut = generations.cut_of(connection, id, query)
+                cut = lookup.cut_of(connection, id, query)
             records = self.records(query, OffsetRange(Offsets(dict.fromkeys(cut, 0)), cut))
             columns, rows = self._rows(name, records)
             loading.load_part(
@@ -213,9 +213,9 @@ def assert_invariant(world: World) -> None:
     generation that a view is read from is live.
     """
     with world.database.snapshot() as connection:
-        published = generations.published(connection)
+        published = lookup.published(connection)
         states = {}
-        for each in generations.find(connection, generation.c.state != "retired"):
+        for each in lookup.find(connection, generation.c.state != "retired"):
             states[each.id] = each.state
             below = progress.read(connection, each.queries)
             for name in each.tables:

@@ -1,0 +1,88 @@
+"""Which generations there are, what each was opened with, and which of them each view is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from master_log.offsets import Cut, Offsets, TopicPartition
+from master_log.tails import Tails
+from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication
+from view_algebra.errors import LaminaError
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A generation of a view: its tables of cells by the query that feeds them, and where the cells are now.
+
+    since: when the groups begin that it keeps; None where it keeps all.
+    """
+
+    id: int
+    view: str
+    version: str
+    state: str
+    rebuild: int | None
+    since: datetime | None
+    tables: Mapping[str, str]
+    places: Mapping[str, str]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The queries that feed it, in the order of locking."""
+        return tuple(sorted(set(self.tables.values())))
+
+
+def get(connection: Connection, id: int) -> Generation:
+    """The generation with this id."""
+    found = find(connection, generation.c.id == id)
+    if not found:
+        raise LaminaError(f"There is no generation {id}", way_out="`lamina status` lists the generations.")
+    return found[0]
+
+
+def find(connection: Connection, *where: object) -> list[Generation]:
+    """The generations for which all conditions hold, oldest first."""
+    rows = connection.execute(select(generation).where(*where).order_by(generation.c.id)).all()  # type: ignore[arg-type]
+    tables: dict[int, dict[str, str]] = {row.id: {} for row in rows}
+    places: dict[int, dict[str, str]] = {row.id: {} for row in rows}
+    for id, name, fed_by, place in connection.execute(
+        select(generation_cells.c.generation, cell_table.c.name, cell_table.c.query, generation_cells.c.place)
+        .join(cell_table, cell_table.c.name == generation_cells.c.cell_table)
+        .where(generation_cells.c.generation.in_(tables))
+        .order_by(cell_table.c.name)
+    ):
+        tables[id][name], places[id][name] = fed_by, place
+    return [
+        Generation(row.id, row.view, row.version, row.state, row.rebuild, row.since, tables[row.id], places[row.id])
+        for row in rows
+    ]
+
+
+def cut_of(connection: Connection, id: int, query: str) -> Cut:
+    """The cut at which a generation was opened, for one of the queries that feed it."""
+    rows = connection.execute(
+        select(cut.c.topic, cut.c.partition, cut.c.offset).where(cut.c.generation == id, cut.c.query == query)
+    )
+    return Offsets({TopicPartition(topic, partition): offset for topic, partition, offset in rows})
+
+
+def tails_of(connection: Connection, id: int, query: str) -> Tails:
+    """What stood last below the cut of a generation in Kafka, for one of the queries that feed it."""
+    rows = connection.execute(
+        select(cut.c.topic, cut.c.partition, cut.c.tail).where(cut.c.generation == id, cut.c.query == query)
+    )
+    return {TopicPartition(topic, partition): tail for topic, partition, tail in rows if tail is not None}
+
+
+def published(connection: Connection) -> dict[str, int]:
+    """The generation that each view is read from."""
+    return {row.view: row.generation for row in connection.execute(select(publication))}
+
+
+def of_rebuild(connection: Connection, id: int) -> list[Generation]:
+    """The generations that a rebuild has opened and that are not retired."""
+    return find(connection, generation.c.rebuild == id, generation.c.state != "retired")
