@@ -15,14 +15,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import text
-
 from batch_layer.compute import kept
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
-from serving_layer import lookup, progress, skipping
-from serving_layer.bookkeeping import view as view_table
+from serving_layer import lookup, progress, skipping, views
 from serving_layer.database import Database
 from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
@@ -73,7 +70,7 @@ def check(
     """Checks the views named (all that are served, when none is), as of one snapshot of Postgres."""
     with database.snapshot() as connection:
         catalog = deployed(connection)
-        served = set(connection.execute(view_table.select().where(view_table.c.served.is_not(None))).scalars())
+        served = views.served(connection)
         wanted = list(names) or [name for name in catalog.views if name in served]
         for name in wanted:
             if name not in served:
@@ -90,7 +87,7 @@ def check(
         begins = {name: lookup.get(connection, id).since for name, id in lookup.published(connection).items()}
         skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
-        shown = {name: [tuple(row) for row in connection.execute(text(_shown(catalog.views[name])))] for name in wanted}
+        shown = {name: views.rows(connection, name, _shown(catalog.views[name])) for name in wanted}
     for name in sources:
         log.create(catalog.sources[name], topic_ids[name], starts[name])
         records = log.records(catalog.sources[name], below[name], brokers)
@@ -110,11 +107,10 @@ def check(
 
 
 def _shown(view: View) -> str:
-    """The rows of the view, with each FLOAT as the number it is: its text is a shorter one beside it."""
-    columns = ", ".join(
+    """The columns of the view, with each FLOAT as the number it is: its text is a shorter one beside it."""
+    return ", ".join(
         f"{quoted(column.name)}::float8" if column.postgres == FLOAT else quoted(column.name) for column in view.columns
     )
-    return f"SELECT {columns} FROM analytics.{quoted(view.name)}"
 
 
 def _over(below: dict[str, Offsets], sources: Sequence[str]) -> Offsets:

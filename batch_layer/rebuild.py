@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, select
-from sqlalchemy.exc import DBAPIError
-
 from batch_layer import compute
 from master_log import durable
 from master_log.archive import Maintained, MasterLog
@@ -34,14 +31,11 @@ from serving_layer import (
     proof,
     quarantine,
     rebuilds,
+    registry,
     skipping,
     views,
 )
-from serving_layer.bookkeeping import generation, generation_cells
-from serving_layer.bookkeeping import proof as proof_table
-from serving_layer.bookkeeping import rebuild as rebuild_table
-from serving_layer.bookkeeping import view as view_table
-from serving_layer.database import Database, PostgresAway
+from serving_layer.database import Connection, Database, PostgresAway, PostgresError
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from serving_layer.proof import Proof
@@ -97,7 +91,7 @@ class BatchLayer:
             rebuilds.end(connection, id, "failed", _why(error))
             _retire_the_dead(connection)
 
-        with suppress(PostgresAway, DBAPIError):
+        with suppress(PostgresAway, PostgresError):
             self.database.retrying(step)
             dropping.drop_unused(self.database)
 
@@ -129,7 +123,7 @@ class BatchLayer:
             catalog = deployed(connection)
             cuts: dict[str, Offsets] = {}
             tails: dict[str, Tails] = {}
-            for each in lookup.find(connection, generation.c.rebuild == id, generation.c.state != "retired"):
+            for each in lookup.of_rebuild(connection, id):
                 for name in each.queries:
                     cuts[name] = lookup.cut_of(connection, each.id, name)
                     tails[name] = lookup.tails_of(connection, each.id, name)
@@ -194,13 +188,7 @@ class BatchLayer:
         with self.database.begin() as connection:
             each = self._generation(connection, id, name)
             catalog = deployed(connection)
-            todo = set(
-                connection.execute(
-                    select(generation_cells.c.cell_table).where(
-                        generation_cells.c.generation == each.id, generation_cells.c.loaded_at.is_(None)
-                    )
-                ).scalars()
-            )
+            todo = loading.not_loaded(connection, each.id)
         total = 0
         for table in catalog.views[name].cell_tables:
             if table.name not in todo:
@@ -289,13 +277,13 @@ class BatchLayer:
 
         def step(connection: Connection) -> list[str]:
             run = rebuilds.running(connection, id, or_held=anyway)
-            new = lookup.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
+            new = lookup.of_rebuild(connection, id)
             progress.lock(connection, {name for each in new for name in each.queries})
             if not new:
                 raise LaminaError(
                     f"Rebuild {id} has no generation left", way_out="Begin another with `lamina rebuild`."
                 )
-            held = [] if run.leap or anyway else _held(connection, new)
+            held = [] if run.leap or anyway else proof.held_back(connection, new)
             if run.step == "hand-over" and not anyway:
                 return held  # it is repeated: what was rolled back since stays so
             if run.leap:
@@ -345,7 +333,7 @@ class BatchLayer:
 
         def step(connection: Connection) -> None:
             rebuilds.running(connection, id)
-            new = lookup.find(connection, generation.c.rebuild == id)
+            new = lookup.of_rebuild(connection, id, retired=True)
             mine = {each.id for each in new}  # one that is held back may be handed over yet
             surplus = [old for each in new for old in generations.superseded(connection, each.view) if old not in mine]
             generations.retire(connection, surplus)
@@ -436,21 +424,21 @@ class BatchLayer:
             if not run.leap or run.state != "running" or run.step == "hand-over":
                 return []
             catalog = deployed(connection)
-            new = lookup.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
+            new = lookup.of_rebuild(connection, id)
             cuts = {name: lookup.cut_of(connection, each.id, name) for each in new for name in each.queries}
             return [(catalog.sources[name], cuts[name], progress.read(connection, [name])) for name in sorted(cuts)]
 
     def generations(self, id: int) -> list[Generation]:
         """The generations that a rebuild has opened and that are not retired."""
         with self.database.begin() as connection:
-            return lookup.find(connection, generation.c.rebuild == id, generation.c.state != "retired")
+            return lookup.of_rebuild(connection, id)
 
     def _lost(self, id: int) -> list[TopicPartition]:
         """The partitions whose end Kafka has lost since it was counted, of the queries that a leap has taken over."""
         with self.database.begin() as connection:
             if not rebuilds.get(connection, id).leap:
                 return []
-            names = {name for each in lookup.find(connection, generation.c.rebuild == id) for name in each.queries}
+            names = {name for each in lookup.of_rebuild(connection, id, retired=True) for name in each.queries}
             known = [progress.known(connection, name) for name in sorted(names)]
         lost = [each for reached, tails in known for each in self.brokers.differing(reached, tails)]
         for each in lost:
@@ -486,7 +474,7 @@ class BatchLayer:
 
     def _with_cells(self, connection: Connection, names: Iterable[str]) -> list[str]:
         """The views asked for (all, when none is named) that have cells; an unknown name is refused."""
-        kinds = {row.name: row.kind for row in connection.execute(select(view_table.c.name, view_table.c.kind))}
+        kinds = registry.kinds(connection)
         unknown = sorted(set(names) - set(kinds))
         if unknown:
             raise LaminaError(
@@ -504,9 +492,7 @@ class BatchLayer:
         return wanted
 
     def _generation(self, connection: Connection, id: int, name: str) -> Generation:
-        found = lookup.find(
-            connection, generation.c.rebuild == id, generation.c.view == name, generation.c.state != "retired"
-        )
+        found = [each for each in lookup.of_rebuild(connection, id) if each.view == name]
         if not found:
             raise LaminaError(
                 f"Rebuild {id} has no generation of {name}",
@@ -545,29 +531,6 @@ def _closure(catalog: Catalog, names: Iterable[str]) -> tuple[list[str], list[st
         views_ |= wider
 
 
-def _held(connection: Connection, new: Sequence[Generation]) -> list[str]:
-    """The views whose policy is to hold and whose generation is not proven equal to the one that is read."""
-    policy = {row.name: row.on_difference for row in connection.execute(select(view_table))}
-    now = lookup.published(connection)
-    proven = set(
-        connection.execute(
-            select(proof_table.c.generation, proof_table.c.against).where(
-                proof_table.c.generation.in_([each.id for each in new]), proof_table.c.differing == 0
-            )
-        ).all()
-    )
-    return [
-        each.view
-        for each in new
-        if policy.get(each.view) == "hold"
-        and now.get(each.view, each.id) != each.id
-        and (each.id, now[each.view]) not in proven
-    ]
-
-
 def _retire_the_dead(connection: Connection) -> None:
-    """Retires what rebuilds that failed have left: generations that were never handed over."""
-    failed = select(rebuild_table.c.id).where(rebuild_table.c.state == "failed")
-    now = lookup.published(connection)
-    left = lookup.find(connection, generation.c.rebuild.in_(failed), generation.c.state != "retired")
-    generations.retire(connection, [each.id for each in left if each.id > now.get(each.view, 0)])
+    """Retires what rebuilds that failed have left."""
+    generations.retire(connection, [each.id for each in lookup.left_by_failures(connection)])

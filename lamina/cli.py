@@ -612,16 +612,15 @@ def status(output: Output, alarms: bool) -> None:
 @click.option("--limit", type=int, help="Rows at the most.")
 def sql(output: Output, query: str, limit: int | None) -> None:
     """Run one SELECT as the analyst, read-only."""
-    from sqlalchemy.exc import DBAPIError
-
     from lamina.statuses import behind_of
     from serving_layer.analyst import select
+    from serving_layer.database import PostgresError
 
     settings = Settings.read()
     with waiting(output.tell, "Postgres is asked"):
         columns, rows = select(settings.reader(), query, limit)
     output.table(columns, rows)
-    with suppress(LaminaError, DBAPIError), deployment(output) as opened:  # which the answer does not depend on
+    with suppress(LaminaError, PostgresError), deployment(output) as opened:  # which the answer does not depend on
         for line in behind_of(opened, query):
             output.tell(line)
 

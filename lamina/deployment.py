@@ -11,8 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy.exc import DBAPIError
-
 from batch_layer.rebuild import BatchLayer
 from lamina.services import folders
 from lamina.settings import Settings
@@ -20,7 +18,7 @@ from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer import install, readers, registry, skipping
-from serving_layer.database import Database, is_lock_timeout
+from serving_layer.database import Database, PostgresError, is_lock_timeout, login_of
 from serving_layer.deployed import deployed
 from serving_layer.quarantine import BadRecord
 from serving_layer.registry import Change, Topic
@@ -135,13 +133,10 @@ class Deployment:
 
     def install(self) -> None:
         """Makes the database a serving layer, or brings it to this version; says what only a superuser may do."""
-        from sqlalchemy import make_url
-
-        analyst = self.settings.analyst
         with readers_named(self.database, "Lamina cannot be installed while a reader holds what it renews"):
             done = install.install(
                 self.database,
-                analyst_password=make_url(analyst).password if analyst else None,
+                analyst_password=login_of(self.settings.analyst)[1],
                 limits=self.settings.limits,
             )
         if not done:
@@ -155,18 +150,16 @@ class Deployment:
 
     def set_password(self) -> str:
         """Gives the role of LAMINA_ANALYST the password that stands there; returns the role's name."""
-        from sqlalchemy import make_url
-
-        analyst = make_url(self.settings.analyst) if self.settings.analyst else None
-        if analyst is None or not analyst.username or not analyst.password:
+        role, password = login_of(self.settings.analyst)
+        if not role or not password:
             raise LaminaError(
                 "LAMINA_ANALYST names no password to set",
-                evidence="it is not set" if analyst is None else "it has a user and no password",
+                evidence="it has a user and no password" if self.settings.analyst else "it is not set",
                 way_out="Set it to postgresql://analyst:password@host:5432/database.",
             )
         with self.database.begin() as connection:
-            readers.set_password(connection, analyst.username, analyst.password)
-        return analyst.username
+            readers.set_password(connection, role, password)
+        return role
 
     def deployed(self) -> Catalog:
         """The catalog that was applied last."""
@@ -273,7 +266,7 @@ def readers_named(database: Database, what: str) -> Iterator[None]:
     """Says who is in the way where a reader holds what is to be renewed."""
     try:
         yield
-    except DBAPIError as error:
+    except PostgresError as error:
         if not is_lock_timeout(error):
             raise
         with database.begin() as connection:

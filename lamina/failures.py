@@ -19,14 +19,12 @@ POSTGRES_AWAY = (
 
 def in_our_words(error: Exception) -> LaminaError | None:
     """What Postgres, Spark or the system refused, as an error with a way out; None for a mistake of ours."""
-    from psycopg2 import Error
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
-    from sqlalchemy.exc import DBAPIError
 
-    from serving_layer.database import is_away
+    from serving_layer.database import REFUSALS, is_away
 
-    if isinstance(error, (DBAPIError, Error)):
+    if isinstance(error, REFUSALS):
         said = str(getattr(error, "orig", None) or error).strip()
         if is_away(error):
             return _away(said)

@@ -22,14 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
-import psycopg2
-from psycopg2 import errors
 
 from lamina.services import folders
 from lamina.services.access import keep_private
 from lamina.services.jars import jars
 from lamina.services.java import archive_options, java_home
 from lamina.settings import Jdbc, Settings
+from serving_layer import log_catalog
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
 
 CATALOG = "lamina"
 """The Iceberg catalog that holds the master log: its tables are `lamina.<namespace>.<table>`."""
-
-ICEBERG_SCHEMA = "iceberg"
-"""The Postgres schema of Iceberg's own two tables."""
 
 LEAVES_A_PROCESSOR = 5
 """The niceness from which on a JVM runs on all processors but one."""
@@ -81,7 +77,7 @@ def session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    ensure_iceberg_schema(settings.postgres)
+    log_catalog.ensure_schema(settings.postgres)
     master = master or settings.spark_master
     try:
         configuration = {**_configuration(settings, master, driver_memory, java_options), **(extra or {})}
@@ -99,7 +95,7 @@ def session(
 
 def sibling(spark: SparkSession, settings: Settings) -> SparkSession:
     """A further session of the same Spark, for other settings' master log: it shares the JVM and no name."""
-    ensure_iceberg_schema(settings.postgres)
+    log_catalog.ensure_schema(settings.postgres)
     other = spark.newSession()
     for key, value in iceberg_catalog(CATALOG, settings.postgres, settings.warehouse).items():
         other.conf.set(key, value)
@@ -114,7 +110,7 @@ def iceberg_catalog(name: str, postgres: str, warehouse: str) -> dict[str, str]:
 
     It may also be set on a running session, before the catalog's first use.
     """
-    jdbc = Jdbc.of(postgres, currentSchema=ICEBERG_SCHEMA)
+    jdbc = Jdbc.of(postgres, currentSchema=log_catalog.SCHEMA)
     prefix = f"spark.sql.catalog.{name}"
     return {
         prefix: "org.apache.iceberg.spark.SparkCatalog",
@@ -127,34 +123,6 @@ def iceberg_catalog(name: str, postgres: str, warehouse: str) -> dict[str, str]:
         # An archive run reads what another process just committed: a cached table would hide it.
         f"{prefix}.cache-enabled": "false",
     }
-
-
-def ensure_iceberg_schema(postgres: str) -> None:
-    """Makes the schema of Iceberg's tables when it is missing; asks for no right when it is there."""
-    try:
-        connection = psycopg2.connect(postgres, connect_timeout=10)
-    except psycopg2.OperationalError as error:
-        raise LaminaError(
-            "Postgres cannot be reached",
-            evidence=str(error).strip(),
-            way_out="Check that it runs and that LAMINA_POSTGRES is right.",
-        ) from error
-    try:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT to_regnamespace(%s) IS NULL", [ICEBERG_SCHEMA])
-            if cursor.fetchone() == (True,):
-                cursor.execute(f"CREATE SCHEMA {ICEBERG_SCHEMA}")
-    except (errors.DuplicateSchema, errors.UniqueViolation):
-        pass  # another session made it meanwhile
-    except errors.InsufficientPrivilege as error:
-        raise LaminaError(
-            f"the schema `{ICEBERG_SCHEMA}` of the master log's catalog is missing and may not be made",
-            evidence=str(error).strip(),
-            way_out=f"As the owner of the database: CREATE SCHEMA {ICEBERG_SCHEMA}, owned by Lamina's writing role.",
-        ) from error
-    finally:
-        connection.close()
 
 
 def _configuration(

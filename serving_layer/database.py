@@ -10,12 +10,22 @@ from typing import Any, TypeVar
 
 import psycopg2
 import psycopg2.errors
-from sqlalchemy import Connection, Engine, create_engine, make_url, text
+import sqlalchemy
+from sqlalchemy import Engine, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.serving")
+
+Connection = sqlalchemy.Connection
+"""A connection in a transaction, as those who speak to Postgres through this package pass it on."""
+
+PostgresError = DBAPIError
+"""What Postgres refuses."""
+
+REFUSALS = (DBAPIError, psycopg2.Error)
+"""The same, also where it is the driver alone that was asked."""
 
 T = TypeVar("T")
 
@@ -51,6 +61,16 @@ PATIENCE_SECONDS = 10.0
 
 PAUSE_SECONDS = 0.1
 """Between two of these, in which whoever has waited goes on."""
+
+
+def login_of(url: str | None) -> tuple[str | None, str | None]:
+    """The role and the password in a database's URL.
+
+    >>> login_of("postgresql://analyst:secret@localhost/lamina"), login_of(None)
+    (('analyst', 'secret'), (None, None))
+    """
+    found = make_url(url) if url else None
+    return (None, None) if found is None else (found.username, found.password)
 
 
 class Database:

@@ -29,6 +29,11 @@ def deployed(connection: Connection) -> Catalog:
     )
 
 
+def applied(connection: Connection) -> tuple[object, ...]:
+    """What is another after each `apply` that changed something."""
+    return tuple(connection.execute(select(func.max(declaration.c.applied_at), func.count())).one())
+
+
 def keep(connection: Connection, catalog: Catalog) -> None:
     """Makes this the catalog that is deployed."""
     sources = [("source", name, _SOURCE.dump_python(each, mode="json")) for name, each in catalog.sources.items()]

@@ -61,6 +61,14 @@ def prepare(connection: Connection, generation: int, name: str) -> int:
     return int(row.attempt + 1)
 
 
+def not_loaded(connection: Connection, generation: int) -> set[str]:
+    """The tables of cells of a generation that are still to be loaded."""
+    todo = select(generation_cells.c.cell_table).where(
+        generation_cells.c.generation == generation, generation_cells.c.loaded_at.is_(None)
+    )
+    return set(connection.execute(todo).scalars())
+
+
 def load_part(
     dsn: str, *, generation: int, name: str, attempt: int, part: int, columns: tuple[str, ...], rows: Iterable[bytes]
 ) -> int:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import psycopg2
+from psycopg2 import errors
 from sqlalchemy import Connection, text
+
+from view_algebra.errors import LaminaError
+
+SCHEMA = "iceberg"
+"""The schema of Iceberg's own two tables."""
 
 _NAMED = """
     SELECT metadata_location, previous_metadata_location FROM iceberg.iceberg_tables
@@ -25,3 +32,31 @@ def named(connection: Connection, topic: str) -> tuple[str, str | None] | None:
 def step_back(connection: Connection, topic: str, *, torn: str, before: str) -> None:
     """Names the metadata before again, unless the catalog names others than the torn ones by now."""
     connection.execute(text(_BACK), {"topic": topic, "before": before, "torn": torn})
+
+
+def ensure_schema(postgres: str) -> None:
+    """Makes the schema of Iceberg's tables when it is missing; asks for no right when it is there."""
+    try:
+        connection = psycopg2.connect(postgres, connect_timeout=10)
+    except psycopg2.OperationalError as error:
+        raise LaminaError(
+            "Postgres cannot be reached",
+            evidence=str(error).strip(),
+            way_out="Check that it runs and that LAMINA_POSTGRES is right.",
+        ) from error
+    try:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT to_regnamespace(%s) IS NULL", [SCHEMA])
+            if cursor.fetchone() == (True,):
+                cursor.execute(f"CREATE SCHEMA {SCHEMA}")
+    except (errors.DuplicateSchema, errors.UniqueViolation):
+        pass  # another session made it meanwhile
+    except errors.InsufficientPrivilege as error:
+        raise LaminaError(
+            f"the schema `{SCHEMA}` of the master log's catalog is missing and may not be made",
+            evidence=str(error).strip(),
+            way_out=f"As the owner of the database: CREATE SCHEMA {SCHEMA}, owned by Lamina's writing role.",
+        ) from error
+    finally:
+        connection.close()

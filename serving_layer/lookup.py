@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from master_log.offsets import Cut, Offsets, TopicPartition
 from master_log.tails import Tails
-from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication
+from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, rebuild
 from view_algebra.errors import LaminaError
 
 
@@ -83,6 +83,15 @@ def published(connection: Connection) -> dict[str, int]:
     return {row.view: row.generation for row in connection.execute(select(publication))}
 
 
-def of_rebuild(connection: Connection, id: int) -> list[Generation]:
-    """The generations that a rebuild has opened and that are not retired."""
-    return find(connection, generation.c.rebuild == id, generation.c.state != "retired")
+def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> list[Generation]:
+    """The generations that a rebuild has opened: those that are not retired, or all."""
+    still = () if retired else (generation.c.state != "retired",)
+    return find(connection, generation.c.rebuild == id, *still)
+
+
+def left_by_failures(connection: Connection) -> list[Generation]:
+    """The generations of failed rebuilds that are not retired, and were never handed over."""
+    failed = select(rebuild.c.id).where(rebuild.c.state == "failed")
+    now = published(connection)
+    left = find(connection, generation.c.rebuild.in_(failed), generation.c.state != "retired")
+    return [each for each in left if each.id > now.get(each.view, 0)]

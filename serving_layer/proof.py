@@ -7,14 +7,15 @@ needed to compare them, because both are cells of the same records.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
-from serving_layer import cells
-from serving_layer.bookkeeping import cell_table, proof
+from serving_layer import cells, lookup
+from serving_layer.bookkeeping import cell_table, proof, view
 from serving_layer.lookup import Generation
 from serving_layer.overwriting import both_keep, comparison
 from serving_layer.views import quoted
@@ -61,6 +62,26 @@ def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
             },
         )
     )
+
+
+def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:
+    """The views whose policy is to hold and whose generation is not proven equal to the one that is read."""
+    policy = {row.name: row.on_difference for row in connection.execute(select(view))}
+    now = lookup.published(connection)
+    proven = set(
+        connection.execute(
+            select(proof.c.generation, proof.c.against).where(
+                proof.c.generation.in_([each.id for each in new]), proof.c.differing == 0
+            )
+        ).all()
+    )
+    return [
+        each.view
+        for each in new
+        if policy.get(each.view) == "hold"
+        and now.get(each.view, each.id) != each.id
+        and (each.id, now[each.view]) not in proven
+    ]
 
 
 def _comparison(connection: Connection, row, new: str, old: str, where: str) -> str:  # type: ignore[no-untyped-def]

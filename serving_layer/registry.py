@@ -47,6 +47,11 @@ def plan(connection: Connection, catalog: Catalog) -> list[Change]:
     return _changes(deployed(connection), catalog, _queries_with_history(connection))
 
 
+def kinds(connection: Connection) -> dict[str, str]:
+    """The deployed views and their kinds: `aggregate`, `row` or `derived`."""
+    return {row.name: row.kind for row in connection.execute(select(view.c.name, view.c.kind))}
+
+
 def plan_of_nothing(catalog: Catalog) -> list[Change]:
     """The same for a database in which nothing is installed."""
     return _changes(NOTHING, catalog, set())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from sqlalchemy import Connection, select, text, update
 
@@ -41,7 +42,7 @@ def serve(connection: Connection) -> list[str]:
     run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
     readable: set[str] = set(connection.execute(select(publication.c.view)).scalars())
     places = _places(connection)
-    served = []
+    made = []
     for row in connection.execute(select(view).order_by(view.c.position)).all():
         if row.kind == "derived" and set(row.reads) <= readable:
             readable.add(row.name)
@@ -52,8 +53,18 @@ def serve(connection: Connection) -> list[str]:
             continue
         _create(connection, row, final)
         connection.execute(update(view).where(view.c.name == row.name).values(served=body))
-        served.append(row.name)
-    return served
+        made.append(row.name)
+    return made
+
+
+def served(connection: Connection) -> set[str]:
+    """The declared views that can be read."""
+    return set(connection.execute(select(view.c.name).where(view.c.served.is_not(None))).scalars())
+
+
+def rows(connection: Connection, name: str, columns: str) -> list[tuple[Any, ...]]:
+    """The rows of a view as an analyst reads them; `columns` is a list of expressions over its columns."""
+    return [tuple(row) for row in run(connection, f"SELECT {columns} FROM analytics.{quoted(name)}")]
 
 
 def withdraw(connection: Connection, name: str) -> None:

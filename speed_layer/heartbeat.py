@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from sqlalchemy.exc import DBAPIError
-
+from serving_layer.database import PostgresError
 from view_algebra.errors import LaminaError
 
 HEARD_EVERY = 5.0
@@ -21,7 +20,7 @@ def heartbeat(say: Callable[[], None]) -> Iterator[None]:
 
     def beat() -> None:
         while True:
-            with suppress(DBAPIError, LaminaError):
+            with suppress(PostgresError, LaminaError):
                 say()
             if ended.wait(HEARD_EVERY):
                 return

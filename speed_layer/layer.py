@@ -19,16 +19,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from py4j.protocol import Py4JNetworkError
-from sqlalchemy import func, select
-from sqlalchemy.exc import DBAPIError
 
 from master_log.kafka import KafkaAway
 from master_log.offsets import Offsets
 from master_log.reading import Unreadable, cause
 from serving_layer import progress, rebuilds, skipping
-from serving_layer.bookkeeping import declaration
-from serving_layer.database import first_line, is_away
-from serving_layer.deployed import deployed
+from serving_layer.database import PostgresError, first_line, is_away
+from serving_layer.deployed import applied, deployed
 from serving_layer.progress import Fenced
 from speed_layer.heartbeat import heartbeat
 from speed_layer.query import CannotGoOn, Parts, Run, StartAgain, check_topic
@@ -120,7 +117,7 @@ class SpeedLayer:
                 evidence=first_line(error),
                 way_out="Start the speed layer again: it goes on from progress. Too little memory is the usual cause.",
             ) from error
-        except (DBAPIError, LaminaError) as error:
+        except (PostgresError, LaminaError) as error:
             if not (self.stopping.is_set() and is_away(error)):  # what is away need not be waited for by who stops
                 raise
         finally:
@@ -159,11 +156,11 @@ class SpeedLayer:
         A view that is new, changed or dropped needs no look: the next commit finds other versions registered.
         """
         with self.parts.database.begin() as connection:
-            applied = connection.execute(select(func.max(declaration.c.applied_at), func.count())).one()
-            if applied == self._deployed_at:
+            now = applied(connection)
+            if now == self._deployed_at:
                 return
             self._catalog = deployed(connection)
-        self._deployed_at = applied
+        self._deployed_at = now
         sources = {name: source for name, source in self._catalog.sources.items() if source.kind == "stream"}
         for name in [name for name, query in self._queries.items() if sources.get(name) != query.source]:
             self._end(self._queries.pop(name))
@@ -291,7 +288,7 @@ class SpeedLayer:
 
     def _tell(self, query: _Query, what: str | None) -> None:
         """Tells whoever asks for the status what is wrong with a query that goes on all the same."""
-        with suppress(DBAPIError, LaminaError), self.parts.database.begin() as connection:
+        with suppress(PostgresError, LaminaError), self.parts.database.begin() as connection:
             progress.stop(connection, query.source.name, what)
 
     def _lost_records(self, query: _Query) -> LaminaError | None:
@@ -323,7 +320,7 @@ class SpeedLayer:
         self._caught_up_at = self.clock()
         for name, query in self._queries.items():
             if query.run is not None:
-                with suppress(DBAPIError, LaminaError):
+                with suppress(PostgresError, LaminaError):
                     began = self.clock()
                     query.ends.append((began, self.parts.brokers.latest(query.source.topic)))
                     with self.parts.database.begin() as connection:
@@ -339,7 +336,7 @@ class SpeedLayer:
 
     def _let_go(self) -> None:
         """Ends in order: whoever reads the status need not look for this process."""
-        with suppress(DBAPIError, LaminaError), self.parts.database.begin() as connection:
+        with suppress(PostgresError, LaminaError), self.parts.database.begin() as connection:
             progress.let_go(connection, self._fences())
 
     def _fences(self) -> dict[str, int]:
@@ -418,4 +415,4 @@ def _alarm(reason: LaminaError) -> str:
 def _said(failure: BaseException) -> str:
     if isinstance(failure, LaminaError):
         return failure.what
-    return first_line(failure) if isinstance(failure, DBAPIError) else cause(failure) or first_line(failure)
+    return first_line(failure) if isinstance(failure, PostgresError) else cause(failure) or first_line(failure)

@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JNetworkError
-from sqlalchemy.exc import DBAPIError
 
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets, Skipped
 from master_log.reading import Unreadable, kafka_range, stream, unreadable
 from master_log.tails import Tails
 from serving_layer import progress, skipping
-from serving_layer.database import Database
+from serving_layer.database import Database, PostgresError
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation
@@ -206,7 +205,7 @@ class Run:
 
     def _trim(self) -> None:
         """Quarantine within its bounds again; that it was not, or Postgres went away, stops nothing."""
-        with suppress(DBAPIError, LaminaError):
+        with suppress(PostgresError, LaminaError):
             trim(self._parts.database, self._source)
             self._untrimmed = 0
 
