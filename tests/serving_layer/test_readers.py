@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -276,3 +278,30 @@ def test_what_a_view_says_does_not_depend_on_the_settings_of_its_reader(world: W
             cursor.execute(EVALUATED)
             assert cursor.fetchall() == expected, name
     reader.close()
+
+
+def test_a_reader_does_not_wait_behind_a_change_that_waits_for_another_reader(world: World, services: Services) -> None:
+    """The one has read a view and keeps its transaction open; `apply` renews that view; the other reads it."""
+    name = str(world.database.url.database)
+    world.database.retrying(views.serve)
+    with world.database.begin() as connection:
+        connection.execute(text("UPDATE lamina.view SET served = '' WHERE name = 'sums'"))
+    holding = psycopg2.connect(services.database_url(name, "analyst"))
+    holding.cursor().execute("SELECT * FROM analytics.sums")
+    other = psycopg2.connect(services.database_url(name, "analyst"))
+    other.autocommit = True
+    with ThreadPoolExecutor(1) as pool:
+        renewed = pool.submit(world.database.retrying, views.serve)
+        longest, end = 0.0, time.monotonic() + 2
+        with other.cursor() as cursor:
+            cursor.execute("SET statement_timeout = '5s'")
+            while time.monotonic() < end:
+                began = time.monotonic()
+                cursor.execute("SELECT * FROM analytics.sums")
+                longest = max(longest, time.monotonic() - began)
+        assert not renewed.done(), "it is tried all the while"
+        holding.rollback()
+        assert renewed.result(timeout=30) == ["sums"]
+    assert longest < 1, f"{longest:.2f} s: a reader waited until the other had ended"
+    holding.close()
+    other.close()
