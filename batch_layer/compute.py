@@ -12,7 +12,7 @@ import pyarrow as pa
 from serving_layer import loading
 from serving_layer.copying import csv
 from view_algebra.compiled import CellTable, Source
-from view_algebra.language.types import spark_name
+from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

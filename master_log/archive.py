@@ -45,6 +45,7 @@ from master_log.reading import below, kafka_range, parsed, unreadable
 from master_log.tails import Differs, Tails, from_json, to_json
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import spark_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -154,7 +155,7 @@ class MasterLog:
             TOPIC_ID: topic_id,
             PARSED_BY: _fingerprint(source),
         }
-        listed = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in properties.items())
+        listed = ", ".join(f"{spark_text(key)} = {spark_text(value)}" for key, value in properties.items())
         # A folder per topic id, not per name: a topic deleted and created again never shares a folder with the old one.
         warehouse = self._spark.conf.get(f"spark.sql.catalog.{self._catalog}.warehouse")
         folder = f"{str(warehouse).rstrip('/')}/log/{source.topic}-{topic_id}"
@@ -163,7 +164,7 @@ class MasterLog:
             began = durable.now()
             self._spark.sql(
                 f"CREATE TABLE IF NOT EXISTS {table.name} ({_RECORD}{declared}) USING iceberg "
-                f"PARTITIONED BY (kafka_partition) LOCATION {_text(folder)} TBLPROPERTIES ({listed})"
+                f"PARTITIONED BY (kafka_partition) LOCATION {spark_text(folder)} TBLPROPERTIES ({listed})"
             )
             durable.newer(folder, began)
 
@@ -468,10 +469,6 @@ class MasterLog:
 
 def _fingerprint(source: Source) -> str:
     return hashlib.sha256(source.parse.encode()).hexdigest()[:16]
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _condition(rng: OffsetRange) -> str:

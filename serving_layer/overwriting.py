@@ -17,7 +17,7 @@ from serving_layer import cells
 from serving_layer.bookkeeping import cell_table
 from serving_layer.bookkeeping import noted as noted_table
 from serving_layer.lookup import Generation
-from view_algebra.language.types import postgres_name
+from view_algebra.language.quoting import postgres_name
 from view_algebra.texts.cells import ONLY
 
 DOUBLE_TOLERANCE = 1e-9

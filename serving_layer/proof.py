@@ -19,6 +19,7 @@ from serving_layer.bookkeeping import cell_table, proof, view
 from serving_layer.lookup import Generation
 from serving_layer.overwriting import both_keep, comparison
 from serving_layer.views import quoted
+from view_algebra.language.quoting import postgres_text
 
 EXAMPLES = 5
 """How many differing cells are kept with the proof."""
@@ -86,8 +87,8 @@ def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:
 
 def _comparison(connection: Connection, row, new: str, old: str, where: str) -> str:  # type: ignore[no-untyped-def]
     """Counts and shows the groups that differ in the tables `new` and `old`."""
-    shown = ", ".join(f"{_text(name)}, {quoted(name)}" for name in row.partials)
-    found = ", ".join([*(f"{_text(name)}, {quoted(name)}" for name in row.keys), "'cells', \"Sides\""])
+    shown = ", ".join(f"{postgres_text(name)}, {quoted(name)}" for name in row.partials)
+    found = ", ".join([*(f"{postgres_text(name)}, {quoted(name)}" for name in row.keys), "'cells', \"Sides\""])
     sides = f'jsonb_object_agg("Side", jsonb_build_object({shown})) AS "Sides"'
     return f"""
         WITH {comparison(connection, row, new, old, also=sides, where=where)}
@@ -97,7 +98,3 @@ def _comparison(connection: Connection, row, new: str, old: str, where: str) -> 
             (SELECT jsonb_agg(jsonb_build_object({found}))
                 FROM (SELECT * FROM groups WHERE "Differs" LIMIT {EXAMPLES}) AS first) AS examples
     """
-
-
-def _text(name: str) -> str:
-    return "'" + name.replace("'", "''") + "'"

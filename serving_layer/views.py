@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select, text, update
 from serving_layer.bookkeeping import generation_cells, publication, view
 from serving_layer.cells import run
 from serving_layer.database import READER_PATIENCE_MS
-from view_algebra.language.types import postgres_name
+from view_algebra.language.quoting import postgres_name, postgres_text
 
 NOT_PUBLISHED_YET = """
 CREATE OR REPLACE FUNCTION lamina.not_published_yet(view text) RETURNS boolean
@@ -95,13 +95,13 @@ def _published_only(row, final: str, places: list[str]) -> str:  # type: ignore[
     if not places:
         return final
     columns = ", ".join(quoted(column["name"]) for column in row.columns)
-    name, place = (value.replace("'", "''") for value in (row.name, places[0]))
+    name, place = map(postgres_text, (row.name, places[0]))
     return f"""SELECT * FROM (
 {final}
 ) AS served ({columns})
 WHERE (SELECT coalesce((
   SELECT true FROM lamina.publication JOIN lamina.generation_cells USING (generation)
-  WHERE view = '{name}' AND place = '{place}'), lamina.not_published_yet('{name}')))"""
+  WHERE view = {name} AND place = {place}), lamina.not_published_yet({name})))"""
 
 
 def _placed(final: str, places: Mapping[str, str]) -> str:

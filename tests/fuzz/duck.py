@@ -22,7 +22,7 @@ from sqlglot.errors import SqlglotError
 
 from tests.laws.engines import Row
 from view_algebra import View
-from view_algebra.language.types import words
+from view_algebra.language.quoting import words
 
 EXTREMES = (b"NaN", b"Infinity", str(2**63 - 1).encode())
 """Values of records at which sums and orders differ."""

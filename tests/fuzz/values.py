@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from view_algebra.language.aggregates import AGGREGATES
 from view_algebra.language.aggregates import MOMENTS as MOMENTS_BY_ANY_NAME
 from view_algebra.language.functions import FUNCTIONS, Function
+from view_algebra.language.quoting import words
 from view_algebra.language.types import (
     BIGINT,
     BOOLEAN,
@@ -25,7 +26,6 @@ from view_algebra.language.types import (
     TINYINT,
     Type,
     decimal,
-    words,
 )
 
 MONEY, WIDE, SMALL = decimal(10, 2), decimal(30, 6), Type("SMALLINT")

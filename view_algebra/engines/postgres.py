@@ -31,6 +31,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.fields import VARIABLE
 from view_algebra.language.merges import MERGES
 from view_algebra.language.operators import BITWISE, overload, pattern
+from view_algebra.language.quoting import postgres_name, postgres_text
 from view_algebra.language.regexes import decides, finds, replacement
 from view_algebra.language.structs import scalars
 from view_algebra.language.time_windows import by_bounds
@@ -47,7 +48,6 @@ from view_algebra.language.types import (
     TIMESTAMP_NTZ,
     VOID,
     Type,
-    postgres_name,
 )
 from view_algebra.refusals import Wrong
 from view_algebra.typed.names import CELL
@@ -139,8 +139,7 @@ def constant(literal: Constant) -> str:
     if value is None:
         return "NULL"
     if kind == STRING:
-        text = "'" + value.replace("'", "''") + "'"
-        return "E" + text.replace("\\", "\\\\").replace("\n", "\\n") if "\n" in text else text  # on a line of its query
+        return postgres_text(value)
     if kind == TIMESTAMP:
         return f"timestamptz '{value}+00'"
     if kind in (DATE, TIMESTAMP_NTZ):

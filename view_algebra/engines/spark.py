@@ -22,7 +22,8 @@ from view_algebra.language.expressions import (
 from view_algebra.language.limits import can_make_any_text, leaves_calendar
 from view_algebra.language.long_numbers import bounded, short_number
 from view_algebra.language.operators import BITWISE, overload
-from view_algebra.language.types import BOOLEAN, CALENDAR, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, spark_name, words
+from view_algebra.language.quoting import spark_name, spark_text, words
+from view_algebra.language.types import BOOLEAN, CALENDAR, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from view_algebra.refusals import Wrong
 
 _COMPARISON = 4
@@ -311,8 +312,7 @@ def constant(literal: Constant) -> str:
     if value is None:
         return "NULL"
     if kind == STRING:
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-        return f"'{escaped}'"
+        return spark_text(value)
     if kind == BOOLEAN:
         return value
     if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from view_algebra.language.types import BITS, DIGITS, INTEGRAL, Type, words
+from view_algebra.language.quoting import words
+from view_algebra.language.types import BITS, DIGITS, INTEGRAL, Type
 
 _TIMES = words("VOID STRING DATE TIMESTAMP TIMESTAMP_NTZ")
 

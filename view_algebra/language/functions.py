@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from view_algebra.language.quoting import words
 from view_algebra.language.types import (
     BIGINT,
     BINARY,
@@ -26,7 +27,6 @@ from view_algebra.language.types import (
     Type,
     adjusted,
     schema,
-    words,
 )
 
 Gives = Type | str | Callable[[Sequence[Type], Sequence[str | None]], Type]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from view_algebra.language.types import STRING, Type, spark_name
+from view_algebra.language.quoting import spark_name, spark_text
+from view_algebra.language.types import STRING, Type
 
 _SIGN = r"(?:[+-]|\\u002[bBdD])?+"
 _DIGITS = r"(?:[\p{Nd}.]|\\u(?!00[46]5)[0-9a-fA-F]{4})"
@@ -33,7 +34,7 @@ SHORT_NUMBER = r"(?s)^(?!.{1001})(?!.*[eE][+-]?\p{Nd}{4})"
 
 def short_number(text: str) -> str:
     """Spark SQL of a text that is about to be cast to DECIMAL; NULL where it is too long a number."""
-    return f"CASE WHEN ({text}) RLIKE {_text(SHORT_NUMBER)} THEN {text} END"
+    return f"CASE WHEN ({text}) RLIKE {spark_text(SHORT_NUMBER)} THEN {text} END"
 
 
 TOO_LONG = "a number is too long for a DECIMAL: it has 1,000 digits, or an exponent of 4"
@@ -55,17 +56,17 @@ def bounded(text: str, kind: Type, corrupt: str | None = None) -> str:
     alone = _alone(kind)
     if alone is None:
         return text
-    as_texts = decimals_as_text(kind)
+    as_texts, quoted = decimals_as_text(kind), QUOTED_AND_LONG
     read, long, mistakes = f"from_json({text}, {_schema(as_texts)})", "NULL", ""
     if corrupt is not None:
         fields = (*as_texts.fields, (corrupt, STRING))
         read = f"from_json({text}, {_schema(replace(as_texts, fields=fields))}, {permissive(corrupt)})"
         long, mistakes = "''", f"\n          WHEN texts.{corrupt} IS NOT NULL THEN '{{'"
-    return f"""CASE WHEN {text} RLIKE {_text(MAY_BE_LONG)} THEN element_at(transform(
+    return f"""CASE WHEN {text} RLIKE {spark_text(MAY_BE_LONG)} THEN element_at(transform(
         array({read}),
         texts -> CASE{mistakes}
-          WHEN {text} RLIKE {_text(BARE_AND_LONG)} THEN {long}
-          WHEN to_json(from_json({text}, {_schema(decimals_as_text(alone))})) RLIKE {_text(QUOTED_AND_LONG)} THEN {long}
+          WHEN {text} RLIKE {spark_text(BARE_AND_LONG)} THEN {long}
+          WHEN to_json(from_json({text}, {_schema(decimals_as_text(alone))})) RLIKE {spark_text(quoted)} THEN {long}
           WHEN try_parse_json({text}) IS NULL THEN {long}
           ELSE {text}
         END
@@ -105,9 +106,4 @@ def decimals_as_text(kind: Type) -> Type:
 
 def _schema(kind: Type) -> str:
     columns = ", ".join(f"{spark_name(name)} {field.spark}" for name, field in kind.fields)
-    return _text(columns if kind.name == "STRUCT" else kind.spark)
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return spark_text(columns if kind.name == "STRUCT" else kind.spark)

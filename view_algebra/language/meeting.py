@@ -11,6 +11,7 @@ from functools import reduce
 from view_algebra.language.casts import PLAIN_TEXT, instead_of
 from view_algebra.language.expressions import Call, Constant, Expr, Place
 from view_algebra.language.lengths import beside, in_days_or_microseconds, is_length, length, microseconds_of
+from view_algebra.language.quoting import words
 from view_algebra.language.types import (
     BIGINT,
     BITS,
@@ -24,7 +25,6 @@ from view_algebra.language.types import (
     WINDOW,
     Type,
     common,
-    words,
 )
 from view_algebra.refusals import Wrong
 

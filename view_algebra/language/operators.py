@@ -15,6 +15,7 @@ from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTI
 from view_algebra.language.lengths import beside, in_days_or_microseconds, is_length, length, microseconds_of
 from view_algebra.language.lengths import number as number_of
 from view_algebra.language.meeting import as_time, cast, compare, meet, read
+from view_algebra.language.quoting import words
 from view_algebra.language.regexes import decides, finds
 from view_algebra.language.types import (
     BIGINT,
@@ -36,7 +37,6 @@ from view_algebra.language.types import (
     as_decimal,
     decimal,
     schema,
-    words,
 )
 from view_algebra.refusals import Wrong, suggestion
 

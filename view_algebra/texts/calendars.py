@@ -25,8 +25,9 @@ from view_algebra.language.expressions import (
     walk,
 )
 from view_algebra.language.limits import leaves_calendar
+from view_algebra.language.quoting import postgres_name, spark_name
 from view_algebra.language.time_windows import HOP, HOP_END, SESSION_END
-from view_algebra.language.types import CALENDAR, postgres_name, spark_name
+from view_algebra.language.types import CALENDAR
 
 _IN_POSTGRES = {
     "TIMESTAMP": ("timestamptz '0001-01-01 00:00:00+00'", "timestamptz '9999-12-31 23:59:59.999999+00'"),

@@ -11,8 +11,9 @@ from view_algebra.language.aggregates import RECORD_KEYS, Part
 from view_algebra.language.expressions import Call, Constant, Expr, walk
 from view_algebra.language.limits import can_make_any_text
 from view_algebra.language.merges import MERGES
+from view_algebra.language.quoting import postgres_name, spark_name
 from view_algebra.language.time_windows import Hops, pane
-from view_algebra.language.types import BIGINT, STRING, Type, postgres_name, spark_name
+from view_algebra.language.types import BIGINT, STRING, Type
 from view_algebra.split.leaves import Kept, Leaf
 
 INDEXED_BYTES = 2_600

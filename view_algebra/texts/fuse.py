@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from view_algebra.compiled import CellTable, Column, Fused, Input, Merge, Source
 from view_algebra.language.merges import MERGES
-from view_algebra.language.types import INTEGRAL, postgres_name
+from view_algebra.language.quoting import postgres_name
+from view_algebra.language.types import INTEGRAL
 
 _GOOD = "kafka_error IS NULL"
 

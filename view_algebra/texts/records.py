@@ -19,7 +19,8 @@ from view_algebra.language.long_numbers import (
     mapped,
     permissive,
 )
-from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type, spark_name
+from view_algebra.language.quoting import spark_name
+from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type
 
 PSEUDO_COLUMNS = (
     ("kafka_partition", INT),

@@ -36,12 +36,9 @@ from view_algebra.language.expressions import (
 from view_algebra.language.functions import GENERATORS, WINDOWED, instead_of_rows
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import call, condition
+from view_algebra.language.quoting import spark_name
 from view_algebra.language.times import MOST_ELEMENTS
-from view_algebra.language.types import (
-    BIGINT,
-    VOID,
-    spark_name,
-)
+from view_algebra.language.types import BIGINT, VOID
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import generator, refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table

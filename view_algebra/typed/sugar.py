@@ -13,6 +13,7 @@ from view_algebra.language.lengths import LENGTHS, MICROSECONDS, length
 from view_algebra.language.lengths import number as number_of
 from view_algebra.language.meeting import cast, compare, meet
 from view_algebra.language.operators import calculate, call, case, negative, number
+from view_algebra.language.quoting import words
 from view_algebra.language.times import MONTHS, field_of, interval, sequence, shifted
 from view_algebra.language.types import (
     BIGINT,
@@ -29,7 +30,6 @@ from view_algebra.language.types import (
     WINDOW,
     Type,
     decimal,
-    words,
 )
 from view_algebra.refusals import Wrong, suggestion
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from view_algebra.language.types import words
+from view_algebra.language.quoting import words
 from view_algebra.refusals import Wrong, span
 
 _OF_A_QUERY = words("with_ order limit offset")

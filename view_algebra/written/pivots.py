@@ -16,7 +16,8 @@ from sqlglot import exp
 
 from view_algebra.language.aggregates import COUNTS, known_aggregate
 from view_algebra.language.expressions import Query
-from view_algebra.language.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, spark_name
+from view_algebra.language.quoting import spark_name
+from view_algebra.language.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 from view_algebra.refusals import Wrong, span
 from view_algebra.written.dialect import parsed
 from view_algebra.written.oracle import written
