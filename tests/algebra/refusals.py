@@ -1997,6 +1997,11 @@ VIEWS = [
         f"SELECT {', '.join(f'user_id + {i} AS k{i}' for i in range(33))}, count(*) AS n FROM events GROUP BY ALL",
         "SELECT user_id AS k0, max(user_id + 32) AS k32, count(*) AS n FROM events GROUP BY ALL",
     ),
+    view(
+        "levenshtein() without a bound",
+        "SELECT count(*) AS n FROM events WHERE levenshtein(kind, country) < 3",
+        "SELECT count(*) AS n FROM events WHERE levenshtein(kind, country, 10) BETWEEN 0 AND 2",
+    ),
 ]
 
 REFUSALS = SOURCES + VIEWS

@@ -11,7 +11,7 @@ from zoneinfo import available_timezones
 from view_algebra.language.backtracking import endless
 from view_algebra.language.expressions import Call, Case, Constant, Expr, Place
 from view_algebra.language.formats import refuse_format
-from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, Function
+from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, UNBOUNDED, Function
 from view_algebra.language.lengths import beside, in_days_or_microseconds, is_length, length, microseconds_of
 from view_algebra.language.lengths import number as number_of
 from view_algebra.language.meeting import as_time, cast, compare, meet, read
@@ -226,6 +226,9 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
                     refuse_format(name, taken, place)
                 return Call(name, taken, _given(row, taken, literals), place=place)
     _refuse_literals(name, overloads, arguments)
+    if name in UNBOUNDED and len(arguments) == len(overloads[0].takes) - 1:
+        why, way_out = UNBOUNDED[name]
+        raise Wrong(place, f"{name}() {why}", way_out)
     given = ", ".join(str(a.type) for a in arguments)
     wanted = " or ".join(sorted({f"{name}({', '.join(row.takes)})" for row in overloads}))
     raise Wrong(
