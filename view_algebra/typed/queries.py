@@ -164,35 +164,9 @@ def _qualified(node: exp.Select, outside: Outside) -> Query:
 
 
 def _block(node: exp.Select, scope: Scope) -> Select:
-    around = scope.outside.around
-    write_windows_out(node)
-    relation = from_clause(node, scope)
-    if isinstance(relation, Nested) and isinstance(relation.query, Select):
-        scope.records = relation.query if is_projection(relation.query) else None
-        scope.rows = relation.query if is_of_records(relation.query) else None
-    refuse_in_outer_joins(relation, span(node))
-    scope.above = not _reads_records(relation)
-    where = node.args.get("where")
-    scope.outer = around
-    filtered = condition(expression(where.this, scope), "WHERE") if where else None
-    scope.outer = None
-    filtered = reduce(both, scope.semi, filtered)
-    if filtered is not None:
-        refuse_aggregates(filtered, "WHERE", "Put the condition into HAVING, or FILTER (WHERE …) of the aggregate.")
-    scope.where, scope.relation = filtered, relation
-    group_node = node.args.get("group")
-    scope.windows = _windows_of(node, scope)
-    scope.outer = around if around is not None and around.lateral else None
-    outputs = _outputs(node, scope)
-    scope.outer = None
-    group, sets = (None, None) if group_node is None else _groups(group_node, scope, outputs)
-    _refuse_names_of_names(node)
-    having_node = node.args.get("having")
-    scope.outer = around
-    having = None if having_node is None else _having(having_node.this, scope, group or (), outputs)
-    scope.outer = None
-    if group == () and group_node is not None and group_node.expressions:
-        having = both(having, SOME)
+    """One SELECT, clause by clause in the order in which SQL gives them meaning."""
+    relation, filtered = _from_where(node, scope)
+    outputs, group, sets, having = _select_group_having(node, scope)
     order = tuple(sort_keys(node, scope, tuple((o.name, o.expression.type) for o in outputs), outputs))
     if distinct := _is_distinct(node, outputs):
         _refuse_windows(order, node)
@@ -208,28 +182,71 @@ def _block(node: exp.Select, scope: Scope) -> Select:
     in_windows = walk_all([*(group or ()), *(o.expression for o in outputs)], filtered)
     for known in dict.fromkeys(c for e in in_windows if isinstance(e, Call) and (c := in_a_window(e)) is not None):
         filtered = both(filtered, known)
-    block = _in_every_window(
-        Select(
-            tuple(outputs),
-            relation,
-            where=filtered,
-            group=group,
-            having=having,
-            distinct=distinct,
-            order=order,
-            limit=limit,
-            offset=offset,
-            place=span(node),
-            limit_place=span(node.args["limit"]) if node.args.get("limit") else None,
-            syntax=node,
-        )
+    block = Select(
+        tuple(outputs),
+        relation,
+        where=filtered,
+        group=group,
+        having=having,
+        distinct=distinct,
+        order=order,
+        limit=limit,
+        offset=offset,
+        place=span(node),
+        limit_place=span(node.args["limit"]) if node.args.get("limit") else None,
+        syntax=node,
     )
+    return _completed(_in_every_window(block), node, scope, outputs, sets)
+
+
+def _from_where(node: exp.Select, scope: Scope) -> tuple[Relation | None, Expr | None]:
+    """FROM and WHERE: what the block reads, and which rows of it; the scope knows both from then on."""
+    write_windows_out(node)
+    relation = from_clause(node, scope)
+    if isinstance(relation, Nested) and isinstance(relation.query, Select):
+        scope.records = relation.query if is_projection(relation.query) else None
+        scope.rows = relation.query if is_of_records(relation.query) else None
+    refuse_in_outer_joins(relation, span(node))
+    scope.above = not _reads_records(relation)
+    where = node.args.get("where")
+    scope.outer = scope.outside.around
+    filtered = condition(expression(where.this, scope), "WHERE") if where else None
+    scope.outer = None
+    filtered = reduce(both, scope.semi, filtered)
+    if filtered is not None:
+        refuse_aggregates(filtered, "WHERE", "Put the condition into HAVING, or FILTER (WHERE …) of the aggregate.")
+    scope.where, scope.relation = filtered, relation
+    return relation, filtered
+
+
+def _select_group_having(
+    node: exp.Select, scope: Scope
+) -> tuple[list[Output], tuple[Expr, ...] | None, Sets | None, Expr | None]:
+    """SELECT, GROUP BY and HAVING: the outputs, the keys, the sets of keys, the condition on groups."""
+    around, group_node = scope.outside.around, node.args.get("group")
+    scope.windows = _windows_of(node, scope)
+    scope.outer = around if around is not None and around.lateral else None
+    outputs = _outputs(node, scope)
+    scope.outer = None
+    group, sets = (None, None) if group_node is None else _groups(group_node, scope, outputs)
+    _refuse_names_of_names(node)
+    having_node = node.args.get("having")
+    scope.outer = around
+    having = None if having_node is None else _having(having_node.this, scope, group or (), outputs)
+    scope.outer = None
+    if group == () and group_node is not None and group_node.expressions:
+        having = both(having, SOME)
+    return outputs, group, sets, having
+
+
+def _completed(block: Select, node: exp.Select, scope: Scope, outputs: list[Output], sets: Sets | None) -> Select:
+    """The block with an order that leaves no ties, its sets of groups spelled out; what nothing serves is refused."""
     block = _in_inherited_order(block, node, scope)
-    grouped = {} if group_node is None else _written_keys(node, scope, outputs)
+    grouped = {} if node.args.get("group") is None else _written_keys(node, scope, outputs)
     refuse_elsewhere(block)
     refuse_inside_groups(block)
     _refuse_unsorted(block, node)
-    if scope.generators and group is not None:
+    if scope.generators and block.group is not None:
         block, grouped = _exploded_groups(block, scope, sets), {}
     block = _settled(block, node, scope, grouped, sets)
     if sets is not None:
