@@ -28,7 +28,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -228,31 +228,39 @@ class MasterLog:
         lost = self._lost(whole, brokers)
         if lost.end and not accept_loss:
             raise _gone(source, lost)
-        present = OffsetRange(whole.start.updated(lost.end), whole.end)
         self._one_parse(table, source)
         summary = {HELD: whole.end.json(), TAILS: to_json(ends)} | ({LOST: _ranges(lost)} if lost.end else {})
         branch = f"{_BRANCH}{uuid.uuid4().hex}"
         with telling(f"{source.name}: its records were not archived"):
             onto = onto or table.append_nothing({HELD: held.json()})  # nothing is held, so there is no tail
-            skipped = self._skipped()
-            raw = kafka_range(self._spark, brokers, source, present, skipped)
-            rows = self._columns_of(table, source, parsed(raw, source))
-            try:
-                written = table.append(rows, onto.id, branch, summary)
-            except (Py4JError, PySparkException) as error:
-                raise unreadable(self._spark, brokers, source, present, skipped) or error from error
+            present = OffsetRange(whole.start.updated(lost.end), whole.end)
+            written = self._append(table, source, brokers, present, onto, branch, summary)
             # Asked once more after the last record was read: it could have been another topic of that name.
             self._same_topic(table, source, brokers.topic_id(source.topic))
             # And the tails: that they are what they were before means that what was read is of one log.
             if differing := brokers.differing(whole.end, ends) or brokers.differing(held, known):
                 raise _holds_others(source, differing)
             if not table.publish(branch):
-                raise LaminaError(
-                    f"{source.name}: its log changed while records were archived",
-                    evidence=f"Found another commit on top of {held or 'an empty log'}.",
-                    way_out="Run it again: nothing was changed.",
-                )
+                raise _changed_meanwhile(source, f"Found another commit on top of {held or 'an empty log'}.")
         return Archived(int(written.summary.get("added-records", "0")), whole, lost)
+
+    def _append(
+        self,
+        table: Table,
+        source: Source,
+        brokers: Brokers,
+        rng: OffsetRange,
+        onto: Snapshot,
+        branch: str,
+        summary: Mapping[str, str],
+    ) -> Snapshot:
+        """Writes the records of a range to a branch that nobody reads yet; one that Spark cannot read is named."""
+        skipped = self._skipped()
+        rows = parsed(kafka_range(self._spark, brokers, source, rng, skipped), source)
+        try:
+            return table.append(self._columns_of(table, source, rows), onto.id, branch, summary)
+        except (Py4JError, PySparkException) as error:
+            raise unreadable(self._spark, brokers, source, rng, skipped) or error from error
 
     def maintain(self, source: Source, before: datetime) -> Maintained:
         """Keeps the log from growing but by its records; the caller's lock keeps archive runs away meanwhile.
@@ -391,9 +399,7 @@ class MasterLog:
             table.tag(f"replaced_{now.id}", now.id)
             table.delete(_condition(cut), now.id, branch, summary)
             if not table.publish(branch):
-                raise LaminaError(
-                    f"{source.name}: its log changed meanwhile", way_out="Run it again: nothing was lost."
-                )
+                raise _changed_meanwhile(source, "Found another commit on top of the one that was cut back.")
 
     def _agreed(
         self, table: Table, source: Source, held: Offsets, differing: Sequence[Differs], brokers: Brokers
@@ -501,6 +507,14 @@ def _raw(rows: DataFrame, source: Source) -> DataFrame:
 
 def _tails(snapshot: Snapshot) -> Tails:
     return from_json(snapshot.summary.get(TAILS, "{}"))
+
+
+def _changed_meanwhile(source: Source, evidence: str) -> LaminaError:
+    return LaminaError(
+        f"{source.name}: its log changed while records were archived",
+        evidence=evidence,
+        way_out="Run it again: nothing was changed.",
+    )
 
 
 def _beyond(held: Offsets, latest: Offsets) -> list[Differs]:
