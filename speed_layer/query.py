@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets, Skipped
@@ -115,7 +115,7 @@ class Run:
     def stop(self) -> None:
         """Ends the run after what is being committed (unless Postgres is away), and leaves nothing behind."""
         self._stopped.set()
-        with suppress(Py4JNetworkError, ConnectionError):  # Spark's process is gone, and the query with it
+        with suppress(Py4JError, ConnectionError):  # Spark's process is gone, and the query with it
             self._query.stop()
         self._committer.shutdown(wait=True)
         shutil.rmtree(self._checkpoint, ignore_errors=True)
@@ -231,6 +231,18 @@ class Run:
         outcome = commit(connection, batch)
         self._parts.at("inside the commit")
         return outcome
+
+
+def spark_is_gone(error: BaseException) -> bool:
+    """Is there no answer of Spark's process? Where one was awaited, Py4J raises an error that tells nothing of Java.
+
+    >>> spark_is_gone(Py4JError("An error occurred while calling o1.isActive")), spark_is_gone(ConnectionResetError())
+    (True, True)
+    >>> spark_is_gone(Py4JError("An error occurred while calling o1.stop. Trace: ...")), spark_is_gone(OSError())
+    (False, False)
+    """
+    unanswered = type(error) is Py4JError and "Trace:" not in str(error)
+    return unanswered or isinstance(error, Py4JNetworkError | ConnectionError)
 
 
 def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offsets, tails: Tails) -> None:
