@@ -1,0 +1,28 @@
+"""What docstrings show is true, in the packages beside the algebra, which has its own test."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import batch_layer
+import lamina
+import master_log
+import serving_layer
+import speed_layer
+
+MODULES = [
+    module.name
+    for package in (batch_layer, lamina, master_log, serving_layer, speed_layer)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not module.name.endswith("__main__") and ".migrations" not in module.name
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_an_example_in_a_docstring_is_true(name: str) -> None:
+    failed, _ = doctest.testmod(importlib.import_module(name), verbose=False)
+    assert failed == 0
