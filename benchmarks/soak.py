@@ -103,9 +103,9 @@ class IdleReader:
     """Reads once, and then holds its snapshot until the server ends it."""
 
     def __init__(self, url: str) -> None:
-        self._url, self._open, self.snapshots = url, None, 0
-
-    _open: psycopg2.extensions.connection | None
+        self._url = url
+        self._open: psycopg2.extensions.connection | None = None
+        self.snapshots = 0
 
     def hold(self) -> None:
         """Takes a new snapshot where the server has ended the one before."""

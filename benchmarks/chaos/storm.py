@@ -131,8 +131,8 @@ class Storm:
             stage.alarms.clear()
             try:
                 for kind in kinds:
+                    began.append(time.monotonic())  # first, so that what fails here is told of this fault
                     stage.answers()
-                    began.append(time.monotonic())
                     kind.inflict(stage, dice)
                 stage.burst(stage.good(FRESH, dice), dice)
                 stage.moved()

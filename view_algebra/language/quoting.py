@@ -1,4 +1,4 @@
-"""Names and texts in the SQL of each engine: the one place that quotes."""
+"""Names and texts as Spark's SQL and Postgres' read them, in quotes where they must be."""
 
 from __future__ import annotations
 
