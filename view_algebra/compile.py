@@ -6,14 +6,13 @@ What becomes of one view is in `passes.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from view_algebra.compiled import Catalog, Column, Source, View
 from view_algebra.passes import Known, Written, compile_view
-from view_algebra.refusals import File, Mistake, Wrong, refuse_all
+from view_algebra.refusals import AsksForRecords, File, Mistake, Wrong, refuse_all
 from view_algebra.texts.records import parse_text
 from view_algebra.written.clauses import refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
@@ -154,17 +153,15 @@ class _Work:
             self.wrong(d.file, name, Wrong(wrong.span or d.place, wrong.reason, wrong.way_out))
 
     def _compile(self, d: ViewDeclaration, known: Known) -> None:
-        """Compiles a view over the rows of others or, where Postgres cannot compute with them, over their records."""
+        """Compiles a view over the rows of others or, where these do not tell what it asks, over their records."""
         refuse_unread(d.select)
         try:
             compile_view(Written(d), known)
-        except Wrong:
-            if not any(other in self.views for other in _tables_named(d.select)):
-                raise
-            with suppress(Wrong):
+        except AsksForRecords as over_rows:
+            try:
                 compile_view(Written(d, through=self.views), known)
-                return
-            raise
+            except Wrong:
+                raise over_rows from None  # which is told in the words of what the author has written
 
 
 def _tables_named(select: exp.Expr) -> list[str]:

@@ -46,6 +46,10 @@ class Wrong(Exception):
         self.way_out = way_out
 
 
+class AsksForRecords(Wrong):
+    """What the rows of a view do not tell and the records below them may: the one mistake with a second plan."""
+
+
 @dataclass(frozen=True)
 class Mistake:
     """A mistake with its place."""

@@ -40,7 +40,7 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.time_windows import window_key
 from view_algebra.language.types import Type
-from view_algebra.refusals import Span, Wrong
+from view_algebra.refusals import AsksForRecords, Span, Wrong
 from view_algebra.typed.constants import rows_of, unique, unique_together
 
 Keys = frozenset[frozenset[str]]
@@ -301,7 +301,7 @@ def _refuse(place: Span | None, what: str, missing: Sequence[str], of_window: bo
         way_out = "Order by all of the group's columns."
     if any(re.fullmatch(r"position[ _]\d+", m) for m in missing):  # of an element, which explode() does not tell
         way_out = "Write posexplode(…), and add to its ORDER BY: kafka_partition, kafka_offset, and the position."
-    raise Wrong(place, f"{where} an order that leaves ties", way_out)
+    raise AsksForRecords(place, f"{where} an order that leaves ties", way_out)
 
 
 def _outer_keys(query: Select, inner: RowKeys) -> Keys:

@@ -8,7 +8,7 @@ from view_algebra.language.aggregates import EVENT_ORDER
 from view_algebra.language.expressions import Expr, Field, Place, Select, Stream
 from view_algebra.language.operators import call
 from view_algebra.language.quoting import spark_name
-from view_algebra.refusals import Wrong
+from view_algebra.refusals import AsksForRecords, Wrong
 from view_algebra.typed.names import Context, Scope, find
 from view_algebra.typed.passing import PASSED, passing_on
 from view_algebra.typed.ties import sorting
@@ -31,7 +31,7 @@ def event_order(scope: Scope, place: Place, function: str = "") -> tuple[str, tu
             way_out = "Write max_by(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
         elif scope.records is not None:
             way_out = "Give kafka_offset and its like another name in the subquery: it has to pass them on."
-        raise Wrong(place, "the order of events, where the block reads no source", way_out)
+        raise AsksForRecords(place, "the order of events, where the block reads no source", way_out)
     ((alias, source),) = scope.streams.items()
     texts, columns = of_events(Stream(source, alias, place), scope.context)
     return ", ".join(texts), columns
