@@ -40,7 +40,7 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.time_windows import window_key
 from view_algebra.language.types import Type
-from view_algebra.refusals import AsksForRecords, Span, Wrong
+from view_algebra.refusals import AsksForRecords, Span
 from view_algebra.typed.constants import rows_of, unique, unique_together
 
 Keys = frozenset[frozenset[str]]
