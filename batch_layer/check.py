@@ -27,6 +27,7 @@ from serving_layer.views import quoted
 from view_algebra.compiled import JSON_TIMES, View
 from view_algebra.engines.spark import SHORTENED
 from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +92,7 @@ def check(
     for name in sources:
         log.create(catalog.sources[name], topic_ids[name], starts[name])
         records = log.records(catalog.sources[name], below[name], brokers)
-        records.where("kafka_error IS NULL").createOrReplaceTempView(name)
+        records.where("kafka_error IS NULL").createOrReplaceTempView(spark_name(catalog.sources[name].records))
     for name, view in catalog.views.items():
         if set(view.sources) <= set(sources):
             selected = spark.sql(view.spelled).toDF(*[column.name for column in view.columns])

@@ -244,7 +244,7 @@ class Deployment:
             id = self.brokers.topic_id(source.topic)
         if id is None:
             raise LaminaError(f"The topic {source.topic} was deleted while it was deployed", way_out="Apply again.")
-        if self.brokers.retention(source.topic).compacted:
+        if source.kind == "stream" and self.brokers.retention(source.topic).compacted:
             raise LaminaError(
                 f"{source.name}: topic {source.topic} is compacted",
                 evidence="Kafka drops a record of it when a newer one has its key, also before it is archived:"

@@ -92,7 +92,7 @@ def ingest(
     is in records per second; `on_progress` takes the records of the file that are done and, where it is known, how
     many there are. The first `skip` records are left out: they were sent before. Raises `Interrupted` on Ctrl-C.
     """
-    keys = _keys(source, key_by)
+    keys, as_object = _keys(source, key_by), source.key_format == "json"
     declared = columns(source)
     kind = format_of(file, file_format)
     partitions = brokers.partitions(source.topic)
@@ -120,7 +120,7 @@ def ingest(
                     pace.wait(tally.sent, interrupted)
                     if interrupted():
                         break
-                    key = None if line.problem else _key(keys, line.value)
+                    key = None if line.problem else _key(keys, line.value, as_object)
                     # A key decides its partition itself; without one, in turn, so that all of them fill alike.
                     partition = partitions[place % len(partitions)] if key is None else None
                     record = line.record if line.problem is None else line.raw
@@ -203,11 +203,16 @@ class _Pace:
             time.sleep(min(early, _SLICE_SECONDS))
 
 
-def _key(keys: Sequence[str], value: dict[str, Any]) -> bytes | None:
-    """The text of one column, or the JSON list of several: records of one key go to one partition, in their order."""
+def _key(keys: Sequence[str], value: dict[str, Any], as_object: bool) -> bytes | None:
+    """The text of one column, or the JSON list of several: records of one key go to one partition, in their order.
+
+    as_object: a JSON object of them, which a table reads.
+    """
     parts = [value.get(key) for key in keys]
     if not parts or None in parts:
         return None
+    if as_object:
+        return json.dumps(dict(zip(keys, parts, strict=True)), default=str, ensure_ascii=False).encode()
     text = str(parts[0]) if len(parts) == 1 else json.dumps(parts, default=str, ensure_ascii=False)
     return text.encode()
 

@@ -141,7 +141,8 @@ class Login:
 class Retention:
     """How long a topic keeps its records: None is without limit.
 
-    compacted: the brokers may also drop records that a newer record of the same key replaces.
+    compacted: the brokers may also drop records that a newer record of the same key replaces; and those without a value
+    after `deletions` milliseconds.
     record_bytes: the largest batch, and so nearly the largest record, that the topic takes.
     """
 
@@ -149,6 +150,7 @@ class Retention:
     bytes: int | None
     compacted: bool
     record_bytes: int
+    deletions: int = 86_400_000
 
 
 class Brokers:
@@ -294,7 +296,7 @@ class Brokers:
 
     def retention(self, topic: str) -> Retention:
         """How long the topic keeps records and how large they may be."""
-        names = ("retention.ms", "retention.bytes", "cleanup.policy", "max.message.bytes")
+        names = ("retention.ms", "retention.bytes", "cleanup.policy", "max.message.bytes", "delete.retention.ms")
         asked = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names))]
         answer = self._ask(lambda client: client.describe_configs(asked, config_filter="all"))
         found: dict[str, Any] = answer["topic"][topic]
@@ -306,6 +308,7 @@ class Brokers:
             bytes=size if size >= 0 else None,
             compacted="compact" in found["cleanup.policy"]["value"],
             record_bytes=int(found["max.message.bytes"]["value"]),
+            deletions=int(found["delete.retention.ms"]["value"]),
         )
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> bool:

@@ -15,6 +15,7 @@ from master_log.kafka import Retention
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import progress, rebuilds, skipping
 from serving_layer.bookkeeping import archived, query, rebuild
+from serving_layer.deployed import tables_among_sources
 
 GONE_AFTER = 30.0
 """Seconds without a word of a writer: it says every 5 seconds that it lives (`speed_layer/layer.py`)."""
@@ -58,13 +59,15 @@ def listed(of_queries: Mapping[str, list[str]]) -> list[str]:
 def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> dict[str, list[str]]:
     """What is wrong with each query that reads a topic."""
     found: dict[str, list[str]] = {}
+    tables = tables_among_sources(connection)
     for name, each in progress.queries(connection).items():
         if reached := progress.read(connection, [name]):
             topic = topics.get(name)
             problems = [each.stopped or _standing(connection, each, reached, topic, limits)]
             if topic is not None:
                 held, seconds = _held(connection, name)
-                problems += [_compacted(each, topic), _lost(held, topic), _unarchived(held, seconds, topic)]
+                problems += [_lost(held, topic), _unarchived(held, seconds, topic)]
+                problems.append(_deletions(held, seconds, topic) if name in tables else _compacted(each, topic))
             problems.append(_bad(connection, each, limits))
             found[name] = [problem for problem in problems if problem]
     return found
@@ -192,6 +195,17 @@ def _unarchived(held: Offsets, seconds: float, topic: Topic) -> str | None:
     return (
         f"nothing was archived for {age(seconds)}, and Kafka keeps records for {age(keeps / 1000)}:"
         " run `lamina archive`, and see why its schedule does not"
+    )
+
+
+def _deletions(held: Offsets, seconds: float, topic: Topic) -> str | None:
+    """The alarm that Kafka may drop deletions of a table before they are archived: a rebuild would bring rows back."""
+    kept = topic.retention
+    if kept is None or not kept.compacted or held.reaches(topic.end) or seconds < kept.deletions / 2000:
+        return None
+    return (
+        f"nothing was archived for {age(seconds)}, and Kafka drops deletions from a compacted topic"
+        f" {age(kept.deletions / 1000)} after they came: run `lamina archive`, and see why its schedule does not"
     )
 
 

@@ -29,6 +29,14 @@ def deployed(connection: Connection) -> Catalog:
     )
 
 
+def tables_among_sources(connection: Connection) -> set[str]:
+    """The deployed sources that have a PRIMARY KEY."""
+    if connection.execute(select(func.to_regclass(str(compiled)))).scalar() is None:
+        return set()
+    of_tables = select(compiled.c.name).where(compiled.c.kind == "source", compiled.c.texts["kind"].astext == "table")
+    return set(connection.execute(of_tables).scalars())
+
+
 def applied(connection: Connection) -> tuple[object, ...]:
     """What is another after each `apply` that changed something."""
     return tuple(connection.execute(select(func.max(declaration.c.applied_at), func.count())).one())

@@ -163,7 +163,7 @@ class SpeedLayer:
                 return
             self._catalog = deployed(connection)
         self._deployed_at = now
-        sources = {name: source for name, source in self._catalog.sources.items() if source.kind == "stream"}
+        sources = self._catalog.sources
         for name in [name for name, query in self._queries.items() if sources.get(name) != query.source]:
             self._end(self._queries.pop(name))
             log.info("%s: %s", name, "declared anew" if name in sources else "dropped")

@@ -13,10 +13,11 @@ from sqlglot import exp
 from view_algebra.compiled import Catalog, Column, Source, View
 from view_algebra.passes import Known, Written, compile_view
 from view_algebra.refusals import AsksForRecords, File, Mistake, Wrong, refuse_all
-from view_algebra.texts.records import parse_text
+from view_algebra.texts.records import Key, parse_text
 from view_algebra.written.clauses import refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.written.dialect import parse
+from view_algebra.written.tables import as_view
 
 
 def compile_catalog(files: Mapping[str, str]) -> Catalog:
@@ -56,7 +57,8 @@ def _source(d: SourceDeclaration) -> Source:
         comment=d.comment,
         properties=d.properties,
         sql=d.sql,
-        parse=parse_text(d.columns),
+        key_format=d.key_format,
+        parse=parse_text(d.columns, Key(d.unique, d.key_format) if d.kind == "table" else None),
     )
 
 
@@ -125,9 +127,18 @@ class _Work:
 
     def compile_views(self, sources: Mapping[str, Source]) -> dict[str, View]:
         known = Known(self.sources, sources)
+        for table in (source for source in self.sources.values() if source.kind == "table"):
+            self._table(table, known)
         for name in sorted(self.views):
             self._view(name, known, ())
         return known.views
+
+    def _table(self, d: SourceDeclaration, known: Known) -> None:
+        try:
+            compile_view(Written(as_view(d), table=d.name), known)
+        except Wrong as wrong:
+            self.broken.add(d.name)
+            self.wrong(d.file, d.name, Wrong(d.place, wrong.reason, wrong.way_out))
 
     def _view(self, name: str, known: Known, above: tuple[str, ...]) -> None:
         if name in known.views or name in self.broken:

@@ -61,10 +61,12 @@ class Partial:
 class Source:
     """A declared source.
 
+    unique: of a table, the columns of its PRIMARY KEY; key_format: what Kafka's key of its records is read as.
     `parse` is Spark SQL that reads the view `raw_records` (topic, partition, offset, timestamp, key, value,
     headers: the columns of Spark's Kafka source) and gives `kafka_partition`, `kafka_offset`,
     `kafka_timestamp`, `kafka_key`, `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in
-    quarantine) and then the declared columns. Both layers read records through this one text.
+    quarantine), of a table `kafka_deleted`, and then the declared columns. Both layers read records through this one
+    text.
     """
 
     name: str
@@ -77,6 +79,21 @@ class Source:
     properties: Mapping[str, str]
     sql: str
     parse: str
+    key_format: Literal["json", "string", "none"] = "none"
+
+    @property
+    def records(self) -> str:
+        """What its records are called in the SELECTs that `check` runs, where a table's name means its rows."""
+        return changes_of(self.name) if self.kind == "table" else self.name
+
+
+def changes_of(table: str) -> str:
+    """What the records of a table are called beside its rows; no author can give this name.
+
+    >>> changes_of("users")
+    'changes of users'
+    """
+    return f"changes of {table}"
 
 
 @dataclass(frozen=True)

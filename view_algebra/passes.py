@@ -18,7 +18,7 @@ from sqlglot import exp
 from view_algebra.compiled import CellTable, Column, Source, View
 from view_algebra.engines.postgres import Reading
 from view_algebra.engines.postgres_queries import query as postgres_query
-from view_algebra.language.aggregates import MOMENTS
+from view_algebra.language.aggregates import DELETED, MOMENTS
 from view_algebra.language.expressions import (
     Exploded,
     Query,
@@ -33,7 +33,7 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.lengths import as_numbers
 from view_algebra.language.time_windows import pane
-from view_algebra.language.types import DATE, SYSTEM_COLUMNS, TIMESTAMP, TIMESTAMP_NTZ, Type
+from view_algebra.language.types import BOOLEAN, DATE, SYSTEM_COLUMNS, TIMESTAMP, TIMESTAMP_NTZ, Type
 from view_algebra.lineage import lineage
 from view_algebra.refusals import Span, Wrong, span
 from view_algebra.split.leaves import Leaf
@@ -69,10 +69,14 @@ class Known:
 
 @dataclass(frozen=True)
 class Written:
-    """A view as its author wrote it; `through`: views that are read as the records that their rows are."""
+    """A view as its author wrote it.
+
+    through: views that are read as the records that their rows are. table: the one that it is the view of.
+    """
 
     declaration: ViewDeclaration
     through: Mapping[str, ViewDeclaration] = field(default_factory=dict)
+    table: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,12 +120,15 @@ def with_meaning(written: Written, known: Known) -> Typed:
     """Finds every name and every type, and breaks ties."""
     d, syntax = written.declaration, written.declaration.select.copy()
     streams = {name: each for name, each in known.declared.items() if each.kind == "stream"}
+    columns = {name: (*PSEUDO_COLUMNS, *each.columns) for name, each in streams.items()}
+    if written.table:
+        streams = {written.table: known.declared[written.table]}
+        columns = {written.table: (*PSEUDO_COLUMNS, (DELETED, BOOLEAN), *streams[written.table].columns)}
     context = Context(
-        streams={name: (*PSEUDO_COLUMNS, *each.columns) for name, each in streams.items()},
+        streams=columns,
         views=known.types,
         keys=known.keys,
         sortings=known.sortings,
-        tables=frozenset(known.declared.keys() - streams.keys()),
         times={name: each.event_time for name, each in streams.items()},
         read_through=written.through,
         expression=expression,

@@ -27,8 +27,11 @@ Row = tuple[Any, ...]
 TOGETHER = 40
 """Tables of cells that one query computes: of many more, Spark plans it longer than several of these."""
 
-Batches = Sequence[Sequence[bytes | None]]
-"""The values of a source's records, in the micro-batches in which they come."""
+Record = bytes | None | tuple[bytes, bytes | None]
+"""A record's value; or its key and its value."""
+
+Batches = Sequence[Sequence[Record]]
+"""The records of a source, in the micro-batches in which they come."""
 
 RAW = (
     "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary, "
@@ -119,17 +122,15 @@ class Engines:
                 cursor.execute(table.merge.format(cells=fused.read[table.name], into=into, generation=generation))
             cursor.execute("COMMIT")
 
-    def records(self, source: Source, values: Sequence[bytes | None], offset: int = 0) -> None:
+    def records(self, source: Source, values: Sequence[Record], offset: int = 0) -> None:
         """Makes the views `raw_records`, `records` and the source's own (good records only)."""
         at = datetime(2024, 1, 1, tzinfo=UTC)
-        raw = [
-            ("t", (offset + i) % PARTITIONS, offset + i, at, b"k", None if v is None else bytearray(v), None)
-            for i, v in enumerate(values)
-        ]
+        raw = [("t", (offset + i) % PARTITIONS, offset + i, at, *_keyed(value), None) for i, value in enumerate(values)]
         self.spark.createDataFrame(raw, RAW).createOrReplaceTempView("raw_records")
         self.spark.sql(source.parse).createOrReplaceTempView("records")
         good = self.spark.sql("SELECT * FROM records WHERE kafka_error IS NULL")
         good.createOrReplaceTempView(source.name)
+        good.createOrReplaceTempView(f"`{source.records}`")
 
     def oracle(self, catalog: Catalog, batches: Mapping[str, Batches]) -> None:
         """Makes Spark views of all records, and of every view's whole SELECT over them."""
@@ -137,7 +138,9 @@ class Engines:
         self.spark.catalog.clearCache()
         for name, source in catalog.sources.items():
             self.records(source, [value for batch in batches.get(name, ()) for value in batch])
-            self.spark.catalog.cacheTable(name)  # each view reads them, and parsing them is most of the work
+            self.spark.catalog.cacheTable(
+                f"`{source.records}`"
+            )  # each view reads them, and parsing them is most of the work
         for view in in_order(catalog):
             names = [c.name for c in view.columns]
             self.spark.sql(view.spelled).toDF(*names).createOrReplaceTempView(view.name)
@@ -171,6 +174,12 @@ class Engines:
     def types_of(self, view: View) -> list[str]:
         """Spark's own types of the author's SELECT."""
         return [f.dataType.simpleString().upper() for f in self.spark.table(view.name).schema.fields]
+
+
+def _keyed(value: Record) -> tuple[bytearray, bytearray | None]:
+    """A record's key and its value; a test that has no word on keys gives the value alone."""
+    key, value = value if isinstance(value, tuple) else (b"k", value)
+    return bytearray(key), None if value is None else bytearray(value)
 
 
 def place_of(table: CellTable, generation: int) -> str:

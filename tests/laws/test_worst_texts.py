@@ -9,12 +9,11 @@ from py4j.protocol import Py4JJavaError
 
 from tests.laws.engines import Engines
 from view_algebra import Catalog, compile_catalog
-from view_algebra.engines.spark import ESCAPES_NOTHING, TIME_ALONE, constant
+from view_algebra.engines.spark import ESCAPES_NOTHING, TIME_ALONE, ZERO, constant
 from view_algebra.language.backtracking import endless
 from view_algebra.language.expressions import Constant
 from view_algebra.language.long_numbers import BARE_AND_LONG, MAY_BE_LONG, QUOTED_AND_LONG, SHORT_NUMBER
 from view_algebra.language.types import STRING
-from view_algebra.texts.cells import ZERO
 from view_algebra.texts.records import LOOKS_ALONE
 
 M = 1_000_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from view_algebra.compiled import JSON_TIMES
 from view_algebra.engines.likes import regular, regular_in_spark
 from view_algebra.language.expressions import (
     Aggregate,
@@ -107,9 +108,14 @@ def _call(call: Call) -> tuple[str, int]:
 def storable(expression: Expr) -> str:
     """An expression whose value goes to Postgres: what Postgres cannot hold becomes NULL, or U+FFFD in a text.
 
-    Declared columns are looked at when records are read; here it is what functions make of them.
+    Declared columns are looked at when records are read; here it is what functions make of them. A nested value becomes
+    the text of its JSON.
     """
     text, kind = spark(expression), expression.type
+    if kind.nested:
+        text = f"to_json({text}{_JSON_TIMES})"
+        made = any(can_make_any_text(part) for part in walk(expression))
+        return f"regexp_replace(make_valid_utf8({text}), {_ZERO}, {_UNKNOWN})" if made else text
     if kind.name in CALENDAR and any(map(leaves_calendar, walk(expression))):
         first, last = CALENDAR[kind.name]
         return f"CASE WHEN {text} BETWEEN {first} AND {last} THEN {text} END"
@@ -117,6 +123,9 @@ def storable(expression: Expr) -> str:
         return f"replace(make_valid_utf8({text}), '\\u0000', '\\ufffd')"
     return text
 
+
+ZERO = r"(?<!\\)((?:\\\\)*)\\u0000"
+"""U+0000 in JSON, which Postgres cannot hold, behind backslashes that are escaped."""
 
 SHORTENED = "… sha256 "
 """Between the beginning of a text and its digest, where the text itself is too long for an index."""
@@ -333,3 +342,8 @@ def constant(literal: Constant) -> str:
         case "TINYINT" | "SMALLINT" | "FLOAT":
             return f"CAST({value} AS {kind.name})"
     return value
+
+
+_ZERO, _UNKNOWN = (constant(Constant(text, STRING)) for text in (ZERO, r"$1\\ufffd"))
+
+_JSON_TIMES = f", map({', '.join(constant(Constant(text, STRING)) for pair in JSON_TIMES.items() for text in pair)})"

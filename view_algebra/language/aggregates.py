@@ -16,7 +16,19 @@ from view_algebra.language.expressions import NULL, TRUE, Aggregate, Call, Case,
 from view_algebra.language.meeting import cast
 from view_algebra.language.operators import calculate
 from view_algebra.language.quoting import words
-from view_algebra.language.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, STRING, Type, decimal, inside, of_scalars
+from view_algebra.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    Type,
+    decimal,
+    inside,
+    not_in_json,
+    of_scalars,
+)
 
 WIDE = 28
 """Digits up to which ten thousand million decimals add up without leaving DECIMAL(38): Spark adds ten digits."""
@@ -215,7 +227,7 @@ def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> Agg
     return AggregateFunction(
         name,
         (2, 2),
-        accepts=lambda kind: _is_ordered(kind) or of_scalars(kind),
+        accepts=lambda kind: _is_ordered(kind) or (kind.nested and not_in_json(kind) is None),
         gives=lambda types: types[0],
         parts=parts,
         final=lambda parts, _: parts[merge],
@@ -468,6 +480,9 @@ _DETERMINATION = (
     f"CASE WHEN {_products(_Y, _Y)} <> 0 THEN CASE WHEN {_products(_X, _X)} = 0 THEN 1::double precision"
     f" ELSE spark.times({_CORRELATION}, {_CORRELATION}) END END"
 )
+
+DELETED = "kafka_deleted"
+"""The column of a table's records, beside those that are declared: does it take its key's row away?"""
 
 EVENT_ORDER = ("time", "kafka_partition", "kafka_offset")
 """What puts the records of a topic in one order: the event's time, and where it is written."""

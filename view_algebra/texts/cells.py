@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from view_algebra.compiled import JSON_TIMES, CellTable, Column, Input, Partial
-from view_algebra.engines.spark import constant, hops_of_a_time, shortened, spark, storable
+from view_algebra.compiled import CellTable, Column, Input, Partial
+from view_algebra.engines.spark import hops_of_a_time, shortened, spark, storable
 from view_algebra.language.aggregates import RECORD_KEYS, Part
-from view_algebra.language.expressions import Call, Constant, Expr, walk
-from view_algebra.language.limits import can_make_any_text
+from view_algebra.language.expressions import Call, Constant
 from view_algebra.language.merges import MERGES
 from view_algebra.language.quoting import postgres_name, spark_name
 from view_algebra.language.time_windows import Hops, pane
@@ -104,7 +103,7 @@ def _input(kept: Kept) -> Input:
     part = kept.part
     if part is None:
         kind = kept.expression.type
-        return Input(_value(kept.expression), "STRING" if kind.nested else kind.spark)
+        return Input(storable(kept.expression), "STRING" if kind.nested else kind.spark)
     if part.counts:
         always = isinstance(part.input, Constant) and part.input.value == "true"
         return Input("1L" if always else f"CASE WHEN {spark(part.input)} THEN 1L ELSE 0L END", "BIGINT")
@@ -116,7 +115,7 @@ def _input(kept: Kept) -> Input:
 
 
 def _ordered_input(part: Part) -> Input:
-    value, kind = storable(part.input), part.type.spark
+    value, kind = storable(part.input), "STRING" if part.type.nested else part.type.spark
     if part.type.integral:
         value, kind = f"CAST({value} AS BIGINT)", BIGINT.spark
     order, types = _order(part), ", ".join(f"o{n}: {e.type.spark}" for n, e in enumerate(part.order))
@@ -136,28 +135,9 @@ def _order(part: Part) -> str:
     return f"named_struct({fields})"
 
 
-def _value(expression: Expr) -> str:
-    """A column of a row view; nested values become the text of their JSON."""
-    if not expression.type.nested:
-        return storable(expression)
-    text = f"to_json({spark(expression)}{_JSON_TIMES})"
-    if not any(can_make_any_text(part) for part in walk(expression)):
-        return text
-    return f"regexp_replace(make_valid_utf8({text}), {_ZERO}, {_UNKNOWN})"
-
-
-ZERO = r"(?<!\\)((?:\\\\)*)\\u0000"
-"""U+0000 in JSON, which Postgres cannot hold, behind backslashes that are escaped."""
-
-_ZERO, _UNKNOWN = (constant(Constant(text, STRING)) for text in (ZERO, r"$1\\ufffd"))
-
-
-_JSON_TIMES = f", map({', '.join(constant(Constant(text, STRING)) for pair in JSON_TIMES.items() for text in pair)})"
-
-
 def _partial_text(leaf: Leaf, longest: int) -> str:
     named = [(text, key) for text, (key, _) in zip(_keys(leaf, longest), leaf.keys, strict=True)]
-    named += [(_merged(kept.part) if kept.part else _value(kept.expression), kept.name) for kept in leaf.kept]
+    named += [(_merged(kept.part) if kept.part else storable(kept.expression), kept.name) for kept in leaf.kept]
     columns = ",\n".join("  " + (text if text == spark_name(n) else f"{text} AS {spark_name(n)}") for text, n in named)
     lines = [f"SELECT\n{columns}" if columns else "SELECT 1 AS one", f"FROM {spark_name(leaf.source)}"]
     lines += _lateral_views(leaf)

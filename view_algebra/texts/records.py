@@ -6,9 +6,13 @@ its own. Which kind of mistake it was is found out for those records alone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal as Choice
 
 from view_algebra.engines.spark import TIME_ALONE, constant
+from view_algebra.language.aggregates import DELETED
 from view_algebra.language.expressions import Constant
 from view_algebra.language.long_numbers import (
     MAY_BE_LONG,
@@ -42,10 +46,23 @@ _TEXT = "CAST(kafka_value AS STRING)"
 Columns = Sequence[tuple[str, Type]]
 
 
-def parse_text(columns: Columns) -> str:
-    """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns."""
+@dataclass(frozen=True)
+class Key:
+    """The PRIMARY KEY of a table: its columns, and what Kafka's own key of a record is read as."""
+
+    columns: tuple[str, ...]
+    format: Choice["json", "string", "none"]
+
+
+def parse_text(columns: Columns, key: Key | None = None) -> str:
+    """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns; `key` of a table."""
     read_as = [*((name, mapped(kind, _without_tinyint)) for name, kind in columns), (_CORRUPT, STRING)]
-    declared = "".join(f",\n  {_declared(name, kind)} AS {spark_name(name)}" for name, kind in columns)
+    of_key = [] if key is None or key.format == "none" else [(n, kind) for n, kind in columns if n in key.columns]
+    declared = "".join(
+        f",\n  {_of_both(name, kind) if (name, kind) in of_key else _declared(name, kind)} AS {spark_name(name)}"
+        for name, kind in columns
+    )
+    deleted = "" if key is None else f",\n  kafka_value IS NULL AS {DELETED}"
     return f"""SELECT
   kafka_partition,
   kafka_offset,
@@ -54,8 +71,8 @@ def parse_text(columns: Columns) -> str:
   kafka_headers,
   kafka_value,
   CASE
-{_errors(columns)}
-  END AS kafka_error{declared}
+{_errors(columns, key)}
+  END AS kafka_error{deleted}{declared}
 FROM (
   SELECT
     partition AS kafka_partition,
@@ -68,9 +85,48 @@ FROM (
       {bounded("CAST(value AS STRING)", Type("STRUCT", fields=tuple(read_as[:-1])), _CORRUPT)},
       {_schema(read_as)},
       {permissive(_CORRUPT)}
-    ) AS parsed
+    ) AS parsed{_key_text(of_key, key)}
   FROM raw_records
 )"""
+
+
+def _key_text(columns: Columns, key: Key | None) -> str:
+    """What Kafka's key says of a table's columns: a JSON object; of one column, its value alone, too."""
+    if key is None or not columns:
+        return ""
+    text = "make_valid_utf8(CAST(key AS STRING))"
+    if len(columns) == 1:
+        ((name, kind),) = columns
+        field = f"concat('{{', {_text(json.dumps(name, ensure_ascii=False))}, ':', %s, '}}')"
+        if key.format == "string":
+            text = f"to_json(named_struct({_text(name)}, {text}))" if _is_quoted(kind) else field % text
+        else:
+            text = f"CASE WHEN startswith(ltrim({_SPACE}, {text}), '{{') THEN {text} ELSE {field % text} END"
+    read_as = tuple((name, mapped(kind, _without_tinyint)) for name, kind in columns)
+    return f""",
+    from_json(
+      {bounded(text, Type("STRUCT", fields=read_as))},
+      {_schema(read_as)}
+    ) AS key_parsed"""
+
+
+def _is_quoted(kind: Type) -> bool:
+    """Is a value of the type a text in JSON?"""
+    return kind == STRING or kind.name in CALENDAR
+
+
+def _of_both(name: str, kind: Type) -> str:
+    """A column of a PRIMARY KEY: from the value or, where that has none, from Kafka's key."""
+    return f"coalesce({_declared(name, kind)}, {_in_key(name, kind)})"
+
+
+def _in_key(name: str, kind: Type) -> str:
+    """A column as Kafka's key has it; NULL where Postgres could not hold it."""
+    value = _declared(name, kind, "key_parsed")
+    if kind == STRING:
+        return f"CASE WHEN NOT contains({value}, '\\u0000') THEN {value} END"
+    outside = _outside(value, kind)
+    return f"CASE WHEN NOT {outside} THEN {value} END" if outside else value
 
 
 def _why_nothing(columns: Columns) -> str:
@@ -89,9 +145,9 @@ def _text(value: str) -> str:
     return constant(Constant(value, STRING))
 
 
-def _declared(name: str, kind: Type) -> str:
+def _declared(name: str, kind: Type, of: str = "parsed") -> str:
     """A column as it was declared, from what `from_json` read."""
-    field = f"parsed.{spark_name(name)}"
+    field = f"{of}.{spark_name(name)}"
     return field if mapped(kind, _without_tinyint) == kind else f"CAST({field} AS {kind.spark})"
 
 
@@ -104,13 +160,13 @@ def _times_as_text(kind: Type) -> Type:
     return STRING if kind.name == "TIMESTAMP" else kind
 
 
-def _errors(columns: Columns) -> str:
+def _errors(columns: Columns, key: Key | None) -> str:
     more = "'more text follows the object'"
     begins_again = (
         "(" + " OR ".join(f"contains({_TEXT}, '}}{space}{{')" for space in ("", " ", "\\n", "\\r\\n", ",")) + ")"
     )
     branches = [
-        ("kafka_value IS NULL", "'the value is null'"),
+        ("kafka_value IS NULL", "'the value is null'" if key is None else _not_deleting(columns, key)),
         ("parsed IS NULL", _why_nothing(columns)),
         (f"parsed.{_CORRUPT} IS NOT NULL", _kind_of_mistake(columns)),
         # JSON can only say U+0000 as an escape, so the costly look into every text is for those records alone
@@ -136,7 +192,37 @@ def _errors(columns: Columns) -> str:
             branches.append((outside, _text(f"{'.'.join(path)} is outside the years 0001 to 9999")))
     if alone := _time_alone(columns):
         branches.append((alone, "'a field holds a time of day without the day'"))
+    if key is not None:
+        branches += _wrong_keys(columns, key)
     return "\n".join(f"    WHEN {when} THEN {reason}" for when, reason in branches)
+
+
+def _not_deleting(columns: Columns, key: Key) -> str:
+    """Why a record without a value, which takes a row away, does not tell which; NULL where it does."""
+    if key.format == "none":
+        return _text("a deletion, and Kafka's key is not read: declare key_format")
+    missing = " OR ".join(f"{_in_key(name, kind)} IS NULL" for name, kind in columns if name in key.columns)
+    return f"CASE WHEN {missing} THEN {_text(f'a deletion, and its key is no {_said(columns, key)}')} END"
+
+
+def _wrong_keys(columns: Columns, key: Key) -> Iterator[tuple[str, str]]:
+    """A PRIMARY KEY that is NULL, or that is one in the value and another in Kafka's key."""
+    for name, kind in columns:
+        if name not in key.columns:
+            continue
+        if key.format == "none":
+            yield f"{_declared(name, kind)} IS NULL", _text(f"the primary key is null: {name}")
+            continue
+        yield f"{_of_both(name, kind)} IS NULL", _text(f"the primary key is null: {name}")
+        yield (
+            f"{_declared(name, kind)} <> {_in_key(name, kind)}",
+            _text(f"the primary key differs from Kafka's key: {name}"),
+        )
+
+
+def _said(columns: Columns, key: Key) -> str:
+    kinds = ", ".join(f"{name} {kind.spark}" for name, kind in columns if name in key.columns)
+    return f"{'JSON' if key.format == 'json' else 'text'} of {kinds}"
 
 
 def _outside(value: str, kind: Type, depth: int = 0) -> str:

@@ -37,7 +37,7 @@ Columns = tuple[tuple[str, Type], ...]
 class Context:
     """What a view may read, by name, and the two functions that read its syntax, each of which needs the other.
 
-    streams, views: the columns that they give. tables: sources with a PRIMARY KEY. times: of streams, the event time.
+    streams, views: the columns that they give; a table is a view. times: of streams, the event time.
     keys, sortings: of views, what tells their rows apart, and how they come. read_through: views of which the records
     are read that their rows are, where they are and no join needs the rows.
     """
@@ -46,7 +46,6 @@ class Context:
     views: Mapping[str, Columns]
     keys: Mapping[str, Keys]
     sortings: Mapping[str, Sorting]
-    tables: frozenset[str]
     times: Mapping[str, str | None]
     read_through: Mapping[str, ViewDeclaration]
     expression: Callable[[exp.Expr, Scope], Expr]

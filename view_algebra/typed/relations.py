@@ -184,12 +184,6 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
     if name.lower() in scope.ctes:
         inner = scope.ctes[name.lower()]
         return Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
-    if name.lower() in scope.context.tables:
-        raise Wrong(
-            span(node),
-            f"{name} is a table (it has a PRIMARY KEY), and tables are not served yet",
-            "Declare it without PRIMARY KEY to read it as a stream of changes.",
-        )
     if name.lower() in scope.context.streams:
         if names:  # to Spark a source has Kafka's columns, too
             raise Wrong(span(node.args["alias"]), f"new names for the columns of {name}", _IN_A_SUBQUERY)

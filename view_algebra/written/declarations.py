@@ -25,6 +25,9 @@ SOURCE_PROPERTIES = {
 }
 """What TBLPROPERTIES of a source may say."""
 
+OPTIONS = ("topic", "format", "key_format")
+"""What OPTIONS of a source may say."""
+
 VIEW_PROPERTIES = {
     "keep_generations": "how many older generations stay current, to roll back to (1, unless it is said)",
     "on_difference": "`publish` (unless it is said) or `hold`: what happens when a proof finds a difference",
@@ -64,6 +67,7 @@ class SourceDeclaration:
     comment: str | None
     properties: Mapping[str, str]
     topic_place: Span | None
+    key_format: Choice["json", "string", "none"]
     sql: str
 
 
@@ -120,6 +124,9 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         )
     columns, comments, unique, primary = _columns(schema, report)
     topic, topic_place = _topic(name, schema, options, report)
+    for key in primary:
+        _check_key(key, columns, report, span(schema))
+    key_format = _key_format(primary, options, report)
     event_time = _event_time(properties, columns, report)
     if "dedupe_within" in properties:
         way_out = "Leave it out, and count distinct ids: count(DISTINCT id)."
@@ -138,8 +145,37 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         comment,
         {key: value for key, (value, _) in sorted(properties.items())},
         topic_place,
+        key_format,
         written.sql,
     )
+
+
+def _check_key(name: str, columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
+    """What rows of a table are told apart by has to be a value of its own."""
+    kind = next((each for column, each in columns.items() if column.lower() == name.lower()), None)
+    if kind is not None and (kind.nested or kind.name == "BINARY"):
+        report(Wrong(place, f"a PRIMARY KEY of type {kind}", "Take a column that is a number, a text or a time."))
+
+
+def _key_format(primary: tuple[str, ...], options: _Found, report: Report) -> Choice["json", "string", "none"]:
+    """What Kafka's key of a table's record is read as."""
+    if "key_format" not in options:
+        return "none"
+    value, place = options["key_format"]
+    if not primary:
+        report(Wrong(place, "key_format of a stream", "Leave it out, or declare a PRIMARY KEY."))
+    match value.lower():
+        case "none":
+            return "none"
+        case "json":
+            return "json"
+        case "string" if len(primary) == 1:
+            return "string"
+        case "string":
+            report(Wrong(place, "key_format 'string' for several columns", "Write key_format 'json'."))
+        case _:
+            report(Wrong(place, f"key_format {value!r}", "Write 'json', 'string' or 'none'."))
+    return "none"
 
 
 def _columns(
@@ -170,9 +206,11 @@ def _columns(
             report(Wrong(span(item), f"{item.key.upper()} among the columns", way_out))
     if not schema.expressions:
         report(Wrong(span(schema), "a source without columns", "Declare the fields that views use."))
+    declared = {name.lower(): name for name in columns}
     for key in (*unique, *primary):
-        if key.lower() not in (c.lower() for c in columns):
+        if key.lower() not in declared:
             report(Wrong(constraint, f"no column {key}", suggestion(key, columns)))
+    unique, primary = (tuple(declared.get(key.lower(), key) for key in each) for each in (unique, primary))
     if unique:
         way_out = "Leave UNIQUE out; every record then counts, each copy of an event too."
         report(Wrong(constraint, "UNIQUE is not served yet", way_out))
@@ -195,8 +233,8 @@ def _constraint(item: exp.Expr) -> tuple[str, tuple[str, ...]] | None:
 
 def _topic(name: str, schema: exp.Schema, options: _Found, report: Report) -> tuple[str, Span | None]:
     for option in options:
-        if option not in ("topic", "format"):
-            report(Wrong(options[option][1], f"unknown option {option}", suggestion(option, ("topic", "format"))))
+        if option not in OPTIONS:
+            report(Wrong(options[option][1], f"unknown option {option}", suggestion(option, OPTIONS)))
     if options.get("format", ("json", None))[0].lower() != "json":
         report(
             Wrong(options["format"][1], f"format {options['format'][0]!r}", "Records are JSON objects: format 'json'.")

@@ -1,0 +1,128 @@
+"""Tables: of every key the newest record, whichever came first; deletions are remembered."""
+
+from __future__ import annotations
+
+import json
+import random
+
+from tests.laws.engines import Engines, Record, same, told
+from view_algebra import compile_catalog
+
+CATALOG = compile_catalog(
+    {
+        "tables.sql": """
+CREATE TABLE users (
+  id BIGINT PRIMARY KEY COMMENT 'never used twice', name STRING, country STRING, tags ARRAY<STRING>,
+  address STRUCT<city: STRING, zips: ARRAY<INT>>, scores MAP<STRING, DOUBLE>, changed TIMESTAMP
+) USING kafka OPTIONS (topic 'users', format 'json', key_format 'json')
+TBLPROPERTIES ('event_time' = 'changed') COMMENT 'who there is';
+
+CREATE TABLE rates (currency STRING, day DATE, rate DECIMAL(12,6), PRIMARY KEY (currency, day))
+USING kafka OPTIONS (topic 'rates', format 'json');
+
+CREATE TABLE flags (name STRING PRIMARY KEY, is_on BOOLEAN)
+USING kafka OPTIONS (topic 'flags', format 'json', key_format 'string');
+
+CREATE VIEW by_country AS SELECT country, count(*) AS n, max(changed) AS newest FROM users GROUP BY country;
+CREATE VIEW tagged AS SELECT t.tag, count(*) AS n FROM users LATERAL VIEW explode(tags) t AS tag GROUP BY t.tag;
+CREATE VIEW cities AS SELECT DISTINCT address.city AS city, size(address.zips) AS zips FROM users;
+CREATE VIEW hours AS
+SELECT window(changed, '1 hour').start AS h, count(*) AS n, avg(scores['a']) AS a FROM users
+GROUP BY window(changed, '1 hour');
+CREATE VIEW newest_rates AS
+SELECT r.currency, r.rate FROM rates r JOIN (SELECT currency, max(day) AS day FROM rates GROUP BY currency) AS d
+  ON d.currency = r.currency AND d.day = r.day;
+CREATE VIEW named AS
+SELECT u.id, f.is_on, row_number() OVER (ORDER BY u.name DESC, u.id) AS place FROM users u
+LEFT JOIN flags f ON f.name = u.name;
+"""
+    }
+)
+
+
+def user(dice: random.Random) -> Record:
+    id = dice.randrange(8)
+    key = dice.choice([str(id), json.dumps({"id": id}), json.dumps({"id": id, "more": 1})])
+    if dice.random() < 0.2:
+        return key.encode(), None
+    value = {
+        "id": dice.choice([id, id, None]),
+        "name": dice.choice(["ann", "bob", None]),
+        "country": dice.choice(["DE", "FR"]),
+        "tags": dice.choice([None, [], ["a"], ["b", None, "a"]]),
+        "address": dice.choice([None, {"city": "Ulm", "zips": [1, 2]}, {"city": "Köln"}]),
+        "scores": dice.choice([None, {}, {"a": 1.5}, {"a": None, "b": 2.0}]),
+        "changed": dice.choice([None, f"2026-01-01T{dice.randrange(4):02}:00:00Z"]),
+    }
+    return key.encode(), json.dumps({name: each for name, each in value.items() if each is not None}).encode()
+
+
+def rate(dice: random.Random) -> Record:
+    day = f"2026-01-0{dice.randrange(1, 4)}"
+    return json.dumps({"currency": dice.choice("AB"), "day": day, "rate": str(dice.randrange(9))}).encode()
+
+
+def flag(dice: random.Random) -> Record:
+    name = dice.choice(["ann", "bob", 'a "quoted" name'])
+    return name.encode(), dice.choice([None, json.dumps({"is_on": dice.random() < 0.5}).encode()])
+
+
+def test_a_table_shows_of_every_key_the_newest_record(engines: Engines) -> None:
+    dice = random.Random(3)
+    made = {"users": user, "rates": rate, "flags": flag}
+    batches = {name: [[make(dice) for _ in range(12)] for _ in range(4)] for name, make in made.items()}
+    engines.deploy(CATALOG)
+    engines.feed(CATALOG, batches)
+    engines.oracle(CATALOG, batches)
+    for view, expected in engines.all_expected(CATALOG):
+        actual = engines.actual(view)
+        assert expected, view.name
+        assert same(expected, actual), f"{view.name}: {told(view, expected, actual)}"
+
+
+def shown(engines: Engines, name: str, records: list[Record]) -> list[tuple[object, ...]]:
+    """A table after its records came one by one."""
+    engines.deploy(CATALOG)
+    engines.feed(CATALOG, {name: [[each] for each in records]})
+    return [row[:2] for row in engines.actual(CATALOG.views[name])]
+
+
+def changed(id: int, name: str, hour: int) -> Record:
+    return json.dumps({"id": id, "name": name, "changed": f"2023-01-01T{hour:02}:00:00Z"}).encode()
+
+
+def test_an_older_record_that_comes_later_changes_nothing(engines: Engines) -> None:
+    assert shown(engines, "users", [changed(1, "new", 9), changed(1, "old", 8)]) == [(1, "new")]
+
+
+def test_a_deletion_is_remembered(engines: Engines) -> None:
+    """It has Kafka's time, which is after those that the records tell."""
+    assert shown(engines, "users", [changed(1, "new", 9), (b"1", None), changed(1, "late", 8)]) == []
+    late = json.dumps({"id": 1, "name": "again", "changed": "2025-01-01T00:00:00Z"}).encode()
+    assert shown(engines, "users", [changed(1, "new", 9), (b"1", None), late]) == [(1, "again")]
+
+
+def test_what_tells_no_key_is_a_bad_record(engines: Engines) -> None:
+    bad: dict[str, list[Record]] = {
+        "users": [(b"x", None), (b"{}", None), (b"2", b'{"id": 1}'), (b"x", b'{"name": "a"}'), (b"\xff", None)],
+        "rates": [(b"k", None), b'{"currency": "A"}'],
+        "flags": [(b"a\x00b", None), (b"a", b'{"name": "b"}')],
+    }
+    reasons = {
+        "users": [
+            "a deletion, and its key is no JSON of id BIGINT",
+            "a deletion, and its key is no JSON of id BIGINT",
+            "the primary key differs from Kafka's key: id",
+            "the primary key is null: id",
+            "a deletion, and its key is no JSON of id BIGINT",
+        ],
+        "rates": ["a deletion, and Kafka's key is not read: declare key_format", "the primary key is null: day"],
+        "flags": [
+            "a deletion, and its key is no text of name STRING",
+            "the primary key differs from Kafka's key: name",
+        ],
+    }
+    for name, records in bad.items():
+        engines.records(CATALOG.sources[name], records)
+        found = engines.spark.sql("SELECT kafka_error FROM records ORDER BY kafka_offset").collect()
+        assert [row.kafka_error for row in found] == reasons[name]
