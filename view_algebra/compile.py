@@ -128,7 +128,10 @@ class _Work:
     def compile_views(self, sources: Mapping[str, Source]) -> dict[str, View]:
         known = Known(self.sources, sources)
         for table in (source for source in self.sources.values() if source.kind == "table"):
-            self._table(table, known)
+            if any(mistake.subject == table.name for mistake in self.mistakes):
+                self.broken.add(table.name)
+            else:
+                self._table(table, known)
         for name in sorted(self.views):
             self._view(name, known, ())
         return known.views

@@ -26,7 +26,6 @@ from view_algebra.language.expressions import (
     Expr,
     Field,
     Generator,
-    Joined,
     Nested,
     Order,
     Output,
@@ -41,7 +40,6 @@ from view_algebra.language.expressions import (
     decided,
     is_asked,
     is_made_of_bytes,
-    relations_in,
     rewrite,
     rewritten,
     walk,
@@ -71,6 +69,7 @@ from view_algebra.language.types import BIGINT, INT, SYSTEM_COLUMNS, TIMESTAMP
 from view_algebra.refusals import Wrong
 from view_algebra.split.distinct import most_values, over_values
 from view_algebra.split.filters import by_filters
+from view_algebra.split.joins import of_rows
 from view_algebra.split.panes import by_end, coarser, hopped, sessions
 from view_algebra.typed.names import CELL, neither
 from view_algebra.typed.passing import has_windows, is_projection
@@ -158,8 +157,8 @@ def _flattened(query: Query) -> Query:
 
     query = rewritten(query, inner)
     assert isinstance(query, Select)
+    query = of_rows(query)
     query = with_nested(query, lambda nested: replace(nested, query=_flattened(nested.query)))
-    _refuse_joins_below(query)
     below: Relation | None = query.relation
     generators: tuple[Generator, ...] = ()
     if isinstance(below, Exploded):
@@ -216,26 +215,6 @@ def _once(query: Query) -> Query:
     if not isinstance(query, Select) or query.limit is not None or query.offset is not None:
         return query
     return replace(query, distinct=query.distinct or query.group is None, order=())
-
-
-_JOINED = "Aggregate each side in a subquery and join those, or declare a row view of it and join that."
-_ONE_ROW = "Write a value of the one row that it is joined with as (SELECT total FROM t)."
-
-
-def _is_one_row(side: Relation) -> bool:
-    return isinstance(side, Nested) and isinstance(side.query, Select) and side.query.group == ()
-
-
-def _refuse_joins_below(block: Select) -> None:
-    """A join of records, which no cell holds."""
-    for join in (each for each in relations_in(block.relation) if isinstance(each, Joined)):
-        for side in (join.left, join.right):
-            if isinstance(side, Stream) or (isinstance(side, Nested) and is_projection(side.query)):
-                raise Wrong(
-                    side.place or join.place,
-                    "a join below the aggregation is not served yet",
-                    _ONE_ROW if any(map(_is_one_row, (join.left, join.right))) else _JOINED,
-                )
 
 
 def _inlined(query: Select, alias: str, below: Select, generators: tuple[Generator, ...]) -> Select:

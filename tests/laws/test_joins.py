@@ -1,0 +1,111 @@
+"""Joins of records, with each other and with tables, whichever side came first, against Spark's answer to the SELECT."""
+
+# ruff: noqa: E501 — a SELECT stands on one line
+
+from __future__ import annotations
+
+import json
+import random
+
+from tests.laws.engines import Engines, Record, same, told
+from view_algebra import compile_catalog
+
+SOURCES = """
+CREATE TABLE clicks (user_id BIGINT, page STRUCT<url: STRING, tags: ARRAY<STRING>>, price DECIMAL(8,2), n INT, ts TIMESTAMP)
+USING kafka OPTIONS (topic 'clicks', format 'json') TBLPROPERTIES ('event_time' = 'ts');
+CREATE TABLE orders (id BIGINT, user_id BIGINT, item STRING, amount DECIMAL(8,2), n INT, ts TIMESTAMP)
+USING kafka OPTIONS (topic 'orders', format 'json');
+CREATE TABLE users (id BIGINT PRIMARY KEY, name STRING, country STRING, boss BIGINT, score DOUBLE)
+USING kafka OPTIONS (topic 'users', format 'json', key_format 'json');
+CREATE VIEW spent AS SELECT user_id, sum(amount) AS total FROM orders GROUP BY user_id;
+"""
+
+VIEWS = {
+    "stream and table": "SELECT c.user_id, u.name, c.price FROM clicks c JOIN users u ON u.id = c.user_id",
+    "left": "SELECT c.user_id, u.name, c.price FROM clicks c LEFT JOIN users u ON u.id = c.user_id AND u.score > 1",
+    "right": "SELECT c.page.url AS url, u.name FROM clicks c RIGHT JOIN users u ON u.id = c.user_id AND c.n > 1",
+    "full": "SELECT c.n, o.n AS m FROM clicks c FULL JOIN orders o ON c.user_id = o.user_id AND c.n = o.n",
+    "counted": "SELECT u.country, count(*) AS n, sum(c.price) AS s, min(c.ts) AS t FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
+    "counted, left": "SELECT u.country, count(*) AS n, count(u.id) AS m, avg(c.n) AS a FROM clicks c LEFT JOIN users u ON u.id = c.user_id GROUP BY u.country",
+    "two streams": "SELECT c.user_id, count(*) AS n, sum(c.n * o.n) AS p FROM clicks c JOIN orders o ON c.user_id = o.user_id GROUP BY c.user_id",
+    "in an hour": "SELECT o.id, max(c.ts) AS last FROM orders o LEFT JOIN clicks c ON c.user_id = o.user_id AND c.ts BETWEEN o.ts - INTERVAL 1 HOUR AND o.ts GROUP BY o.id",
+    "windows": "SELECT window(c.ts, '1 hour').start AS h, u.country, count(DISTINCT c.user_id) AS n FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY window(c.ts, '1 hour'), u.country",
+    "a self-join": "SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.user_id = b.user_id AND a.item <> b.item",
+    "bosses": "SELECT u.name, b.name AS boss FROM users u LEFT JOIN users b ON b.id = u.boss",
+    "three": "SELECT u.country, o.item, count(*) AS n FROM clicks c JOIN users u ON u.id = c.user_id JOIN orders o ON o.user_id = u.id WHERE c.n < o.n GROUP BY u.country, o.item",
+    "semi": "SELECT c.user_id, c.n FROM clicks c LEFT SEMI JOIN orders o ON o.user_id = c.user_id AND o.n > 1",
+    "anti": "SELECT c.user_id, c.n FROM clicks c LEFT ANTI JOIN users u ON u.id = c.user_id",
+    "using": "SELECT user_id, c.n, o.item FROM clicks c FULL JOIN orders o USING (user_id)",
+    "natural": "SELECT * FROM (SELECT user_id, n FROM clicks) c NATURAL JOIN (SELECT user_id, item FROM orders) o",
+    "comma": "SELECT o.item, u.name FROM orders o, users u WHERE o.user_id = u.id AND upper(o.item) = 'A'",
+    "a view": "SELECT c.n, s.total FROM clicks c JOIN spent s ON s.user_id = c.user_id",
+    "null-safe": "SELECT c.n, o.id FROM clicks c JOIN orders o ON c.user_id <=> o.user_id",
+    "a small side": "SELECT c.n, v.name FROM clicks c CROSS JOIN (VALUES ('x'), ('y')) AS v(name) WHERE c.n > 2",
+    "expressions": "SELECT lower(u.name) AS name, date_trunc('day', c.ts) AS day, sum(CASE WHEN c.page.url LIKE '%a%' THEN 1 ELSE 0 END) AS n FROM clicks c JOIN users u ON u.id = c.user_id + 0 GROUP BY lower(u.name), date_trunc('day', c.ts)",
+    "in a CTE": "WITH j AS (SELECT c.n, u.country FROM clicks c JOIN users u ON u.id = c.user_id) SELECT country, count(*) AS k, max(n) AS m FROM j GROUP BY country",
+    "several values": "SELECT u.country, collect_set(c.n) AS s, percentile(c.n, 0.5) AS p, mode() WITHIN GROUP (ORDER BY c.n) AS m, stddev_pop(c.n) AS d FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
+    "no groups": "SELECT count(*) AS n, sum(o.amount) AS s FROM orders o JOIN users u ON u.id = o.user_id WHERE u.country = 'DE'",
+    "having": "SELECT u.country, count(*) AS n FROM orders o JOIN users u ON u.id = o.user_id GROUP BY u.country HAVING count(*) > 2",
+    "exploded": "SELECT t.tag, u.country, count(*) AS n FROM clicks c CROSS JOIN LATERAL explode(c.page.tags) AS t(tag) JOIN users u ON u.id = c.user_id GROUP BY t.tag, u.country",
+    "a late value": "SELECT coalesce(u.country, '?') AS country, sum(coalesce(u.score, 10)) AS s, count(u.score) AS n FROM orders o LEFT JOIN users u ON u.id = o.user_id GROUP BY coalesce(u.country, '?')",
+}  # fmt: skip
+
+
+def names() -> dict[str, str]:
+    return {f"v{number}": title for number, title in enumerate(VIEWS)}
+
+
+CATALOG = compile_catalog(
+    {"joins.sql": SOURCES + "".join(f"CREATE VIEW {name} AS {VIEWS[title]};\n" for name, title in names().items())}
+)
+
+
+def click(dice: random.Random) -> Record:
+    tags = dice.choice([None, [], ["a"], ["a", "b"]])
+    page = {"url": dice.choice(["/a", "/b"]), "tags": tags}
+    price = dice.choice(["1.50", "2.25"])
+    return _json(user_id=_user(dice), page=page, price=price, n=dice.choice([1, 2, 3, None]), ts=_time(dice))
+
+
+def order(dice: random.Random) -> Record:
+    item, amount = dice.choice("aBc"), dice.choice(["10", "20.5"])
+    return _json(
+        id=dice.randrange(5), user_id=_user(dice), item=item, amount=amount, n=dice.randrange(4), ts=_time(dice)
+    )
+
+
+def user(dice: random.Random) -> Record:
+    id = dice.randrange(5)
+    if dice.random() < 0.15:
+        return str(id).encode(), None
+    name, country = dice.choice(["Ann", "bob"]), dice.choice(["DE", "FR", None])
+    value = _json(name=name, country=country, boss=dice.randrange(5), score=dice.choice([0.5, 1.5, None]))
+    return str(id).encode(), value
+
+
+def _json(**values: object) -> bytes:
+    return json.dumps(values).encode()
+
+
+def _user(dice: random.Random) -> int | None:
+    return dice.choice([0, 1, 2, 3, 4, 5, None])
+
+
+def _time(dice: random.Random) -> str | None:
+    return dice.choice([None, *(f"2026-01-01T{hour:02}:{minute:02}:00Z" for hour in (0, 1, 2) for minute in (0, 59))])
+
+
+def test_a_join_is_its_select_over_all_that_came(engines: Engines) -> None:
+    dice = random.Random(7)
+    made = {"clicks": click, "orders": order, "users": user}
+    batches = {name: [[make(dice) for _ in range(9)] for _ in range(3)] for name, make in made.items()}
+    engines.deploy(CATALOG)
+    engines.feed(CATALOG, batches)
+    engines.oracle(CATALOG, batches)
+    wrong = []
+    for view, expected in engines.all_expected(CATALOG):
+        actual = engines.actual(view)
+        assert expected, view.select
+        if not same(expected, actual):
+            wrong.append(f"{names().get(view.name, view.name)}: {told(view, expected, actual)}")
+    assert not wrong, "\n\n".join(wrong)

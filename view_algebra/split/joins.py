@@ -1,0 +1,192 @@
+"""Joins of records: of each stream in a join, the rows that the join asks for, kept a cell per record.
+
+The join itself is asked when the view is read, of all that has come by then: so no side waits for another, and none is
+late. What one side decides alone, conditions and expressions, is computed below, of the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from view_algebra.language.aggregates import RECORD_KEYS
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Case,
+    Expr,
+    Field,
+    Joined,
+    Nested,
+    Output,
+    Relation,
+    Select,
+    Stream,
+    Windowed,
+    both,
+    conjuncts,
+    inputs_of,
+    is_asked,
+    nested_in,
+    outer_fields,
+    over_inputs,
+    relations_in,
+    rewritten,
+    walk,
+)
+from view_algebra.language.fields import VARIABLE
+from view_algebra.language.limits import leaves_calendar
+from view_algebra.language.time_windows import hops, is_session
+from view_algebra.language.types import CALENDAR
+from view_algebra.refusals import Wrong
+
+
+@dataclass
+class _Rows:
+    """A stream of a join: the condition on its records, and the columns of its rows, by what they hold.
+
+    nullable: may the join show a row of NULLs in its place?
+    """
+
+    stream: Stream
+    nullable: bool
+    where: Expr | None = None
+    columns: dict[Expr, str] = field(default_factory=dict)
+
+    def column(self, value: Expr) -> Field:
+        """A value of a record, as a column of the rows."""
+        plain = ".".join(value.path) if isinstance(value, Field) else f"computed {len(self.columns)}"
+        name = self.columns.setdefault(value, plain)
+        return Field(self.stream.alias, (name,), value.type, place=value.place)
+
+    def relation(self) -> Nested:
+        """The rows, as what FROM reads; they tell which records they are."""
+        alias, place = self.stream.alias, self.stream.place
+        for name, kind in RECORD_KEYS:
+            self.column(Field(alias, (name,), kind))
+        outputs = tuple(Output(name, value) for value, name in self.columns.items())
+        return Nested(Select(outputs, self.stream, self.where, place=place), alias, place)
+
+
+@dataclass
+class _Condition:
+    """One of the conditions that must all hold; `taken`: the rows of a stream meet it already."""
+
+    expression: Expr
+    taken: bool = False
+
+
+def of_rows(block: Select) -> Select:
+    """A block with the streams that it joins as subqueries of their rows; any other block as it is."""
+    if not any(isinstance(each, Joined) for each in relations_in(block.relation)):
+        return block
+    assert block.relation is not None
+    streams = {each.stream.alias: each for each in _streams(block.relation, nullable=False)}
+    if not streams:
+        return block
+    where = list(map(_Condition, conjuncts(block.where)))
+    relation = _filtered(block.relation, where, streams)
+    block = replace(block, relation=relation, where=_left(where))
+
+    def below(part: Expr) -> Expr | None:
+        rows = _decides(part, streams)
+        return None if rows is None else rows.column(part)
+
+    for inner in nested_in(relation):
+        for column in outer_fields(inner.query) if inner.lateral else ():
+            if column.relation in streams:
+                if len(column.path) > 1:
+                    way_out = "Select it under a name of its own in a subquery in FROM, and join that."
+                    raise Wrong(column.place, f"the field {'.'.join(column.path)} in LATERAL", way_out)
+                streams[column.relation].column(column)
+    block = rewritten(block, below)
+    assert block.relation is not None
+    return replace(block, relation=_with_rows(block.relation, streams))
+
+
+def _streams(relation: Relation, *, nullable: bool) -> Iterator[_Rows]:
+    """The streams that a relation joins."""
+    match relation:
+        case Stream():
+            yield _Rows(relation, nullable)
+        case Joined(left=left, right=right, kind=kind):
+            yield from _streams(left, nullable=nullable or kind in ("RIGHT", "FULL"))
+            yield from _streams(right, nullable=nullable or kind in ("LEFT", "FULL"))
+        case _:
+            for inner in inputs_of(relation):
+                yield from _streams(inner, nullable=nullable)
+
+
+def _filtered(relation: Relation, known: Sequence[_Condition], streams: Mapping[str, _Rows]) -> Relation:
+    """A relation, each of its streams with those of the conditions that it decides alone.
+
+    known: conditions that the rows of the relation have to meet, whatever it is joined with.
+    """
+    match relation:
+        case Stream(alias=alias):
+            rows = streams[alias]
+            for condition in known:
+                if _of(condition.expression, alias):
+                    condition.taken, rows.where = True, both(rows.where, condition.expression)
+            return relation
+        case Joined(left=left, right=right, kind=kind):
+            own = list(map(_Condition, conjuncts(relation.condition)))
+            of_left = [*_if(kind != "RIGHT" and kind != "FULL", known), *_if(kind in _MATCHED_LEFT, own)]
+            of_right = [*_if(kind != "LEFT" and kind != "FULL", known), *_if(kind in _MATCHED_RIGHT, own)]
+            left, right = _filtered(left, of_left, streams), _filtered(right, of_right, streams)
+            rest = _left(own)
+            kind = "CROSS" if kind == "INNER" and rest is None else kind
+            return replace(relation, left=left, right=right, condition=rest, kind=kind)
+        case _:
+            return over_inputs(relation, lambda below: _filtered(below, known, streams))
+
+
+_MATCHED_LEFT, _MATCHED_RIGHT = ("INNER", "CROSS", "RIGHT"), ("INNER", "CROSS", "LEFT")
+"""The joins of which a side shows only rows that meet the condition."""
+
+
+def _if(holds: bool, conditions: Sequence[_Condition]) -> Sequence[_Condition]:
+    return conditions if holds else ()
+
+
+def _left(conditions: Sequence[_Condition]) -> Expr | None:
+    return reduce(both, (each.expression for each in conditions if not each.taken), None)
+
+
+def _decides(part: Expr, streams: Mapping[str, _Rows]) -> _Rows | None:
+    """The stream whose rows have this as a column: a column of it; of one that is never NULL, what is made of these."""
+    for alias, rows in streams.items():
+        if isinstance(part, Field):
+            if part.relation == alias and not part.outer:
+                return rows
+        elif isinstance(part, (Call, Case)) and not rows.nullable and _is_kept(part) and _of(part, alias):
+            return rows
+    return None
+
+
+def _is_kept(part: Expr) -> bool:
+    """Can it be a column of cells, as it is, and is it worth one?"""
+    if isinstance(part, Call) and part.implicit:
+        return False
+    if part.type.name in CALENDAR and any(leaves_calendar(each) for each in walk(part) if not _is_window(each)):
+        return False
+    return not (part.type.nested or part.type.length or part.type.name in ("BINARY", "VOID"))
+
+
+def _is_window(part: Expr) -> bool:
+    return isinstance(part, Call) and part.function.startswith("window_")
+
+
+def _of(expression: Expr, alias: str) -> bool:
+    """Is an expression one of the columns of this relation alone?"""
+    inside = list(walk(expression))
+    named = {part.relation for part in inside if isinstance(part, Field)} - {VARIABLE}
+    several = any(isinstance(part, (Aggregate, Windowed)) or hops(part) or is_session(part) for part in inside)
+    return named == {alias} and not several and not is_asked(expression)
+
+
+def _with_rows(relation: Relation, streams: Mapping[str, _Rows]) -> Relation:
+    if isinstance(relation, Stream):
+        return streams[relation.alias].relation()
+    return over_inputs(relation, lambda inner: _with_rows(inner, streams))
