@@ -802,16 +802,6 @@ VIEWS = [
         "SELECT to_json(tags) AS tags, count(*) AS n FROM events GROUP BY to_json(tags)",
     ),
     view(
-        "a join of streams",
-        "SELECT o.id, e.kind FROM orders o JOIN events e ON o.user_id = e.user_id",
-        "SELECT o.n, e.n AS m FROM (SELECT user_id, count(*) AS n FROM orders GROUP BY user_id) o JOIN (SELECT user_id, count(*) AS n FROM events GROUP BY user_id) e ON o.user_id = e.user_id",
-    ),
-    view(
-        "a join with the total",
-        "WITH t AS (SELECT count(*) AS total FROM events) SELECT e.country, count(*) / max(t.total) AS share FROM events e CROSS JOIN t GROUP BY e.country",
-        "WITH t AS (SELECT count(*) AS total FROM events) SELECT e.country, count(*) / (SELECT total FROM t) AS share FROM events e GROUP BY e.country",
-    ),
-    view(
         "a join as of",
         "SELECT count(*) AS n FROM orders o JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON o.user_id = u.user_id",
         "SELECT count(*) AS n FROM orders",
@@ -1830,11 +1820,6 @@ VIEWS = [
         "constants with U+0000 for records",
         "SELECT count(*) AS n FROM events JOIN VALUES ('N\\0L') AS t(c) ON country <> c",
         "SELECT count(*) AS n FROM events JOIN VALUES ('NL') AS t(c) ON country <> c",
-    ),
-    view(
-        "computed constants for records",
-        "SELECT count(*) AS n FROM events JOIN (SELECT lower(c) AS code FROM VALUES ('NL') AS t(c)) AS names ON country = code",
-        "SELECT count(*) AS n FROM events JOIN (SELECT lower('NL') AS code) AS names ON country = code",
     ),
     view(
         "a cast of an array to a number",
