@@ -138,7 +138,7 @@ class _Work:
 
     def _table(self, d: SourceDeclaration, known: Known) -> None:
         try:
-            compile_view(Written(as_view(d), table=d.name), known)
+            compile_view(Written(as_view(d)), known)
         except Wrong as wrong:
             self.broken.add(d.name)
             self.wrong(d.file, d.name, Wrong(d.place, wrong.reason, wrong.way_out))

@@ -93,7 +93,19 @@ def changes_of(table: str) -> str:
     >>> changes_of("users")
     'changes of users'
     """
-    return f"changes of {table}"
+    return f"{_CHANGES}{table}"
+
+
+def source_of(records: str) -> str:
+    """The source of records by what they are called.
+
+    >>> source_of("changes of users"), source_of("clicks")
+    ('users', 'clicks')
+    """
+    return records.removeprefix(_CHANGES)
+
+
+_CHANGES = "changes of "
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from view_algebra.compiled import CellTable, Column, Source, View
+from view_algebra.compiled import CellTable, Column, Source, View, changes_of
 from view_algebra.engines.postgres import Reading
 from view_algebra.engines.postgres_queries import query as postgres_query
 from view_algebra.language.aggregates import DELETED, MOMENTS
@@ -71,12 +71,11 @@ class Known:
 class Written:
     """A view as its author wrote it.
 
-    through: views that are read as the records that their rows are. table: the one that it is the view of.
+    through: views that are read as the records that their rows are.
     """
 
     declaration: ViewDeclaration
     through: Mapping[str, ViewDeclaration] = field(default_factory=dict)
-    table: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,16 +119,14 @@ def with_meaning(written: Written, known: Known) -> Typed:
     """Finds every name and every type, and breaks ties."""
     d, syntax = written.declaration, written.declaration.select.copy()
     streams = {name: each for name, each in known.declared.items() if each.kind == "stream"}
-    columns = {name: (*PSEUDO_COLUMNS, *each.columns) for name, each in streams.items()}
-    if written.table:
-        streams = {written.table: known.declared[written.table]}
-        columns = {written.table: (*PSEUDO_COLUMNS, (DELETED, BOOLEAN), *streams[written.table].columns)}
+    tables = {changes_of(name): each for name, each in known.declared.items() if each.kind == "table"}
     context = Context(
-        streams=columns,
+        streams={name: (*PSEUDO_COLUMNS, *each.columns) for name, each in streams.items()}
+        | {name: (*PSEUDO_COLUMNS, (DELETED, BOOLEAN), *each.columns) for name, each in tables.items()},
         views=known.types,
         keys=known.keys,
         sortings=known.sortings,
-        times={name: each.event_time for name, each in streams.items()},
+        times={name: each.event_time for name, each in (streams | tables).items()},
         read_through=written.through,
         expression=expression,
         query=query,

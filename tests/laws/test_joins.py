@@ -17,6 +17,8 @@ CREATE TABLE orders (id BIGINT, user_id BIGINT, item STRING, amount DECIMAL(8,2)
 USING kafka OPTIONS (topic 'orders', format 'json');
 CREATE TABLE users (id BIGINT PRIMARY KEY, name STRING, country STRING, boss BIGINT, score DOUBLE)
 USING kafka OPTIONS (topic 'users', format 'json', key_format 'json');
+CREATE TABLE rates (item STRING PRIMARY KEY, rate DECIMAL(6,2), since TIMESTAMP)
+USING kafka OPTIONS (topic 'rates', format 'json', key_format 'string') TBLPROPERTIES ('event_time' = 'since');
 CREATE VIEW spent AS SELECT user_id, sum(amount) AS total FROM orders GROUP BY user_id;
 """
 
@@ -47,6 +49,13 @@ VIEWS = {
     "no groups": "SELECT count(*) AS n, sum(o.amount) AS s FROM orders o JOIN users u ON u.id = o.user_id WHERE u.country = 'DE'",
     "having": "SELECT u.country, count(*) AS n FROM orders o JOIN users u ON u.id = o.user_id GROUP BY u.country HAVING count(*) > 2",
     "exploded": "SELECT t.tag, u.country, count(*) AS n FROM clicks c CROSS JOIN LATERAL explode(c.page.tags) AS t(tag) JOIN users u ON u.id = c.user_id GROUP BY t.tag, u.country",
+    "as of": "SELECT c.n, c.ts, r.rate FROM clicks c JOIN rates FOR SYSTEM_TIME AS OF c.ts AS r ON r.item = c.page.url",
+    "as of, left": "SELECT o.id, o.ts, r.rate, r.since FROM orders o LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON r.item = lower(o.item) AND r.rate > 1",
+    "as of, counted": "SELECT r.item, sum(o.amount * r.rate) AS s, count(*) AS n FROM orders o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON r.item = lower(o.item) GROUP BY r.item",
+    "as of, twice": "SELECT o.id, r.rate, q.rate AS before FROM orders o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON r.item = lower(o.item) LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts - INTERVAL 1 HOUR AS q ON q.item = r.item",
+    "everything as of": "SELECT * FROM clicks c JOIN rates FOR SYSTEM_TIME AS OF c.ts AS r ON r.item = c.page.url",
+    "order above a join": "SELECT u.country, max_by(c.n, c.ts) AS newest, min_by(u.name, c.price) AS cheapest FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
+    "changes": "SELECT country, count(*) AS n FROM `changes of users` GROUP BY country",
     "a late value": "SELECT coalesce(u.country, '?') AS country, sum(coalesce(u.score, 10)) AS s, count(u.score) AS n FROM orders o LEFT JOIN users u ON u.id = o.user_id GROUP BY coalesce(u.country, '?')",
 }  # fmt: skip
 
@@ -83,6 +92,13 @@ def user(dice: random.Random) -> Record:
     return str(id).encode(), value
 
 
+def rate(dice: random.Random) -> Record:
+    item = dice.choice(["a", "b", "/a"])
+    if dice.random() < 0.1:
+        return item.encode(), None
+    return item.encode(), _json(rate=dice.choice(["0.5", "1.5", "2.5"]), since=_time(dice))
+
+
 def _json(**values: object) -> bytes:
     return json.dumps(values).encode()
 
@@ -97,7 +113,7 @@ def _time(dice: random.Random) -> str | None:
 
 def test_a_join_is_its_select_over_all_that_came(engines: Engines) -> None:
     dice = random.Random(7)
-    made = {"clicks": click, "orders": order, "users": user}
+    made = {"clicks": click, "orders": order, "users": user, "rates": rate}
     batches = {name: [[make(dice) for _ in range(9)] for _ in range(3)] for name, make in made.items()}
     engines.deploy(CATALOG)
     engines.feed(CATALOG, batches)

@@ -26,6 +26,7 @@ from view_algebra.language.expressions import (
     Windowed,
     both,
     conjuncts,
+    expressions_of,
     inputs_of,
     is_asked,
     nested_in,
@@ -34,12 +35,14 @@ from view_algebra.language.expressions import (
     relations_in,
     rewritten,
     walk,
+    with_nested,
 )
 from view_algebra.language.fields import VARIABLE
 from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.time_windows import hops, is_session
 from view_algebra.language.types import CALENDAR
 from view_algebra.refusals import Wrong
+from view_algebra.typed.passing import is_of_records
 
 
 @dataclass
@@ -82,6 +85,8 @@ def of_rows(block: Select) -> Select:
     if not any(isinstance(each, Joined) for each in relations_in(block.relation)):
         return block
     assert block.relation is not None
+    block = _pruned(block)
+    assert block.relation is not None
     streams = {each.stream.alias: each for each in _streams(block.relation, nullable=False)}
     if not streams:
         return block
@@ -103,6 +108,28 @@ def of_rows(block: Select) -> Select:
     block = rewritten(block, below)
     assert block.relation is not None
     return replace(block, relation=_with_rows(block.relation, streams))
+
+
+def _pruned(block: Select) -> Select:
+    """A block whose subqueries of records give no column that it does not ask for: each would be kept."""
+    asked = {
+        (part.relation, part.path[0].lower())
+        for expression in expressions_of(block)
+        for part in walk(expression)
+        if isinstance(part, Field)
+    }
+    nested = list(nested_in(block.relation))
+    if any(each.lateral for each in nested):
+        return block
+
+    def pruned(of: Nested) -> Nested:
+        query = of.query
+        if not isinstance(query, Select) or not is_of_records(query):
+            return of
+        outputs = tuple(output for output in query.outputs if (of.alias, output.name.lower()) in asked)
+        return replace(of, query=_pruned(replace(query, outputs=outputs or query.outputs[:1], syntax=None)))
+
+    return with_nested(block, pruned)
 
 
 def _streams(relation: Relation, *, nullable: bool) -> Iterator[_Rows]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal as Choice
 
-from view_algebra.compiled import PLAIN, Cost
+from view_algebra.compiled import PLAIN, Cost, source_of
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import RECORD_KEYS, Part, final_of, parts_of
 from view_algebra.language.expressions import (
@@ -352,7 +352,7 @@ def _kept(block: Select) -> Iterator[Expr | Part]:
 
 def _leaf(identity: _Identity, kept: Sequence[Expr | Part]) -> Leaf:
     stream, kind, where, group = identity
-    source, generators = stream.source, stream.generators
+    source, generators = source_of(stream.source), stream.generators
     names = _Names()
     if kind == "row":
         keys: tuple[tuple[str, Expr], ...] = tuple(

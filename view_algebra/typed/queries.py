@@ -17,6 +17,7 @@ from view_algebra.language.expressions import (
     Expr,
     Field,
     Generator,
+    Joined,
     Nested,
     Order,
     Output,
@@ -557,10 +558,10 @@ def _time_window(node: exp.Expr | None) -> exp.Anonymous | None:
 
 
 def _reads_records(relation: Relation | None) -> bool:
-    """Are rows of a relation records, or made of some without an aggregation between?"""
-    return any(
-        isinstance(each, Stream) or (isinstance(each, Nested) and _gives_records(each.query))
-        for each in relations_in(relation)
+    """Are rows of a relation records, or made of some without an aggregation or a join between?"""
+    every = list(relations_in(relation))
+    return not any(isinstance(each, Joined) for each in every) and any(
+        isinstance(each, Stream) or (isinstance(each, Nested) and _gives_records(each.query)) for each in every
     )
 
 

@@ -40,6 +40,7 @@ from view_algebra.language.quoting import spark_name
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, VOID
 from view_algebra.refusals import Wrong, span, suggestion
+from view_algebra.typed.as_of import HOLDS, versions_of
 from view_algebra.typed.calls import generator, refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table
 from view_algebra.typed.correlated import (
@@ -170,11 +171,8 @@ def _made_rows(node: exp.Table, scope: Scope) -> Constants:
 
 def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
     if node.args.get("version"):
-        raise Wrong(
-            span(node),
-            "FOR SYSTEM_TIME AS OF: joins with tables are not served yet",
-            "Join views above the aggregation.",
-        )
+        way_out = f"Write FROM orders AS o JOIN {node.name} FOR SYSTEM_TIME AS OF o.ts AS {node.name[:1]} ON …."
+        raise Wrong(span(node), "FOR SYSTEM_TIME AS OF where nothing is joined", way_out)
     if node.args.get("sample"):
         raise Wrong(span(node), "TABLESAMPLE is not served", "Use WHERE.")
     name, alias = node.name, (node.alias or node.name).lower()
@@ -252,6 +250,8 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
     if isinstance(join.this, exp.Lateral):
         return _lateral(left, kind, join, scope)
     before = dict(scope.relations)
+    if (versions := versions_of(join, scope)) is not None:
+        return _as_of(left, kind, join, *versions, scope)
     right = _from(join.this, scope)
     on: Expr | None = None
     using = _shared(before, scope.relations[right_alias(right)]) if natural else join.args.get("using")
@@ -267,6 +267,20 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
         kind = "CROSS" if on is None else "INNER"
     kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
     return joined(Joined(left, right, kind_, on, span(join)))
+
+
+def _as_of(left: Relation, kind: str, join: exp.Join, versions: exp.Subquery, holds: exp.Expr, scope: Scope) -> Joined:
+    """A join with the versions that held at a time; Spark is told the same."""
+    before = dict(scope.relations)
+    right, both_hold = _named(versions, scope), exp.and_(join.args["on"].copy(), holds)
+    on = condition(expression(both_hold, scope), "ON")
+    refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
+    refuse_in_join(on, before)
+    put(join.this, versions)
+    put(join.args["on"], both_hold)
+    alias = right_alias(right)
+    scope.relations[alias] = tuple(column for column in scope.relations[alias] if column[0] not in HOLDS)
+    return Joined(left, right, "LEFT" if kind == "LEFT" else "INNER", on, span(join))
 
 
 def _using(kind: str, names: Sequence[exp.Expr], left: Scope, right: str, scope: Scope) -> Expr | None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-
 from view_algebra.compiled import changes_of
 from view_algebra.language.aggregates import DELETED
 from view_algebra.language.quoting import spark_name
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import parsed, text_of
-from view_algebra.written.oracle import put
 
 
 def as_view(table: SourceDeclaration) -> ViewDeclaration:
-    """The view that a table is; its SELECT names its records by the table's own name.
+    """The view that a table is.
 
     Which record is newest, the order of events says: by the time that is declared or, where a record has none, by
     Kafka's timestamp, then by partition and offset.
@@ -21,12 +18,8 @@ def as_view(table: SourceDeclaration) -> ViewDeclaration:
     columns = [(name, spark_name(name)) for name, _ in table.columns]
     outputs = [text if name in table.unique else f"last_value({text}) AS {text}" for name, text in columns]
     keys = ", ".join(spark_name(name) for name in table.unique)
-    select = parsed(
-        f"SELECT {', '.join(outputs)} FROM {spark_name(table.name)} GROUP BY {keys} HAVING NOT last_value({DELETED})"
-    )
-    (records,) = select.find_all(exp.Table)
-    changes = exp.Table(this=exp.to_identifier(changes_of(table.name), quoted=True))
-    put(records, changes.as_(table.name))
+    records = f"{spark_name(changes_of(table.name))} AS changes"
+    select = parsed(f"SELECT {', '.join(outputs)} FROM {records} GROUP BY {keys} HAVING NOT last_value({DELETED})")
     return ViewDeclaration(
         name=table.name,
         file=table.file,
