@@ -12,6 +12,7 @@ EVENTS = """CREATE TABLE events (
 ) USING kafka OPTIONS (topic 'events', format 'json');
 CREATE TABLE orders (id BIGINT, user_id BIGINT, ts TIMESTAMP) USING kafka OPTIONS (topic 'orders', format 'json');
 CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id)) USING kafka OPTIONS (topic 'users', format 'json');
+CREATE TABLE prices (user_id BIGINT PRIMARY KEY, price DOUBLE, ts TIMESTAMP) USING kafka OPTIONS (topic 'prices', format 'json') TBLPROPERTIES ('event_time' = 'ts');
 CREATE VIEW hourly AS SELECT country, date_trunc('hour', ts) AS hour, count(*) AS n FROM events GROUP BY country, date_trunc('hour', ts);
 """
 
@@ -802,9 +803,29 @@ VIEWS = [
         "SELECT to_json(tags) AS tags, count(*) AS n FROM events GROUP BY to_json(tags)",
     ),
     view(
-        "a join as of",
+        "a stream as of a time",
+        "SELECT count(*) AS n FROM orders o JOIN events FOR SYSTEM_TIME AS OF o.ts AS e ON o.user_id = e.user_id",
+        "SELECT count(*) AS n FROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",
+    ),
+    view(
+        "a table without a time as of one",
         "SELECT count(*) AS n FROM orders o JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON o.user_id = u.user_id",
-        "SELECT count(*) AS n FROM orders",
+        "SELECT count(*) AS n FROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",
+    ),
+    view(
+        "a right join as of a time",
+        "SELECT count(*) AS n FROM orders o RIGHT JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",
+        "SELECT count(*) AS n FROM orders o LEFT JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",
+    ),
+    view(
+        "a table as of a time without a join",
+        "SELECT price FROM prices FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-01' AS p",
+        "SELECT price FROM prices",
+    ),
+    view(
+        "all pairs of records",
+        "SELECT o.id, e.kind FROM orders o, events e WHERE o.ts < e.ts",
+        "SELECT o.id, e.kind FROM orders o, events e WHERE o.ts < e.ts AND o.user_id = e.user_id",
     ),
     view(
         "a subquery below",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import random
 
-from tests.laws.engines import Engines, Record, same, told
+from tests.laws.engines import Engines, Record, Row, same, told
 from view_algebra import compile_catalog
 
 SOURCES = """
@@ -32,6 +32,9 @@ VIEWS = {
     "two streams": "SELECT c.user_id, count(*) AS n, sum(c.n * o.n) AS p FROM clicks c JOIN orders o ON c.user_id = o.user_id GROUP BY c.user_id",
     "in an hour": "SELECT o.id, max(c.ts) AS last FROM orders o LEFT JOIN clicks c ON c.user_id = o.user_id AND c.ts BETWEEN o.ts - INTERVAL 1 HOUR AND o.ts GROUP BY o.id",
     "windows": "SELECT window(c.ts, '1 hour').start AS h, u.country, count(DISTINCT c.user_id) AS n FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY window(c.ts, '1 hour'), u.country",
+    "hopping windows": "SELECT window(c.ts, '2 hours', '1 hour').start AS h, u.country, sum(c.n) AS n FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY window(c.ts, '2 hours', '1 hour'), u.country",
+    "the same window": "SELECT c.h, c.user_id, c.n, o.item FROM (SELECT window(ts, '1 hour').start AS h, user_id, n FROM clicks) c JOIN (SELECT window(ts, '1 hour').start AS h, user_id, item FROM orders) o ON c.h = o.h AND c.user_id = o.user_id",
+    "a full join on more": "SELECT c.user_id, c.n, o.user_id AS of, o.n AS m FROM clicks c FULL JOIN orders o ON c.user_id = o.user_id AND c.n > o.n",
     "a self-join": "SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.user_id = b.user_id AND a.item <> b.item",
     "bosses": "SELECT u.name, b.name AS boss FROM users u LEFT JOIN users b ON b.id = u.boss",
     "three": "SELECT u.country, o.item, count(*) AS n FROM clicks c JOIN users u ON u.id = c.user_id JOIN orders o ON o.user_id = u.id WHERE c.n < o.n GROUP BY u.country, o.item",
@@ -125,3 +128,83 @@ def test_a_join_is_its_select_over_all_that_came(engines: Engines) -> None:
         if not same(expected, actual):
             wrong.append(f"{names().get(view.name, view.name)}: {told(view, expected, actual)}")
     assert not wrong, "\n\n".join(wrong)
+
+
+SMALL = compile_catalog(
+    {
+        "small.sql": """
+CREATE TABLE l (k STRING, a INT, b STRING, ts TIMESTAMP) USING kafka OPTIONS (topic 'l', format 'json');
+CREATE TABLE r (k STRING, x INT) USING kafka OPTIONS (topic 'r', format 'json');
+CREATE TABLE t (id INT PRIMARY KEY, v STRING, at TIMESTAMP)
+USING kafka OPTIONS (topic 't', format 'json', key_format 'json') TBLPROPERTIES ('event_time' = 'at');
+CREATE VIEW repeated AS
+SELECT mode() WITHIN GROUP (ORDER BY l.b) AS m, count(DISTINCT l.b) AS d, sort_array(collect_list(l.b)) AS all_of
+FROM l JOIN r ON l.k = r.k;
+CREATE VIEW kept AS
+SELECT count(*) AS n, count(r.x) AS m, var_pop(r.x) AS v, sum(coalesce(r.x, 10)) AS s FROM l LEFT JOIN r ON l.k = r.k;
+CREATE VIEW conditional AS SELECT count(*) AS n, count(r.k) AS m FROM l LEFT JOIN r ON l.k = r.k AND l.a > 5;
+CREATE VIEW unmatched AS SELECT l.k, l.a FROM l LEFT ANTI JOIN r ON l.k = r.k AND l.a > 5;
+CREATE VIEW products AS SELECT sum(l.a * r.x) AS p, bit_xor(l.a) AS x FROM l JOIN r ON l.k = r.k;
+CREATE VIEW open AS SELECT count(*) AS n FROM t WHERE v = 'open';
+CREATE VIEW held AS SELECT l.a, t.v FROM l LEFT JOIN t FOR SYSTEM_TIME AS OF l.ts AS t ON t.id = 1;
+CREATE VIEW named AS SELECT l.a, t.id FROM l JOIN t FOR SYSTEM_TIME AS OF l.ts AS t ON t.v = l.b;
+"""
+    }
+)
+
+
+def rows(engines: Engines, view: str, **records: list[Record]) -> list[Row]:
+    """What a view shows, of records that came one by one, the last source first: order does not matter."""
+    engines.deploy(SMALL)
+    for source in reversed(records):
+        engines.feed(SMALL, {source: [[each] for each in records[source]]})
+    return engines.actual(SMALL.views[view])
+
+
+def keyed(*values: tuple[str, int | str | None], name: str) -> list[Record]:
+    return [_json(k=key, **{name: value}) for key, value in values]
+
+
+def test_a_record_counts_for_each_of_its_partners(engines: Engines) -> None:
+    left = keyed(("1", "a"), ("3", "a"), ("2", "b"), name="b")
+    right = keyed(("1", 0), ("1", 0), ("3", 0), ("3", 0), ("2", 0), ("2", 0), ("2", 0), name="x")
+    assert rows(engines, "repeated", l=left, r=right) == [("a", 2, ["a", "a", "a", "a", "b", "b", "b"])]
+
+
+def test_a_record_without_partner_is_a_row_of_a_left_join(engines: Engines) -> None:
+    left, right = keyed(("1", 0), ("2", 0), name="a"), keyed(("1", 2), ("1", 4), name="x")
+    assert rows(engines, "kept", l=left, r=right) == [(3, 2, 1.0, 16)]
+
+
+def test_a_condition_on_one_side_decides_what_is_joined_and_not_what_is_shown(engines: Engines) -> None:
+    left, right = keyed(("k", 1), ("k", 9), name="a"), keyed(("k", 0), name="x")
+    assert rows(engines, "conditional", l=left, r=right) == [(2, 1)]
+    assert rows(engines, "unmatched", l=left, r=right) == [("k", 1)]
+
+
+def test_products_of_both_sides_are_those_of_their_rows(engines: Engines) -> None:
+    """Each wraps around, as an INT does, before they are added up; and twice the same bits are none."""
+    left, right = keyed(("k", 100_000), name="a"), keyed(("k", 100_000), ("k", 100_000), name="x")
+    assert rows(engines, "products", l=left, r=right) == [(2_820_130_816, 0)]
+
+
+def version(id: int, value: str, minute: int) -> Record:
+    return _json(id=id, v=value, at=f"2023-12-31T23:{minute:02}:00Z")
+
+
+def test_what_has_changed_since_no_longer_counts(engines: Engines) -> None:
+    assert rows(engines, "open", t=[version(1, "open", 10), version(1, "done", 20)]) == [(0,)]
+    assert rows(engines, "open", t=[version(1, "open", 10), version(1, "done", 20), version(1, "open", 5)]) == [(0,)]
+
+
+def test_a_version_holds_from_its_time_until_that_of_the_next(engines: Engines) -> None:
+    """Two of one time, the second of which holds; then a deletion, which has Kafka's time: midnight."""
+    events = [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:09:00Z", "2023-12-31T23:10:00Z"])]
+    events += [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:15:00Z", "2024-01-01T00:00:00Z", None], 2)]
+    held = rows(engines, "held", l=events, t=[version(1, "x", 10), version(1, "y", 10), (b"1", None)])
+    assert held == [(0, None), (1, "y"), (2, "y"), (3, None), (4, None)]
+
+
+def test_what_a_version_says_of_itself_is_asked_of_the_one_that_holds(engines: Engines) -> None:
+    events = [_json(a=minute, b="a", ts=f"2023-12-31T23:{minute:02}:00Z") for minute in (5, 11)]
+    assert rows(engines, "named", l=events, t=[version(1, "a", 0), version(1, "b", 10)]) == [(5, 1)]

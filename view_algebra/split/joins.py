@@ -15,9 +15,12 @@ from view_algebra.language.expressions import (
     Aggregate,
     Call,
     Case,
+    Exploded,
     Expr,
     Field,
+    Generator,
     Joined,
+    Named,
     Nested,
     Output,
     Relation,
@@ -49,12 +52,13 @@ from view_algebra.typed.passing import is_of_records
 class _Rows:
     """A stream of a join: the condition on its records, and the columns of its rows, by what they hold.
 
-    nullable: may the join show a row of NULLs in its place?
+    nullable: may the join show a row of NULLs in its place? windows: those that hop, each of which has a record once.
     """
 
     stream: Stream
     nullable: bool
     where: Expr | None = None
+    windows: tuple[Generator, ...] = ()
     columns: dict[Expr, str] = field(default_factory=dict)
 
     def column(self, value: Expr) -> Field:
@@ -69,7 +73,16 @@ class _Rows:
         for name, kind in RECORD_KEYS:
             self.column(Field(alias, (name,), kind))
         outputs = tuple(Output(name, value) for value, name in self.columns.items())
-        return Nested(Select(outputs, self.stream, self.where, place=place), alias, place)
+        records = Exploded(self.stream, self.windows, place) if self.windows else self.stream
+        return Nested(Select(outputs, records, self.where, place=place), alias, place)
+
+    def decides(self, expression: Expr) -> bool:
+        """Is an expression one of columns of this stream alone, so that a record answers it?"""
+        inside = list(walk(expression))
+        named = {part.relation for part in inside if isinstance(part, Field)} - {VARIABLE}
+        several = any(isinstance(part, (Aggregate, Windowed)) or hops(part) or is_session(part) for part in inside)
+        own = {self.stream.alias, *(each.alias for each in self.windows)}
+        return bool(named) and named <= own and not several and not is_asked(expression)
 
 
 @dataclass
@@ -91,7 +104,8 @@ def of_rows(block: Select) -> Select:
     if not streams:
         return block
     where = list(map(_Condition, conjuncts(block.where)))
-    relation = _filtered(block.relation, where, streams)
+    _refuse_unbounded(block.relation, where)
+    relation = _filtered(_with_windows(block.relation, streams), where, streams)
     block = replace(block, relation=relation, where=_left(where))
 
     def below(part: Expr) -> Expr | None:
@@ -154,7 +168,7 @@ def _filtered(relation: Relation, known: Sequence[_Condition], streams: Mapping[
         case Stream(alias=alias):
             rows = streams[alias]
             for condition in known:
-                if _of(condition.expression, alias):
+                if rows.decides(condition.expression):
                     condition.taken, rows.where = True, both(rows.where, condition.expression)
             return relation
         case Joined(left=left, right=right, kind=kind):
@@ -183,11 +197,9 @@ def _left(conditions: Sequence[_Condition]) -> Expr | None:
 
 def _decides(part: Expr, streams: Mapping[str, _Rows]) -> _Rows | None:
     """The stream whose rows have this as a column: a column of it; of one that is never NULL, what is made of these."""
-    for alias, rows in streams.items():
-        if isinstance(part, Field):
-            if part.relation == alias and not part.outer:
-                return rows
-        elif isinstance(part, (Call, Case)) and not rows.nullable and _is_kept(part) and _of(part, alias):
+    for rows in streams.values():
+        made = isinstance(part, (Call, Case)) and not rows.nullable and _is_kept(part)
+        if (made or (isinstance(part, Field) and not part.outer)) and rows.decides(part):
             return rows
     return None
 
@@ -205,12 +217,53 @@ def _is_window(part: Expr) -> bool:
     return isinstance(part, Call) and part.function.startswith("window_")
 
 
-def _of(expression: Expr, alias: str) -> bool:
-    """Is an expression one of the columns of this relation alone?"""
-    inside = list(walk(expression))
-    named = {part.relation for part in inside if isinstance(part, Field)} - {VARIABLE}
-    several = any(isinstance(part, (Aggregate, Windowed)) or hops(part) or is_session(part) for part in inside)
-    return named == {alias} and not several and not is_asked(expression)
+def _with_windows(relation: Relation, streams: Mapping[str, _Rows]) -> Relation:
+    """A relation without the generators of hopping windows that are of one stream, which are that stream's."""
+    if not isinstance(relation, Exploded):
+        return relation
+    rest = []
+    for each in relation.generators:
+        of = next((rows for rows in streams.values() if not rows.nullable and rows.decides(each.argument)), None)
+        if of is not None and isinstance(each.argument, Call) and each.argument.function == "hops":
+            of.windows = (*of.windows, each)
+        else:
+            rest.append(each)
+    return replace(relation, generators=tuple(rest)) if rest else relation.relation
+
+
+def _refuse_unbounded(relation: Relation, known: Sequence[_Condition]) -> None:
+    """A join of records with records for which no equality tells which to look at."""
+    if not isinstance(relation, Joined):
+        for below in inputs_of(relation):
+            _refuse_unbounded(below, known)
+        return
+    own = list(map(_Condition, conjuncts(relation.condition)))
+    if relation.kind in ("INNER", "CROSS"):
+        own += known
+    sides = [list(relations_in(side)) for side in (relation.left, relation.right)]
+    left, right = ({each.alias for each in side if isinstance(each, Named)} for side in sides)
+    of_records = all(any(map(_gives_records, side)) for side in sides)
+    if of_records and not any(_is_equality(each.expression, left, right) for each in own):
+        way_out = "Add an equality, as ON a.k = b.k AND …; or aggregate one side in a subquery, and join that."
+        raise Wrong(relation.place, "a join of records with records without an equality", way_out)
+    for side in (relation.left, relation.right):
+        _refuse_unbounded(side, own if relation.kind in ("INNER", "CROSS") else ())
+
+
+def _gives_records(relation: Relation) -> bool:
+    return isinstance(relation, Stream) or (
+        isinstance(relation, Nested) and not relation.lateral and is_of_records(relation.query)
+    )
+
+
+def _is_equality(condition: Expr, left: set[str], right: set[str]) -> bool:
+    """Is it an equality of something of the left side and something of the right?"""
+    if not isinstance(condition, Call) or condition.function not in ("=", "<=>"):
+        return False
+    named = [
+        {part.relation for part in walk(side) if isinstance(part, Field)} - {VARIABLE} for side in condition.arguments
+    ]
+    return all(named) and any(one <= left and other <= right for one, other in (named, named[::-1]))
 
 
 def _with_rows(relation: Relation, streams: Mapping[str, _Rows]) -> Relation:

@@ -591,9 +591,11 @@ _OVERLAPPING = "Spark would make those that overlap one: take their start and en
 
 
 def _in_every_window(block: Select) -> Select:
-    """A record once for each hopping window that it is in, where a block gives records and not their groups."""
-    found = dict.fromkeys(e for x in above_group(block) for e in walk(x) if isinstance(e, Call) and hops(e))
-    if not found or block.group is not None or block.distinct:
+    """A record once for each hopping window that it is in, where a block gives records, or joins them."""
+    asked = (*above_group(block), *(block.group or ()))
+    found = dict.fromkeys(e for x in asked for e in walk(x) if isinstance(e, Call) and hops(e))
+    joins = any(isinstance(each, Joined) for each in relations_in(block.relation))
+    if not found or ((block.group is not None or block.distinct) and not joins):
         return block
     window, *more = found
     if more:
