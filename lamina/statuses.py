@@ -101,7 +101,7 @@ def undeclared(opened: Deployment) -> dict[str, list[Undeclared]]:
 
     A sample that is taken when somebody looks costs the speed layer nothing.
     """
-    sources = opened.deployed().sources
+    sources = {name: each for name, each in opened.deployed().sources.items() if each.format == "json"}
     with suppress(LaminaError):
         newest = opened.brokers.newest([source.topic for source in sources.values()], SAMPLE)
         found = {name: in_sample(columns(source), newest[source.topic]) for name, source in sources.items()}

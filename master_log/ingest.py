@@ -92,6 +92,12 @@ def ingest(
     is in records per second; `on_progress` takes the records of the file that are done and, where it is known, how
     many there are. The first `skip` records are left out: they were sent before. Raises `Interrupted` on Ctrl-C.
     """
+    if source.format != "json":
+        raise LaminaError(
+            f"{source.name} takes change events of Debezium, and no records",
+            evidence=f"format '{source.format}'",
+            way_out="Let Debezium write its topic; or declare a source of format 'json' over another topic.",
+        )
     keys, as_object = _keys(source, key_by), source.key_format == "json"
     declared = columns(source)
     kind = format_of(file, file_format)

@@ -57,8 +57,13 @@ def _source(d: SourceDeclaration) -> Source:
         comment=d.comment,
         properties=d.properties,
         sql=d.sql,
+        format=d.format,
         key_format=d.key_format,
-        parse=parse_text(d.columns, Key(d.unique, d.key_format) if d.kind == "table" else None),
+        parse=parse_text(
+            d.columns,
+            Key(d.unique, d.key_format) if d.kind == "table" else None,
+            of_changes=d.format == "debezium-json",
+        ),
     )
 
 

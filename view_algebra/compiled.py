@@ -61,7 +61,8 @@ class Partial:
 class Source:
     """A declared source.
 
-    unique: of a table, the columns of its PRIMARY KEY; key_format: what Kafka's key of its records is read as.
+    unique: of a table, the columns of its PRIMARY KEY. format, key_format: what the value of its records, and Kafka's
+    key of them, are read as.
     `parse` is Spark SQL that reads the view `raw_records` (topic, partition, offset, timestamp, key, value,
     headers: the columns of Spark's Kafka source) and gives `kafka_partition`, `kafka_offset`,
     `kafka_timestamp`, `kafka_key`, `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in
@@ -79,6 +80,7 @@ class Source:
     properties: Mapping[str, str]
     sql: str
     parse: str
+    format: Literal["json", "debezium-json"] = "json"
     key_format: Literal["json", "string", "none"] = "none"
 
     @property

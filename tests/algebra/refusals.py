@@ -66,6 +66,11 @@ SOURCES = [
         f"CREATE TABLE x (a INT PRIMARY KEY) {_KAFKA};",
     ),
     Refusal(
+        "changes of a stream",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'debezium-json');",
+        "CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'debezium-json');",
+    ),
+    Refusal(
         "key_format of a stream",
         "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', key_format 'json');",
         f"CREATE TABLE x (a INT) {_KAFKA};",

@@ -199,12 +199,12 @@ def test_what_has_changed_since_no_longer_counts(engines: Engines) -> None:
 
 def test_a_version_holds_from_its_time_until_that_of_the_next(engines: Engines) -> None:
     """Two of one time, the second of which holds; then a deletion, which has Kafka's time: midnight."""
-    events = [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:09:00Z", "2023-12-31T23:10:00Z"])]
+    events: list[Record] = [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:09:00Z", "2023-12-31T23:10:00Z"])]
     events += [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:15:00Z", "2024-01-01T00:00:00Z", None], 2)]
     held = rows(engines, "held", l=events, t=[version(1, "x", 10), version(1, "y", 10), (b"1", None)])
     assert held == [(0, None), (1, "y"), (2, "y"), (3, None), (4, None)]
 
 
 def test_what_a_version_says_of_itself_is_asked_of_the_one_that_holds(engines: Engines) -> None:
-    events = [_json(a=minute, b="a", ts=f"2023-12-31T23:{minute:02}:00Z") for minute in (5, 11)]
+    events: list[Record] = [_json(a=minute, b="a", ts=f"2023-12-31T23:{minute:02}:00Z") for minute in (5, 11)]
     assert rows(engines, "named", l=events, t=[version(1, "a", 0), version(1, "b", 10)]) == [(5, 1)]

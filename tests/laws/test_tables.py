@@ -23,6 +23,9 @@ USING kafka OPTIONS (topic 'rates', format 'json');
 CREATE TABLE flags (name STRING PRIMARY KEY, is_on BOOLEAN)
 USING kafka OPTIONS (topic 'flags', format 'json', key_format 'string');
 
+CREATE TABLE shop (id INT PRIMARY KEY, name STRING, price DECIMAL(38,18), big BIGINT, tags ARRAY<STRING>)
+USING kafka OPTIONS (topic 'shop', format 'debezium-json');
+
 CREATE VIEW by_country AS SELECT country, count(*) AS n, max(changed) AS newest FROM users GROUP BY country;
 CREATE VIEW tagged AS SELECT t.tag, count(*) AS n FROM users LATERAL VIEW explode(tags) t AS tag GROUP BY t.tag;
 CREATE VIEW cities AS SELECT DISTINCT address.city AS city, size(address.zips) AS zips FROM users;
@@ -67,9 +70,25 @@ def flag(dice: random.Random) -> Record:
     return name.encode(), dice.choice([None, json.dumps({"is_on": dice.random() < 0.5}).encode()])
 
 
+def change(dice: random.Random) -> Record:
+    id, op = dice.randrange(6), dice.choice("cuurd")
+    key: dict[str, object] = {"id": id}
+    if dice.random() < 0.1:
+        return json.dumps(key).encode(), None
+    price = dice.choice(["1.000000000000000001", "12345678901234567890.5", "null"])
+    row = f'{{"id": {id}, "name": "n{dice.randrange(3)}", "price": {price}, "big": {2**63 - 1}, "tags": ["a"]}}'
+    before, after = (row, "null") if op == "d" else (dice.choice(["null", row]), row)
+    if op == "d" and dice.random() < 0.3:
+        before = "null"  # the key alone tells the row
+    event = f'{{"before": {before}, "after": {after}, "source": {{"db": "s"}}, "op": "{op}", "ts_ms": 1}}'
+    if dice.random() < 0.5:
+        key, event = {"schema": {"type": "struct"}, "payload": key}, f'{{"schema": {{}}, "payload": {event}}}'
+    return json.dumps(key).encode(), event.encode()
+
+
 def test_a_table_shows_of_every_key_the_newest_record(engines: Engines) -> None:
     dice = random.Random(3)
-    made = {"users": user, "rates": rate, "flags": flag}
+    made = {"users": user, "rates": rate, "flags": flag, "shop": change}
     batches = {name: [[make(dice) for _ in range(12)] for _ in range(4)] for name, make in made.items()}
     engines.deploy(CATALOG)
     engines.feed(CATALOG, batches)
@@ -106,6 +125,16 @@ def test_what_tells_no_key_is_a_bad_record(engines: Engines) -> None:
     bad: dict[str, list[Record]] = {
         "users": [(b"x", None), (b"{}", None), (b"2", b'{"id": 1}'), (b"x", b'{"name": "a"}'), (b"\xff", None)],
         "rates": [(b"k", None), b'{"currency": "A"}'],
+        "shop": [
+            b"{",
+            b'{"id": 1}',
+            b'{"op": "t", "before": null, "after": null}',
+            b'{"op": "m", "message": {}}',
+            b'{"op": "u", "before": {"id": 1}, "after": null}',
+            b'{"op": "u", "before": {"id": 1}, "after": {"id": 2}}',
+            (b"x", b'{"op": "d", "before": null}'),
+            (b'{"id": 1}', b'{"op": "c", "after": {"id": 1, "price": "x"}}'),
+        ],
         "flags": [(b"a\x00b", None), (b"a", b'{"name": "b"}')],
     }
     reasons = {
@@ -117,6 +146,16 @@ def test_what_tells_no_key_is_a_bad_record(engines: Engines) -> None:
             "a deletion, and its key is no JSON of id BIGINT",
         ],
         "rates": ["a deletion, and Kafka's key is not read: declare key_format", "the primary key is null: day"],
+        "shop": [
+            "no change event of Debezium: it has no op",
+            "no change event of Debezium: it has no op",
+            "a truncation (op t) is not served: delete the rows, or declare a table over a new topic",
+            "no change of a row: op m",
+            "the change has no row: after is missing",
+            "an update of the primary key is not served: let the connector send a deletion and an insertion",
+            "a deletion, and its key is no JSON of id INT",
+            "a field has the wrong type: price is no DECIMAL(38,18)",
+        ],
         "flags": [
             "a deletion, and its key is no text of name STRING",
             "the primary key differs from Kafka's key: name",

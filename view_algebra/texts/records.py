@@ -25,6 +25,7 @@ from view_algebra.language.long_numbers import (
 )
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type
+from view_algebra.texts import debezium
 
 PSEUDO_COLUMNS = (
     ("kafka_partition", INT),
@@ -54,15 +55,20 @@ class Key:
     format: Choice["json", "string", "none"]
 
 
-def parse_text(columns: Columns, key: Key | None = None) -> str:
-    """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns; `key` of a table."""
+def parse_text(columns: Columns, key: Key | None = None, *, of_changes: bool = False) -> str:
+    """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns; `key` of a table.
+
+    of_changes: is a record's value a change event of Debezium, with the row in it?
+    """
     read_as = [*((name, mapped(kind, _without_tinyint)) for name, kind in columns), (_CORRUPT, STRING)]
     of_key = [] if key is None or key.format == "none" else [(n, kind) for n, kind in columns if n in key.columns]
     declared = "".join(
         f",\n  {_of_both(name, kind) if (name, kind) in of_key else _declared(name, kind)} AS {spark_name(name)}"
         for name, kind in columns
     )
-    deleted = "" if key is None else f",\n  kafka_value IS NULL AS {DELETED}"
+    deleted = "" if key is None else f",\n  {debezium.DELETES if of_changes else 'kafka_value IS NULL'} AS {DELETED}"
+    row, text = (debezium.ROW, debezium.ROW) if of_changes else ("CAST(value AS STRING)", _TEXT)
+    errors = debezium.errors(key.columns, _not_deleting(columns, key)) if of_changes and key is not None else ()
     return f"""SELECT
   kafka_partition,
   kafka_offset,
@@ -71,7 +77,7 @@ def parse_text(columns: Columns, key: Key | None = None) -> str:
   kafka_headers,
   kafka_value,
   CASE
-{_errors(columns, key)}
+{_errors(columns, key, text, errors)}
   END AS kafka_error{deleted}{declared}
 FROM (
   SELECT
@@ -80,21 +86,23 @@ FROM (
     greatest({CALENDAR["TIMESTAMP"][0]}, least(timestamp, {CALENDAR["TIMESTAMP"][1]})) AS kafka_timestamp,
     key AS kafka_key,
     headers AS kafka_headers,
-    value AS kafka_value,
+    value AS kafka_value,{debezium.COLUMNS if of_changes else ""}
     from_json(
-      {bounded("CAST(value AS STRING)", Type("STRUCT", fields=tuple(read_as[:-1])), _CORRUPT)},
+      {bounded(row, Type("STRUCT", fields=tuple(read_as[:-1])), _CORRUPT)},
       {_schema(read_as)},
       {permissive(_CORRUPT)}
-    ) AS parsed{_key_text(of_key, key)}
-  FROM raw_records
+    ) AS parsed{_key_text(of_key, key, of_changes)}
+  FROM {debezium.UNWRAPPED if of_changes else "raw_records"}
 )"""
 
 
-def _key_text(columns: Columns, key: Key | None) -> str:
+def _key_text(columns: Columns, key: Key | None, of_changes: bool) -> str:
     """What Kafka's key says of a table's columns: a JSON object; of one column, its value alone, too."""
     if key is None or not columns:
         return ""
     text = "make_valid_utf8(CAST(key AS STRING))"
+    if of_changes:
+        text = f"coalesce(get_json_object({text}, '$.payload'), {text})"
     if len(columns) == 1:
         ((name, kind),) = columns
         field = f"concat('{{', {_text(json.dumps(name, ensure_ascii=False))}, ':', %s, '}}')"
@@ -129,12 +137,12 @@ def _in_key(name: str, kind: Type) -> str:
     return f"CASE WHEN NOT {outside} THEN {value} END" if outside else value
 
 
-def _why_nothing(columns: Columns) -> str:
+def _why_nothing(columns: Columns, text: str) -> str:
     """Why nothing was read of a text."""
     empty = "'the value is empty'"
     if not any(has_decimals(kind) for _, kind in columns):
         return empty
-    return f"CASE WHEN {_TEXT} RLIKE {_text(MAY_BE_LONG)} THEN {_text(TOO_LONG)} ELSE {empty} END"
+    return f"CASE WHEN {text} RLIKE {_text(MAY_BE_LONG)} THEN {_text(TOO_LONG)} ELSE {empty} END"
 
 
 def _schema(columns: Columns) -> str:
@@ -160,25 +168,26 @@ def _times_as_text(kind: Type) -> Type:
     return STRING if kind.name == "TIMESTAMP" else kind
 
 
-def _errors(columns: Columns, key: Key | None) -> str:
+def _errors(columns: Columns, key: Key | None, text: str, of_change: Sequence[tuple[str, str]]) -> str:
     more = "'more text follows the object'"
     begins_again = (
-        "(" + " OR ".join(f"contains({_TEXT}, '}}{space}{{')" for space in ("", " ", "\\n", "\\r\\n", ",")) + ")"
+        "(" + " OR ".join(f"contains({text}, '}}{space}{{')" for space in ("", " ", "\\n", "\\r\\n", ",")) + ")"
     )
     branches = [
         ("kafka_value IS NULL", "'the value is null'" if key is None else _not_deleting(columns, key)),
-        ("parsed IS NULL", _why_nothing(columns)),
-        (f"parsed.{_CORRUPT} IS NOT NULL", _kind_of_mistake(columns)),
+        *of_change,
+        ("parsed IS NULL", _why_nothing(columns, text)),
+        (f"parsed.{_CORRUPT} IS NOT NULL", _kind_of_mistake(columns, text)),
         # JSON can only say U+0000 as an escape, so the costly look into every text is for those records alone
         (
-            f"contains({_TEXT}, '\\\\u0000') AND contains(CAST(parsed AS STRING), '\\u0000')",
+            f"contains({text}, '\\\\u0000') AND contains(CAST(parsed AS STRING), '\\u0000')",
             "'a text holds the character U+0000, which Postgres cannot store'",
         ),
         (
-            f"NOT endswith({_TEXT}, '}}') AND NOT endswith(rtrim({_SPACE}, {_TEXT}), '}}')",
+            f"NOT endswith({text}, '}}') AND NOT endswith(rtrim({_SPACE}, {text}), '}}')",
             more,
         ),
-        (f"{begins_again} AND coalesce(json_array_length(concat('[', {_TEXT}, ']')), 0) <> 1", more),
+        (f"{begins_again} AND coalesce(json_array_length(concat('[', {text}, ']')), 0) <> 1", more),
     ]
     for name, kind in columns:
         read = mapped(kind, _without_tinyint)
@@ -190,7 +199,7 @@ def _errors(columns: Columns, key: Key | None) -> str:
     for path, kind in _leaves(columns):
         if outside := _outside(_field("parsed", path), kind):
             branches.append((outside, _text(f"{'.'.join(path)} is outside the years 0001 to 9999")))
-    if alone := _time_alone(columns):
+    if alone := _time_alone(columns, text):
         branches.append((alone, "'a field holds a time of day without the day'"))
     if key is not None:
         branches += _wrong_keys(columns, key)
@@ -251,7 +260,7 @@ def _field(of: str, path: Sequence[str]) -> str:
     return ".".join([of, *map(spark_name, path)])
 
 
-def _time_alone(columns: Columns) -> str:
+def _time_alone(columns: Columns, text: str) -> str:
     """Whether a TIMESTAMP was written as '03:04': Spark takes that for a time of the day on which it is read.
 
     From the cheap to the certain: the time read is near the present, the text has what looks so, the field's text is.
@@ -269,12 +278,12 @@ def _time_alone(columns: Columns) -> str:
         return ""
     schema = _schema([(name, decimals_as_text(mapped(kind, _times_as_text))) for name, kind in columns])
     return (
-        f"({' OR '.join(near)}) AND {_TEXT} RLIKE {_text(LOOKS_ALONE)}"
-        f" AND exists(array(from_json({_TEXT}, {schema})), texts -> {' OR '.join(certain)})"
+        f"({' OR '.join(near)}) AND {text} RLIKE {_text(LOOKS_ALONE)}"
+        f" AND exists(array(from_json({text}, {schema})), texts -> {' OR '.join(certain)})"
     )
 
 
-def _kind_of_mistake(columns: Columns) -> str:
+def _kind_of_mistake(columns: Columns, text: str) -> str:
     """Which mistake a record has that from_json could not read whole.
 
     Within `transform` Spark interprets the expression, and so keeps it out of the code that it generates for every
@@ -286,12 +295,12 @@ def _kind_of_mistake(columns: Columns) -> str:
         wrong.append(f"CASE WHEN parsed.{spark_name(name)} IS NULL AND fields[{key}] IS NOT NULL THEN {reason} END")
     listed = ",\n          ".join(wrong)
     return f"""element_at(transform(
-        array(from_json(CAST(kafka_value AS STRING), 'MAP<STRING, STRING>')),
+        array(from_json({text}, 'MAP<STRING, STRING>')),
         fields -> CASE
           WHEN fields IS NOT NULL THEN concat('a field has the wrong type: ', coalesce(nullif(concat_ws(', ',
           {listed}), ''), 'it is inside a nested one'))
-          WHEN startswith(ltrim({_SPACE}, CAST(kafka_value AS STRING)), '{{') THEN 'not JSON, or nested too deep'
-          WHEN try_parse_json(CAST(kafka_value AS STRING)) IS NOT NULL THEN 'not a JSON object'
+          WHEN startswith(ltrim({_SPACE}, {text}), '{{') THEN 'not JSON, or nested too deep'
+          WHEN try_parse_json({text}) IS NOT NULL THEN 'not a JSON object'
           ELSE 'not JSON'
         END
       ), 1)"""

@@ -67,6 +67,7 @@ class SourceDeclaration:
     comment: str | None
     properties: Mapping[str, str]
     topic_place: Span | None
+    format: Choice["json", "debezium-json"]
     key_format: Choice["json", "string", "none"]
     sql: str
 
@@ -126,7 +127,8 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     topic, topic_place = _topic(name, schema, options, report)
     for key in primary:
         _check_key(key, columns, report, span(schema))
-    key_format = _key_format(primary, options, report)
+    format_ = _format(primary, options, report)
+    key_format = _key_format(primary, options, "none" if format_ == "json" else "json", report)
     event_time = _event_time(properties, columns, report)
     if "dedupe_within" in properties:
         way_out = "Leave it out, and count distinct ids: count(DISTINCT id)."
@@ -145,6 +147,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         comment,
         {key: value for key, (value, _) in sorted(properties.items())},
         topic_place,
+        format_,
         key_format,
         written.sql,
     )
@@ -157,10 +160,29 @@ def _check_key(name: str, columns: Mapping[str, Type], report: Report, place: Sp
         report(Wrong(place, f"a PRIMARY KEY of type {kind}", "Take a column that is a number, a text or a time."))
 
 
-def _key_format(primary: tuple[str, ...], options: _Found, report: Report) -> Choice["json", "string", "none"]:
+def _format(primary: tuple[str, ...], options: _Found, report: Report) -> Choice["json", "debezium-json"]:
+    """What a record's value is: the record, or a change of a row."""
+    value, place = options.get("format", ("json", None))
+    match value.lower():
+        case "json":
+            return "json"
+        case "debezium-json" if primary:
+            return "debezium-json"
+        case "debezium-json":
+            report(
+                Wrong(place, "format 'debezium-json' without a PRIMARY KEY", "Declare the key of the rows it changes.")
+            )
+        case _:
+            report(Wrong(place, f"format {value!r}", "Records are JSON objects: format 'json', or 'debezium-json'."))
+    return "json"
+
+
+def _key_format(
+    primary: tuple[str, ...], options: _Found, default: Choice["json", "none"], report: Report
+) -> Choice["json", "string", "none"]:
     """What Kafka's key of a table's record is read as."""
     if "key_format" not in options:
-        return "none"
+        return default
     value, place = options["key_format"]
     if not primary:
         report(Wrong(place, "key_format of a stream", "Leave it out, or declare a PRIMARY KEY."))
@@ -235,10 +257,6 @@ def _topic(name: str, schema: exp.Schema, options: _Found, report: Report) -> tu
     for option in options:
         if option not in OPTIONS:
             report(Wrong(options[option][1], f"unknown option {option}", suggestion(option, OPTIONS)))
-    if options.get("format", ("json", None))[0].lower() != "json":
-        report(
-            Wrong(options["format"][1], f"format {options['format'][0]!r}", "Records are JSON objects: format 'json'.")
-        )
     if "topic" not in options:
         way_out = f"Write USING kafka OPTIONS (topic '{name}', format 'json')."
         report(Wrong(span(schema.this), "a source without a topic", way_out))
