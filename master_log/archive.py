@@ -149,7 +149,7 @@ class MasterLog:
             if self._start(table) != (begin := Offsets.of(source.topic, start.on(source.topic))):
                 table.set_properties({START: begin.json()})
             return
-        declared = "".join(f", {quoted(column.name)} {column.spark}" for column in source.columns)
+        declared = "".join(f", {quoted(column.name)} {column.spark}" for column in source.read)
         properties = _KEPT | {
             START: Offsets.of(source.topic, start.on(source.topic)).json(),
             TOPIC_ID: topic_id,
@@ -310,7 +310,7 @@ class MasterLog:
             return rows.select(
                 *_RECORD_COLUMNS,
                 # Iceberg has no TINYINT or SMALLINT: what it widened is made what was declared.
-                *(col(quoted(column.name)).cast(column.spark).alias(column.name) for column in source.columns),
+                *(col(quoted(column.name)).cast(column.spark).alias(column.name) for column in source.read),
             )
         return parsed(_raw(rows, source), source)
 

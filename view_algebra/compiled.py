@@ -14,6 +14,9 @@ products of deviations from two means) by a count and means, which are kept besi
 powers of deviations) by lower ones, too; `keep` is for rows, which never meet an equal key."""
 
 
+DELETED = "kafka_deleted"
+"""The column of a table's records, beside those that are declared: does it take its key's row away?"""
+
 JSON_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
@@ -82,6 +85,11 @@ class Source:
     parse: str
     format: Literal["json", "debezium-json"] = "json"
     key_format: Literal["json", "string", "none"] = "none"
+
+    @property
+    def read(self) -> tuple[Column, ...]:
+        """The columns that `parse` gives beside those of Kafka."""
+        return (Column(DELETED, "BOOLEAN", "boolean"), *self.columns) if self.kind == "table" else self.columns
 
     @property
     def records(self) -> str:

@@ -15,10 +15,10 @@ from typing import Literal
 
 from sqlglot import exp
 
-from view_algebra.compiled import CellTable, Column, Source, View, changes_of
+from view_algebra.compiled import DELETED, CellTable, Column, Source, View, changes_of
 from view_algebra.engines.postgres import Reading
 from view_algebra.engines.postgres_queries import query as postgres_query
-from view_algebra.language.aggregates import DELETED, MOMENTS
+from view_algebra.language.aggregates import MOMENTS
 from view_algebra.language.expressions import (
     Exploded,
     Query,

@@ -481,9 +481,6 @@ _DETERMINATION = (
     f" ELSE spark.times({_CORRELATION}, {_CORRELATION}) END END"
 )
 
-DELETED = "kafka_deleted"
-"""The column of a table's records, beside those that are declared: does it take its key's row away?"""
-
 EVENT_ORDER = ("time", "kafka_partition", "kafka_offset")
 """What puts the records of a topic in one order: the event's time, and where it is written."""
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal as Choice
 
+from view_algebra.compiled import DELETED
 from view_algebra.engines.spark import TIME_ALONE, constant
-from view_algebra.language.aggregates import DELETED
 from view_algebra.language.expressions import Constant
 from view_algebra.language.long_numbers import (
     MAY_BE_LONG,

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from view_algebra.compiled import changes_of
-from view_algebra.language.aggregates import DELETED
+from view_algebra.compiled import DELETED, changes_of
 from view_algebra.language.quoting import spark_name
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope

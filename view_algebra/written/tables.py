@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from view_algebra.compiled import changes_of
-from view_algebra.language.aggregates import DELETED
+from view_algebra.compiled import DELETED, changes_of
 from view_algebra.language.quoting import spark_name
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import parsed, text_of
