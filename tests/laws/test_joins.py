@@ -35,6 +35,8 @@ VIEWS = {
     "hopping windows": "SELECT window(c.ts, '2 hours', '1 hour').start AS h, u.country, sum(c.n) AS n FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY window(c.ts, '2 hours', '1 hour'), u.country",
     "the same window": "SELECT c.h, c.user_id, c.n, o.item FROM (SELECT window(ts, '1 hour').start AS h, user_id, n FROM clicks) c JOIN (SELECT window(ts, '1 hour').start AS h, user_id, item FROM orders) o ON c.h = o.h AND c.user_id = o.user_id",
     "a full join on more": "SELECT c.user_id, c.n, o.user_id AS of, o.n AS m FROM clicks c FULL JOIN orders o ON c.user_id = o.user_id AND c.n > o.n",
+    "left, on conditions of one side": "SELECT c.n, o.item, o.n AS m FROM clicks c LEFT JOIN orders o ON c.user_id = o.user_id AND c.n > 1 AND o.n > 1",
+    "what may be missing": "SELECT c.n, coalesce(o.item, '?') AS item, coalesce(o.n + 1, 0) AS m FROM clicks c LEFT JOIN orders o ON c.user_id = o.user_id AND c.n = o.n",
     "a self-join": "SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.user_id = b.user_id AND a.item <> b.item",
     "bosses": "SELECT u.name, b.name AS boss FROM users u LEFT JOIN users b ON b.id = u.boss",
     "three": "SELECT u.country, o.item, count(*) AS n FROM clicks c JOIN users u ON u.id = c.user_id JOIN orders o ON o.user_id = u.id WHERE c.n < o.n GROUP BY u.country, o.item",

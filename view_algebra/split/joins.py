@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
+from view_algebra.compiled import source_of
 from view_algebra.language.aggregates import RECORD_KEYS
 from view_algebra.language.expressions import (
     Aggregate,
@@ -29,6 +30,7 @@ from view_algebra.language.expressions import (
     Windowed,
     both,
     conjuncts,
+    every_relation,
     expressions_of,
     inputs_of,
     is_asked,
@@ -251,9 +253,11 @@ def _refuse_unbounded(relation: Relation, known: Sequence[_Condition]) -> None:
 
 
 def _gives_records(relation: Relation) -> bool:
-    return isinstance(relation, Stream) or (
-        isinstance(relation, Nested) and not relation.lateral and is_of_records(relation.query)
-    )
+    """Does it give a row for each record of a stream? A table, and its versions, may be small."""
+    if isinstance(relation, Nested):
+        below = every_relation(relation.query) if not relation.lateral and is_of_records(relation.query) else ()
+        return any(map(_gives_records, below))
+    return isinstance(relation, Stream) and source_of(relation.source) == relation.source
 
 
 def _is_equality(condition: Expr, left: set[str], right: set[str]) -> bool:
