@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import assert_never
 
-from view_algebra.compiled import Lineage
+from view_algebra.compiled import Lineage, source_of
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import EVENT_ORDER, IN_EVENT_ORDER
 from view_algebra.language.expressions import (
@@ -69,7 +69,7 @@ def _together(column: str, *parts: Lineage) -> Lineage:
 def _below(relation: Relation | None) -> Below:
     match relation:
         case Stream(source=source, alias=alias):
-            return lambda of, name: Lineage(name, (f"{source}.{name}",), ()) if of == alias else None
+            return lambda of, name: Lineage(name, (f"{source_of(source)}.{name}",), ()) if of == alias else None
         case Read(view=view, alias=alias):
             return lambda of, name: Lineage(name, (f"{view}.{name}",), ()) if of == alias else None
         case Nested(query=query, alias=alias):
