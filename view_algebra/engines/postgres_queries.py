@@ -237,10 +237,10 @@ def _relation(relation: Relation, reading: Reading) -> str:
             return "\n".join(
                 [_relation(relation.relation, reading), *(_exploded(g, reading) for g in relation.generators)]
             )
-        case Stream() | Cells():
-            raise Wrong(
-                getattr(relation, "place", None), "a stream above the aggregation", "Aggregate it in a subquery."
-            )
+        case Cells():  # beside what they are joined with
+            return f"cells.{postgres_name(reading.tables[relation.table])} AS {reading.alias(relation.alias)}"
+        case Stream():
+            raise AssertionError("every stream has become cells")
 
 
 def _exploded(made: Generator, reading: Reading) -> str:

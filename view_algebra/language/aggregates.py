@@ -26,7 +26,6 @@ from view_algebra.language.types import (
     Type,
     decimal,
     inside,
-    not_in_json,
     of_scalars,
 )
 
@@ -227,7 +226,7 @@ def _by(name: Choice["min_by", "max_by"], merge: Choice["first", "last"]) -> Agg
     return AggregateFunction(
         name,
         (2, 2),
-        accepts=lambda kind: _is_ordered(kind) or (kind.nested and not_in_json(kind) is None),
+        accepts=lambda kind: _is_ordered(kind) or of_scalars(kind),
         gives=lambda types: types[0],
         parts=parts,
         final=lambda parts, _: parts[merge],

@@ -280,18 +280,30 @@ Relation = Named | Exploded | Joined | Hopped | Sessions
 
 
 @dataclass(frozen=True)
+class Beside:
+    """What the cells of a block over a source are joined with when they are read, before they are merged to its groups.
+
+    relation: the join, with the source in its place. where: the condition on what is joined.
+    """
+
+    relation: Relation
+    where: Expr | None
+
+
+@dataclass(frozen=True)
 class Keeping:
     """How cells of a block over a source are kept, beside what it groups by; the split decides it.
 
     finest: the keys of its cells, where they are finer than its groups. sessions_of: of a block by sessions, what these
     are sessions of, where it groups by more. sub_keys: of finer groups, the keys that tell those of one group apart.
-    undecided: the conditions of its WHERE that a record alone does not decide.
+    undecided: the conditions of its WHERE that a record alone does not decide. beside: what it joins.
     """
 
     finest: tuple[Expr, ...] | None = None
     sessions_of: tuple[Expr, ...] | None = None
     sub_keys: tuple[Expr, ...] = ()
     undecided: Expr | None = None
+    beside: Beside | None = None
 
 
 PLAINLY = Keeping()
@@ -493,7 +505,13 @@ def _rewritten_keeping(keeping: Keeping, change: Callable[[Expr], Expr | None]) 
         sessions_of=each(keeping.sessions_of),
         sub_keys=each(keeping.sub_keys) or (),
         undecided=None if keeping.undecided is None else rewrite(keeping.undecided, change),
+        beside=None if keeping.beside is None else _rewritten_beside(keeping.beside, change),
     )
+
+
+def _rewritten_beside(beside: Beside, change: Callable[[Expr], Expr | None]) -> Beside:
+    where = None if beside.where is None else rewrite(beside.where, change)
+    return Beside(_rewritten_in(beside.relation, change), where)
 
 
 def outer_fields(query: Query) -> Iterator[Field]:
@@ -562,6 +580,9 @@ def over_nested(relation: Relation, change: Callable[[Nested], Nested]) -> Relat
 
 def with_nested(block: Select, change: Callable[[Nested], Nested]) -> Select:
     """A block with the subqueries in its FROM replaced."""
+    if (beside := block.keeping.beside) is not None:
+        joined = replace(beside, relation=over_nested(beside.relation, change))
+        block = replace(block, keeping=replace(block.keeping, beside=joined))
     return block if block.relation is None else replace(block, relation=over_nested(block.relation, change))
 
 

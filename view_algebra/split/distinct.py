@@ -101,12 +101,14 @@ class _Finer:
             sub_keys = tuple(dict.fromkeys(v for v in values if v not in keys))
             group = (*dict.fromkeys(keys), *sub_keys)
             outputs = tuple(Output(name, given.get(name, Constant(None, e.type))) for e, name in columns)
-            finest = block.keeping.finest
+            finest, beside = block.keeping.finest, block.keeping.beside
+            more = group if beside is None else values  # whose groups name what the cells are joined with
             keeping = Keeping(
-                finest=None if finest is None else tuple(dict.fromkeys((*finest, *group))),
+                finest=None if finest is None else tuple(dict.fromkeys((*finest, *more))),
                 sessions_of=sessions_of,
                 sub_keys=sub_keys,
                 undecided=block.undecided,
+                beside=beside,
             )
             return Select(outputs, block.relation, block.where, group, place=block.place, keeping=keeping)
 

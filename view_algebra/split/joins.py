@@ -1,4 +1,7 @@
-"""Joins of records: of each stream in a join, the rows that the join asks for, kept a cell per record.
+"""Joins of records: of each stream in a join, what the join asks for, kept in cells.
+
+A stream of which all aggregates are is kept in cells by the columns that the join and the groups name; of any other, a
+cell per record.
 
 The join itself is asked when the view is read, of all that has come by then: so no side waits for another, and none is
 late. What one side decides alone, conditions and expressions, is computed below, of the record.
@@ -6,7 +9,7 @@ late. What one side decides alone, conditions and expressions, is computed below
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -14,6 +17,7 @@ from view_algebra.compiled import source_of
 from view_algebra.language.aggregates import RECORD_KEYS
 from view_algebra.language.expressions import (
     Aggregate,
+    Beside,
     Call,
     Case,
     Exploded,
@@ -21,6 +25,7 @@ from view_algebra.language.expressions import (
     Field,
     Generator,
     Joined,
+    Keeping,
     Named,
     Nested,
     Output,
@@ -28,12 +33,15 @@ from view_algebra.language.expressions import (
     Select,
     Stream,
     Windowed,
+    above_group,
     both,
+    children,
     conjuncts,
     every_relation,
     expressions_of,
     inputs_of,
     is_asked,
+    is_made_of_bytes,
     nested_in,
     outer_fields,
     over_inputs,
@@ -48,6 +56,9 @@ from view_algebra.language.time_windows import hops, is_session
 from view_algebra.language.types import CALENDAR
 from view_algebra.refusals import Wrong
 from view_algebra.typed.passing import is_of_records
+
+MOST_KEYS = 32
+"""Columns that Postgres can index together."""
 
 
 @dataclass
@@ -122,8 +133,7 @@ def of_rows(block: Select) -> Select:
                     raise Wrong(column.place, f"the field {'.'.join(column.path)} in LATERAL", way_out)
                 streams[column.relation].column(column)
     block = rewritten(block, below)
-    assert block.relation is not None
-    return replace(block, relation=_with_rows(block.relation, streams))
+    return _of_cells(block, streams) or _with_rows(block, streams)
 
 
 def _pruned(block: Select) -> Select:
@@ -270,7 +280,59 @@ def _is_equality(condition: Expr, left: set[str], right: set[str]) -> bool:
     return all(named) and any(one <= left and other <= right for one, other in (named, named[::-1]))
 
 
-def _with_rows(relation: Relation, streams: Mapping[str, _Rows]) -> Relation:
-    if isinstance(relation, Stream):
-        return streams[relation.alias].relation()
-    return over_inputs(relation, lambda inner: _with_rows(inner, streams))
+def _with_rows(block: Select, streams: Mapping[str, _Rows], but: str = "") -> Select:
+    """A block with each stream's rows in its place, but that of one alias."""
+
+    def rows(relation: Relation) -> Relation:
+        if isinstance(relation, Stream):
+            return relation if relation.alias == but else streams[relation.alias].relation()
+        return over_inputs(relation, rows)
+
+    assert block.relation is not None
+    return replace(block, relation=rows(block.relation))
+
+
+def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
+    """A block whose aggregates are all of one stream, kept in cells by the columns that the join and its groups name.
+
+    A cell is merged once for each row that it is joined with, as its records would be counted (eager aggregation: Yan
+    and Larson, "Eager aggregation and lazy aggregation", VLDB 1995). None where there is no such stream.
+    """
+    aggregates = dict.fromkeys(e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate))
+    in_a_list = any(each.function == "collect_list" for each in aggregates)  # a cell of values has each once
+    if block.group is None or in_a_list or any(each.lateral for each in nested_in(block.relation)):
+        return None
+    asked = [part for aggregate in aggregates for part in children(aggregate)]
+    for alias, rows in streams.items():
+        named = {part.relation for each in asked for part in walk(each) if isinstance(part, Field)} - {VARIABLE}
+        keys = _named_beside(block, aggregates, alias)
+        values = {name: value for value, name in rows.columns.items()}
+        kept = 0 < len(keys) <= MOST_KEYS and all(_may_be_key(values[key.path[0]]) for key in keys)
+        if kept and not rows.nullable and not rows.windows and named <= {alias} and not any(map(is_asked, asked)):
+            joined = _with_rows(block, streams, but=alias)
+            assert joined.relation is not None
+            sub_keys = tuple(key for key in keys if key not in block.group)
+            keeping = Keeping(finest=keys, sub_keys=sub_keys, beside=Beside(joined.relation, block.where))
+            return replace(block, relation=rows.relation(), where=None, keeping=keeping)
+    return None
+
+
+def _may_be_key(value: Expr) -> bool:
+    """Can cells be kept by it, so that what is computed of the key is what is computed of the value?"""
+    exact = not (value.type.nested or value.type.name in ("BINARY", "FLOAT", "DOUBLE"))  # as -0.0, which is 0.0
+    return exact and not any(map(is_made_of_bytes, walk(value)))
+
+
+def _named_beside(block: Select, aggregates: Container[Expr], alias: str) -> tuple[Field, ...]:
+    """The columns of a relation that a block names other than in its aggregates."""
+    found: dict[Field, None] = {}
+
+    def note(part: Expr) -> Expr | None:
+        if part in aggregates:
+            return part
+        if isinstance(part, Field) and part.relation == alias:
+            found[part] = None
+        return None
+
+    rewritten(block, note)
+    return tuple(found)

@@ -17,6 +17,7 @@ from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import RECORD_KEYS, Part, final_of, parts_of
 from view_algebra.language.expressions import (
     Aggregate,
+    Beside,
     Call,
     Case,
     Cells,
@@ -26,6 +27,7 @@ from view_algebra.language.expressions import (
     Expr,
     Field,
     Generator,
+    Joined,
     Nested,
     Order,
     Output,
@@ -40,6 +42,7 @@ from view_algebra.language.expressions import (
     decided,
     is_asked,
     is_made_of_bytes,
+    over_inputs,
     rewrite,
     rewritten,
     walk,
@@ -69,13 +72,10 @@ from view_algebra.language.types import BIGINT, INT, SYSTEM_COLUMNS, TIMESTAMP
 from view_algebra.refusals import Wrong
 from view_algebra.split.distinct import most_values, over_values
 from view_algebra.split.filters import by_filters
-from view_algebra.split.joins import of_rows
+from view_algebra.split.joins import MOST_KEYS, of_rows
 from view_algebra.split.panes import by_end, coarser, hopped, sessions
 from view_algebra.typed.names import CELL, neither
 from view_algebra.typed.passing import has_windows, is_projection
-
-MOST_KEYS = 32
-"""Columns that Postgres can index together."""
 
 MOST_RECORDS = 2**48
 """No count of records is greater: 281 million million."""
@@ -158,6 +158,8 @@ def _flattened(query: Query) -> Query:
     query = rewritten(query, inner)
     assert isinstance(query, Select)
     query = of_rows(query)
+    if query.keeping.beside is not None:
+        _refuse_ungrouped(query, query.group or ())
     query = with_nested(query, lambda nested: replace(nested, query=_flattened(nested.query)))
     below: Relation | None = query.relation
     generators: tuple[Generator, ...] = ()
@@ -278,10 +280,8 @@ def _mapped(query: Query, block: _Block) -> Query:
             return replace(expression, query=_mapped(expression.query, block), operand=operand)
         return None
 
-    query = rewritten(query, inner)
-    if isinstance(query.relation, Stream):
-        return block(query)
-    return with_nested(query, lambda nested: replace(nested, query=_mapped(nested.query, block)))
+    query = with_nested(rewritten(query, inner), lambda nested: replace(nested, query=_mapped(nested.query, block)))
+    return block(query) if isinstance(query.relation, Stream) else query
 
 
 def _blocks(query: Query) -> Iterator[Select]:
@@ -487,9 +487,10 @@ def _cells(leaf: Leaf, table: int) -> Cells:
 
 def _above(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Select:
     relation, window = _put_together(block, leaf, cells, windows)
-    one = cells.one or (block.undecided is not None and block.group == ())
-    # the keys that only its undecided conditions name, and what it asks and groups by
-    merged_away = _aggregated(block) and (block.undecided is not None or any(map(is_asked, block.group or ())))
+    several = block.undecided is not None or block.keeping.beside is not None
+    one = cells.one or (several and block.group == ())
+    # the keys that only its undecided conditions, or a join, name, and what it asks and groups by
+    merged_away = _aggregated(block) and (several or any(map(is_asked, block.group or ())))
     named = [(name, e) for name, e in leaf.keys if not merged_away or e in (block.group or ())]
     keys: dict[Expr, Expr] = {e: Field(CELL, (name,), e.type) for name, e in named} | window
     merged: dict[Part | Expr, Field] = {
@@ -503,7 +504,8 @@ def _above(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Se
         if leaf.kind == "row":
             return replace(merged[expression], place=expression.place) if expression in merged else None
         if isinstance(expression, Aggregate):
-            fields = {part.name: _counted(merged[part], part, one) for part in parts_of(expression)}
+            at_most = MOST_RECORDS if block.keeping.beside is None else None  # a join may repeat a cell at will
+            fields = {part.name: _counted(merged[part], part, one, at_most) for part in parts_of(expression)}
             return final_of(expression, fields)
         if isinstance(expression, Field) and expression.relation == "":
             raise neither(expression)
@@ -531,6 +533,8 @@ def _put_together(
 ) -> tuple[Cells | Nested, dict[Expr, Expr]]:
     """The cells of a block's groups, and what its window is among their columns."""
     group, window = tuple(dict.fromkeys(block.group or ())), put_together(block.kept_by)
+    if block.keeping.beside is not None:
+        return _joined(block.keeping.beside, group, leaf, cells)
     if not _aggregated(block) or (window is None and block.undecided is None and group == block.kept_by):
         return cells, {}
     names = {e: name for name, e in leaf.keys}
@@ -541,7 +545,7 @@ def _put_together(
         over = [Output(asked.get(key) or names[key], _over_cells(key, names, CELL)) for key in group]
         undecided = None if block.undecided is None else _over_cells(block.undecided, names, CELL)
         answers = {key: Field(CELL, (name,), key.type) for key, name in asked.items()}
-        return Nested(coarser(cells, over, parts, undecided), CELL), {**answers}
+        return Nested(coarser(cells, CELL, over, parts, undecided), CELL), {**answers}
     if asked:
         way_out = "Group by the columns that it names in a subquery in FROM, and ask around it."
         raise Wrong(next(iter(asked)).place or block.place, "a subquery in GROUP BY beside a window", way_out)
@@ -572,6 +576,23 @@ def _put_together(
     return put, {bound: Field(CELL, (bound.function,), TIMESTAMP) for bound in bounds(window)}
 
 
+def _joined(beside: Beside, group: Sequence[Expr], leaf: Leaf, cells: Cells) -> tuple[Nested, dict[Expr, Expr]]:
+    """The cells of a block's groups, merged of its cells beside what these are joined with."""
+    names = {e: name for name, e in leaf.keys}
+
+    def placed(relation: Relation) -> Relation:
+        if isinstance(relation, Joined) and relation.condition is not None:
+            relation = replace(relation, condition=_over_cells(relation.condition, names, CELL))
+        return cells if isinstance(relation, Stream) else over_inputs(relation, placed)
+
+    keys = {key: f"key_{n}" for n, key in enumerate(group)}
+    outputs = [Output(name, _over_cells(key, names, CELL)) for key, name in keys.items()]
+    parts = [(k.name, k.part) for k in leaf.kept if k.part is not None]
+    where = None if beside.where is None else _over_cells(beside.where, names, CELL)
+    merged = coarser(placed(beside.relation), CELL, outputs, parts, where)
+    return Nested(merged, CELL), {key: Field(CELL, (name,), key.type) for key, name in keys.items()}
+
+
 def _over_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:
     """What is asked of records, over the columns of their cells."""
 
@@ -582,10 +603,10 @@ def _over_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr
     return rewrite(expression, change)
 
 
-def _counted(field: Field, part: Part, one: bool) -> Expr:
+def _counted(field: Field, part: Part, one: bool, at_most: int | None) -> Expr:
     """A merged part; a count over no records at all is 0, where the only group has no cell yet."""
     if part.counts:
-        field = replace(field, bound=MOST_RECORDS)
+        field = replace(field, bound=at_most)
     if part.counts and one:
         return Call("coalesce", (field, Constant("0", field.type)), field.type)
     return field

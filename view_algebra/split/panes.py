@@ -111,9 +111,12 @@ def _given_by(relation: Relation | None, alias: str, column: str) -> Expr | None
     return next((o.expression for o in outputs if o.name.lower() == column.lower()), None)
 
 
-def coarser(cells: Cells, keys: Sequence[Output], parts: Parts, where: Expr | None = None) -> Select:
-    """The cells of groups of fewer keys, or of what is computed with them, of those of finer ones."""
-    return replace(_merged(keys, parts, cells, cells.alias), where=where)
+def coarser(relation: Relation, cells: str, keys: Sequence[Output], parts: Parts, where: Expr | None) -> Select:
+    """The cells of groups of fewer keys, or of what is computed with them, of those of finer ones.
+
+    cells: their alias in the relation, which may join them: a cell is then merged once for each row it is joined with.
+    """
+    return replace(_merged(keys, parts, relation, cells), where=where)
 
 
 def hopped(

@@ -17,7 +17,7 @@ from view_algebra.language.operators import call, case, condition, number
 from view_algebra.language.structs import by as chosen
 from view_algebra.language.structs import extreme, is_struct, order_of
 from view_algebra.language.times import OF_LENGTHS, aggregated
-from view_algebra.language.types import BOOLEAN, DOUBLE, FLOAT, INT, STRING, Type
+from view_algebra.language.types import BOOLEAN, DOUBLE, FLOAT, INT, STRING, WINDOW, Type, not_in_json
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import aggregate, refuse_aggregates
 from view_algebra.typed.estimates import bucketed, estimate
@@ -136,7 +136,8 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: 
     arguments = [resolved(a, scope) for a in given]
     for argument in arguments:
         refuse_aggregates(argument, f"{name}()", "Aggregate in a subquery first.")
-        if not AGGREGATES[function].accepts(argument.type):
+        whole = argument is arguments[0] and argument.type.nested and not_in_json(argument.type) is None
+        if not (AGGREGATES[function].accepts(argument.type) or (whole and argument.type != WINDOW)):
             way_out = f"Write {name}() of a scalar value, a struct of such, or to_json(…)."
             raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
     texts = [_operand(a) for a in given]
