@@ -121,7 +121,11 @@ def of_rows(block: Select) -> Select:
     relation = _filtered(_with_windows(block.relation, streams), where, streams)
     block = replace(block, relation=relation, where=_left(where))
 
+    groups = set(block.group or ())
+
     def below(part: Expr) -> Expr | None:
+        if part not in groups and not groups.isdisjoint(walk(part)):
+            return None  # it is computed of the group
         rows = _decides(part, streams)
         return None if rows is None else rows.column(part)
 
