@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import psycopg2
@@ -30,6 +31,8 @@ from lamina.settings import Settings
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from view_algebra.errors import LaminaError
+
+Client = TypeVar("Client")
 
 PATIENCE = 600.0
 """Seconds after which views that do not move are a failure: they wait for a leap, which stands back behind others."""
@@ -138,7 +141,7 @@ class Stage:
     @contextmanager
     def admin(self) -> Iterator[KafkaAdminClient]:
         """Kafka, as its operator sees it."""
-        client = KafkaAdminClient(bootstrap_servers=self.settings.kafka)
+        client = patiently(lambda: KafkaAdminClient(bootstrap_servers=self.settings.kafka))
         try:
             yield client
         finally:
@@ -330,20 +333,19 @@ class Stage:
 
     def producer(self, **options: object) -> KafkaProducer:
         """A producer whose records are each written once, or not at all."""
-        return KafkaProducer(
-            bootstrap_servers=self.settings.kafka,
-            acks="all",
-            linger_ms=5,
-            max_request_size=8 * 1024 * 1024,
-            max_block_ms=10_000,
-            delivery_timeout_ms=90_000,
-            metadata_max_age_ms=2_000,
-            **options,
-        )
+        usual: dict[str, object] = {
+            "acks": "all",
+            "linger_ms": 5,
+            "max_request_size": 8 * 1024 * 1024,
+            "max_block_ms": 10_000,
+            "delivery_timeout_ms": 90_000,
+            "metadata_max_age_ms": 2_000,
+        }
+        return KafkaProducer(bootstrap_servers=self.settings.kafka, **usual | options)
 
     def burst(self, records: Sequence[tuple[str, Record]], dice: random.Random) -> None:
         """Sends these and returns when Kafka holds them."""
-        producer = self.producer()
+        producer = patiently(lambda: self.producer(max_block_ms=60_000))
         try:
             for source, record in records:
                 self.send(producer, source, record, dice)
@@ -393,6 +395,18 @@ class Stage:
         for process in self._started:
             process.kill()
         self.brokers.close()
+
+
+def patiently(connect: Callable[[], Client]) -> Client:
+    """A client of Kafka, which a fault that strikes beside this one may have taken away for a while."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return connect()
+        except KafkaError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
 
 
 def environment(settings: Settings) -> dict[str, str]:
