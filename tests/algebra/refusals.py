@@ -59,6 +59,7 @@ SOURCES = [
     Refusal(
         "a reserved name", f"CREATE TABLE x (kafka_key STRING) {_KAFKA};", f"CREATE TABLE x (key STRING) {_KAFKA};"
     ),
+    Refusal("a name of Iceberg's", f"CREATE TABLE x (_pos INT) {_KAFKA};", f"CREATE TABLE x (pos INT) {_KAFKA};"),
     Refusal("UNIQUE", f"CREATE TABLE x (a INT, UNIQUE (a)) {_KAFKA};", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal(
         "a primary key of several values",
@@ -69,6 +70,11 @@ SOURCES = [
         "changes of a stream",
         "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'debezium-json');",
         "CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'debezium-json');",
+    ),
+    Refusal(
+        "two primary keys",
+        f"CREATE TABLE x (a INT PRIMARY KEY, b INT PRIMARY KEY) {_KAFKA};",
+        f"CREATE TABLE x (a INT, b INT, PRIMARY KEY (a, b)) {_KAFKA};",
     ),
     Refusal(
         "key_format of a stream",

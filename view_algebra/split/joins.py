@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from view_algebra.compiled import source_of
+from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import RECORD_KEYS
 from view_algebra.language.expressions import (
     Aggregate,
@@ -309,8 +310,10 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
     asked = [part for aggregate in aggregates for part in children(aggregate)]
     for alias, rows in streams.items():
         named = {part.relation for each in asked for part in walk(each) if isinstance(part, Field)} - {VARIABLE}
-        keys = _named_beside(block, aggregates, alias)
         values = {name: value for value, name in rows.columns.items()}
+        named_beside = _named_beside(block, aggregates, alias)
+        # by what they are, so that blocks that differ in what they show of a join share their cells
+        keys = tuple(sorted(named_beside, key=lambda key: spark(values[key.path[0]])))
         kept = 0 < len(keys) <= MOST_KEYS and all(_may_be_key(values[key.path[0]]) for key in keys)
         if kept and not rows.nullable and not rows.windows and named <= {alias} and not any(map(is_asked, asked)):
             joined = _with_rows(block, streams, but=alias)
@@ -327,16 +330,16 @@ def _may_be_key(value: Expr) -> bool:
     return exact and not any(map(is_made_of_bytes, walk(value)))
 
 
-def _named_beside(block: Select, aggregates: Container[Expr], alias: str) -> tuple[Field, ...]:
+def _named_beside(block: Select, aggregates: Container[Expr], alias: str) -> set[Field]:
     """The columns of a relation that a block names other than in its aggregates."""
-    found: dict[Field, None] = {}
+    found: set[Field] = set()
 
     def note(part: Expr) -> Expr | None:
         if part in aggregates:
             return part
         if isinstance(part, Field) and part.relation == alias:
-            found[part] = None
+            found.add(part)
         return None
 
     rewritten(block, note)
-    return tuple(found)
+    return found

@@ -9,9 +9,13 @@ from typing import Literal as Choice
 
 from sqlglot import exp
 
+from view_algebra.language.quoting import words
 from view_algebra.language.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, instead, not_in_json, read
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.dialect import Statement
+
+ICEBERG_COLUMNS = words("_file _pos _deleted _spec_id _partition _row_id _last_updated_sequence_number")
+"""Columns that Iceberg gives every table; one of a table's own by such a name cannot be read back."""
 
 LONGEST_SOURCE, LONGEST_VIEW = 36, 63
 """Bytes of a name; Postgres has no longer ones."""
@@ -214,6 +218,8 @@ def _columns(
         if found is not None:
             kind, names = found
             constraint = span(item)
+            if kind == "primary" and primary:
+                report(Wrong(constraint, "a second PRIMARY KEY", "Write one: PRIMARY KEY (a, b)."))
             unique, primary = (names, primary) if kind == "unique" else (unique, names)
         if isinstance(item, exp.ColumnDef):
             try:
@@ -275,6 +281,9 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
             f"{name}: names that begin with kafka_ are Lamina's own",
             "Rename the field, or read kafka_offset and its like.",
         )
+    if name in ICEBERG_COLUMNS:
+        what = f"{name}: a name that Iceberg, which keeps the master log, has for a column of its own"
+        raise Wrong(span(item), what, "Rename the field.")
     if name.lower() in (c.lower() for c in columns):
         raise Wrong(span(item), f"column {name} is declared twice", "Leave one out.")
     if item.args.get("kind") is None:
