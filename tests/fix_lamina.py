@@ -61,12 +61,16 @@ class Deployed:
         return self.deployment.deployed().sources[source].topic
 
     def send(self, source: str, *values: object, partition: int | None = None) -> None:
-        """Records: dicts as JSON, bytes and None as they are. Returns when the brokers hold them."""
+        """Records: dicts as JSON, bytes and None as they are; of a pair, the first is the key.
+
+        Returns when the brokers hold them.
+        """
         topic = self.topic(source)
-        for value in values:
+        for each in values:
+            key, value = each if isinstance(each, tuple) else (None, each)
             data = value if value is None or isinstance(value, bytes) else json.dumps(value, default=str).encode()
             # A record without a value needs a key: Kafka's clients refuse one that has neither.
-            self.producer.send(topic, data, key=b"key" if data is None else None, partition=partition)
+            self.producer.send(topic, data, key=b"key" if data is key is None else key, partition=partition)
         self.producer.flush()
 
     def catch_up(self) -> None:
