@@ -814,6 +814,16 @@ VIEWS = [
         "SELECT to_json(tags) AS tags, count(*) AS n FROM events GROUP BY to_json(tags)",
     ),
     view(
+        "two windows of a record",
+        "SELECT window(ts, '1 hour').start AS h, window(kafka_timestamp, '1 hour').start AS k FROM events",
+        "SELECT h, window(at, '1 hour').start AS k FROM (SELECT window(ts, '1 hour').start AS h, kafka_timestamp AS at FROM events) AS e",
+    ),
+    view(
+        "a window in ON",
+        "SELECT o.id FROM orders o JOIN events e ON o.user_id = e.user_id AND window(o.ts, '1 hour').start = e.ts",
+        "SELECT o.id FROM (SELECT id, user_id, window(ts, '1 hour').start AS h FROM orders) o JOIN events e ON o.user_id = e.user_id AND o.h = e.ts",
+    ),
+    view(
         "a stream as of a time",
         "SELECT count(*) AS n FROM orders o JOIN events FOR SYSTEM_TIME AS OF o.ts AS e ON o.user_id = e.user_id",
         "SELECT count(*) AS n FROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",

@@ -12,6 +12,7 @@ from view_algebra.language.expressions import (
     Constant,
     Expr,
     Order,
+    walk,
 )
 from view_algebra.language.fields import member
 from view_algebra.language.types import BIGINT, TIMESTAMP, WINDOW
@@ -73,6 +74,16 @@ def hops(key: Expr) -> Hops | None:
 def is_session(key: Expr) -> bool:
     """Is a group key a session?"""
     return isinstance(key, Call) and key.function == "session"
+
+
+def refuse_windows_together(expressions: Sequence[Expr], most: int = 1) -> None:
+    """Refuses more windows of one row, in one clause, than Spark puts together."""
+    windows = ("window_start", "session")
+    every = (part for each in expressions for part in walk(each) if isinstance(part, Call))
+    found = list(dict.fromkeys(part for part in every if part.function in windows))
+    if len(found) > most:
+        what = "two windows of time of one row" if most else "a window of time in ON"
+        raise Wrong(found[most].place, f"{what}, which Spark does not run", "Compute it in a subquery in FROM.")
 
 
 def bounds(session: Expr) -> tuple[Call, Call]:

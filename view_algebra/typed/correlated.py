@@ -36,6 +36,7 @@ from view_algebra.language.expressions import (
     rewrite,
     walk,
 )
+from view_algebra.language.time_windows import refuse_windows_together
 from view_algebra.language.types import BOOLEAN
 from view_algebra.refusals import Wrong
 
@@ -104,7 +105,8 @@ def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
 
 
 def refuse_in_join(on: Expr, left: Container[str]) -> None:
-    """Spark answers a subquery in ON about a row of one side alone, and none that is a value."""
+    """Spark answers a subquery in ON about a row of one side alone, no value of one, and no window of time."""
+    refuse_windows_together([on], most=0)
     for part in (part for part in walk(on) if isinstance(part, Subquery) and part.correlated):
         sides = {column.relation in left for column in outer_fields(part.query)}
         if part.kind == "scalar" or len(sides) > 1:

@@ -41,7 +41,7 @@ from view_algebra.language.lengths import LENGTHS
 from view_algebra.language.meeting import cast, meet
 from view_algebra.language.operators import condition
 from view_algebra.language.quoting import spark_name, words
-from view_algebra.language.time_windows import bounds, hops, is_session, window_key
+from view_algebra.language.time_windows import bounds, hops, is_session, refuse_windows_together, window_key
 from view_algebra.language.types import STRING, TIMESTAMP, VOID, WINDOW, Type, inside
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import TIME_WINDOWS, in_a_window, refuse_aggregates, refuse_windowed
@@ -180,6 +180,8 @@ def _block(node: exp.Select, scope: Scope) -> Select:
     _refuse_outer(outputs if group is not None or not scope.above else over)
     for made in scope.generators if group is None else ():
         relation = with_generator(relation, made)
+    refuse_windows_together([*(group or ()), *(o.expression for o in outputs)])
+    refuse_windows_together([] if filtered is None else [filtered])
     in_windows = walk_all([*(group or ()), *(o.expression for o in outputs)], filtered)
     for known in dict.fromkeys(c for e in in_windows if isinstance(e, Call) and (c := in_a_window(e)) is not None):
         filtered = both(filtered, known)

@@ -37,6 +37,7 @@ from view_algebra.language.functions import GENERATORS, WINDOWED, instead_of_row
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import call, condition
 from view_algebra.language.quoting import spark_name
+from view_algebra.language.time_windows import refuse_windows_together
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, VOID
 from view_algebra.refusals import Wrong, span, suggestion
@@ -350,6 +351,7 @@ def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relat
     if on is None:
         raise Wrong(place, f"{kind} JOIN without ON", "Write the condition: ON a.k = b.k.")
     refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
+    refuse_windows_together([on], most=0)
     scope.semi.append(semi_join(kind, right, inner.relations, on, place))
     return left
 
