@@ -137,6 +137,8 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
         return Change("source", name, "create", f"a query reads topic {new.topic} from its first record")
     if (old.topic, old.parse) == (new.topic, new.parse):
         return Change("source", name, "nothing", "")
+    if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that did not read tables
+        return Change("source", name, "update", "its rows are served from now on")
     if old.sql == new.sql:
         return Change("source", name, "keep", "this Lamina would read its records otherwise; it goes on as deployed")
     return Change("source", name, "refuse", "its topic or its columns changed, which is not supported yet")
