@@ -18,7 +18,7 @@ _SOURCE, _VIEW = TypeAdapter(Source), TypeAdapter(View)
 
 def deployed(connection: Connection) -> Catalog:
     """The catalog that was applied last, as it was compiled then."""
-    if connection.execute(select(func.to_regclass(str(compiled)))).scalar() is None:  # of a Lamina before this table
+    if not _has_texts(connection):
         return _of_before(connection)
     rows = connection.execute(select(compiled).order_by(compiled.c.position, compiled.c.name)).all()
     if not rows:
@@ -31,10 +31,15 @@ def deployed(connection: Connection) -> Catalog:
 
 def tables_among_sources(connection: Connection) -> set[str]:
     """The deployed sources that have a PRIMARY KEY."""
-    if connection.execute(select(func.to_regclass(str(compiled)))).scalar() is None:
+    if not _has_texts(connection):
         return set()
     of_tables = select(compiled.c.name).where(compiled.c.kind == "source", compiled.c.texts["kind"].astext == "table")
     return set(connection.execute(of_tables).scalars())
+
+
+def _has_texts(connection: Connection) -> bool:
+    """Is there the table of compiled texts, which a Lamina before it has not made?"""
+    return connection.execute(select(func.to_regclass(str(compiled)))).scalar() is not None
 
 
 def applied(connection: Connection) -> tuple[object, ...]:

@@ -69,10 +69,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Written:
-    """A view as its author wrote it.
-
-    through: views that are read as the records that their rows are.
-    """
+    """A view as its author wrote it; `through`: views that are read as the records that their rows are."""
 
     declaration: ViewDeclaration
     through: Mapping[str, ViewDeclaration] = field(default_factory=dict)

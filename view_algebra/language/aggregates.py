@@ -16,18 +16,7 @@ from view_algebra.language.expressions import NULL, TRUE, Aggregate, Call, Case,
 from view_algebra.language.meeting import cast
 from view_algebra.language.operators import calculate
 from view_algebra.language.quoting import words
-from view_algebra.language.types import (
-    BIGINT,
-    BOOLEAN,
-    DOUBLE,
-    FLOAT,
-    INT,
-    STRING,
-    Type,
-    decimal,
-    inside,
-    of_scalars,
-)
+from view_algebra.language.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, STRING, Type, decimal, inside, of_scalars
 
 WIDE = 28
 """Digits up to which ten thousand million decimals add up without leaving DECIMAL(38): Spark adds ten digits."""

@@ -566,6 +566,11 @@ def relations_in(relation: Relation | None) -> Iterator[Relation]:
             yield from relations_in(inner)
 
 
+def has_joins(relation: Relation | None) -> bool:
+    """Does a FROM join relations? Its rows are then no records."""
+    return any(isinstance(each, Joined) for each in relations_in(relation))
+
+
 def nested_in(relation: Relation | None) -> Iterator[Nested]:
     """The subqueries that stand in a FROM."""
     return (each for each in relations_in(relation) if isinstance(each, Nested))

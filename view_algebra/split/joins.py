@@ -40,6 +40,7 @@ from view_algebra.language.expressions import (
     conjuncts,
     every_relation,
     expressions_of,
+    has_joins,
     inputs_of,
     is_asked,
     is_made_of_bytes,
@@ -109,7 +110,7 @@ class _Condition:
 
 def of_rows(block: Select) -> Select:
     """A block with the streams that it joins as subqueries of their rows; any other block as it is."""
-    if not any(isinstance(each, Joined) for each in relations_in(block.relation)):
+    if not has_joins(block.relation):
         return block
     assert block.relation is not None
     block = _pruned(block)
@@ -169,8 +170,8 @@ def _streams(relation: Relation, *, nullable: bool) -> Iterator[_Rows]:
         case Stream():
             yield _Rows(relation, nullable)
         case Joined(left=left, right=right, kind=kind):
-            yield from _streams(left, nullable=nullable or kind in ("RIGHT", "FULL"))
-            yield from _streams(right, nullable=nullable or kind in ("LEFT", "FULL"))
+            yield from _streams(left, nullable=nullable or kind in _NULLABLE_LEFT)
+            yield from _streams(right, nullable=nullable or kind in _NULLABLE_RIGHT)
         case _:
             for inner in inputs_of(relation):
                 yield from _streams(inner, nullable=nullable)
@@ -190,8 +191,8 @@ def _filtered(relation: Relation, known: Sequence[_Condition], streams: Mapping[
             return relation
         case Joined(left=left, right=right, kind=kind):
             own = list(map(_Condition, conjuncts(relation.condition)))
-            of_left = [*_if(kind != "RIGHT" and kind != "FULL", known), *_if(kind in _MATCHED_LEFT, own)]
-            of_right = [*_if(kind != "LEFT" and kind != "FULL", known), *_if(kind in _MATCHED_RIGHT, own)]
+            of_left = [*(() if kind in _NULLABLE_LEFT else known), *(own if kind in _MATCHED_LEFT else ())]
+            of_right = [*(() if kind in _NULLABLE_RIGHT else known), *(own if kind in _MATCHED_RIGHT else ())]
             left, right = _filtered(left, of_left, streams), _filtered(right, of_right, streams)
             rest = _left(own)
             kind = "CROSS" if kind == "INNER" and rest is None else kind
@@ -204,8 +205,8 @@ _MATCHED_LEFT, _MATCHED_RIGHT = ("INNER", "CROSS", "RIGHT"), ("INNER", "CROSS", 
 """The joins of which a side shows only rows that meet the condition."""
 
 
-def _if(holds: bool, conditions: Sequence[_Condition]) -> Sequence[_Condition]:
-    return conditions if holds else ()
+_NULLABLE_LEFT, _NULLABLE_RIGHT = ("RIGHT", "FULL"), ("LEFT", "FULL")
+"""The joins that show a row of NULLs in the place of a side."""
 
 
 def _left(conditions: Sequence[_Condition]) -> Expr | None:

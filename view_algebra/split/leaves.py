@@ -17,7 +17,6 @@ from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import RECORD_KEYS, Part, final_of, parts_of
 from view_algebra.language.expressions import (
     Aggregate,
-    Beside,
     Call,
     Case,
     Cells,
@@ -533,22 +532,25 @@ def _put_together(
 ) -> tuple[Cells | Nested, dict[Expr, Expr]]:
     """The cells of a block's groups, and what its window is among their columns."""
     group, window = tuple(dict.fromkeys(block.group or ())), put_together(block.kept_by)
-    if block.keeping.beside is not None:
-        return _joined(block.keeping.beside, group, leaf, cells)
-    if not _aggregated(block) or (window is None and block.undecided is None and group == block.kept_by):
+    beside = block.keeping.beside
+    plain = window is None and block.undecided is None and beside is None and group == block.kept_by
+    if not _aggregated(block) or plain:
         return cells, {}
     names = {e: name for name, e in leaf.keys}
     parts = [(k.name, k.part) for k in leaf.kept if k.part is not None]
     held: dict[Expr, Expr] = {} if window is None else {window: _kept_of(window, block)}
-    asked = {key: f"asked_{n}" for n, key in enumerate(filter(is_asked, group))}
     if window is None:
+        asked = {key: f"asked_{n}" for n, key in enumerate(key for key in group if key not in names)}
         over = [Output(asked.get(key) or names[key], _over_cells(key, names, CELL)) for key in group]
-        undecided = None if block.undecided is None else _over_cells(block.undecided, names, CELL)
+        condition = block.undecided if beside is None else beside.where
+        where = None if condition is None else _over_cells(condition, names, CELL)
+        relation = cells if beside is None else _beside_cells(beside.relation, cells, names)
         answers = {key: Field(CELL, (name,), key.type) for key, name in asked.items()}
-        return Nested(coarser(cells, CELL, over, parts, undecided), CELL), {**answers}
-    if asked:
+        return Nested(coarser(relation, CELL, over, parts, where), CELL), {**answers}
+    asked_in_group = next(filter(is_asked, group), None)
+    if asked_in_group is not None:
         way_out = "Group by the columns that it names in a subquery in FROM, and ask around it."
-        raise Wrong(next(iter(asked)).place or block.place, "a subquery in GROUP BY beside a window", way_out)
+        raise Wrong(asked_in_group.place or block.place, "a subquery in GROUP BY beside a window", way_out)
     keys = [names[held.get(key, key)] for key in group]
     if window not in group:
         raise Wrong(
@@ -576,21 +578,13 @@ def _put_together(
     return put, {bound: Field(CELL, (bound.function,), TIMESTAMP) for bound in bounds(window)}
 
 
-def _joined(beside: Beside, group: Sequence[Expr], leaf: Leaf, cells: Cells) -> tuple[Nested, dict[Expr, Expr]]:
-    """The cells of a block's groups, merged of its cells beside what these are joined with."""
-    names = {e: name for name, e in leaf.keys}
-
-    def placed(relation: Relation) -> Relation:
-        if isinstance(relation, Joined) and relation.condition is not None:
-            relation = replace(relation, condition=_over_cells(relation.condition, names, CELL))
-        return cells if isinstance(relation, Stream) else over_inputs(relation, placed)
-
-    keys = {key: f"key_{n}" for n, key in enumerate(group)}
-    outputs = [Output(name, _over_cells(key, names, CELL)) for key, name in keys.items()]
-    parts = [(k.name, k.part) for k in leaf.kept if k.part is not None]
-    where = None if beside.where is None else _over_cells(beside.where, names, CELL)
-    merged = coarser(placed(beside.relation), CELL, outputs, parts, where)
-    return Nested(merged, CELL), {key: Field(CELL, (name,), key.type) for key, name in keys.items()}
+def _beside_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -> Relation:
+    """What a block's cells are joined with, the cells in the place of their source."""
+    if isinstance(relation, Stream):
+        return cells
+    if isinstance(relation, Joined) and relation.condition is not None:
+        relation = replace(relation, condition=_over_cells(relation.condition, names, CELL))
+    return over_inputs(relation, lambda inner: _beside_cells(inner, cells, names))
 
 
 def _over_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:

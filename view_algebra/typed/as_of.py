@@ -18,14 +18,14 @@ HOLDS = FROM, UNTIL = "kafka_from", "kafka_until"
 """When a version begins to hold, and when the next one does: no names of declared columns, unknown to the author."""
 
 
-def versions_of(join: exp.Join, scope: Scope) -> tuple[exp.Subquery, exp.Expr] | None:
+def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, exp.Expr] | None:
     """The versions of the table that a join names as of a time, and the condition on them; None for any other join."""
     table = join.this
     version = table.args.get("version") if isinstance(table, exp.Table) else None
     if version is None:
         return None
     name, alias = table.name.lower(), (table.alias or table.name).lower()
-    _refuse(join, name, scope)
+    _refuse(join, kind, name, scope)
     columns = [column for column, _ in scope.context.views[name]]
     keys = ", ".join(map(spark_name, sorted(next(iter(scope.context.keys[name])))))
     at = f"coalesce({spark_name(scope.context.times[changes_of(name)] or '')}, kafka_timestamp)"
@@ -39,17 +39,17 @@ def versions_of(join: exp.Join, scope: Scope) -> tuple[exp.Subquery, exp.Expr] |
     return subquery, parsed(holds)
 
 
-def _refuse(join: exp.Join, name: str, scope: Scope) -> None:
+def _refuse(join: exp.Join, kind: str, name: str, scope: Scope) -> None:
     table, context = join.this, scope.context
-    place, kind = span(table), " ".join(str(join.args[k]).upper() for k in ("side", "kind") if join.args.get(k))
+    place = span(table)
     if changes_of(name) not in context.streams:
         what = "a stream" if name in context.streams else "a view" if name in context.views else "no table"
         raise Wrong(place, f"FOR SYSTEM_TIME AS OF: {name} is {what}", "Name a source with a PRIMARY KEY.")
     if context.times[changes_of(name)] is None:
         way_out = f"Declare {name} with TBLPROPERTIES ('event_time' = '…')."
         raise Wrong(place, f"FOR SYSTEM_TIME AS OF: {name} has no time", way_out)
-    if kind not in ("", "INNER", "LEFT", "LEFT OUTER") or join.args.get("using") or join.args.get("on") is None:
-        what = f"{kind} JOIN" if kind not in ("", "INNER", "LEFT", "LEFT OUTER") else "a join without ON"
+    if kind not in ("INNER", "LEFT") or join.args.get("using") or join.args.get("on") is None:
+        what = f"{kind} JOIN" if kind not in ("INNER", "LEFT") else "a join without ON"
         raise Wrong(place, f"FOR SYSTEM_TIME AS OF in {what}", "Write JOIN or LEFT JOIN … ON a.k = b.k.")
     if str(table.args["version"].args.get("kind")) != "AS OF" or table.args["version"].name == "VERSION":
         raise Wrong(place, "a version that is no time", "Write FOR SYSTEM_TIME AS OF o.ts.")

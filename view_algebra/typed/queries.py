@@ -17,7 +17,6 @@ from view_algebra.language.expressions import (
     Expr,
     Field,
     Generator,
-    Joined,
     Nested,
     Order,
     Output,
@@ -29,6 +28,7 @@ from view_algebra.language.expressions import (
     Windowed,
     above_group,
     both,
+    has_joins,
     is_made_of_bytes,
     relations_in,
     rewrite,
@@ -561,9 +561,9 @@ def _time_window(node: exp.Expr | None) -> exp.Anonymous | None:
 
 def _reads_records(relation: Relation | None) -> bool:
     """Are rows of a relation records, or made of some without an aggregation or a join between?"""
-    every = list(relations_in(relation))
-    return not any(isinstance(each, Joined) for each in every) and any(
-        isinstance(each, Stream) or (isinstance(each, Nested) and _gives_records(each.query)) for each in every
+    return not has_joins(relation) and any(
+        isinstance(each, Stream) or (isinstance(each, Nested) and _gives_records(each.query))
+        for each in relations_in(relation)
     )
 
 
@@ -596,8 +596,7 @@ def _in_every_window(block: Select) -> Select:
     """A record once for each hopping window that it is in, where a block gives records, or joins them."""
     asked = (*above_group(block), *(block.group or ()))
     found = dict.fromkeys(e for x in asked for e in walk(x) if isinstance(e, Call) and hops(e))
-    joins = any(isinstance(each, Joined) for each in relations_in(block.relation))
-    if not found or ((block.group is not None or block.distinct) and not joins):
+    if not found or ((block.group is not None or block.distinct) and not has_joins(block.relation)):
         return block
     window, *more = found
     if more:

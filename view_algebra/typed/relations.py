@@ -251,7 +251,7 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
     if isinstance(join.this, exp.Lateral):
         return _lateral(left, kind, join, scope)
     before = dict(scope.relations)
-    if (versions := versions_of(join, scope)) is not None:
+    if (versions := versions_of(join, kind, scope)) is not None:
         return _as_of(left, kind, join, *versions, scope)
     right = _from(join.this, scope)
     on: Expr | None = None

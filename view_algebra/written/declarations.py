@@ -159,7 +159,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
 
 def _check_key(name: str, columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
     """What rows of a table are told apart by has to be a value of its own."""
-    kind = next((each for column, each in columns.items() if column.lower() == name.lower()), None)
+    kind = columns.get(name)
     if kind is not None and (kind.nested or kind.name == "BINARY"):
         report(Wrong(place, f"a PRIMARY KEY of type {kind}", "Take a column that is a number, a text or a time."))
 
