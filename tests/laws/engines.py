@@ -138,9 +138,8 @@ class Engines:
         self.spark.catalog.clearCache()
         for name, source in catalog.sources.items():
             self.records(source, [value for batch in batches.get(name, ()) for value in batch])
-            self.spark.catalog.cacheTable(
-                f"`{source.records}`"
-            )  # each view reads them, and parsing them is most of the work
+            # Each view reads them, and parsing them is most of the work.
+            self.spark.catalog.cacheTable(f"`{source.records}`")
         for view in in_order(catalog):
             names = [c.name for c in view.columns]
             self.spark.sql(view.spelled).toDF(*names).createOrReplaceTempView(view.name)
@@ -170,6 +169,19 @@ class Engines:
             columns = ", ".join(_text_of_time(n, c.postgres) for n, c in zip(names, view.columns, strict=True))
             cursor.execute(f"SELECT {columns} FROM analytics.{view.name}")
             return ordered([tuple(row) for row in cursor.fetchall()])
+
+    def differing(self, catalog: Catalog, batches: Mapping[str, Batches]) -> dict[str, str]:
+        """What differs, by view, when records have come in these micro-batches; every SELECT gives some rows."""
+        self.deploy(catalog)
+        self.feed(catalog, batches)
+        self.oracle(catalog, batches)
+        wrong = {}
+        for view, expected in self.all_expected(catalog):
+            actual = self.actual(view)
+            assert expected, view.select
+            if not same(expected, actual):
+                wrong[view.name] = told(view, expected, actual)
+        return wrong
 
     def types_of(self, view: View) -> list[str]:
         """Spark's own types of the author's SELECT."""
