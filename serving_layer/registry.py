@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets
-from serving_layer import generations, lookup, progress, quarantine, views
+from serving_layer import duplicates, generations, lookup, progress, quarantine, views
 from serving_layer.bookkeeping import archived, cell_table, declaration, generation, publication, query, view
 from serving_layer.bookkeeping import progress as progress_table
 from serving_layer.deployed import deployed, keep
@@ -122,6 +122,7 @@ def apply(
     for name in [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]:
         connection.execute(delete(progress_table).where(progress_table.c.query == name))
         connection.execute(delete(archived).where(archived.c.query == name))
+        duplicates.forget(connection, name)
     connection.execute(delete(declaration))
     if files:
         connection.execute(insert(declaration), [{"path": path, "sql": sql} for path, sql in sorted(files.items())])
@@ -135,13 +136,15 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
         return Change("source", name, "drop", "its query ends; its master log stays in the warehouse")
     if old is None:
         return Change("source", name, "create", f"a query reads topic {new.topic} from its first record")
-    if (old.topic, old.parse) == (new.topic, new.parse):
+    if (old.topic, old.parse, old.counted) == (new.topic, new.parse, new.counted):
         return Change("source", name, "nothing", "")
     if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that did not read tables
         return Change("source", name, "update", "its rows are served from now on")
     if old.sql == new.sql:
         return Change("source", name, "keep", "this Lamina would read its records otherwise; it goes on as deployed")
-    return Change("source", name, "refuse", "its topic or its columns changed, which is not supported yet")
+    return Change(
+        "source", name, "refuse", "its topic, its columns or what is UNIQUE changed, which is not supported yet"
+    )
 
 
 def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str]) -> Change:
@@ -240,6 +243,7 @@ def _create_query(connection: Connection, name: str, topic: str, at: Topic) -> N
         )
     )
     quarantine.forget(connection, topic)  # of a source that was dropped: its records are read again
+    duplicates.forget(connection, name)
     for place, offset in at.earliest.items():
         connection.execute(
             insert(progress_table).values(
