@@ -156,10 +156,7 @@ def write(connection: Connection, name: str, found: Found | None) -> None:
     for table in tables.values() if found.lesser.size else ():
         place = 'at = lesser.at, partition = lesser.partition, "offset" = lesser."offset", content = lesser.content'
         run(connection, f"UPDATE {table} AS counted SET {place} FROM lesser_ids AS lesser WHERE counted.id = lesser.id")
-    counts = {
-        "duplicates": query.c.duplicates + found.copies.num_rows,
-        "conflicts": query.c.conflicts + found.conflicts,
-    }
+    counts = {"duplicates": query.c.duplicates + found.duplicates, "conflicts": query.c.conflicts + found.conflicts}
     connection.execute(update(query).where(query.c.name == name).values(counts))
     for partition, at in found.newest.items():
         row = (progress.c.query == name, progress.c.partition == partition)
