@@ -1,0 +1,76 @@
+"""Catching up with a stream that tells its events apart, against the same stream that counts every record.
+
+Three views into Postgres, both sides in turns over the same topic. Every id is new: none of them saves any work. One
+turn of each side, which warms the JVM, is not counted.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import click
+
+from benchmarks import events
+from benchmarks.common import (
+    MAX_RECORDS,
+    Figure,
+    another_database,
+    benchmark,
+    catch_up,
+    deployment,
+    median_ratio,
+    spread,
+)
+from lamina.deployment import Deployment
+from lamina.render import Output
+
+AT_LEAST = 0.65
+"""Of the rate without."""
+
+SIDES = {
+    "every record": events.SOURCE,
+    "each event once": events.SOURCE.replace("ts TIMESTAMP\n", "ts TIMESTAMP, UNIQUE (seq)\n"),
+}
+
+
+@click.command()
+@click.option("--records", default=3_000_000, show_default=True)
+@click.option("--turns", default=3, show_default=True, help="Of each side, after one that warms it.")
+@benchmark
+def main(output: Output, records: int, turns: int) -> list[Figure]:
+    """Catching up with UNIQUE: records per second, against the same without."""
+    records -= records % events.PARTITIONS
+    with deployment(output) as opened:
+        opened.apply(events.catalog(**events.VIEWS))
+        opened.speed(threading.Event(), max_records=MAX_RECORDS)  # Spark starts as it does for the speed layer
+        events.send_a_day(opened, records)
+        output.tell(f"{records:,} records are in Kafka")
+        took: dict[str, list[float]] = {name: [] for name in SIDES}
+        bytes_per_id = 0.0
+        for turn in range(turns + 1):
+            for number, (name, source) in enumerate(SIDES.items()):
+                with another_database(opened, f"turn_{turn}_{number}") as fresh:
+                    fresh.apply({**events.catalog(**events.VIEWS), "events.sql": source})
+                    seconds = catch_up(fresh)
+                    bytes_per_id = _bytes_of_ids(fresh) / records
+                output.tell(f"{'warming' if turn == 0 else f'turn {turn}'}: {name}, {seconds:.1f} s")
+                took[name] += [seconds] if turn else []
+        output.tell(spread(took))
+    return [
+        *(Figure(f"{name}, best turn", records / min(seconds), "records/s") for name, seconds in took.items()),
+        Figure("share of the rate without UNIQUE, median", median_ratio(*took.values()), "", at_least=AT_LEAST),
+        Figure("kept of an id in Postgres, with its index", bytes_per_id, "bytes"),
+    ]
+
+
+def _bytes_of_ids(opened: Deployment) -> int:
+    sizes = (
+        "SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class"
+        " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r' AND relname ~ '^ids_'"
+    )
+    with opened.database.begin() as connection:
+        return int(connection.exec_driver_sql(sizes).scalar_one())
+
+
+if __name__ == "__main__":
+    main()
