@@ -30,10 +30,9 @@ from view_algebra.language.expressions import (
     Subquery,
     both,
     conjuncts,
-    rewrite,
-    walk,
 )
 from view_algebra.language.types import BOOLEAN
+from view_algebra.language.walks import rewrite, walk
 from view_algebra.refusals import Wrong
 
 Below = Callable[[str, str], Lineage | None]

@@ -19,21 +19,12 @@ from view_algebra.compiled import DELETED, CellTable, Column, Source, View, chan
 from view_algebra.engines.postgres import Reading
 from view_algebra.engines.postgres_queries import query as postgres_query
 from view_algebra.language.aggregates import MOMENTS
-from view_algebra.language.expressions import (
-    Exploded,
-    Query,
-    Read,
-    Select,
-    Stream,
-    Subquery,
-    every_relation,
-    parts,
-    renamed,
-    walk,
-)
+from view_algebra.language.blocks import renamed
+from view_algebra.language.expressions import Exploded, Query, Read, Select, Stream, Subquery
 from view_algebra.language.lengths import as_numbers
 from view_algebra.language.time_windows import pane
 from view_algebra.language.types import BOOLEAN, DATE, SYSTEM_COLUMNS, TIMESTAMP, TIMESTAMP_NTZ, Type
+from view_algebra.language.walks import every_relation, parts, walk
 from view_algebra.lineage import lineage
 from view_algebra.refusals import Span, Wrong, span
 from view_algebra.split.leaves import Leaf

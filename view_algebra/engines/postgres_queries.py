@@ -47,14 +47,11 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
     conjuncts,
-    parts,
-    rewrite,
-    rewritten,
-    walk,
 )
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.time_windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, by_bounds, hops_of
 from view_algebra.language.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from view_algebra.language.walks import parts, rewrite, rewritten, walk
 from view_algebra.refusals import Wrong
 
 

@@ -5,10 +5,9 @@ Two expressions are equal when they mean the same over the same columns; where t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Literal as Choice
-from typing import assert_never
 
 from sqlglot import exp
 
@@ -276,6 +275,8 @@ class Sessions:
 
 
 Named = Stream | Read | Constants | Nested | Cells
+
+
 Relation = Named | Exploded | Joined | Hopped | Sessions
 
 
@@ -343,14 +344,6 @@ class Select:
         """The conditions of its WHERE that a record alone does not decide; None until the split looks for them."""
         return self.keeping.undecided
 
-    @property
-    def kept_by(self) -> tuple[Expr, ...]:
-        """The keys that cells are kept by: the block's groups, or finer ones, and what undecided conditions ask for."""
-        finest, undecided = self.keeping.finest, self.keeping.undecided
-        keys = (self.group or ()) if finest is None else finest
-        known = (part for key in keys for part in (decided(key) if is_asked(key) else (key,)))
-        return tuple(dict.fromkeys((*known, *(() if undecided is None else decided(undecided)))))
-
 
 @dataclass(frozen=True)
 class Combined:
@@ -369,334 +362,14 @@ class Combined:
 
 Query = Select | Combined
 
+
 TRUE = Constant("true", BOOLEAN)
+
+
 NULL = Constant(None, VOID)
+
+
 ONE = Constant("1", BIGINT)
-
-
-def children(expression: Expr) -> tuple[Expr, ...]:
-    """The expressions directly inside one; of a subquery, what is of the scope around it."""
-    match expression:
-        case Constant() | Field():
-            return ()
-        case Call():
-            return expression.arguments
-        case Case():
-            otherwise = () if expression.otherwise is None else (expression.otherwise,)
-            return tuple(e for branch in expression.branches for e in branch) + otherwise
-        case Aggregate():
-            return expression.arguments + (() if expression.condition is None else (expression.condition,))
-        case Windowed():
-            order = tuple(o.expression for o in expression.order)
-            return expression.arguments + expression.partition + order
-        case Subquery():
-            operand = () if expression.operand is None else (expression.operand,)
-            return operand + (tuple(outer_fields(expression.query)) if expression.correlated else ())
-        case OverValues():
-            return (expression.value, expression.times, *expression.order)
-        case Merged():
-            return expression.columns
-
-
-def walk(expression: Expr) -> Iterator[Expr]:
-    """An expression and all inside it, outermost first."""
-    yield expression
-    for child in children(expression):
-        yield from walk(child)
-
-
-def decided(expression: Expr) -> Iterator[Expr]:
-    """The largest parts of an expression that one row decides, constants and implicit casts left out."""
-    if isinstance(expression, Constant):
-        return
-    several = isinstance(expression, Call) and (expression.function == "row" or expression.implicit)
-    if several or any(isinstance(e, Windowed) or asks(e) for e in walk(expression)):
-        for child in children(expression):
-            yield from decided(child)
-    else:
-        yield expression
-
-
-def asks(part: Expr) -> bool:
-    """Is it answered by rows of another block?"""
-    return isinstance(part, Subquery) or (isinstance(part, Field) and part.outer)
-
-
-def is_asked(expression: Expr) -> bool:
-    """Does it need an answer by rows of another block?"""
-    return any(map(asks, walk(expression)))
-
-
-def is_made_of_bytes(part: Expr) -> bool:
-    """Is it a cast of bytes? What is no UTF-8 among them is one and the same character to Postgres."""
-    return isinstance(part, Call) and part.function == "cast" and part.arguments[0].type.name == "BINARY"
-
-
-def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """An expression with parts replaced, outermost first; what `change` gives is not looked into again."""
-    changed = change(expression)
-    if changed is not None:
-        return changed
-    if isinstance(expression, Subquery) and expression.correlated:
-        expression = replace(expression, query=_with_outer(expression.query, change))
-    return mapped(expression, lambda part: rewrite(part, change))
-
-
-def mapped(expression: Expr, inner: Callable[[Expr], Expr]) -> Expr:
-    """An expression with what is directly inside it replaced."""
-
-    def maybe(part: Expr | None) -> Expr | None:
-        return None if part is None else inner(part)
-
-    match expression:
-        case Constant() | Field():
-            return expression
-        case Call():
-            return replace(expression, arguments=tuple(map(inner, expression.arguments)))
-        case Case():
-            branches = tuple((inner(when), inner(then)) for when, then in expression.branches)
-            return replace(expression, branches=branches, otherwise=maybe(expression.otherwise))
-        case Aggregate():
-            return replace(
-                expression,
-                arguments=tuple(map(inner, expression.arguments)),
-                condition=maybe(expression.condition),
-            )
-        case Windowed():
-            return replace(
-                expression,
-                arguments=tuple(map(inner, expression.arguments)),
-                partition=tuple(map(inner, expression.partition)),
-                order=tuple(replace(o, expression=inner(o.expression)) for o in expression.order),
-            )
-        case Subquery():
-            return replace(expression, operand=maybe(expression.operand))
-        case OverValues():
-            order = tuple(map(inner, expression.order))
-            return replace(expression, value=inner(expression.value), times=inner(expression.times), order=order)
-        case Merged():
-            return replace(expression, columns=tuple(map(inner, expression.columns)))
-
-
-def rewritten(query: Select, change: Callable[[Expr], Expr | None]) -> Select:
-    """A block with all of its expressions rewritten."""
-
-    def maybe(expression: Expr | None) -> Expr | None:
-        return None if expression is None else rewrite(expression, change)
-
-    return replace(
-        query,
-        outputs=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.outputs),
-        relation=None if query.relation is None else _rewritten_in(query.relation, change),
-        where=maybe(query.where),
-        group=None if query.group is None else tuple(rewrite(e, change) for e in query.group),
-        keeping=PLAINLY if query.keeping is PLAINLY else _rewritten_keeping(query.keeping, change),
-        having=maybe(query.having),
-        order=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.order),
-    )
-
-
-def _rewritten_keeping(keeping: Keeping, change: Callable[[Expr], Expr | None]) -> Keeping:
-    def each(expressions: tuple[Expr, ...] | None) -> tuple[Expr, ...] | None:
-        return None if expressions is None else tuple(rewrite(e, change) for e in expressions)
-
-    return Keeping(
-        finest=each(keeping.finest),
-        sessions_of=each(keeping.sessions_of),
-        sub_keys=each(keeping.sub_keys) or (),
-        undecided=None if keeping.undecided is None else rewrite(keeping.undecided, change),
-        beside=None if keeping.beside is None else _rewritten_beside(keeping.beside, change),
-    )
-
-
-def _rewritten_beside(beside: Beside, change: Callable[[Expr], Expr | None]) -> Beside:
-    where = None if beside.where is None else rewrite(beside.where, change)
-    return Beside(_rewritten_in(beside.relation, change), where)
-
-
-def outer_fields(query: Query) -> Iterator[Field]:
-    """The columns that a subquery names of the block around it, as that block has them."""
-    if isinstance(query, Combined):
-        yield from outer_fields(query.left)
-        yield from outer_fields(query.right)
-        return
-    for part in parts(query):
-        if isinstance(part, Field) and part.outer:
-            yield replace(part, outer=False)
-    for below in nested_in(query.relation):
-        if not below.lateral:  # which asks about the rows of the relations before it
-            yield from outer_fields(below.query)
-
-
-def inputs_of(relation: Relation) -> tuple[Relation, ...]:
-    """The relations directly inside one; of a subquery none, which is a query of its own."""
-    match relation:
-        case Stream() | Read() | Constants() | Nested() | Cells():
-            return ()
-        case Exploded():
-            return (relation.relation,)
-        case Joined():
-            return (relation.left, relation.right)
-        case Hopped():
-            return (relation.panes, relation.windows)
-        case Sessions():
-            return (relation.panes,)
-        case _:
-            assert_never(relation)
-
-
-def over_inputs(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
-    """A relation with what is directly inside it replaced; cells stay what they are."""
-    match relation:
-        case Stream() | Read() | Constants() | Nested() | Cells() | Hopped() | Sessions():
-            return relation
-        case Exploded():
-            return replace(relation, relation=change(relation.relation))
-        case Joined():
-            return replace(relation, left=change(relation.left), right=change(relation.right))
-        case _:
-            assert_never(relation)
-
-
-def relations_in(relation: Relation | None) -> Iterator[Relation]:
-    """A relation and all inside it, outermost first, from left to right; of a subquery, the subquery alone."""
-    if relation is not None:
-        yield relation
-        for inner in inputs_of(relation):
-            yield from relations_in(inner)
-
-
-def has_joins(relation: Relation | None) -> bool:
-    """Does a FROM join relations? Its rows are then no records."""
-    return any(isinstance(each, Joined) for each in relations_in(relation))
-
-
-def nested_in(relation: Relation | None) -> Iterator[Nested]:
-    """The subqueries that stand in a FROM."""
-    return (each for each in relations_in(relation) if isinstance(each, Nested))
-
-
-def over_nested(relation: Relation, change: Callable[[Nested], Nested]) -> Relation:
-    """A relation with the subqueries that stand in it replaced."""
-    if isinstance(relation, Nested):
-        return change(relation)
-    return over_inputs(relation, lambda inner: over_nested(inner, change))
-
-
-def with_nested(block: Select, change: Callable[[Nested], Nested]) -> Select:
-    """A block with the subqueries in its FROM replaced."""
-    if (beside := block.keeping.beside) is not None:
-        joined = replace(beside, relation=over_nested(beside.relation, change))
-        block = replace(block, keeping=replace(block.keeping, beside=joined))
-    return block if block.relation is None else replace(block, relation=over_nested(block.relation, change))
-
-
-def every_relation(query: Query) -> Iterator[Relation]:
-    """Every relation that a query reads, wherever it stands: in FROM, in a subquery there, or in an expression."""
-    if isinstance(query, Combined):
-        yield from every_relation(query.left)
-        yield from every_relation(query.right)
-        return
-    for relation in relations_in(query.relation):
-        yield relation
-        if isinstance(relation, Nested):
-            yield from every_relation(relation.query)
-    for part in (part for expression in expressions_of(query) for part in walk(expression)):
-        if isinstance(part, Subquery):
-            yield from every_relation(part.query)
-
-
-def expressions_of(block: Select) -> Iterator[Expr]:
-    """Every expression that stands in a block, those of its FROM too."""
-    yield from above_group(block)
-    yield from (each for each in (*(block.group or ()), block.where, block.undecided) if each is not None)
-    for relation in relations_in(block.relation):
-        if isinstance(relation, Joined) and relation.condition is not None:
-            yield relation.condition
-        if isinstance(relation, (Stream, Exploded)):
-            yield from (each.argument for each in relation.generators)
-
-
-def _with_outer(query: Query, change: Callable[[Expr], Expr | None]) -> Query:
-    """A subquery with the columns of the block around it rewritten."""
-
-    def inner(part: Expr) -> Expr | None:
-        if isinstance(part, Field) and part.outer:
-            return as_outer(rewrite(replace(part, outer=False), change))
-        return None
-
-    def below(nested: Nested) -> Nested:
-        return nested if nested.lateral else replace(nested, query=_with_outer(nested.query, change))
-
-    if isinstance(query, Combined):
-        return replace(query, left=_with_outer(query.left, change), right=_with_outer(query.right, change))
-    return with_nested(rewritten(query, inner), below)
-
-
-def as_outer(expression: Expr) -> Expr:
-    """An expression as a subquery of its block has it."""
-    return rewrite(expression, lambda part: replace(part, outer=True) if isinstance(part, Field) else None)
-
-
-def _rewritten_in(relation: Relation, change: Callable[[Expr], Expr | None]) -> Relation:
-    """A relation with the expressions in it rewritten: conditions of joins, and what is exploded."""
-    relation = over_inputs(relation, lambda inner: _rewritten_in(inner, change))
-    if isinstance(relation, Joined) and relation.condition is not None:
-        return replace(relation, condition=rewrite(relation.condition, change))
-    if isinstance(relation, Exploded):
-        made = (replace(each, argument=rewrite(each.argument, change)) for each in relation.generators)
-        return replace(relation, generators=tuple(made))
-    return relation
-
-
-def walk_all(expressions: Sequence[Expr], more: Expr | None) -> list[Expr]:
-    """Every expression inside several."""
-    return [e for x in (*expressions, *(() if more is None else (more,))) for e in walk(x)]
-
-
-def above_group(block: Select) -> list[Expr]:
-    """What a block computes of its groups (or rows): its columns, HAVING, ORDER BY."""
-    having = [block.having] if block.having is not None else []
-    return [o.expression for o in block.outputs] + having + [o.expression for o in block.order]
-
-
-def parts(block: Select) -> Iterator[Expr]:
-    """Every expression that a block computes of its rows or groups, or asks of them, and all inside it."""
-    for expression in (*above_group(block), *(e for e in (block.where, block.undecided) if e is not None)):
-        yield from walk(expression)
-
-
-def renamed(query: Query, names: Sequence[str]) -> Query:
-    """The rows of a query, its columns under other names."""
-    if isinstance(query, Select):
-        outputs = tuple(replace(o, name=name) for o, name in zip(query.outputs, names, strict=True))
-        return replace(query, outputs=outputs, syntax=None)  # which would give other names
-    to = {old: new for (old, _), new in zip(query.columns, names, strict=True)}
-
-    def change(part: Expr) -> Expr | None:
-        return replace(part, path=(to[part.path[0]], *part.path[1:])) if isinstance(part, Field) else None
-
-    order = tuple(replace(key, expression=rewrite(key.expression, change)) for key in query.order)
-    columns = tuple((name, kind) for name, (_, kind) in zip(names, query.columns, strict=True))
-    return replace(query, left=renamed(query.left, names), columns=columns, order=order)
-
-
-def union_all(queries: Sequence[Query]) -> Query:
-    """The rows of several queries of the same columns, one after the other."""
-    union = queries[0]
-    for query in queries[1:]:
-        union = Combined("UNION ALL", union, query, union.columns)
-    return union
-
-
-def over_branches(
-    block: Select, branches: Sequence[Query], alias: str, keys: Mapping[Expr, str], read: Callable[[Expr], Expr | None]
-) -> Select:
-    """A block over the rows of several others: `keys` are its keys among their columns, `read` is what it reads."""
-    below = Nested(union_all(branches), alias, block.place)
-    plain = replace(block, relation=below, where=None, group=None, keeping=PLAINLY)
-    group = tuple(Field(alias, (name,), key.type, place=key.place) for key, name in keys.items())
-    return replace(rewritten(plain, read), group=group)
 
 
 def conjuncts(condition: Expr | None) -> Iterator[Expr]:

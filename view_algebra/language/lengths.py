@@ -9,19 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from view_algebra.language.expressions import (
-    Call,
-    Combined,
-    Constant,
-    Expr,
-    Place,
-    Query,
-    Subquery,
-    mapped,
-    rewritten,
-    with_nested,
-)
+from view_algebra.language.expressions import Call, Combined, Constant, Expr, Place, Query, Subquery
+from view_algebra.language.relations import with_nested
 from view_algebra.language.types import BIGINT, DAYS, DURATION, INTERVAL, Type
+from view_algebra.language.walks import mapped, rewritten
 from view_algebra.refusals import Wrong
 
 MICROSECONDS = {

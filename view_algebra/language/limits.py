@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from view_algebra.language.expressions import Call, Constant, Expr, Field, walk
+from view_algebra.language.expressions import Call, Constant, Expr, Field
 from view_algebra.language.quoting import words
 from view_algebra.language.types import CALENDAR
+from view_algebra.language.walks import walk
 
 _STAYS_WITHIN = words("coalesce nvl ifnull nullif nvl2 if greatest least date_trunc trunc to_date to_timestamp")
 

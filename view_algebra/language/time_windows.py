@@ -7,15 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from view_algebra.language.aggregates import Part
-from view_algebra.language.expressions import (
-    Call,
-    Constant,
-    Expr,
-    Order,
-    walk,
-)
+from view_algebra.language.expressions import Call, Constant, Expr, Order
 from view_algebra.language.fields import member
 from view_algebra.language.types import BIGINT, TIMESTAMP, WINDOW
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong
 
 PANE, HOP, BLOCK = "pane", "hop", "block"

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from view_algebra.engines.spark import SHORTEST
 from view_algebra.language.aggregates import AGGREGATES, known, only
+from view_algebra.language.blocks import over_branches
 from view_algebra.language.expressions import (
     ONE,
     Aggregate,
@@ -32,13 +33,11 @@ from view_algebra.language.expressions import (
     Output,
     OverValues,
     Select,
-    above_group,
-    over_branches,
-    walk,
 )
 from view_algebra.language.structs import is_struct, rebuilt, scalars
 from view_algebra.language.time_windows import bounds, is_session
 from view_algebra.language.types import BIGINT, BOOLEAN, INT, STRING
+from view_algebra.language.walks import above_group, walk
 from view_algebra.typed.names import neither
 
 _COUNT = Aggregate("count", (), None, False, BIGINT)

@@ -17,27 +17,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from view_algebra.language.aggregates import COUNTS, WIDE
-from view_algebra.language.expressions import (
-    TRUE,
-    Aggregate,
-    Call,
-    Case,
-    Constant,
-    Expr,
-    Field,
-    Output,
-    Select,
-    above_group,
-    asks,
-    both,
-    over_branches,
-    rewritten,
-    walk,
-)
+from view_algebra.language.blocks import over_branches
+from view_algebra.language.expressions import TRUE, Aggregate, Call, Case, Constant, Expr, Field, Output, Select, both
 from view_algebra.language.meeting import cast
 from view_algebra.language.operators import calculate
 from view_algebra.language.time_windows import is_session
 from view_algebra.language.types import BIGINT, BOOLEAN
+from view_algebra.language.walks import above_group, asks, rewritten, walk
 from view_algebra.refusals import Wrong
 from view_algebra.typed.names import neither
 

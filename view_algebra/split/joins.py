@@ -34,28 +34,25 @@ from view_algebra.language.expressions import (
     Select,
     Stream,
     Windowed,
-    above_group,
     both,
-    children,
     conjuncts,
-    every_relation,
-    expressions_of,
-    has_joins,
-    inputs_of,
-    is_asked,
-    is_made_of_bytes,
-    nested_in,
-    outer_fields,
-    over_inputs,
-    relations_in,
-    rewritten,
-    walk,
-    with_nested,
 )
 from view_algebra.language.fields import VARIABLE
 from view_algebra.language.limits import leaves_calendar
+from view_algebra.language.relations import has_joins, inputs_of, nested_in, over_inputs, relations_in, with_nested
 from view_algebra.language.time_windows import hops, is_session
 from view_algebra.language.types import CALENDAR
+from view_algebra.language.walks import (
+    above_group,
+    children,
+    every_relation,
+    expressions_of,
+    is_asked,
+    is_made_of_bytes,
+    outer_fields,
+    rewritten,
+    walk,
+)
 from view_algebra.refusals import Wrong
 from view_algebra.typed.passing import is_of_records
 

@@ -35,20 +35,12 @@ from view_algebra.language.expressions import (
     Select,
     Stream,
     Subquery,
-    above_group,
     both,
     conjuncts,
-    decided,
-    is_asked,
-    is_made_of_bytes,
-    over_inputs,
-    rewrite,
-    rewritten,
-    walk,
-    with_nested,
 )
 from view_algebra.language.fields import member
 from view_algebra.language.limits import prefix
+from view_algebra.language.relations import over_inputs, with_nested
 from view_algebra.language.time_windows import (
     BEGINS,
     HOP_END,
@@ -68,6 +60,16 @@ from view_algebra.language.time_windows import (
     window_key,
 )
 from view_algebra.language.types import BIGINT, INT, SYSTEM_COLUMNS, TIMESTAMP
+from view_algebra.language.walks import (
+    above_group,
+    decided,
+    is_asked,
+    is_made_of_bytes,
+    kept_by,
+    rewrite,
+    rewritten,
+    walk,
+)
 from view_algebra.refusals import Wrong
 from view_algebra.split.distinct import most_values, over_values
 from view_algebra.split.filters import by_filters
@@ -302,7 +304,7 @@ def _identity(block: Select) -> _Identity:
     assert isinstance(block.relation, Stream)
     where = block.where
     if _aggregated(block):
-        keys = block.kept_by
+        keys = kept_by(block)
         window = put_together(keys)
         if window is not None:  # panes are looked up by their window, sessions by their group
             others, kept = tuple(key for key in keys if key != window), _kept_of(window, block)
@@ -322,7 +324,7 @@ def _kept_of(window: Call, block: Select) -> Expr:
 
 def _hopping(block: Select) -> _Identity | None:
     """The table that lists the hopping windows of a block."""
-    window = put_together(block.kept_by)
+    window = put_together(kept_by(block))
     if window is None or hops(window) is None:
         return None
     stream, kind, where, _ = _identity(block)
@@ -331,7 +333,7 @@ def _hopping(block: Select) -> _Identity | None:
 
 def _kept(block: Select) -> Iterator[Expr | Part]:
     """The partials of a block's aggregates, or the values that it takes of every record."""
-    window = put_together(block.kept_by)
+    window = put_together(kept_by(block))
     if window is not None and is_session(window):
         yield from ends(window)
     elif window is not None and _only_groups(block):
@@ -387,7 +389,7 @@ def _priced(leaf: Leaf, readers: Sequence[Select]) -> Leaf:
     """A leaf with its cost: a sub-key is none for a block that groups by it."""
     sub_keys = [(n, e) for n, e in leaf.keys if all(e in _sub_keys(block) for block in readers)]
     known = [n for _, e in sub_keys if (n := most_values(e)) is not None]
-    windows = [window for block in readers if (window := put_together(block.kept_by)) is not None]
+    windows = [window for block in readers if (window := put_together(kept_by(block))) is not None]
     panes = max((cells_per_window(w, leaf.keys[0][1]) for w in windows), default=1)
     at_most = math.prod(known) if known and len(known) == len(sub_keys) else None
     return replace(leaf, cost=Cost(tuple(n for n, _ in sub_keys), at_most, panes))
@@ -531,9 +533,9 @@ def _put_together(
     block: Select, leaf: Leaf, cells: Cells, windows: Cells | None
 ) -> tuple[Cells | Nested, dict[Expr, Expr]]:
     """The cells of a block's groups, and what its window is among their columns."""
-    group, window = tuple(dict.fromkeys(block.group or ())), put_together(block.kept_by)
+    group, window = tuple(dict.fromkeys(block.group or ())), put_together(kept_by(block))
     beside = block.keeping.beside
-    plain = window is None and block.undecided is None and beside is None and group == block.kept_by
+    plain = window is None and block.undecided is None and beside is None and group == kept_by(block)
     if not _aggregated(block) or plain:
         return cells, {}
     names = {e: name for name, e in leaf.keys}

@@ -35,14 +35,9 @@ from view_algebra.language.expressions import (
     Relation,
     Select,
     Sessions,
-    above_group,
-    nested_in,
-    rewrite,
-    rewritten,
-    walk,
-    with_nested,
 )
 from view_algebra.language.fields import member
+from view_algebra.language.relations import nested_in, with_nested
 from view_algebra.language.time_windows import (
     HOP,
     HOP_END,
@@ -56,11 +51,12 @@ from view_algebra.language.time_windows import (
     seen,
 )
 from view_algebra.language.types import BIGINT, TIMESTAMP, WINDOW
+from view_algebra.language.walks import above_group, kept_by, rewrite, rewritten, walk
 
 
 def by_end(block: Select) -> Select:
     """A block whose hopping windows are shown by their ends alone groups by these: what is shown is found by index."""
-    window = put_together(block.kept_by)
+    window = put_together(kept_by(block))
     if window is None or hops(window) is None:
         return block
     end, shown = Call("window_end", (window, window.arguments[1]), TIMESTAMP), above_group(block)

@@ -21,13 +21,13 @@ from view_algebra.language.expressions import (
     Relation,
     Select,
     Subquery,
-    relations_in,
-    walk,
 )
 from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.quoting import postgres_name, spark_name
+from view_algebra.language.relations import relations_in
 from view_algebra.language.time_windows import HOP, HOP_END, SESSION_END
 from view_algebra.language.types import CALENDAR
+from view_algebra.language.walks import walk
 
 _IN_POSTGRES = {
     "TIMESTAMP": ("timestamptz '0001-01-01 00:00:00+00'", "timestamptz '9999-12-31 23:59:59.999999+00'"),

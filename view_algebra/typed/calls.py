@@ -18,7 +18,7 @@ from view_algebra.language.aggregates import (
     AggregateFunction,
     registers_for,
 )
-from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Generator, Order, Place, Windowed, walk
+from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Generator, Order, Place, Windowed
 from view_algebra.language.functions import WINDOW_FUNCTIONS
 from view_algebra.language.lengths import LENGTHS
 from view_algebra.language.meeting import cast, meet
@@ -40,6 +40,7 @@ from view_algebra.language.types import (
     WINDOW,
     Type,
 )
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
 
 Read = Callable[[exp.Expr], Expr]

@@ -11,13 +11,14 @@ from sqlglot import exp
 
 from view_algebra.language.aggregates import ACCURACY, AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
 from view_algebra.language.aggregates import known as all_known
-from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Place, Subquery, both, walk
+from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Place, Subquery, both
 from view_algebra.language.meeting import cast, compare
 from view_algebra.language.operators import call, case, condition, number
 from view_algebra.language.structs import by as chosen
 from view_algebra.language.structs import extreme, is_struct, order_of
 from view_algebra.language.times import OF_LENGTHS, aggregated
 from view_algebra.language.types import BOOLEAN, DOUBLE, FLOAT, INT, STRING, WINDOW, Type, not_in_json
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import aggregate, refuse_aggregates
 from view_algebra.typed.estimates import bucketed, estimate

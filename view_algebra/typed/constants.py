@@ -34,14 +34,13 @@ from view_algebra.language.expressions import (
     Stream,
     Subquery,
     Windowed,
-    rewrite,
-    walk,
 )
 from view_algebra.language.fields import VARIABLE
 from view_algebra.language.limits import can_make_any_text
 from view_algebra.language.meeting import cast
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, VOID, Type, common
+from view_algebra.language.walks import rewrite, walk
 from view_algebra.refusals import Wrong
 from view_algebra.typed.nested import saying_its_type
 from view_algebra.typed.passing import is_projection

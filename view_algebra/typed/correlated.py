@@ -1,7 +1,7 @@
 """Subqueries about the row that they are asked for: which ones are served, and SEMI and ANTI joins as such.
 
 `SELECT k FROM v WHERE EXISTS (SELECT 1 FROM w WHERE w.k = v.k)` names a column of the block around the subquery. To
-that block the column is a part of the expression, as an argument of a call is (`expressions.children`), so whatever is
+that block the column is a part of the expression, as an argument of a call is (`walks.children`), so whatever is
 done to a block's columns is done to it: it may be kept in cells, and read from them.
 """
 
@@ -27,17 +27,12 @@ from view_algebra.language.expressions import (
     Relation,
     Select,
     Subquery,
-    as_outer,
     conjuncts,
-    nested_in,
-    outer_fields,
-    parts,
-    relations_in,
-    rewrite,
-    walk,
 )
+from view_algebra.language.relations import nested_in, relations_in
 from view_algebra.language.time_windows import refuse_windows_together
 from view_algebra.language.types import BOOLEAN
+from view_algebra.language.walks import as_outer, outer_fields, parts, rewrite, walk
 from view_algebra.refusals import Wrong
 
 JOINS = ("SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from view_algebra.language.aggregates import EVENT_ORDER, RECORD_KEYS
+from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
@@ -34,12 +35,11 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
     conjuncts,
-    nested_in,
-    renamed,
-    walk,
 )
+from view_algebra.language.relations import nested_in
 from view_algebra.language.time_windows import window_key
 from view_algebra.language.types import Type
+from view_algebra.language.walks import walk
 from view_algebra.refusals import AsksForRecords, Span
 from view_algebra.typed.constants import rows_of, unique, unique_together
 

@@ -21,6 +21,7 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
+from view_algebra.language.blocks import union_all
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
@@ -34,16 +35,11 @@ from view_algebra.language.expressions import (
     Output,
     Select,
     Windowed,
-    above_group,
-    children,
-    rewritten,
-    union_all,
-    walk,
-    walk_all,
 )
 from view_algebra.language.functions import WINDOW_FUNCTIONS
 from view_algebra.language.time_windows import bounds, is_session
 from view_algebra.language.types import BIGINT, BOOLEAN, TINYINT
+from view_algebra.language.walks import above_group, children, rewritten, walk, walk_all
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import neither
 

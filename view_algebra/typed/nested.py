@@ -7,22 +7,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from view_algebra.language.expressions import (
-    NULL,
-    Aggregate,
-    Call,
-    Constant,
-    Expr,
-    Field,
-    Place,
-    Subquery,
-    Windowed,
-    walk,
-)
+from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Field, Place, Subquery, Windowed
 from view_algebra.language.fields import VARIABLE
 from view_algebra.language.meeting import cast, meet
 from view_algebra.language.operators import condition
 from view_algebra.language.types import BOOLEAN, INT, STRING, VOID, Type
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope
 

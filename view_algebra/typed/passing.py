@@ -9,18 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from view_algebra.language.expressions import (
-    Expr,
-    Field,
-    Nested,
-    Output,
-    Query,
-    Select,
-    Stream,
-    Windowed,
-    above_group,
-    walk,
-)
+from view_algebra.language.expressions import Expr, Field, Nested, Output, Query, Select, Stream, Windowed
+from view_algebra.language.walks import above_group, walk
 from view_algebra.written.oracle import append_output, appended
 
 PASSED = ("kafka_time", "kafka_partition", "kafka_offset")

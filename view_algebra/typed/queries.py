@@ -26,23 +26,17 @@ from view_algebra.language.expressions import (
     Stream,
     Subquery,
     Windowed,
-    above_group,
     both,
-    has_joins,
-    is_made_of_bytes,
-    relations_in,
-    rewrite,
-    rewritten,
-    walk,
-    walk_all,
 )
 from view_algebra.language.fields import member
 from view_algebra.language.lengths import LENGTHS
 from view_algebra.language.meeting import cast, meet
 from view_algebra.language.operators import condition
 from view_algebra.language.quoting import spark_name, words
+from view_algebra.language.relations import has_joins, relations_in
 from view_algebra.language.time_windows import bounds, hops, is_session, refuse_windows_together, window_key
 from view_algebra.language.types import STRING, TIMESTAMP, VOID, WINDOW, Type, inside
+from view_algebra.language.walks import above_group, is_made_of_bytes, rewrite, rewritten, walk, walk_all
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import TIME_WINDOWS, in_a_window, refuse_aggregates, refuse_windowed
 from view_algebra.typed.correlated import (

@@ -9,6 +9,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
+from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import (
     Cells,
     Constant,
@@ -30,8 +31,6 @@ from view_algebra.language.expressions import (
     Sessions,
     Stream,
     both,
-    renamed,
-    walk,
 )
 from view_algebra.language.functions import GENERATORS, WINDOWED, instead_of_rows
 from view_algebra.language.meeting import compare
@@ -40,6 +39,7 @@ from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import refuse_windows_together
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, VOID
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.as_of import HOLDS, versions_of
 from view_algebra.typed.calls import generator, refuse_aggregates

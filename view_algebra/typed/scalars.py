@@ -11,16 +11,7 @@ from typing import cast as typed
 from sqlglot import exp
 
 from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
-from view_algebra.language.expressions import (
-    NULL,
-    Aggregate,
-    Call,
-    Constant,
-    Expr,
-    Place,
-    Subquery,
-    walk,
-)
+from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
 from view_algebra.language.fields import member
 from view_algebra.language.functions import (
     GENERATORS,
@@ -49,6 +40,7 @@ from view_algebra.language.types import (
     TINYINT,
     VOID,
 )
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed import sugar
 from view_algebra.typed.calls import (

@@ -6,20 +6,10 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from view_algebra.language.expressions import (
-    Call,
-    Constant,
-    Expr,
-    Field,
-    Nested,
-    Place,
-    Query,
-    Select,
-    outer_fields,
-    walk,
-)
+from view_algebra.language.expressions import Call, Constant, Expr, Field, Nested, Place, Query, Select
 from view_algebra.language.meeting import among, meet
 from view_algebra.language.types import BOOLEAN, FLOAT, Type
+from view_algebra.language.walks import outer_fields, walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.constants import rows_of
 from view_algebra.typed.correlated import BY_AN_AGGREGATE, asked, gives_no_null, is_known

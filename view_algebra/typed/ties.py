@@ -26,12 +26,11 @@ from view_algebra.language.expressions import (
     Relation,
     Select,
     Windowed,
-    outer_fields,
-    rewritten,
 )
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import bounds, is_session
 from view_algebra.language.types import TINYINT, WINDOW
+from view_algebra.language.walks import outer_fields, rewritten
 from view_algebra.refusals import Wrong
 from view_algebra.typed.determinism import (
     Keys,

@@ -8,8 +8,9 @@ from functools import partial
 from sqlglot import exp
 
 from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
-from view_algebra.language.expressions import Expr, Order, Place, Windowed, walk
+from view_algebra.language.expressions import Expr, Order, Place, Windowed
 from view_algebra.language.functions import FOREIGN, OWN_FRAMES, WINDOW_FUNCTIONS
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import aggregate_over, frame, refuse_nulls_left_out, window_arguments
 from view_algebra.typed.names import Scope, resolved

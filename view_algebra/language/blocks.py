@@ -1,0 +1,42 @@
+"""Blocks made of blocks: under other names, one after the other, and over the rows of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from view_algebra.language.expressions import PLAINLY, Combined, Expr, Field, Nested, Query, Select
+from view_algebra.language.walks import rewrite, rewritten
+
+
+def renamed(query: Query, names: Sequence[str]) -> Query:
+    """The rows of a query, its columns under other names."""
+    if isinstance(query, Select):
+        outputs = tuple(replace(o, name=name) for o, name in zip(query.outputs, names, strict=True))
+        return replace(query, outputs=outputs, syntax=None)  # which would give other names
+    to = {old: new for (old, _), new in zip(query.columns, names, strict=True)}
+
+    def change(part: Expr) -> Expr | None:
+        return replace(part, path=(to[part.path[0]], *part.path[1:])) if isinstance(part, Field) else None
+
+    order = tuple(replace(key, expression=rewrite(key.expression, change)) for key in query.order)
+    columns = tuple((name, kind) for name, (_, kind) in zip(names, query.columns, strict=True))
+    return replace(query, left=renamed(query.left, names), columns=columns, order=order)
+
+
+def union_all(queries: Sequence[Query]) -> Query:
+    """The rows of several queries of the same columns, one after the other."""
+    union = queries[0]
+    for query in queries[1:]:
+        union = Combined("UNION ALL", union, query, union.columns)
+    return union
+
+
+def over_branches(
+    block: Select, branches: Sequence[Query], alias: str, keys: Mapping[Expr, str], read: Callable[[Expr], Expr | None]
+) -> Select:
+    """A block over the rows of several others: `keys` are its keys among their columns, `read` is what it reads."""
+    below = Nested(union_all(branches), alias, block.place)
+    plain = replace(block, relation=below, where=None, group=None, keeping=PLAINLY)
+    group = tuple(Field(alias, (name,), key.type, place=key.place) for key, name in keys.items())
+    return replace(rewritten(plain, read), group=group)

@@ -1,0 +1,272 @@
+"""Walks: every expression inside an expression or a block, and an expression or a block with some of them replaced.
+
+To a block, the columns that a subquery in it names of it are parts of the expression, as arguments are of a call; so
+whatever is done to all of a block's columns is done to these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from view_algebra.language.expressions import (
+    PLAINLY,
+    Aggregate,
+    Beside,
+    Call,
+    Case,
+    Combined,
+    Constant,
+    Exploded,
+    Expr,
+    Field,
+    Joined,
+    Keeping,
+    Merged,
+    Nested,
+    OverValues,
+    Query,
+    Relation,
+    Select,
+    Stream,
+    Subquery,
+    Windowed,
+)
+from view_algebra.language.relations import nested_in, over_inputs, relations_in, with_nested
+
+
+def children(expression: Expr) -> tuple[Expr, ...]:
+    """The expressions directly inside one; of a subquery, what is of the scope around it."""
+    match expression:
+        case Constant() | Field():
+            return ()
+        case Call():
+            return expression.arguments
+        case Case():
+            otherwise = () if expression.otherwise is None else (expression.otherwise,)
+            return tuple(e for branch in expression.branches for e in branch) + otherwise
+        case Aggregate():
+            return expression.arguments + (() if expression.condition is None else (expression.condition,))
+        case Windowed():
+            order = tuple(o.expression for o in expression.order)
+            return expression.arguments + expression.partition + order
+        case Subquery():
+            operand = () if expression.operand is None else (expression.operand,)
+            return operand + (tuple(outer_fields(expression.query)) if expression.correlated else ())
+        case OverValues():
+            return (expression.value, expression.times, *expression.order)
+        case Merged():
+            return expression.columns
+
+
+def walk(expression: Expr) -> Iterator[Expr]:
+    """An expression and all inside it, outermost first."""
+    yield expression
+    for child in children(expression):
+        yield from walk(child)
+
+
+def decided(expression: Expr) -> Iterator[Expr]:
+    """The largest parts of an expression that one row decides, constants and implicit casts left out."""
+    if isinstance(expression, Constant):
+        return
+    several = isinstance(expression, Call) and (expression.function == "row" or expression.implicit)
+    if several or any(isinstance(e, Windowed) or asks(e) for e in walk(expression)):
+        for child in children(expression):
+            yield from decided(child)
+    else:
+        yield expression
+
+
+def asks(part: Expr) -> bool:
+    """Is it answered by rows of another block?"""
+    return isinstance(part, Subquery) or (isinstance(part, Field) and part.outer)
+
+
+def is_asked(expression: Expr) -> bool:
+    """Does it need an answer by rows of another block?"""
+    return any(map(asks, walk(expression)))
+
+
+def is_made_of_bytes(part: Expr) -> bool:
+    """Is it a cast of bytes? What is no UTF-8 among them is one and the same character to Postgres."""
+    return isinstance(part, Call) and part.function == "cast" and part.arguments[0].type.name == "BINARY"
+
+
+def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """An expression with parts replaced, outermost first; what `change` gives is not looked into again."""
+    changed = change(expression)
+    if changed is not None:
+        return changed
+    if isinstance(expression, Subquery) and expression.correlated:
+        expression = replace(expression, query=_with_outer(expression.query, change))
+    return mapped(expression, lambda part: rewrite(part, change))
+
+
+def mapped(expression: Expr, inner: Callable[[Expr], Expr]) -> Expr:
+    """An expression with what is directly inside it replaced."""
+
+    def maybe(part: Expr | None) -> Expr | None:
+        return None if part is None else inner(part)
+
+    match expression:
+        case Constant() | Field():
+            return expression
+        case Call():
+            return replace(expression, arguments=tuple(map(inner, expression.arguments)))
+        case Case():
+            branches = tuple((inner(when), inner(then)) for when, then in expression.branches)
+            return replace(expression, branches=branches, otherwise=maybe(expression.otherwise))
+        case Aggregate():
+            return replace(
+                expression,
+                arguments=tuple(map(inner, expression.arguments)),
+                condition=maybe(expression.condition),
+            )
+        case Windowed():
+            return replace(
+                expression,
+                arguments=tuple(map(inner, expression.arguments)),
+                partition=tuple(map(inner, expression.partition)),
+                order=tuple(replace(o, expression=inner(o.expression)) for o in expression.order),
+            )
+        case Subquery():
+            return replace(expression, operand=maybe(expression.operand))
+        case OverValues():
+            order = tuple(map(inner, expression.order))
+            return replace(expression, value=inner(expression.value), times=inner(expression.times), order=order)
+        case Merged():
+            return replace(expression, columns=tuple(map(inner, expression.columns)))
+
+
+def rewritten(query: Select, change: Callable[[Expr], Expr | None]) -> Select:
+    """A block with all of its expressions rewritten."""
+
+    def maybe(expression: Expr | None) -> Expr | None:
+        return None if expression is None else rewrite(expression, change)
+
+    return replace(
+        query,
+        outputs=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.outputs),
+        relation=None if query.relation is None else _rewritten_in(query.relation, change),
+        where=maybe(query.where),
+        group=None if query.group is None else tuple(rewrite(e, change) for e in query.group),
+        keeping=PLAINLY if query.keeping is PLAINLY else _rewritten_keeping(query.keeping, change),
+        having=maybe(query.having),
+        order=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.order),
+    )
+
+
+def _rewritten_keeping(keeping: Keeping, change: Callable[[Expr], Expr | None]) -> Keeping:
+    def each(expressions: tuple[Expr, ...] | None) -> tuple[Expr, ...] | None:
+        return None if expressions is None else tuple(rewrite(e, change) for e in expressions)
+
+    return Keeping(
+        finest=each(keeping.finest),
+        sessions_of=each(keeping.sessions_of),
+        sub_keys=each(keeping.sub_keys) or (),
+        undecided=None if keeping.undecided is None else rewrite(keeping.undecided, change),
+        beside=None if keeping.beside is None else _rewritten_beside(keeping.beside, change),
+    )
+
+
+def _rewritten_beside(beside: Beside, change: Callable[[Expr], Expr | None]) -> Beside:
+    where = None if beside.where is None else rewrite(beside.where, change)
+    return Beside(_rewritten_in(beside.relation, change), where)
+
+
+def outer_fields(query: Query) -> Iterator[Field]:
+    """The columns that a subquery names of the block around it, as that block has them."""
+    if isinstance(query, Combined):
+        yield from outer_fields(query.left)
+        yield from outer_fields(query.right)
+        return
+    for part in parts(query):
+        if isinstance(part, Field) and part.outer:
+            yield replace(part, outer=False)
+    for below in nested_in(query.relation):
+        if not below.lateral:  # which asks about the rows of the relations before it
+            yield from outer_fields(below.query)
+
+
+def every_relation(query: Query) -> Iterator[Relation]:
+    """Every relation that a query reads, wherever it stands: in FROM, in a subquery there, or in an expression."""
+    if isinstance(query, Combined):
+        yield from every_relation(query.left)
+        yield from every_relation(query.right)
+        return
+    for relation in relations_in(query.relation):
+        yield relation
+        if isinstance(relation, Nested):
+            yield from every_relation(relation.query)
+    for part in (part for expression in expressions_of(query) for part in walk(expression)):
+        if isinstance(part, Subquery):
+            yield from every_relation(part.query)
+
+
+def expressions_of(block: Select) -> Iterator[Expr]:
+    """Every expression that stands in a block, those of its FROM too."""
+    yield from above_group(block)
+    yield from (each for each in (*(block.group or ()), block.where, block.undecided) if each is not None)
+    for relation in relations_in(block.relation):
+        if isinstance(relation, Joined) and relation.condition is not None:
+            yield relation.condition
+        if isinstance(relation, (Stream, Exploded)):
+            yield from (each.argument for each in relation.generators)
+
+
+def _with_outer(query: Query, change: Callable[[Expr], Expr | None]) -> Query:
+    """A subquery with the columns of the block around it rewritten."""
+
+    def inner(part: Expr) -> Expr | None:
+        if isinstance(part, Field) and part.outer:
+            return as_outer(rewrite(replace(part, outer=False), change))
+        return None
+
+    def below(nested: Nested) -> Nested:
+        return nested if nested.lateral else replace(nested, query=_with_outer(nested.query, change))
+
+    if isinstance(query, Combined):
+        return replace(query, left=_with_outer(query.left, change), right=_with_outer(query.right, change))
+    return with_nested(rewritten(query, inner), below)
+
+
+def as_outer(expression: Expr) -> Expr:
+    """An expression as a subquery of its block has it."""
+    return rewrite(expression, lambda part: replace(part, outer=True) if isinstance(part, Field) else None)
+
+
+def _rewritten_in(relation: Relation, change: Callable[[Expr], Expr | None]) -> Relation:
+    """A relation with the expressions in it rewritten: conditions of joins, and what is exploded."""
+    relation = over_inputs(relation, lambda inner: _rewritten_in(inner, change))
+    if isinstance(relation, Joined) and relation.condition is not None:
+        return replace(relation, condition=rewrite(relation.condition, change))
+    if isinstance(relation, Exploded):
+        made = (replace(each, argument=rewrite(each.argument, change)) for each in relation.generators)
+        return replace(relation, generators=tuple(made))
+    return relation
+
+
+def walk_all(expressions: Sequence[Expr], more: Expr | None) -> list[Expr]:
+    """Every expression inside several."""
+    return [e for x in (*expressions, *(() if more is None else (more,))) for e in walk(x)]
+
+
+def above_group(block: Select) -> list[Expr]:
+    """What a block computes of its groups (or rows): its columns, HAVING, ORDER BY."""
+    having = [block.having] if block.having is not None else []
+    return [o.expression for o in block.outputs] + having + [o.expression for o in block.order]
+
+
+def parts(block: Select) -> Iterator[Expr]:
+    """Every expression that a block computes of its rows or groups, or asks of them, and all inside it."""
+    for expression in (*above_group(block), *(e for e in (block.where, block.undecided) if e is not None)):
+        yield from walk(expression)
+
+
+def kept_by(block: Select) -> tuple[Expr, ...]:
+    """The keys that cells are kept by: the block's groups, or finer ones, and what undecided conditions ask for."""
+    finest, undecided = block.keeping.finest, block.keeping.undecided
+    keys = (block.group or ()) if finest is None else finest
+    of_rows = (part for key in keys for part in (decided(key) if is_asked(key) else (key,)))
+    return tuple(dict.fromkeys((*of_rows, *(() if undecided is None else decided(undecided)))))
