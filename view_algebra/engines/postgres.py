@@ -29,8 +29,10 @@ from view_algebra.language.expressions import (
     Windowed,
 )
 from view_algebra.language.fields import VARIABLE
+from view_algebra.language.literals import pattern
 from view_algebra.language.merges import MERGES
-from view_algebra.language.operators import BITWISE, overload, pattern
+from view_algebra.language.operators import BITWISE
+from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import postgres_name, postgres_text
 from view_algebra.language.regexes import decides, finds, replacement
 from view_algebra.language.structs import scalars

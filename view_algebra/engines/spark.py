@@ -21,7 +21,8 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.limits import can_make_any_text, leaves_calendar
 from view_algebra.language.long_numbers import bounded, short_number
-from view_algebra.language.operators import BITWISE, overload
+from view_algebra.language.operators import BITWISE
+from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import spark_name, spark_text, words
 from view_algebra.language.types import BOOLEAN, CALENDAR, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from view_algebra.language.walks import walk

@@ -16,7 +16,8 @@ from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, P
 from view_algebra.language.lengths import MICROSECONDS, is_length, length, microseconds_of
 from view_algebra.language.lengths import number as number_of
 from view_algebra.language.meeting import TIMES, cast, read
-from view_algebra.language.operators import calculate, call, number, quotient
+from view_algebra.language.operators import calculate, number, quotient
+from view_algebra.language.overloads import call
 from view_algebra.language.types import (
     BIGINT,
     DATE,

@@ -13,7 +13,8 @@ from view_algebra.language.aggregates import ACCURACY, AGGREGATES, BY_BUCKETS, B
 from view_algebra.language.aggregates import known as all_known
 from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Place, Subquery, both
 from view_algebra.language.meeting import cast, compare
-from view_algebra.language.operators import call, case, condition, number
+from view_algebra.language.operators import case, condition, number
+from view_algebra.language.overloads import call
 from view_algebra.language.structs import by as chosen
 from view_algebra.language.structs import extreme, is_struct, order_of
 from view_algebra.language.times import OF_LENGTHS, aggregated

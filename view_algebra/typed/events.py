@@ -6,7 +6,7 @@ from functools import partial
 
 from view_algebra.language.aggregates import EVENT_ORDER
 from view_algebra.language.expressions import Expr, Field, Place, Select, Stream
-from view_algebra.language.operators import call
+from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
 from view_algebra.refusals import AsksForRecords, Wrong
 from view_algebra.typed.names import Context, Scope, find

@@ -10,7 +10,7 @@ from functools import reduce
 from sqlglot import exp
 
 from view_algebra.language.expressions import Call, Constant, Expr, Place
-from view_algebra.language.operators import call, text_of
+from view_algebra.language.overloads import call, text_of
 from view_algebra.language.types import BOOLEAN, STRING, VOID
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope, resolved

@@ -34,7 +34,8 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.functions import GENERATORS, WINDOWED, instead_of_rows
 from view_algebra.language.meeting import compare
-from view_algebra.language.operators import call, condition
+from view_algebra.language.operators import condition
+from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.time_windows import refuse_windows_together
 from view_algebra.language.times import MOST_ELEMENTS

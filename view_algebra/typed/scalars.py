@@ -21,16 +21,8 @@ from view_algebra.language.functions import (
 )
 from view_algebra.language.long_numbers import bounded, has_decimals
 from view_algebra.language.meeting import compare
-from view_algebra.language.operators import (
-    BITWISE,
-    bitwise,
-    calculate,
-    call,
-    case,
-    condition,
-    negative,
-    number,
-)
+from view_algebra.language.operators import BITWISE, bitwise, calculate, case, condition, negative, number
+from view_algebra.language.overloads import call
 from view_algebra.language.time_windows import window_key
 from view_algebra.language.times import interval, shifted
 from view_algebra.language.types import (

@@ -12,7 +12,8 @@ from view_algebra.language.fields import member
 from view_algebra.language.lengths import LENGTHS, MICROSECONDS, length
 from view_algebra.language.lengths import number as number_of
 from view_algebra.language.meeting import cast, compare, meet
-from view_algebra.language.operators import calculate, call, case, negative, number
+from view_algebra.language.operators import calculate, case, negative, number
+from view_algebra.language.overloads import call
 from view_algebra.language.quoting import words
 from view_algebra.language.times import MONTHS, field_of, interval, sequence, shifted
 from view_algebra.language.types import (

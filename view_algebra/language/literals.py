@@ -1,0 +1,142 @@
+"""Arguments that must be literals: regular expressions, patterns of times, zones, units, numbers.
+
+What is wrong in one would stop a stream at the first record; so it is known, and checked, when the view is declared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise, zip_longest
+from zoneinfo import available_timezones
+
+from view_algebra.language.backtracking import endless
+from view_algebra.language.expressions import Constant, Expr
+from view_algebra.language.regexes import decides, finds
+from view_algebra.language.types import BOOLEAN, INT, STRING, schema
+
+UNITS = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
+    "QUARTER": "quarter",
+    **dict.fromkeys(("MONTH", "MM", "MON"), "month"),
+    "WEEK": "week",
+    **dict.fromkeys(("DAY", "DD"), "day"),
+    "HOUR": "hour",
+    "MINUTE": "minute",
+    "SECOND": "second",
+    "MILLISECOND": "millisecond",
+    "MICROSECOND": "microsecond",
+}
+"""Units of date_trunc, in Spark's words and Postgres'."""
+
+_LETTERS = dict(
+    re.findall(
+        r"(\S+)=(\S+)",
+        "yyyy=YYYY y=FMYYYY yy=YY Q=Q MM=MM M=FMMM MMM=Mon MMMM=FMMonth dd=DD d=FMDD D=FMDDD DDD=DDD E=Dy EEE=Dy"
+        " EEEE=FMDay a=AM HH=HH24 H=FMHH24 hh=HH12 h=FMHH12 mm=MI m=FMMI ss=SS s=FMSS S=FF1 SS=FF2 SSS=FF3 SSSSSS=FF6",
+    )
+)
+"""Letters of date_format, in Spark's words and Postgres'."""
+
+
+def as_literal(argument: Constant, kind: str) -> Expr | None:
+    """One argument that must be known when the view is declared."""
+    value = argument.value
+    if value is None:
+        return None
+    if kind in NUMBERS:
+        whole = replace(argument, type=INT, suffixed=False) if argument.suffixed else argument
+        return whole if whole.type == INT and NUMBERS[kind](int(value)) else None
+    if kind == "flag":
+        return argument if argument.type == BOOLEAN else None
+    if argument.type != STRING:
+        return None
+    if kind in CHECKED:
+        return argument if CHECKED[kind](value) else None
+    if kind == "weekday":
+        day = next((day for day in _WEEKDAYS if value.strip().upper() in (day[:2], day[:3], day)), None)
+        return replace(argument, value=day[:2]) if day else None
+    if kind in ("unit", "dateunit"):
+        unit = UNITS.get(value.upper())
+        coarse = unit in ("year", "quarter", "month", "week")
+        return replace(argument, value=unit) if unit and (coarse or kind == "unit") else None
+    return argument
+
+
+def is_regex(text: str) -> bool:
+    """Is it a regular expression in Java's and Python's syntax alike? Java's own names of groups are let through."""
+    try:
+        re.compile(as_python(text))
+    except (re.error, RecursionError):
+        return False
+    return True
+
+
+def _is_bounded(text: str) -> bool:
+    return is_regex(text) and endless(text) is None
+
+
+def as_python(regex: str) -> str:
+    """A regular expression with Python's way to name a group."""
+    return regex.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
+
+
+def _is_zone(text: str) -> bool:
+    return text in available_timezones() or re.fullmatch(r"[+-]\d\d:\d\d", text) is not None
+
+
+def _is_format(text: str) -> bool:
+    """A pattern of times made of letters that Spark reads and writes without raising."""
+    bare = re.sub(r"'[^']*'", "", text)
+    known = "yyyy|yy|y|MMMM|MMM|MM|M|dd|d|HH|H|hh|h|mm|m|ss|s|S{1,9}|a|EEEE|EEE|E|D|DDD|XXX|X|Q"
+    return (
+        "'" not in bare
+        and all(re.fullmatch(known, run[0]) for run in re.finditer(r"([a-zA-Z])\1*", bare))
+        and not re.search(r"[#{}\[\]]", bare)
+    )
+
+
+def _is_parsed(text: str) -> bool:
+    """A pattern by which Spark reads times: no weekdays and quarters, at which it raises."""
+    return _is_format(text) and not set("EQ") & set(re.sub(r"'[^']*'", "", text))
+
+
+NUMBERS: dict[str, Callable[[int], bool]] = {
+    "natural": lambda n: n >= 0,
+    "positive": lambda n: n > 0,
+    "whole": lambda n: abs(n) <= 10_000,
+    "nonzero": lambda n: n != 0,
+    "negative": lambda n: n < 0,
+}
+
+_WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+CHECKED: dict[str, Callable[[str], bool]] = {
+    "character": lambda text: len(text) == 1,
+    "delimiter": bool,
+    "separator": lambda text: not set(text) & set(r"\^$.|?*+()[]{}"),
+    "pattern": lambda text: pattern(text) is not None,
+    "translated": lambda text: _is_bounded(text) and decides(text) is not None,
+    "unambiguous": lambda text: _is_bounded(text) and finds(text) is not None,
+    "regex": _is_bounded,
+    "replacement": lambda text: re.fullmatch(r"([^$\\]|\$\d)*", text, re.DOTALL) is not None,
+    "format": _is_format,
+    "parsed": _is_parsed,
+    "zone": _is_zone,
+    "schema": lambda text: schema(text) is not None,
+}
+
+LITERALS = ("literal", "flag", "weekday", "unit", "dateunit", *NUMBERS, *CHECKED)
+"""Kinds of arguments that must be known when the view is declared."""
+
+
+def pattern(text: str) -> str | None:
+    """A date_format pattern in Postgres' letters, None where a letter has no equal.
+
+    >>> pattern("yyyy-MM-dd HH:mm"), pattern("EEEE"), pattern("yyyyMM"), pattern("X")
+    ('YYYY-MM-DD HH24:MI', 'FMDay', 'YYYY""MM', None)
+    """
+    pieces = [match[0] for match in re.finditer(r"([a-zA-Z])\1*|[^a-zA-Z]+", text)]
+    out = [_LETTERS.get(p, None if p[0].isalpha() or '"' in p or "'" in p else p) for p in pieces]
+    between = ['""' if a[0].isalpha() and b[0].isalpha() else "" for a, b in pairwise(pieces)]  # no word of two
+    return None if None in out else "".join(f"{p}{more}" for p, more in zip_longest(out, between, fillvalue=""))

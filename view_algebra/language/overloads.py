@@ -1,0 +1,268 @@
+"""Calls of functions: the first row of the table that takes the arguments, and the casts that Spark makes for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from view_algebra.language.backtracking import endless
+from view_algebra.language.expressions import Call, Constant, Expr, Place
+from view_algebra.language.formats import refuse_format
+from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, UNBOUNDED, Function
+from view_algebra.language.literals import CHECKED, LITERALS, NUMBERS, as_literal, as_python, is_regex
+from view_algebra.language.meeting import as_time, cast, meet
+from view_algebra.language.quoting import words
+from view_algebra.language.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    WINDOW,
+    Type,
+)
+from view_algebra.refusals import Wrong, suggestion
+
+
+def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
+    """A function of the table over typed arguments: the first overload that takes them.
+
+    >>> from view_algebra.language.types import decimal
+    >>> call("round", [Constant("1.25", decimal(3, 2)), Constant("1", INT)]).type.spark
+    'DECIMAL(3,1)'
+    """
+    name = name.lower()
+    if name in NON_DETERMINISTIC:
+        why, way_out = NON_DETERMINISTIC[name]
+        raise Wrong(place, f"{name}() {why}", way_out)
+    overloads = FUNCTIONS.get(name)
+    if overloads is None:
+        way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, FUNCTIONS)
+        raise Wrong(place, f"no function {name}()", way_out)
+    for converted, exactly in ((False, True), (False, False), (True, False)):
+        for row in overloads:
+            taken = _taken(row, _read_as_wanted(row, arguments) if converted else arguments, exactly, place)
+            if taken is not None:
+                literals = [a.value if isinstance(a, Constant) else None for a in taken]
+                if name in ("regexp_replace", "regexp_extract", "regexp_extract_all"):
+                    _refuse_groups(name, literals, taken[-1].place or place)
+                if name in ("printf", "format_string"):
+                    refuse_format(name, taken, place)
+                return Call(name, taken, _given(row, taken, literals), place=place)
+    _refuse_literals(name, overloads, arguments)
+    if name in UNBOUNDED and len(arguments) == len(overloads[0].takes) - 1:
+        why, way_out = UNBOUNDED[name]
+        raise Wrong(place, f"{name}() {why}", way_out)
+    given = ", ".join(str(a.type) for a in arguments)
+    wanted = " or ".join(sorted({f"{name}({', '.join(row.takes)})" for row in overloads}))
+    raise Wrong(
+        place, f"{name}({given}) does not exist", f"There is {wanted}. Write the cast that you mean, as CAST(… AS …)."
+    )
+
+
+def _read_as_wanted(row: Function, arguments: Sequence[Expr]) -> Sequence[Expr]:
+    """What is no text becomes one where a function takes nothing else, and a text what it takes: `upper(id)`."""
+    kinds = _kinds(row, len(arguments))
+    if kinds is None or row.name in _KEEPS_TYPES:
+        return arguments
+    read: list[Expr] = []
+    for argument, kind in zip(arguments, kinds, strict=True):
+        if kind in ("string", "text", "texts"):
+            read.append(text_of(argument))
+        else:
+            read.append(cast(argument, _OF_TEXTS[kind]) if argument.type == STRING and kind in _OF_TEXTS else argument)
+    return read
+
+
+_OF_TEXTS = {"double": DOUBLE, "date": DATE}
+"""What Spark makes of a text where a function takes it; of `12:30` it would make a timestamp of the day it runs."""
+
+
+def text_of(value: Expr) -> Expr:
+    """What Spark reads where it expects a text: a number, a time or a truth as it is written."""
+    read = value.type.numeric or value.type in (BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    return cast(value, STRING) if read else value
+
+
+_KEEPS_TYPES = words(
+    "md5 sha sha1 sha2 crc32 base64 hex unhex to_date to_timestamp try_to_timestamp unix_timestamp to_unix_timestamp"
+    " hour minute second get_json_object from_json json_array_length json_tuple soundex mask format_number parse_url"
+)
+"""Functions for which Spark makes no text of a number, or that read texts in their own way."""
+
+
+def _refuse_groups(name: str, literals: Sequence[str | None], place: Place) -> None:
+    """A `$2`, or `regexp_extract(x, …, 2)`, where the pattern has one group would stop a stream."""
+    groups = re.compile(as_python(literals[1] or "")).groups
+    third = literals[2] if len(literals) > 2 else "1"
+    for number in re.findall(r"\$(\d)", third or "") if name == "regexp_replace" else [third or ""]:
+        if int(number) > groups:
+            what, way_out = f"${number}", "Put a group into parentheses."
+            if name != "regexp_replace":
+                what, way_out = f"group {number}", f"Put a group into parentheses, or write {name}(x, '…', 0)."
+            raise Wrong(place, f"{what} where the pattern has {groups} groups", way_out)
+
+
+def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequence[Expr]) -> None:
+    """Says which literal is wrong, where it is not the types."""
+    wanted = {
+        "regex": "regular expression",
+        "zone": "time zone",
+        "format": "pattern of times",
+        "parsed": "pattern of times to read, without weekdays and quarters,",
+        "replacement": "plain text",
+        "schema": "schema of texts, numbers and booleans",
+    }
+    for row in overloads:
+        for taken, argument in zip(row.takes, arguments, strict=False):
+            kind = taken.rstrip("?")
+            if kind in NUMBERS and argument.type.integral and not isinstance(argument, Constant):
+                raise Wrong(argument.place, f"{name}() with a number that is no literal", "Write it out.")
+            if kind not in wanted or argument.type != STRING:
+                continue
+            if not isinstance(argument, Constant):
+                raise Wrong(argument.place, f"{name}() with a {wanted[kind]} that is no literal", "Write it out.")
+            if kind == "regex":
+                _refuse_endless(argument)
+            if not CHECKED[kind](argument.value or ""):
+                reason = f"{argument.value!r} is no {wanted[kind]} that Spark is sure to take"
+                way_out = "A value that Spark refuses while it runs would stop the stream."
+                raise Wrong(argument.place, reason, "Read times as STRING, and cast." if kind == "schema" else way_out)
+
+
+def _refuse_endless(regex: Constant) -> None:
+    """A repeated group in which a long text of one record would end Java's stack, or take for ever."""
+    found = endless(regex.value or "") if is_regex(regex.value or "") else None
+    if found is not None:
+        reason = f"the group {found.text} repeats in many ways: a long text overflows Java's stack, or never ends"
+        keeps = " It keeps what it took, so name what a round holds: [^,]* for .*, and nothing that may come next."
+        raise Wrong(regex.place, reason, f"Write {found.instead}.{'' if found.instead[0] == '[' else keeps}")
+
+
+def overload(expression: Call) -> Function | None:
+    """The row of the table that a call was made from."""
+    for exactly in (True, False):
+        for row in FUNCTIONS.get(expression.function, ()):
+            if _taken(row, expression.arguments, exactly, None) is not None:
+                return row
+    return None
+
+
+def _given(row: Function, arguments: Sequence[Expr], literals: Sequence[str | None]) -> Type:
+    types = [a.type for a in arguments]
+    if isinstance(row.gives, Type):
+        return row.gives
+    if isinstance(row.gives, str):
+        return types[0]
+    return row.gives(types, literals)
+
+
+def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place) -> tuple[Expr, ...] | None:
+    """The arguments as the row takes them, None if it does not."""
+    kinds = _kinds(row, len(arguments))
+    if kinds is None:
+        return None
+    taken = [_as_kind(a, kind, exactly) for a, kind in zip(arguments, kinds, strict=True)]
+    if any(t is None for t in taken):
+        return None
+    result = [t for t in taken if t is not None]
+    for position, kind in enumerate(kinds):
+        first = result[0].type
+        wanted = {"element": first.element, "key": first.key, "same": first}.get(kind, result[position].type)
+        if wanted is not None and wanted.integral and result[position].type.integral and not exactly:
+            result[position] = _safely(result[position], wanted.name) or result[position]
+        if result[position].type != wanted:
+            return None
+    shared = [i for i, kind in enumerate(kinds) if kind in ("common", "ordered")]
+    if shared:
+        try:
+            met = meet([result[i] for i in shared], place, f"{row.name}()", texts="common" in kinds)
+        except Wrong:
+            return None
+        for i, expression in zip(shared, met, strict=True):
+            result[i] = expression
+    return tuple(result)
+
+
+def _kinds(row: Function, count: int) -> list[str] | None:
+    """The kind of each of so many arguments, None if the row does not take as many."""
+    kinds: list[str] = []
+    for kind in row.takes:
+        if kind.endswith("*"):
+            kinds += [kind[:-1]] * (count - len(kinds))
+        elif not kind.endswith("?") or len(kinds) < count:
+            kinds.append(kind.rstrip("?"))
+    return kinds if len(kinds) == count else None
+
+
+def _is_list_of(kind: Type, wanted: Callable[[Type], bool]) -> bool:
+    return kind.name == "ARRAY" and kind.element is not None and wanted(kind.element)
+
+
+def _is_printed(kind: Type) -> bool:
+    """Do both engines write its values with the same letters?"""
+    return kind.integral or kind in (STRING, BOOLEAN, DATE)
+
+
+_SHAPES: dict[str, Callable[[Type], bool]] = {
+    **dict.fromkeys(("any", "common", "element", "key", "same"), lambda _: True),
+    "integral": lambda kind: kind.integral,
+    "ordered": lambda kind: "MAP<" not in kind.spark,
+    "day": lambda kind: kind == DATE,
+    "instant": lambda kind: kind == TIMESTAMP,
+    "numeric": lambda kind: kind.numeric,
+    "array": lambda kind: kind.name == "ARRAY",
+    "comparable": lambda kind: kind.name == "ARRAY" and "MAP<" not in kind.spark,
+    "listed": lambda kind: _is_list_of(kind, lambda of: not of.nested),
+    "plain": lambda kind: _is_list_of(kind, lambda of: _is_printed(of) or of.name == "DECIMAL"),
+    "printed": lambda kind: _is_list_of(kind, _is_printed),
+    "doubles": lambda kind: _is_list_of(kind, lambda of: of.name in ("DOUBLE", "FLOAT")),
+    "scalars": lambda kind: any(_SHAPES[each](kind) for each in ("plain", "doubles", "times")),
+    "times": lambda kind: _is_list_of(kind, lambda of: of in (TIMESTAMP, TIMESTAMP_NTZ)),
+    "structs": lambda kind: _is_list_of(kind, lambda of: of.name == "STRUCT"),
+    "arrays": lambda kind: kind.element is not None and kind.element.name == "ARRAY",
+    "map": lambda kind: kind.name == "MAP",
+    "struct": lambda kind: kind.name == "STRUCT" or kind == WINDOW,
+    "scalar": lambda kind: not kind.nested and not kind.length and kind != VOID,
+}
+"""Kinds of arguments that take a type or do not, without a cast."""
+
+
+def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
+    """One argument as a kind of the table; None if it is not one. Unless `exactly`, Spark's safe casts are made."""
+    type_ = argument.type
+    if kind in _SHAPES:
+        return argument if _SHAPES[kind](type_) else None
+    match kind:
+        case _ if kind in LITERALS:
+            return as_literal(argument, kind) if isinstance(argument, Constant) else None
+        case "texts" if type_ == Type("ARRAY", element=STRING):
+            return argument
+        case "text" | "texts":
+            if type_ in (STRING, VOID):
+                return argument
+            return cast(argument, STRING, implicit=True) if _is_printed(type_) and not exactly else None
+    if type_.name == kind.upper():
+        return argument
+    return None if exactly else _safely(argument, kind.upper())
+
+
+def _safely(argument: Expr, wanted: str) -> Expr | None:
+    type_ = argument.type
+    target = Type(wanted)
+    if type_ == VOID:
+        return cast(argument, target, implicit=True) if wanted != "DECIMAL" else None
+    if type_.integral and wanted in INTEGRAL and INTEGRAL.index(type_.name) <= INTEGRAL.index(wanted):
+        return cast(argument, target, implicit=True)
+    if type_.numeric and wanted == "DOUBLE":
+        return cast(argument, DOUBLE, implicit=True)
+    if (type_ == DATE and wanted in ("TIMESTAMP", "TIMESTAMP_NTZ")) or (type_ == TIMESTAMP and wanted == "DATE"):
+        return cast(argument, target, implicit=True)
+    if isinstance(argument, Constant) and type_ == STRING and wanted in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
+        read = as_time(argument.value or "", target)
+        return replace(argument, value=read, type=target) if read else None
+    return None
