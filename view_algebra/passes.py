@@ -27,8 +27,8 @@ from view_algebra.language.types import BOOLEAN, DATE, SYSTEM_COLUMNS, TIMESTAMP
 from view_algebra.language.walks import every_relation, parts, walk
 from view_algebra.lineage import lineage
 from view_algebra.refusals import Span, Wrong, span
+from view_algebra.split.blocks import split as split_query
 from view_algebra.split.leaves import Leaf
-from view_algebra.split.leaves import split as split_query
 from view_algebra.split.panes import with_bounds
 from view_algebra.texts import calendars
 from view_algebra.texts.cells import cell_table, longest_text, version_of

@@ -31,7 +31,7 @@ from view_algebra.refusals import Wrong, suggestion
 def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     """A function of the table over typed arguments: the first overload that takes them.
 
-    >>> from view_algebra.language.types import decimal
+    >>> from view_algebra.language.types import INT, decimal
     >>> call("round", [Constant("1.25", decimal(3, 2)), Constant("1", INT)]).type.spark
     'DECIMAL(3,1)'
     """

@@ -1,0 +1,176 @@
+"""A block over its cells: the same SELECT, its aggregates and columns read from the table of cells that it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from view_algebra.language.aggregates import Part, final_of, parts_of
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Cells,
+    Constant,
+    Expr,
+    Field,
+    Joined,
+    Nested,
+    Output,
+    Relation,
+    Select,
+    Stream,
+    Subquery,
+)
+from view_algebra.language.relations import over_inputs
+from view_algebra.language.time_windows import PANE, bounds, hops, is_session, put_together
+from view_algebra.language.types import TIMESTAMP
+from view_algebra.language.walks import is_asked, kept_by, rewrite, walk
+from view_algebra.refusals import Wrong
+from view_algebra.split.leaves import Leaf, is_aggregated, pane_of
+from view_algebra.split.panes import coarser, hopped, sessions
+from view_algebra.typed.names import CELL, neither
+
+MOST_RECORDS = 2**48
+"""No count of records is greater: 281 million million."""
+
+
+def cells_of(leaf: Leaf, table: int) -> Cells:
+    """The table of cells that a leaf becomes, as a relation."""
+    columns = tuple((name, e.type) for name, e in leaf.keys) + tuple(
+        (k.name, k.part.type if k.part else k.expression.type) for k in leaf.kept
+    )
+    one = leaf.kind == "aggregate" and not leaf.keys
+    return Cells(table, CELL, columns, tuple(name for name, _ in leaf.keys), one)
+
+
+def over_cells(block: Select, leaf: Leaf, cells: Cells, windows: Cells | None) -> Select:
+    """The block over the cells of its leaf; `windows`: the table that lists its hopping windows."""
+    relation, window = _put_together(block, leaf, cells, windows)
+    several = block.undecided is not None or block.keeping.beside is not None
+    # the keys that only its undecided conditions, or a join, name, and what it asks and groups by
+    merged_away = is_aggregated(block) and (several or any(map(is_asked, block.group or ())))
+    named = [(name, e) for name, e in leaf.keys if not merged_away or e in (block.group or ())]
+    keys: dict[Expr, Expr] = {e: Field(CELL, (name,), e.type) for name, e in named} | window
+    change = _read_from_cells(leaf, keys, block, cells.one or (several and block.group == ()))
+    asked = block.having if is_aggregated(block) else block.undecided
+    return Select(
+        outputs=tuple(Output(o.name, rewrite(o.expression, change)) for o in block.outputs),
+        relation=relation,
+        where=None if asked is None else rewrite(asked, change),
+        distinct=block.distinct,
+        order=tuple(replace(o, expression=rewrite(o.expression, change)) for o in block.order),
+        limit=block.limit,
+        offset=block.offset,
+        place=block.place,
+        limit_place=block.limit_place,
+    )
+
+
+def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: bool) -> Callable[[Expr], Expr | None]:
+    """What an expression of a block is among the columns of its cells; `one`: there is one group, cells or none."""
+    merged: dict[Part | Expr, Field] = {
+        (k.part or k.expression): Field(CELL, (k.name,), k.part.type if k.part else k.expression.type)
+        for k in leaf.kept
+    }
+    at_most = MOST_RECORDS if block.keeping.beside is None else None  # a join may repeat a cell at will
+
+    def change(expression: Expr) -> Expr | None:
+        if expression in keys:
+            return replace(keys[expression], place=expression.place)
+        if leaf.kind == "row":
+            return replace(merged[expression], place=expression.place) if expression in merged else None
+        if isinstance(expression, Aggregate):
+            fields = {part.name: _counted(merged[part], part, one, at_most) for part in parts_of(expression)}
+            return final_of(expression, fields)
+        if isinstance(expression, Field) and expression.relation == "":
+            raise neither(expression)
+        return None
+
+    return change
+
+
+def _put_together(
+    block: Select, leaf: Leaf, cells: Cells, windows: Cells | None
+) -> tuple[Cells | Nested, dict[Expr, Expr]]:
+    """The cells of a block's groups, and what its window is among their columns."""
+    group, window = tuple(dict.fromkeys(block.group or ())), put_together(kept_by(block))
+    undecided = block.undecided is not None or block.keeping.beside is not None
+    if not is_aggregated(block) or (window is None and not undecided and group == kept_by(block)):
+        return cells, {}
+    names = {e: name for name, e in leaf.keys}
+    parts = [(k.name, k.part) for k in leaf.kept if k.part is not None]
+    if window is None:
+        return _in_groups(block, group, cells, names, parts)
+    _refuse_in_windows(block, group, window)
+    start = names[pane_of(window, block)]
+    keys = [start if key == window else names[key] for key in group]
+    if windows is not None:
+        held = None if block.undecided is None else _asked_of_cells(block.undecided, names, PANE)
+        key: dict[Expr, Expr] = {window: Field(CELL, windows.keys, TIMESTAMP)}
+        return Nested(hopped(cells, windows, keys, start, window, parts, held), CELL), key
+    others, of = [name for name in keys if name != start], block.keeping.sessions_of
+    within = others if of is None else [names[key] for key in of if key != window]
+    put = Nested(sessions(cells, others, within, window, parts), CELL)
+    return put, {bound: Field(CELL, (bound.function,), TIMESTAMP) for bound in bounds(window)}
+
+
+def _in_groups(
+    block: Select, group: Sequence[Expr], cells: Cells, names: Mapping[Expr, str], parts: Sequence[tuple[str, Part]]
+) -> tuple[Nested, dict[Expr, Expr]]:
+    """Cells of finer keys merged to groups, and which columns the answers are that it groups by."""
+    beside = block.keeping.beside
+    asked = {key: f"asked_{n}" for n, key in enumerate(key for key in group if key not in names)}
+    over = [Output(asked.get(key) or names[key], _asked_of_cells(key, names, CELL)) for key in group]
+    condition = block.undecided if beside is None else beside.where
+    where = None if condition is None else _asked_of_cells(condition, names, CELL)
+    relation = cells if beside is None else _beside_cells(beside.relation, cells, names)
+    answers: dict[Expr, Expr] = {key: Field(CELL, (name,), key.type) for key, name in asked.items()}
+    return Nested(coarser(relation, CELL, over, parts, where), CELL), answers
+
+
+def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> None:
+    """What cannot be asked of cells that are put together to windows."""
+    asked = next(filter(is_asked, group), None)
+    if asked is not None:
+        way_out = "Group by the columns that it names in a subquery in FROM, and ask around it."
+        raise Wrong(asked.place or block.place, "a subquery in GROUP BY beside a window", way_out)
+    if window not in group:
+        way_out = "Put the window before GROUPING SETS, ROLLUP or CUBE."
+        raise Wrong(window.place, "a grouping without its window", way_out)
+    if block.undecided is None:
+        return
+    if is_session(window):
+        way_out = "Put conditions on the records alone there, or filter the sessions in a view over this one."
+        raise Wrong(block.place, "a subquery in WHERE of sessions", way_out)
+    for part in walk(block.undecided):
+        if hops(part) or (isinstance(part, Subquery) and part.correlated):
+            what = "a subquery in WHERE about hopping windows, or about the records in them"
+            raise Wrong(part.place or block.place, what, "Write it as k IN (SELECT k …).")
+
+
+def _beside_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -> Relation:
+    """What a block's cells are joined with, the cells in the place of their source."""
+    if isinstance(relation, Stream):
+        return cells
+    if isinstance(relation, Joined) and relation.condition is not None:
+        relation = replace(relation, condition=_asked_of_cells(relation.condition, names, CELL))
+    return over_inputs(relation, lambda inner: _beside_cells(inner, cells, names))
+
+
+def _asked_of_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:
+    """What is asked of records, over the columns of their cells."""
+
+    def change(part: Expr) -> Expr | None:
+        name = names.get(part)
+        return None if name is None else Field(alias, (name,), part.type, place=part.place)
+
+    return rewrite(expression, change)
+
+
+def _counted(field: Field, part: Part, one: bool, at_most: int | None) -> Expr:
+    """A merged part; a count over no records at all is 0, where the only group has no cell yet."""
+    if part.counts:
+        field = replace(field, bound=at_most)
+    if part.counts and one:
+        return Call("coalesce", (field, Constant("0", field.type)), field.type)
+    return field
