@@ -10,7 +10,6 @@ from view_algebra.language.aggregates import Part
 from view_algebra.language.expressions import Call, Constant, Expr, Order
 from view_algebra.language.fields import member
 from view_algebra.language.types import BIGINT, TIMESTAMP, WINDOW
-from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong
 
 PANE, HOP, BLOCK = "pane", "hop", "block"
@@ -69,16 +68,6 @@ def hops(key: Expr) -> Hops | None:
 def is_session(key: Expr) -> bool:
     """Is a group key a session?"""
     return isinstance(key, Call) and key.function == "session"
-
-
-def refuse_windows_together(expressions: Sequence[Expr], most: int = 1) -> None:
-    """Refuses more windows of one row, in one clause, than Spark puts together."""
-    windows = ("window_start", "session")
-    every = (part for each in expressions for part in walk(each) if isinstance(part, Call))
-    found = list(dict.fromkeys(part for part in every if part.function in windows))
-    if len(found) > most:
-        what = "two windows of time of one row" if most else "a window of time in ON"
-        raise Wrong(found[most].place, f"{what}, which Spark does not run", "Compute it in a subquery in FROM.")
 
 
 def bounds(session: Expr) -> tuple[Call, Call]:
@@ -181,3 +170,7 @@ def window_key(key: Expr) -> Expr:
     start = key.arguments[0]
     of_session = isinstance(start, Call) and start.function == "session_start"
     return replace(start.arguments[0] if of_session else start, place=key.place)  # type: ignore[union-attr]
+
+
+TIME_WINDOWS = ("window", "session_window")
+"""Functions that put records into windows of time, and what these are called in the block that groups by one."""

@@ -42,6 +42,7 @@ from view_algebra.language.types import (
 )
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
+from view_algebra.typed.spark_refuses import refuse_bounds
 
 Read = Callable[[exp.Expr], Expr]
 """Resolves an argument where the call stands."""
@@ -153,10 +154,6 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
         if not row.accepts(argument.type):
             raise Wrong(argument.place or place, f"{name}() of {argument.type}", f"Write {name}(CAST(… AS …)).")
     return Aggregate(name, arguments, None, False, row.gives([a.type for a in arguments]), place)
-
-
-TIME_WINDOWS = ("window", "session_window")
-"""Functions that put records into windows of time, and what these are called in the block that groups by one."""
 
 
 def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
@@ -316,26 +313,11 @@ def frame(node: exp.Window, order: Sequence[Order]) -> str:
         else:
             way_out = "Use whole numbers, or RANGE with an INTERVAL."
             raise Wrong(span(spec) or span(node), f"a {kind} frame over values", way_out)
-    _refuse_bounds(spec, kind, bool(order), span(spec) or span(node))
+    refuse_bounds(spec, kind, bool(order), span(spec) or span(node))
     first, last = (_distance(bound) for bound in bounds)
     if first > last or first == math.inf or last == -math.inf:
         raise Wrong(span(spec) or span(node), "a frame that ends before it begins", "Write its first row first.")
     return f"{kind} BETWEEN {bounds[0]} AND {bounds[1]}"
-
-
-def _refuse_bounds(spec: exp.WindowSpec, kind: str, ordered: bool, place: Place) -> None:
-    """Refuses the bounds of a frame that Spark refuses."""
-    sides = [spec.args.get("start"), spec.args.get("end")]
-    if kind == "RANGE" and not ordered and sides != ["UNBOUNDED", "UNBOUNDED"]:
-        raise Wrong(place, "a RANGE without ORDER BY", "Write ORDER BY in it, or leave the frame out.")
-    if kind == "ROWS" and any(isinstance(side, exp.Literal) and int(side.name) > _LAST_ROW for side in sides):
-        raise Wrong(place, f"a frame of more than {_LAST_ROW} rows", "Write UNBOUNDED.")
-    if len({type(side) for side in sides if isinstance(side, exp.Expr) and side.name != "0"}) > 1:
-        raise Wrong(place, "a RANGE from a number to an INTERVAL", "Write both alike.")
-
-
-_LAST_ROW = 2**31 - 1
-"""How far ROWS can reach in Spark."""
 
 
 def _distance(bound: str) -> float:

@@ -19,7 +19,6 @@ from view_algebra.language.expressions import (
     Constant,
     Expr,
     Field,
-    Joined,
     Nested,
     Output,
     Place,
@@ -29,11 +28,8 @@ from view_algebra.language.expressions import (
     Subquery,
     conjuncts,
 )
-from view_algebra.language.relations import nested_in, relations_in
-from view_algebra.language.time_windows import refuse_windows_together
 from view_algebra.language.types import BOOLEAN
-from view_algebra.language.walks import as_outer, outer_fields, parts, rewrite, walk
-from view_algebra.refusals import Wrong
+from view_algebra.language.walks import as_outer, outer_fields, rewrite
 
 JOINS = ("SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
 """Joins that ask whether there is a row on the other side."""
@@ -59,59 +55,6 @@ def _any_row(query: Select) -> Select:
     if query.group == () or query.having is not None:
         return query
     return replace(query, outputs=(Output("one", ONE),), group=None, distinct=False)
-
-
-def refuse_elsewhere(block: Select) -> None:
-    """A subquery about a row is answered by Spark in WHERE and HAVING, and among columns; of groups, whether a row is
-    there, and a value of one that is grouped by, or aggregated.
-    """
-
-    def known(part: Expr) -> Expr | None:
-        if isinstance(part, Subquery) and part.correlated and part.kind == "scalar" and part not in (block.group or ()):
-            way_out = "Group in a subquery in FROM, and ask around it."
-            raise Wrong(part.place, "a value about a row, which is neither grouped by nor aggregated", way_out)
-        return part if isinstance(part, Aggregate) or part in (block.group or ()) else None
-
-    for output in block.outputs if block.group is not None else ():
-        rewrite(output.expression, known)
-    shown = {part for output in block.outputs for part in walk(output.expression)}
-    for key in block.group or ():
-        if isinstance(key, Subquery) and key.correlated and key.kind == "scalar" and key not in shown:
-            way_out = "Select it, too, or compute it in a subquery in FROM, and group around it."
-            raise Wrong(key.place, "GROUP BY a value about a row that is not selected", way_out)
-
-
-def refuse_groupings(block: Select) -> None:
-    """Spark answers none about a row beside GROUPING SETS, ROLLUP and CUBE."""
-    about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
-    if about or any(True for _ in outer_fields(block)):
-        way_out = "Group in a subquery in FROM, and ask around it."
-        raise Wrong(about[0] if about else block.place, "a subquery about a row, with several groupings", way_out)
-
-
-def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
-    """Spark lets no column of a query around be named on a side of a join of which rows may be missing."""
-    for join in (each for each in relations_in(relation) if isinstance(each, Joined)):
-        optional = {"LEFT": (join.right,), "RIGHT": (join.left,), "FULL": (join.left, join.right)}.get(join.kind, ())
-        for nested in (nested for side in optional for nested in nested_in(side)):
-            if not nested.lateral and any(True for _ in outer_fields(nested.query)):
-                what = "a column of a query around this one, on the optional side of a join"
-                raise Wrong(place, what, "Make it an inner join, or compute with the column outside.")
-
-
-def refuse_in_join(on: Expr, left: Container[str]) -> None:
-    """Spark answers a subquery in ON about a row of one side alone, no value of one, and no window of time."""
-    refuse_windows_together([on], most=0)
-    for part in (part for part in walk(on) if isinstance(part, Subquery) and part.correlated):
-        sides = {column.relation in left for column in outer_fields(part.query)}
-        if part.kind == "scalar" or len(sides) > 1:
-            way_out = "Put it into WHERE, or compute it in a subquery in FROM, and compare its column."
-            what = (
-                "a value of the rows that a joined row meets"
-                if part.kind == "scalar"
-                else "a subquery about both sides"
-            )
-            raise Wrong(part.place, f"{what}, in ON", way_out)
 
 
 def semi_join(kind: str, right: Relation, aliases: Container[str], condition: Expr, place: Place) -> Expr:

@@ -14,7 +14,6 @@ where every grouping over a stream reads the cells of (a, b), and merges them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations, product
@@ -34,12 +33,10 @@ from view_algebra.language.expressions import (
     Nested,
     Output,
     Select,
-    Windowed,
 )
-from view_algebra.language.functions import WINDOW_FUNCTIONS
 from view_algebra.language.time_windows import bounds, is_session
 from view_algebra.language.types import BIGINT, BOOLEAN, TINYINT
-from view_algebra.language.walks import above_group, children, rewritten, walk, walk_all
+from view_algebra.language.walks import above_group, rewritten, walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import neither
 
@@ -134,62 +131,9 @@ def _columns(items: Sequence[exp.Expr], key: Key, in_sets: bool = False) -> list
     return [k for k in found if k is not None]
 
 
-def _refuse_unselected(block: Select) -> None:
-    """Over groupings Spark finds, in HAVING and ORDER BY, no column of GROUP BY but those that are selected."""
-    selected = {output.expression for output in block.outputs}
-    named = {o.expression for o in block.outputs if isinstance(e := o.expression, Field) and o.name == e.path[-1]}
-
-    def look(part: Expr, known: set[Expr]) -> None:
-        if part in known or isinstance(part, (Aggregate, Windowed)):
-            return
-        if isinstance(part, Field) and part in (block.group or ()):
-            what = f"{part.path[-1]} in HAVING or ORDER BY over groupings, which is not selected by its name"
-            raise Wrong(part.place, what, "Select it.")
-        for each in children(part) if part not in (block.group or ()) else ():
-            look(each, named if isinstance(part, Call) and part.function == "grouping" else known)
-
-    for part in (*(order.expression for order in block.order), *([] if block.having is None else [block.having])):
-        look(part, selected)
-
-
-def _refuse_windowed_keys(block: Select) -> None:
-    """Over groupings Spark finds no column of GROUP BY in what an aggregate OVER (…) aggregates."""
-
-    def look(part: Expr) -> None:
-        if isinstance(part, Aggregate) or (isinstance(part, Call) and part.function == "grouping"):
-            return
-        if part in (block.group or ()):
-            what = "a column of GROUP BY in an aggregate OVER (…) over groupings, which Spark refuses"
-            raise Wrong(part.place, what, "Group in a subquery in FROM, and aggregate its rows.")
-        for each in children(part):
-            look(each)
-
-    for part in (part for expression in above_group(block) for part in walk(expression)):
-        if isinstance(part, Windowed) and part.function not in _RANKING:
-            for argument in part.arguments:
-                look(argument)
-
-
-_RANKING = {*WINDOW_FUNCTIONS} - {"first_value", "last_value"}
-"""Window functions that are no aggregates to Spark."""
-
-
-def refuse_inside_groups(block: Select) -> None:
-    """grouping() is known of a group: no condition on a row, no column of GROUP BY and no aggregate can ask for it."""
-    aggregates = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
-    inside = [part for each in aggregates for part in walk(each)]
-    for part in (*inside, *walk_all(block.group or (), block.where)):
-        if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
-            way_out = "Select it in a subquery that groups, and go on around it."
-            raise Wrong(part.place, f"{part.function}() of a row, where no group is known", way_out)
-
-
 def over_sets(block: Select, sets: Sets) -> Select:
     """A block over each of its groupings, one after the other; `block` is grouped by all of their columns."""
     keys = tuple(block.group or ())
-    _refuse_windowed_keys(block)
-    _refuse_alike(keys)
-    _refuse_unselected(block)
     shown = {of_key: key for key in keys for of_key in (bounds(key) if is_session(key) else (key,))}
     names = {of_key: f"key_{n}" for n, of_key in enumerate(shown)}
     found = [e for x in above_group(block) for e in walk(x)]
@@ -226,18 +170,6 @@ def over_sets(block: Select, sets: Sets) -> Select:
     below = Nested(union_all([branch(grouping) for grouping in sets]), _GROUPED, block.place)
     above = rewritten(replace(block, relation=None, where=block.having, group=None, having=None), change)
     return replace(above, relation=below)
-
-
-def _refuse_alike(keys: Sequence[Expr]) -> None:
-    """`a + b` and `b + a` are one column to Spark."""
-    seen: list[Counter[Expr | str]] = []
-    for key in keys:
-        made_of: Counter[Expr | str] = Counter(e.function if isinstance(e, Call) else e for e in walk(key))
-        if made_of in seen:
-            raise Wrong(
-                key.place, "a column of GROUP BY that may be another one of it", "Write it as the other is written."
-            )
-        seen.append(made_of)
 
 
 def _bits(call: Call, left_out: dict[Expr, str]) -> Expr:

@@ -1,8 +1,8 @@
-"""ORDER BY: its keys, each a column's number, an output's name, or an expression."""
+"""ORDER BY: its keys, each a column's number, an output's name, or an expression. LIMIT and OFFSET."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -76,3 +76,35 @@ def position(item: exp.Expr) -> int | None:
     if not isinstance(literal, exp.Literal) or literal.is_string or not literal.name.isdigit():
         return None
     return -int(literal.name) if literal is not item else int(literal.name)
+
+
+def limit_of(node: exp.Expr) -> tuple[int | None, int | None]:
+    """LIMIT and OFFSET: whole numbers, or what makes one; None where there is none."""
+    numbers: list[int | None] = []
+    for name in ("limit", "offset"):
+        clause = node.args.get(name)
+        value = clause.expression if clause is not None else None
+        if isinstance(value, exp.Var) and value.name.upper() == "ALL" and name == "limit":
+            value = None
+        number = None if value is None else _whole(value)
+        if clause is not None and value is not None and not 0 <= (-1 if number is None else number) < 2**31:
+            raise Wrong(span(clause), f"{name.upper()} takes a number", f"Write {name.upper()} 10.")
+        numbers.append(number)
+    return numbers[0], numbers[1]
+
+
+_COMPUTED: dict[type[exp.Expr], Callable[[int, int], int]] = {
+    exp.Add: int.__add__,
+    exp.Sub: int.__sub__,
+    exp.Mul: int.__mul__,
+}
+
+
+def _whole(node: exp.Expr) -> int | None:
+    """The whole number that is written as one, or as what makes one; None for anything else."""
+    if isinstance(node, exp.Paren):
+        return _whole(node.this)
+    if type(node) in _COMPUTED:
+        left, right = _whole(node.this), _whole(node.expression)
+        return None if left is None or right is None else _COMPUTED[type(node)](left, right)
+    return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from view_algebra.language.expressions import Expr, Field, Nested, Output, Query, Select, Stream, Windowed
+from view_algebra.language.expressions import Expr, Field, Nested, Output, Query, Relation, Select, Stream, Windowed
+from view_algebra.language.relations import has_joins, relations_in
 from view_algebra.language.walks import above_group, walk
 from view_algebra.written.oracle import append_output, appended
 
@@ -63,3 +64,18 @@ def passing_on(query: Select, order: EventOrder) -> Select | None:
         append_output(query.syntax, text, name)
     outputs = (*query.outputs, *(Output(name, e) for name, e in zip(PASSED, passed, strict=True)))
     return replace(query, relation=relation, outputs=outputs)
+
+
+def reads_records(relation: Relation | None) -> bool:
+    """Are rows of a relation records, or made of some without an aggregation or a join between?"""
+    return not has_joins(relation) and any(
+        isinstance(each, Stream) or (isinstance(each, Nested) and _gives_records(each.query))
+        for each in relations_in(relation)
+    )
+
+
+def _gives_records(query: Query) -> bool:
+    if not isinstance(query, Select) or query.group is not None or query.distinct:
+        return False
+    every = query.limit is None and query.offset is None
+    return every and not has_windows(query) and reads_records(query.relation)

@@ -37,7 +37,6 @@ from view_algebra.language.meeting import compare
 from view_algebra.language.operators import condition
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
-from view_algebra.language.time_windows import refuse_windows_together
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, VOID
 from view_algebra.language.walks import walk
@@ -45,11 +44,7 @@ from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.as_of import HOLDS, versions_of
 from view_algebra.typed.calls import generator, refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table
-from view_algebra.typed.correlated import (
-    JOINS,
-    refuse_in_join,
-    semi_join,
-)
+from view_algebra.typed.correlated import JOINS, semi_join
 from view_algebra.typed.names import (
     OWN_ALIASES,
     Columns,
@@ -61,6 +56,7 @@ from view_algebra.typed.names import (
 from view_algebra.typed.nested import json_fields, stacked
 from view_algebra.typed.passing import is_projection
 from view_algebra.typed.scalars import expression
+from view_algebra.typed.spark_refuses import refuse_in_join, refuse_windows_in_join
 from view_algebra.written.dialect import parsed
 from view_algebra.written.oracle import is_edited, name, put
 from view_algebra.written.pivots import pivoted, refuse_counts
@@ -352,7 +348,7 @@ def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relat
     if on is None:
         raise Wrong(place, f"{kind} JOIN without ON", "Write the condition: ON a.k = b.k.")
     refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
-    refuse_windows_together([on], most=0)
+    refuse_windows_in_join(on)
     scope.semi.append(semi_join(kind, right, inner.relations, on, place))
     return left
 

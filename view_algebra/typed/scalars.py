@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 from typing import cast as typed
 
@@ -12,49 +12,26 @@ from sqlglot import exp
 
 from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
-from view_algebra.language.fields import member
-from view_algebra.language.functions import (
-    GENERATORS,
-    NON_DETERMINISTIC,
-    WINDOW_FUNCTIONS,
-    instead_of_rows,
-)
+from view_algebra.language.functions import GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
 from view_algebra.language.long_numbers import bounded, has_decimals
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import BITWISE, bitwise, calculate, case, condition, negative, number
 from view_algebra.language.overloads import call
-from view_algebra.language.time_windows import window_key
+from view_algebra.language.time_windows import TIME_WINDOWS, window_key
 from view_algebra.language.times import interval, shifted
-from view_algebra.language.types import (
-    BIGINT,
-    BOOLEAN,
-    STRING,
-    TINYINT,
-    VOID,
-)
+from view_algebra.language.types import BIGINT, BOOLEAN, STRING, TINYINT, VOID
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed import sugar
-from view_algebra.typed.calls import (
-    TIME_WINDOWS,
-    refuse_aggregates,
-    time_window,
-)
+from view_algebra.typed.calls import refuse_aggregates, time_window
 from view_algebra.typed.collected import collected, ignoring_nulls, sorted_list, within_group
 from view_algebra.typed.conversions import as_type, cast_to, try_cast_to
-from view_algebra.typed.names import (
-    Scope,
-    find,
-    find_outside,
-    given_once,
-    is_column,
-    parts_of,
-    refuse_far,
-    refuse_unclear,
-)
+from view_algebra.typed.dotted_names import column_named
+from view_algebra.typed.names import Scope
 from view_algebra.typed.nested import LAMBDAS, over_elements, structured
 from view_algebra.typed.patterns import escaped_like, like
-from view_algebra.typed.subqueries import among_values, asked_of_a_query, refuse_quantified
+from view_algebra.typed.spark_refuses import refuse_order_of_operators, refuse_quantified
+from view_algebra.typed.subqueries import among_values, asked_of_a_query
 from view_algebra.typed.windowed import window_function
 from view_algebra.written.dialect import is_suffixed
 from view_algebra.written.oracle import spell, written
@@ -78,32 +55,13 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseXor: "^",
 }
 
-_PREDICATES = (exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
-_ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE)
-_BITS = (exp.BitwiseAnd, exp.BitwiseXor, exp.BitwiseOr)
-_SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
-_READ_OTHERWISE: dict[type[exp.Expr], tuple[tuple[type[exp.Expr], ...], ...]] = {
-    exp.DPipe: ((*_BITS, *_SHIFTS), (exp.Add, exp.Sub)),
-    **dict.fromkeys(_SHIFTS, (_BITS, ())),
-    exp.BitwiseAnd: ((exp.BitwiseXor, exp.BitwiseOr), ()),
-    exp.BitwiseXor: ((exp.BitwiseOr,), ()),
-    **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ), (_PREDICATES, (*_ORDERED, *_PREDICATES))),
-    **dict.fromkeys(_ORDERED, (_PREDICATES, _PREDICATES)),
-    **dict.fromkeys((exp.Is, exp.In, exp.Like, exp.ILike), (_PREDICATES, ())),
-}
-"""Left and right sides that Spark does not read as the operator's: to it `a || b + 1` is `(a || b) + 1`, `a | b & c` is
-`a | (b & c)`, and `a = b IN (c)` is `(a = b) IN (c)`; `a IS NULL = b` is nothing at all.
-"""
-
 
 def expression(node: exp.Expr, scope: Scope) -> Expr:
     """One scalar expression."""
     if scope.preferred and _aggregates(node):
         with scope.preferring({}):
             return expression(node, scope)
-    sides = zip((node.args.get("this"), node.args.get("expression")), _READ_OTHERWISE.get(type(node), ()), strict=False)
-    if any(isinstance(side, kinds) for side, kinds in sides):
-        raise Wrong(span(node), "operators that Spark reads in another order", "Put one of them into parentheses.")
+    refuse_order_of_operators(node)
     reader = _READERS.get(type(node))
     if reader is not None:
         made = reader(node, scope)
@@ -160,51 +118,6 @@ def _between(node: exp.Between, scope: Scope) -> Expr:
     low, high = expression(node.args["low"], scope), expression(node.args["high"], scope)
     sides = (compare(">=", value, low, place), compare("<=", value, high, place))
     return Call("and", sides, BOOLEAN, place=place)
-
-
-def _field(node: exp.Expr, scope: Scope) -> Expr:
-    root = node
-    while isinstance(root, exp.Dot):
-        root = root.this
-    if isinstance(node, exp.Dot) and not isinstance(root, exp.Column):
-        return member(expression(node.this, scope), node.expression.name, span(node.expression))
-    names = parts_of(node)
-    place = span(node)
-    first = names[0].lower()
-    preferred = first in scope.preferred and (first not in scope.relations or len(names) == 1)
-    if preferred and first not in scope.variables:
-        refuse_unclear(first, scope, place)
-    if first in scope.variables or preferred:
-        found: Expr = scope.variables[first] if first in scope.variables else scope.preferred[first]
-        for name in names[1:]:
-            found = member(found, name, place)
-        return found
-    if first in scope.windows and len(names) <= 2:
-        window = replace(typed(Call, scope.windows[first]), place=place)
-        return member(window, names[1], place) if len(names) == 2 else window
-    once = given_once(names[0], scope, place) if len(names) == 1 else None
-    if once is not None:
-        return once
-    try:
-        return find(names, scope.relations, place)
-    except Wrong as wrong:
-        return _elsewhere(names, node, scope, wrong)
-
-
-def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> Expr:
-    """What is no column of FROM: an output, a function without parentheses, or a column of the block around."""
-    place, alias = span(node), scope.aliases.get(names[0].lower())
-    if alias is None and names[0].lower() in NON_DETERMINISTIC:
-        return call(names[0], [], place)
-    hidden = len(names) > 1 and is_column(names[:1], scope)  # by a column that is called as the relation
-    if alias is None and scope.outer is not None and is_column(names, scope.outer) and not hidden:
-        return find_outside(names, scope, place)
-    if alias is None:
-        refuse_far(names, scope, place)
-        raise wrong
-    refuse_unclear(names[0].lower(), scope, place)
-    _spell_in_window(node)
-    return reduce(lambda value, name: member(value, name, place), names[1:], alias)
 
 
 def _binary(operator: str, node: exp.Binary, scope: Scope) -> Expr:
@@ -351,9 +264,9 @@ def _lambda(node: exp.Lambda, _: Scope) -> Expr:
 
 _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
     exp.Paren: lambda node, scope: expression(node.this, scope),
-    exp.Column: _field,
-    exp.Identifier: _field,
-    exp.Dot: _field,
+    exp.Column: column_named,
+    exp.Identifier: column_named,
+    exp.Dot: column_named,
     exp.Literal: lambda node, _: _literal(node),
     exp.Boolean: lambda node, _: _literal(node),
     exp.Null: lambda node, _: _literal(node),
@@ -411,35 +324,6 @@ def _aggregates(node: exp.Expr) -> bool:
         name = node.name.lower()
         return known_aggregate(name) or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in SYNONYMS
     return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
-
-
-_OUTPUT = "lamina_output"
-"""The entry of a node's `meta` with what its name stands for, where it is that of another output."""
-
-
-def _spell_in_window(node: exp.Expr) -> None:
-    """Notes what an output's name stands for in OVER (…) and in aggregates, where Spark knows no such names."""
-    block = node.parent_select
-    for item in block.expressions if block is not None else ():
-        if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
-            node.meta[_OUTPUT] = item.this
-            within = node.find_ancestor(exp.Window, exp.Anonymous)
-            while isinstance(within, exp.Anonymous) and not known_aggregate(within.name.lower()):
-                within = within.find_ancestor(exp.Window, exp.Anonymous)
-            if within is not None:
-                spell(node, written(_without_names(node)))
-
-
-def names_an_output(node: exp.Expr) -> bool:
-    """Does an output name another one, outside of OVER (…)?"""
-    return any(_OUTPUT in part.meta and part.find_ancestor(exp.Window) is None for part in node.walk())
-
-
-def _without_names(node: exp.Expr) -> exp.Expr:
-    """An expression that names no other outputs."""
-    if _OUTPUT in node.meta:
-        return exp.Paren(this=_without_names(node.meta[_OUTPUT]))
-    return node.transform(lambda part: _without_names(part) if _OUTPUT in part.meta else part)
 
 
 def _literal(node: exp.Expr) -> Expr:

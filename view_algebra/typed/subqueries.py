@@ -80,12 +80,6 @@ def _inner(node: exp.Expr, scope: Scope) -> Query:
     return scope.context.query(node, scope.subquery())
 
 
-def refuse_quantified(node: exp.SubqueryPredicate, _: Scope) -> Expr:
-    """ANY (SELECT …) and ALL (SELECT …), which Spark does not read."""
-    way_out = "Compare with (SELECT max(x) FROM …) or (SELECT min(x) FROM …), or write IN (SELECT …)."
-    raise Wrong(span(node), f"{node.key.upper()} (…), which Spark does not read", way_out)
-
-
 def _is_one_row(query: Query, scope: Scope) -> bool:
     """Is it sure that a query about nothing around it gives one row at most?"""
     return frozenset() in unique_keys(query, scope.context.keys) and not any(True for _ in outer_fields(query))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from sqlglot import exp
 
 from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
-from view_algebra.language.expressions import Expr, Order, Place, Windowed
-from view_algebra.language.functions import FOREIGN, OWN_FRAMES, WINDOW_FUNCTIONS
-from view_algebra.language.walks import walk
+from view_algebra.language.expressions import Expr, Place, Windowed
+from view_algebra.language.functions import FOREIGN, WINDOW_FUNCTIONS
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import aggregate_over, frame, refuse_nulls_left_out, window_arguments
 from view_algebra.typed.names import Scope, resolved
 from view_algebra.typed.orders import sort_keys
+from view_algebra.typed.spark_refuses import refuse_frame, refuse_inside_windows
 
 _NAMED_OVER = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
 """What functions of the order of events are called where OVER says the order."""
@@ -53,23 +52,14 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     order = tuple(sort_keys(node, scope, ()))
     if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
         raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
-    _refuse_inside(arguments, partition, order, place)
+    refuse_inside_windows(arguments, partition, order, place)
     if known:
         refuse_nulls_left_out(name, arguments, place)
     rows = frame(node, order)
-    _refuse_frame(name, rows, order, place, of_all=name == "median" or isinstance(node.this, exp.WithinGroup))
+    refuse_frame(name, rows, order, place, of_all=name == "median" or isinstance(node.this, exp.WithinGroup))
     call_ = Windowed(name, arguments, partition, order, rows, kind, place, known)
     scope.windowed.append((call_, node))
     return call_
-
-
-def _refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *, of_all: bool) -> None:
-    """Refuses a frame that Spark does: any but a function's own, and to one of all rows any order."""
-    if rows and rows != OWN_FRAMES.get(name, rows):
-        raise Wrong(place, f"{name}() over a frame, which Spark refuses", "Leave the frame out.")
-    if of_all and (order or rows):
-        way_out = "Leave ORDER BY out, or write percentile(x, 0.5) OVER (…)."
-        raise Wrong(place, f"{name}() over an order, which Spark refuses", way_out)
 
 
 def _share_of(node: exp.WithinGroup, place: Place) -> exp.Expr:
@@ -78,12 +68,3 @@ def _share_of(node: exp.WithinGroup, place: Place) -> exp.Expr:
     if more or key.args.get("desc") or node.this.name.lower() != "percentile_cont":
         raise Wrong(place, "WITHIN GROUP before OVER", "Compute it with GROUP BY in a subquery, and join that.")
     return exp.Anonymous(this="percentile", expressions=[key.this, *node.this.expressions])
-
-
-def _refuse_inside(arguments: Sequence[Expr], partition: Sequence[Expr], order: Sequence[Order], place: Place) -> None:
-    """What Spark takes nowhere inside a window function."""
-    if (by := next((each for each in partition if each.type.name == "MAP"), None)) is not None:
-        raise Wrong(by.place or place, "PARTITION BY a map, which Spark cannot sort", "Write to_json(…) of it.")
-    inside = (*arguments, *partition, *(key.expression for key in order))
-    if any(isinstance(part, Windowed) for each in inside for part in walk(each)):
-        raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")

@@ -1,0 +1,73 @@
+"""Dotted names: a column and the fields inside it, an output, a variable of a lambda, a column of the block around."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from typing import cast as typed
+
+from sqlglot import exp
+
+from view_algebra.language.expressions import Call, Expr
+from view_algebra.language.fields import member
+from view_algebra.language.functions import NON_DETERMINISTIC
+from view_algebra.language.overloads import call
+from view_algebra.refusals import Wrong, span
+from view_algebra.typed.names import (
+    Scope,
+    find,
+    find_outside,
+    given_once,
+    is_column,
+    parts_of,
+    refuse_far,
+    refuse_unclear,
+    resolved,
+)
+from view_algebra.typed.output_names import spell_in_window
+
+
+def column_named(node: exp.Expr, scope: Scope) -> Expr:
+    """What a dotted name means: variables of lambdas before outputs, where these may be named, before columns."""
+    root = node
+    while isinstance(root, exp.Dot):
+        root = root.this
+    if isinstance(node, exp.Dot) and not isinstance(root, exp.Column):
+        return member(resolved(node.this, scope), node.expression.name, span(node.expression))
+    names = parts_of(node)
+    place = span(node)
+    first = names[0].lower()
+    preferred = first in scope.preferred and (first not in scope.relations or len(names) == 1)
+    if preferred and first not in scope.variables:
+        refuse_unclear(first, scope, place)
+    if first in scope.variables or preferred:
+        found: Expr = scope.variables[first] if first in scope.variables else scope.preferred[first]
+        for name in names[1:]:
+            found = member(found, name, place)
+        return found
+    if first in scope.windows and len(names) <= 2:
+        window = replace(typed(Call, scope.windows[first]), place=place)
+        return member(window, names[1], place) if len(names) == 2 else window
+    once = given_once(names[0], scope, place) if len(names) == 1 else None
+    if once is not None:
+        return once
+    try:
+        return find(names, scope.relations, place)
+    except Wrong as wrong:
+        return _elsewhere(names, node, scope, wrong)
+
+
+def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> Expr:
+    """What is no column of FROM: an output, a function without parentheses, or a column of the block around."""
+    place, alias = span(node), scope.aliases.get(names[0].lower())
+    if alias is None and names[0].lower() in NON_DETERMINISTIC:
+        return call(names[0], [], place)
+    hidden = len(names) > 1 and is_column(names[:1], scope)  # by a column that is called as the relation
+    if alias is None and scope.outer is not None and is_column(names, scope.outer) and not hidden:
+        return find_outside(names, scope, place)
+    if alias is None:
+        refuse_far(names, scope, place)
+        raise wrong
+    refuse_unclear(names[0].lower(), scope, place)
+    spell_in_window(node)
+    return reduce(lambda value, name: member(value, name, place), names[1:], alias)

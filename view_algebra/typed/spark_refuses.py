@@ -1,0 +1,326 @@
+"""What Spark itself does not accept, though it would have a meaning here.
+
+Every view is a SELECT that Spark runs, too: `lamina check` compares the two. So what Spark refuses, reads otherwise or
+answers by chance is refused here: of a whole block as its author wrote it (`OF_BLOCKS`), of a block with several
+groupings (`OF_GROUPINGS`), and of a clause where it is read.
+
+Three kinds stand elsewhere, by what tells them: tokens that Spark's parser does not read (`written/dialect.py`), casts
+(`language/casts.py`, a table of types), and arguments of functions (`language/functions.py`, another).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+
+from sqlglot import exp
+
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Expr,
+    Field,
+    Joined,
+    Order,
+    Place,
+    Relation,
+    Select,
+    Subquery,
+    Windowed,
+)
+from view_algebra.language.functions import OWN_FRAMES, WINDOW_FUNCTIONS
+from view_algebra.language.relations import nested_in, relations_in
+from view_algebra.language.time_windows import TIME_WINDOWS
+from view_algebra.language.types import WINDOW
+from view_algebra.language.walks import above_group, children, outer_fields, parts, rewrite, walk, walk_all
+from view_algebra.refusals import Wrong, span
+from view_algebra.typed.names import Scope
+from view_algebra.typed.output_names import meant_by, names_an_output
+
+
+def spark_refuses(block: Select) -> None:
+    """Raises for what Spark does not accept of a block as its author wrote it.
+
+    Of that alone: once ties are broken and groupings are blocks of their own, a key of ORDER BY may be ours.
+    """
+    for refuse in OF_BLOCKS:
+        refuse(block)
+
+
+def spark_refuses_of_groupings(block: Select) -> None:
+    """Raises for what Spark does not accept of a block that is grouped by the keys of several groupings together."""
+    for refuse in OF_GROUPINGS:
+        refuse(block)
+
+
+# Of a block
+
+
+def refuse_windows_together(block: Select) -> None:
+    """Spark puts rows into one window of time in GROUP BY and SELECT, and into one in WHERE."""
+    _refuse_windows([*(block.group or ()), *(o.expression for o in block.outputs)], "two windows of time of one row", 1)
+    _refuse_windows([] if block.where is None else [block.where], "two windows of time of one row", 1)
+
+
+def _refuse_windows(expressions: Sequence[Expr], what: str, most: int) -> None:
+    every = (part for each in expressions for part in walk(each) if isinstance(part, Call))
+    found = list(dict.fromkeys(part for part in every if part.function in ("window_start", "session")))
+    if len(found) > most:
+        raise Wrong(found[most].place, f"{what}, which Spark does not run", "Compute it in a subquery in FROM.")
+
+
+def refuse_elsewhere(block: Select) -> None:
+    """A subquery about a row is answered by Spark in WHERE and HAVING, and among columns; of groups, whether a row is
+    there, and a value of one that is grouped by, or aggregated.
+    """
+
+    def known(part: Expr) -> Expr | None:
+        if isinstance(part, Subquery) and part.correlated and part.kind == "scalar" and part not in (block.group or ()):
+            way_out = "Group in a subquery in FROM, and ask around it."
+            raise Wrong(part.place, "a value about a row, which is neither grouped by nor aggregated", way_out)
+        return part if isinstance(part, Aggregate) or part in (block.group or ()) else None
+
+    for output in block.outputs if block.group is not None else ():
+        rewrite(output.expression, known)
+    shown = {part for output in block.outputs for part in walk(output.expression)}
+    for key in block.group or ():
+        if isinstance(key, Subquery) and key.correlated and key.kind == "scalar" and key not in shown:
+            way_out = "Select it, too, or compute it in a subquery in FROM, and group around it."
+            raise Wrong(key.place, "GROUP BY a value about a row that is not selected", way_out)
+
+
+def refuse_inside_groups(block: Select) -> None:
+    """grouping() is known of a group: no condition on a row, no column of GROUP BY and no aggregate can ask for it."""
+    aggregates = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
+    inside = [part for each in aggregates for part in walk(each)]
+    for part in (*inside, *walk_all(block.group or (), block.where)):
+        if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
+            way_out = "Select it in a subquery that groups, and go on around it."
+            raise Wrong(part.place, f"{part.function}() of a row, where no group is known", way_out)
+
+
+def refuse_unsorted(block: Select) -> None:
+    """Spark computes some things among the columns alone: in ORDER BY it fails at them, or shows one more column."""
+    shown = [output.expression for output in block.outputs]
+    order = None if block.syntax is None else block.syntax.args.get("order")
+    for key, item in zip(block.order, order.expressions if order is not None else (), strict=False):
+        about_a_row = any(isinstance(part, Subquery) and part.correlated for part in walk(key.expression))
+        if key.expression in shown and not about_a_row:
+            continue
+        found = {
+            "a subquery about a row": about_a_row and item.find(exp.Select) is not None,
+            "a function OVER (…)": item.find(exp.Window) is not None,
+            "EXISTS (…)": item.find(exp.Exists) is not None,
+            "IN (SELECT …)": any(each.args.get("query") for each in item.find_all(exp.In)),
+            "window()": block.group is None
+            and any(c.name.lower() in TIME_WINDOWS for c in item.find_all(exp.Anonymous)),
+        }
+        if what := next((name for name, is_there in found.items() if is_there), None):
+            way_out = "Put it among the columns of a subquery in FROM, and order by its name."
+            raise Wrong(span(item), f"{what} in ORDER BY, where Spark takes none", way_out)
+
+
+OF_BLOCKS: tuple[Callable[[Select], None], ...] = (
+    refuse_windows_together,
+    refuse_elsewhere,
+    refuse_inside_groups,
+    refuse_unsorted,
+)
+"""In the order in which a mistake is told."""
+
+
+# Of a block with several groupings
+
+
+def refuse_groupings(block: Select) -> None:
+    """Spark answers none about a row beside GROUPING SETS, ROLLUP and CUBE."""
+    about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
+    if about or any(True for _ in outer_fields(block)):
+        way_out = "Group in a subquery in FROM, and ask around it."
+        raise Wrong(about[0] if about else block.place, "a subquery about a row, with several groupings", way_out)
+
+
+def refuse_windowed_keys(block: Select) -> None:
+    """Over groupings Spark finds no column of GROUP BY in what an aggregate OVER (…) aggregates."""
+
+    def look(part: Expr) -> None:
+        if isinstance(part, Aggregate) or (isinstance(part, Call) and part.function == "grouping"):
+            return
+        if part in (block.group or ()):
+            what = "a column of GROUP BY in an aggregate OVER (…) over groupings, which Spark refuses"
+            raise Wrong(part.place, what, "Group in a subquery in FROM, and aggregate its rows.")
+        for each in children(part):
+            look(each)
+
+    for part in (part for expression in above_group(block) for part in walk(expression)):
+        if isinstance(part, Windowed) and part.function not in _RANKING:
+            for argument in part.arguments:
+                look(argument)
+
+
+_RANKING = {*WINDOW_FUNCTIONS} - {"first_value", "last_value"}
+"""Window functions that are no aggregates to Spark."""
+
+
+def refuse_alike_keys(block: Select) -> None:
+    """`a + b` and `b + a` are one column to Spark."""
+    seen: list[Counter[Expr | str]] = []
+    for key in block.group or ():
+        made_of: Counter[Expr | str] = Counter(e.function if isinstance(e, Call) else e for e in walk(key))
+        if made_of in seen:
+            raise Wrong(
+                key.place, "a column of GROUP BY that may be another one of it", "Write it as the other is written."
+            )
+        seen.append(made_of)
+
+
+def refuse_unselected(block: Select) -> None:
+    """Over groupings Spark finds, in HAVING and ORDER BY, no column of GROUP BY but those that are selected."""
+    selected = {output.expression for output in block.outputs}
+    named = {o.expression for o in block.outputs if isinstance(e := o.expression, Field) and o.name == e.path[-1]}
+
+    def look(part: Expr, known: set[Expr]) -> None:
+        if part in known or isinstance(part, (Aggregate, Windowed)):
+            return
+        if isinstance(part, Field) and part in (block.group or ()):
+            what = f"{part.path[-1]} in HAVING or ORDER BY over groupings, which is not selected by its name"
+            raise Wrong(part.place, what, "Select it.")
+        for each in children(part) if part not in (block.group or ()) else ():
+            look(each, named if isinstance(part, Call) and part.function == "grouping" else known)
+
+    for part in (*(order.expression for order in block.order), *([] if block.having is None else [block.having])):
+        look(part, selected)
+
+
+OF_GROUPINGS: tuple[Callable[[Select], None], ...] = (
+    refuse_groupings,
+    refuse_windowed_keys,
+    refuse_alike_keys,
+    refuse_unselected,
+)
+"""In the order in which a mistake is told."""
+
+
+# Of a clause
+
+
+def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
+    """Spark lets no column of a query around be named on a side of a join of which rows may be missing."""
+    for join in (each for each in relations_in(relation) if isinstance(each, Joined)):
+        optional = {"LEFT": (join.right,), "RIGHT": (join.left,), "FULL": (join.left, join.right)}.get(join.kind, ())
+        for nested in (nested for side in optional for nested in nested_in(side)):
+            if not nested.lateral and any(True for _ in outer_fields(nested.query)):
+                what = "a column of a query around this one, on the optional side of a join"
+                raise Wrong(place, what, "Make it an inner join, or compute with the column outside.")
+
+
+def refuse_in_join(on: Expr, left: Container[str]) -> None:
+    """Spark answers a subquery in ON about a row of one side alone, no value of one, and no window of time."""
+    refuse_windows_in_join(on)
+    for part in (part for part in walk(on) if isinstance(part, Subquery) and part.correlated):
+        sides = {column.relation in left for column in outer_fields(part.query)}
+        if part.kind == "scalar" or len(sides) > 1:
+            way_out = "Put it into WHERE, or compute it in a subquery in FROM, and compare its column."
+            what = (
+                "a value of the rows that a joined row meets"
+                if part.kind == "scalar"
+                else "a subquery about both sides"
+            )
+            raise Wrong(part.place, f"{what}, in ON", way_out)
+
+
+def refuse_windows_in_join(on: Expr) -> None:
+    """Spark puts no rows into windows of time in ON."""
+    _refuse_windows([on], "a window of time in ON", 0)
+
+
+def refuse_names_of_names(node: exp.Select) -> None:
+    """Spark finds no output in GROUP BY that names another one."""
+    group = node.args.get("group")
+    items = [] if group is None else [meant_by(item, node) for item in group.expressions]
+    for item in node.expressions if group is not None and group.args.get("all") else items:
+        if item is not None and names_an_output(item):
+            what = "a column of GROUP BY, or beside GROUP BY ALL, that names another one"
+            raise Wrong(span(item), what, "Write out what the name stands for, or put it into a subquery.")
+
+
+def refuse_windows_in_order(order: Sequence[Order], node: exp.Expr) -> None:
+    """Where ORDER BY can name outputs alone, Spark finds no bounds of a window to order by."""
+    if any(o.expression.type == WINDOW for o in order):
+        way_out = "Put the query into a subquery in FROM, and order around it."
+        raise Wrong(span(node.args["order"]), "ORDER BY a window after DISTINCT or a set operation", way_out)
+
+
+OVERLAPPING = "Spark would make those that overlap one: take their start and end, as session.start and session.end."
+"""The way out where sessions are told apart by what they are."""
+
+
+def refuse_frame(name: str, rows: str, order: Sequence[Order], place: Place, *, of_all: bool) -> None:
+    """Spark takes no frame but a function's own, and no order where a function is of all rows."""
+    if rows and rows != OWN_FRAMES.get(name, rows):
+        raise Wrong(place, f"{name}() over a frame, which Spark refuses", "Leave the frame out.")
+    if of_all and (order or rows):
+        way_out = "Leave ORDER BY out, or write percentile(x, 0.5) OVER (…)."
+        raise Wrong(place, f"{name}() over an order, which Spark refuses", way_out)
+
+
+def refuse_bounds(spec: exp.WindowSpec, kind: str, ordered: bool, place: Place) -> None:
+    """Spark takes a RANGE over an order, with bounds of one kind, and ROWS as far as an INT says."""
+    sides = [spec.args.get("start"), spec.args.get("end")]
+    if kind == "RANGE" and not ordered and sides != ["UNBOUNDED", "UNBOUNDED"]:
+        raise Wrong(place, "a RANGE without ORDER BY", "Write ORDER BY in it, or leave the frame out.")
+    if kind == "ROWS" and any(isinstance(side, exp.Literal) and int(side.name) > _LAST_ROW for side in sides):
+        raise Wrong(place, f"a frame of more than {_LAST_ROW} rows", "Write UNBOUNDED.")
+    if len({type(side) for side in sides if isinstance(side, exp.Expr) and side.name != "0"}) > 1:
+        raise Wrong(place, "a RANGE from a number to an INTERVAL", "Write both alike.")
+
+
+_LAST_ROW = 2**31 - 1
+"""How far ROWS can reach in Spark."""
+
+
+def refuse_inside_windows(
+    arguments: Sequence[Expr], partition: Sequence[Expr], order: Sequence[Order], place: Place
+) -> None:
+    """Spark partitions by no map, and takes no window function inside another."""
+    if (by := next((each for each in partition if each.type.name == "MAP"), None)) is not None:
+        raise Wrong(by.place or place, "PARTITION BY a map, which Spark cannot sort", "Write to_json(…) of it.")
+    inside = (*arguments, *partition, *(key.expression for key in order))
+    if any(isinstance(part, Windowed) for each in inside for part in walk(each)):
+        raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")
+
+
+# Of an operator
+
+
+def refuse_order_of_operators(node: exp.Expr) -> None:
+    """Spark's parser binds some operators otherwise than standard SQL."""
+    sides = zip(
+        (node.args.get("this"), node.args.get("expression")), _BOUND_OTHERWISE.get(type(node), ()), strict=False
+    )
+    if any(isinstance(side, kinds) for side, kinds in sides):
+        raise Wrong(span(node), "operators that Spark reads in another order", "Put one of them into parentheses.")
+
+
+_PREDICATES = (exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Between, exp.Not)
+_ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+_BITS = (exp.BitwiseAnd, exp.BitwiseXor, exp.BitwiseOr)
+_SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
+_BOUND_OTHERWISE: dict[type[exp.Expr], tuple[tuple[type[exp.Expr], ...], ...]] = {
+    exp.DPipe: ((*_BITS, *_SHIFTS), (exp.Add, exp.Sub)),
+    **dict.fromkeys(_SHIFTS, (_BITS, ())),
+    exp.BitwiseAnd: ((exp.BitwiseXor, exp.BitwiseOr), ()),
+    exp.BitwiseXor: ((exp.BitwiseOr,), ()),
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ), (_PREDICATES, (*_ORDERED, *_PREDICATES))),
+    **dict.fromkeys(_ORDERED, (_PREDICATES, _PREDICATES)),
+    **dict.fromkeys((exp.Is, exp.In, exp.Like, exp.ILike), (_PREDICATES, ())),
+}
+"""Left and right sides that Spark does not read as the operator's: to it `a || b + 1` is `(a || b) + 1`, `a | b & c` is
+`a | (b & c)`, and `a = b IN (c)` is `(a = b) IN (c)`; `a IS NULL = b` is nothing at all.
+"""
+
+
+def refuse_quantified(node: exp.SubqueryPredicate, _: Scope) -> Expr:
+    """Spark does not read ANY (SELECT …) and ALL (SELECT …)."""
+    way_out = "Compare with (SELECT max(x) FROM …) or (SELECT min(x) FROM …), or write IN (SELECT …)."
+    raise Wrong(span(node), f"{node.key.upper()} (…), which Spark does not read", way_out)
