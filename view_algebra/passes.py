@@ -16,8 +16,8 @@ from typing import Literal
 from sqlglot import exp
 
 from view_algebra.compiled import DELETED, CellTable, Column, Source, View, changes_of
-from view_algebra.engines.postgres import Reading
-from view_algebra.engines.postgres_queries import query as postgres_query
+from view_algebra.engines.postgres.queries import query as postgres_query
+from view_algebra.engines.postgres.queries import reading_of
 from view_algebra.language.aggregates import MOMENTS
 from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import Exploded, Query, Read, Select, Stream, Subquery
@@ -202,7 +202,7 @@ def as_texts(split: Split, known: Known) -> View:
     typed, d = split.typed, split.typed.declaration
     shown, since = split.retained or ("", None)
     cell_tables, version = _cell_tables(d.name, split.leaves, known.sources, since)
-    final = postgres_query(with_bounds(split.above), Reading([table.name for table in cell_tables], postgres_query))
+    final = postgres_query(with_bounds(split.above), reading_of([table.name for table in cell_tables]))
     reads = tuple(sorted(views_read(split.above)))
     own = {leaf.source for leaf in split.leaves}
     through = {source for view in reads for source in known.views[view].sources}

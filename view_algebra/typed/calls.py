@@ -18,7 +18,7 @@ from view_algebra.language.aggregates import (
     AggregateFunction,
     registers_for,
 )
-from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Generator, Order, Place, Windowed
+from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Order, Place, Windowed
 from view_algebra.language.functions import WINDOW_FUNCTIONS
 from view_algebra.language.lengths import LENGTHS
 from view_algebra.language.meeting import cast, meet
@@ -189,29 +189,6 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
     start = Call("window_start", (time, *literals), TIMESTAMP, place=place)
     end = Call("window_end", (start, literals[0]), TIMESTAMP, place=place)
     return Call("window", (start, end), WINDOW, place=place)
-
-
-def generator(function: str, argument: Expr, names: list[str], alias: str, place: Place) -> Generator:
-    """explode(array) names its element, explode(map) its key and value, posexplode the position before, and inline the
-    fields of its elements, as do stack and json_tuple.
-    """
-    name = function.lower()
-    kind, positions, fields = argument.type, name.startswith("pos"), name.startswith(("inline", "stack", "json"))
-    if kind.name not in ("ARRAY", "MAP") or kind.element is None:
-        raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array or a map: split(line, ' ').")
-    if fields and not kind.element.fields:
-        raise Wrong(argument.place or place, f"{name}() of {kind}", "It takes an array of structs.")
-    types = [INT] * positions + ([kind.key] if kind.key is not None else []) + [kind.element]
-    known = [*["pos"] * positions, *(["key", "value"] if kind.name == "MAP" else ["col"])]
-    if fields:
-        known, types = [name for name, _ in kind.element.fields], [of for _, of in kind.element.fields]
-    given = names or known
-    if len(given) != len(types):
-        raise Wrong(
-            place, f"{len(given)} names for the {len(types)} columns of {name}()", "Name each of them after AS."
-        )
-    columns = tuple(zip(given, types, strict=True))
-    return Generator(argument, columns, positions, name.endswith("_outer"), alias, place, fields=fields)
 
 
 MOST_PANES = 100_000

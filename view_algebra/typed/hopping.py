@@ -10,7 +10,7 @@ from view_algebra.language.time_windows import hops
 from view_algebra.language.types import TIMESTAMP, Type
 from view_algebra.language.walks import above_group, rewritten, walk
 from view_algebra.refusals import Wrong
-from view_algebra.typed.relations import with_generator
+from view_algebra.typed.generators import with_generator
 
 
 def in_every_window(block: Select) -> Select:

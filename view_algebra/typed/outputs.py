@@ -16,8 +16,8 @@ from view_algebra.language.time_windows import TIME_WINDOWS
 from view_algebra.language.types import STRING, VOID, WINDOW, inside
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
+from view_algebra.typed.generators import generated, makes_rows
 from view_algebra.typed.names import Scope, find, given_once, parts_of, refuse_alike
-from view_algebra.typed.relations import generated, makes_rows
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import OVERLAPPING
 from view_algebra.written.oracle import spell_columns

@@ -24,9 +24,11 @@ from view_algebra.language.expressions import (
 from view_algebra.language.operators import condition
 from view_algebra.language.walks import above_group, rewrite, walk, walk_all
 from view_algebra.refusals import Wrong, span
+from view_algebra.typed.aliases import named_by
 from view_algebra.typed.calls import in_a_window, refuse_aggregates, refuse_windowed
 from view_algebra.typed.determinism import by_rows
 from view_algebra.typed.events import of_events, passed
+from view_algebra.typed.generators import with_generator
 from view_algebra.typed.grouping_keys import groups_of, windows_of, written_keys
 from view_algebra.typed.groupings import SOME, Sets, exploded_groups, over_sets
 from view_algebra.typed.hopping import in_every_window
@@ -34,7 +36,7 @@ from view_algebra.typed.names import Outside, Scope
 from view_algebra.typed.orders import limit_of, sort_keys
 from view_algebra.typed.outputs import is_distinct, outputs_of, refuse_outer
 from view_algebra.typed.passing import has_windows, is_of_records, is_projection, passing_on, reads_records
-from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses, named_by, with_generator
+from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.set_operations import combined, modified
 from view_algebra.typed.spark_refuses import (

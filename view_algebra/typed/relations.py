@@ -9,56 +9,40 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import (
-    Cells,
     Constant,
     Constants,
-    Exploded,
     Expr,
     Field,
-    Generator,
-    Hopped,
     Joined,
-    Named,
     Nested,
-    Output,
     Place,
-    Query,
     Read,
     Relation,
-    Select,
-    Sessions,
     Stream,
     both,
 )
-from view_algebra.language.functions import GENERATORS, WINDOWED, instead_of_rows
+from view_algebra.language.functions import WINDOWED, instead_of_rows
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import condition
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.times import MOST_ELEMENTS
-from view_algebra.language.types import BIGINT, VOID
+from view_algebra.language.types import BIGINT
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
+from view_algebra.typed.aliases import alias_of, all_of, column_names, columns_of, named_by, right_alias, untyped
 from view_algebra.typed.as_of import HOLDS, versions_of
-from view_algebra.typed.calls import generator, refuse_aggregates
+from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table
 from view_algebra.typed.correlated import JOINS, semi_join
-from view_algebra.typed.names import (
-    OWN_ALIASES,
-    Columns,
-    Outside,
-    Scope,
-    find,
-    given_once,
-)
-from view_algebra.typed.nested import json_fields, stacked
+from view_algebra.typed.generators import generated, makes_rows, with_generator
+from view_algebra.typed.names import OWN_ALIASES, Columns, Outside, Scope, find, given_once
 from view_algebra.typed.passing import is_projection
 from view_algebra.typed.scalars import expression
-from view_algebra.typed.spark_refuses import refuse_in_join, refuse_windows_in_join
+from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.written.dialect import parsed
-from view_algebra.written.oracle import is_edited, name, put
+from view_algebra.written.oracle import is_edited, put
 from view_algebra.written.pivots import pivoted, refuse_counts
 
 AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
@@ -75,7 +59,7 @@ def from_clause(node: exp.Select, scope: Scope) -> Relation | None:
         assert relation is not None
         relation = _join(relation, join, scope)
     for lateral in node.args.get("laterals") or []:
-        _refuse_joins_behind(lateral, node)
+        refuse_joins_behind(lateral, node)
         relation = _explode(relation, lateral, scope)
     return relation
 
@@ -99,10 +83,10 @@ def _named(node: exp.Expr, scope: Scope) -> Relation:
         relation = _table(node, scope)
     elif isinstance(node, exp.Subquery):
         inner = scope.context.query(node, scope.in_from())
-        alias, names = _alias(node, scope)
+        alias, names = alias_of(node, scope)
         relation = Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
     elif isinstance(node, exp.Values):
-        alias, names = _alias(node, scope)
+        alias, names = alias_of(node, scope)
         relation = table(_rows(node, scope), names, alias, span(node))
     else:
         way_out = (
@@ -112,7 +96,7 @@ def _named(node: exp.Expr, scope: Scope) -> Relation:
     columns = columns_of(relation, scope.context.streams)
     if relation.alias in scope.relations:
         raise Wrong(span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b.")
-    scope.relations[relation.alias] = _untyped(relation, columns)
+    scope.relations[relation.alias] = untyped(relation, columns)
     return relation
 
 
@@ -132,7 +116,7 @@ def _pivoted(node: exp.Expr, scope: Scope) -> Nested:
     inner = scope.context.query(made, scope.in_from().alone())
     if not pivot.args.get("unpivot"):
         refuse_counts(pivot, inner)
-    alias, renamed = _alias(pivot, scope)
+    alias, renamed = alias_of(pivot, scope)
     if of_stream:  # to Spark a source has Kafka's columns, too, and would be grouped by them
         own = parsed(f"SELECT {', '.join(map(spark_name, columns))} FROM {spark_name(node.name)}")
         put(node, exp.Subquery(this=own, pivots=[pivot.copy()]))
@@ -156,7 +140,7 @@ def _made_rows(node: exp.Table, scope: Scope) -> Constants:
     if name in WINDOWED:
         raise Wrong(place, f"{name}() in FROM", "Write FROM s GROUP BY window(ts, '15 minutes').")
     given = [expression(each, Scope(Outside(scope.context))) for each in node.this.expressions]
-    alias, names = _alias(node, scope)
+    alias, names = alias_of(node, scope)
     if name == "explode" and len(given) == 1:
         return table([[each] for each in elements(given[0], place)], names or ["col"], alias, place)
     if name != "range" or not 1 <= len(given) <= 3:
@@ -174,7 +158,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
     if node.args.get("sample"):
         raise Wrong(span(node), "TABLESAMPLE is not served", "Use WHERE.")
     name, alias = node.name, (node.alias or node.name).lower()
-    names = _column_names(node)
+    names = column_names(node)
     if node.args.get("db"):
         raise Wrong(span(node), f"a schema before {name}", f"Write the name alone: {name}.")
     if name.lower() in scope.ctes:
@@ -189,7 +173,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
         if (records := _records_of(node, alias, names, scope)) is not None:
             return records
         read = Read(name.lower(), name.lower() if names else alias, scope.context.views[name.lower()], span(node))
-        return Nested(named_by(_all_of(read), names, span(node)), alias, span(node)) if names else read
+        return Nested(named_by(all_of(read), names, span(node)), alias, span(node)) if names else read
     raise Wrong(
         span(node),
         f"no source or view {name}",
@@ -226,7 +210,7 @@ def _explode(relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, o
     name = alias.name.lower() if alias is not None and alias.name else f"q{len(scope.relations) + 1}"
     if name in scope.relations:
         raise Wrong(place, f"two relations are named {name}", "Give one of them another alias.")
-    names = _column_names(lateral)
+    names = column_names(lateral)
     made = generated(call_, names, name, scope)
     made = replace(made, outer=made.outer or outer or bool(lateral.args.get("outer")))
     scope.relations[name] = made.columns
@@ -322,12 +306,12 @@ def _about_rows(node: exp.Lateral, scope: Scope) -> Nested:
     """A subquery in FROM that may name columns of the relations before it: in WHERE, and among its columns."""
     place = span(node)
     inner = scope.context.query(node.this, replace(scope, relations=dict(scope.relations), lateral=True).subquery())
-    alias, names = _alias(node, scope)
+    alias, names = alias_of(node, scope)
     if alias in scope.relations:
         raise Wrong(place, f"two relations are named {alias}", "Give one of them another alias.")
     made = named_by(inner, names, place) if names else inner
     nested = Nested(made, alias, place, lateral=True)
-    scope.relations[alias] = _untyped(nested, made.columns)
+    scope.relations[alias] = untyped(nested, made.columns)
     return nested
 
 
@@ -351,27 +335,6 @@ def _semi_join(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relat
     refuse_windows_in_join(on)
     scope.semi.append(semi_join(kind, right, inner.relations, on, place))
     return left
-
-
-def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
-    """What a call makes rows of, and the columns that it gives."""
-    place, given = span(node), [expression(each, scope) for each in node.expressions]
-    if node.name.lower() == "stack":
-        given = [stacked(given, place)]
-    if node.name.lower() == "json_tuple":
-        given = [json_fields(given, place)]
-    if len(given) != 1:
-        raise Wrong(place, f"{node.name}() with {len(given)} arguments", f"Write {node.name}(tags).")
-    return generator(node.name, given[0], names, alias, place)
-
-
-def _refuse_joins_behind(lateral: exp.Expr, node: exp.Select) -> None:
-    """LATERAL VIEW stands behind all joins."""
-    place = span(lateral)
-    for join in node.args.get("joins") or []:
-        if place is not None and (other := span(join)) is not None and other.start > place.start:
-            way_out = "Put it behind the joins, or write CROSS JOIN LATERAL explode(tags) AS t(tag)."
-            raise Wrong(place, "LATERAL VIEW before a JOIN", way_out)
 
 
 def in_parentheses(node: exp.Expr) -> bool:
@@ -404,83 +367,3 @@ def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
         case "FULL":
             return call("coalesce", [left, right], place)
     return left
-
-
-def makes_rows(node: exp.Expr) -> bool:
-    """Is it a call that gives several rows for one?"""
-    return isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
-
-
-def with_generator(relation: Relation | None, made: Generator) -> Exploded | Constants:
-    """A relation with the rows that a generator makes of each of its own; of none, the elements of a literal."""
-    if relation is None:
-        rows = [[element] for element in elements(made.argument, made.place)]
-        return table(rows, [name for name, _ in made.columns], made.alias, made.place)
-    if isinstance(relation, Exploded):
-        return replace(relation, generators=(*relation.generators, made))
-    return Exploded(relation, (made,), made.place)
-
-
-def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
-    """The columns that a relation of FROM gives."""
-    match relation:
-        case Stream():
-            return streams[relation.source]
-        case Nested():
-            return relation.query.columns
-        case Joined():
-            return columns_of(relation.left, streams) + columns_of(relation.right, streams)
-        case Read() | Cells() | Constants():
-            return relation.columns
-        case Exploded():
-            made = (column for each in relation.generators for column in each.columns)
-            return (*columns_of(relation.relation, streams), *made)
-        case Hopped() | Sessions():
-            raise AssertionError("panes are put together after names are resolved")
-
-
-def right_alias(relation: Relation) -> str:
-    """The alias of a relation that is no join."""
-    assert isinstance(relation, Named)
-    return relation.alias
-
-
-def _alias(
-    node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot | exp.Table, scope: Scope
-) -> tuple[str, list[str]]:
-    """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
-    number = len(scope.relations) + 1
-    around = scope.outside.around
-    while around is not None:
-        number, around = number + len(around.relations), around.outside.around
-    alias = (node.alias or f"q{number}").lower()
-    if not node.alias:  # so that its columns can be named where Spark is told more than the author has written
-        name(node, alias)
-    return alias, _column_names(node)
-
-
-def _column_names(node: exp.Expr) -> list[str]:
-    """The names that an alias gives to the columns."""
-    alias = node.args.get("alias")
-    return [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
-
-
-def _all_of(read: Read) -> Select:
-    """A SELECT of all columns of a view."""
-    outputs = (Output(name, Field(read.alias, (name,), kind)) for name, kind in read.columns)
-    return Select(tuple(outputs), read, place=read.place)
-
-
-def named_by(query: Query, names: list[str], place: Place) -> Query:
-    """A query whose columns have other names."""
-    if len(names) != len(query.columns):
-        raise Wrong(place, f"{len(names)} names for {len(query.columns)} columns", "Name every column.")
-    return renamed(query, names)
-
-
-def _untyped(relation: Relation, columns: Columns) -> Columns:
-    """The columns that a relation has; NULL as one of a subquery has no type yet, as it has none in Spark."""
-    if not isinstance(relation, Nested) or not isinstance(relation.query, Select):
-        return columns
-    nulls = [isinstance(o.expression, Constant) and o.expression.value is None for o in relation.query.outputs]
-    return tuple((name, VOID if null else kind) for (name, kind), null in zip(columns, nulls, strict=True))

@@ -229,6 +229,15 @@ def refuse_in_join(on: Expr, left: Container[str]) -> None:
             raise Wrong(part.place, f"{what}, in ON", way_out)
 
 
+def refuse_joins_behind(lateral: exp.Expr, node: exp.Select) -> None:
+    """Spark reads LATERAL VIEW behind all joins."""
+    place = span(lateral)
+    for join in node.args.get("joins") or []:
+        if place is not None and (other := span(join)) is not None and other.start > place.start:
+            way_out = "Put it behind the joins, or write CROSS JOIN LATERAL explode(tags) AS t(tag)."
+            raise Wrong(place, "LATERAL VIEW before a JOIN", way_out)
+
+
 def refuse_windows_in_join(on: Expr) -> None:
     """Spark puts no rows into windows of time in ON."""
     _refuse_windows([on], "a window of time in ON", 0)

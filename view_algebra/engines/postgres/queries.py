@@ -6,19 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from view_algebra.engines.postgres import (
+from view_algebra.engines.postgres.expressions import expression
+from view_algebra.engines.postgres.nested import from_json
+from view_algebra.engines.postgres.times import length, origin
+from view_algebra.engines.postgres.writing import (
     AND,
     CAST,
     Reading,
     bare_value,
     constant,
-    expression,
-    from_json,
     indented,
     is_column,
-    length,
     ordering,
-    origin,
 )
 from view_algebra.language.expressions import (
     Aggregate,
@@ -55,6 +54,11 @@ from view_algebra.language.walks import parts, rewrite, rewritten, walk
 from view_algebra.refusals import Wrong
 
 
+def reading_of(tables: Sequence[str]) -> Reading:
+    """How a query over these tables of cells is written."""
+    return Reading(tables, query, expression)
+
+
 def query(value: Query, reading: Reading) -> str:
     """A query as Postgres text, a clause per line."""
     if isinstance(value, Combined):
@@ -79,13 +83,13 @@ def query(value: Query, reading: Reading) -> str:
     if from_:
         lines.append(f"FROM {from_}")
     if where is not None:
-        lines.append(f"WHERE {expression(where, reading)}")
+        lines.append(f"WHERE {reading.text(where)}")
     if value.group:
         lines.append(
-            "GROUP BY " + ", ".join(expression(e, reading, CAST if isinstance(e, Constant) else 0) for e in value.group)
+            "GROUP BY " + ", ".join(reading.text(e, CAST if isinstance(e, Constant) else 0) for e in value.group)
         )
     if value.having is not None:
-        lines.append(f"HAVING {expression(value.having, reading)}")
+        lines.append(f"HAVING {reading.text(value.having)}")
     numbered = [*enumerate(value.outputs, 1)]
     named = {o.expression: _name(o, n) for n, o in reversed(numbered) if not isinstance(o.expression, Constant)}
     shown = {o.name for o in value.outputs}
@@ -112,7 +116,7 @@ def _ordered_around(value: Select) -> Select:
 def _hidden(column: Expr, reading: Reading, shown: set[str]) -> str | None:
     """A column that an output hides by its name, which a bare name in ORDER BY would mean; None for any other."""
     hides = isinstance(column, Field) and not column.relation and column.path in {(name,) for name in shown}
-    return f"coalesce({expression(column, reading)})" if hides else None
+    return f"coalesce({reading.text(column)})" if hides else None
 
 
 def _bare(value: Select, alias: str) -> tuple[Select, Expr | None]:
@@ -167,13 +171,11 @@ def _name(value: Output, number: int) -> str:
 
 def _exactly(value: Expr, reading: Reading) -> str:
     if is_column(value):
-        return expression(value, reading)
+        return reading.text(value)
     if value.type == STRING:
         null = isinstance(value, Constant) and value.value is None
-        return f'{expression(value, reading, CAST)}{"::text" if null else ""} COLLATE "C"'
-    return (
-        expression(value, reading) if _is_exact(value) else f"{expression(value, reading, CAST)}::{value.type.postgres}"
-    )
+        return f'{reading.text(value, CAST)}{"::text" if null else ""} COLLATE "C"'
+    return reading.text(value) if _is_exact(value) else f"{reading.text(value, CAST)}::{value.type.postgres}"
 
 
 def _is_exact(value: Expr) -> bool:
@@ -256,7 +258,7 @@ def _exploded(made: Generator, reading: Reading) -> str:
     columns = ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
     rows = "jsonb_each" if of_map else "jsonb_array_elements"
     entry = f"{'key, ' * of_map}value, place"
-    select = f"SELECT {columns}\nFROM {rows}({expression(made.argument, reading)}) WITH ORDINALITY AS each ({entry})"
+    select = f"SELECT {columns}\nFROM {rows}({reading.text(made.argument)}) WITH ORDINALITY AS each ({entry})"
     lateral = f"LATERAL (\n{indented(select)}\n) AS {reading.alias(made.alias)}"
     return f"LEFT JOIN {lateral} ON true" if made.outer else f"CROSS JOIN {lateral}"
 
@@ -299,20 +301,20 @@ def _on(join: Joined, reading: Reading) -> str:
     """
     assert join.condition is not None
     if join.kind != "FULL":
-        return expression(join.condition, reading)
+        return reading.text(join.condition)
     sides = [list(_columns_of(side)) for side in (join.left, join.right)]
     others = [part for part in conjuncts(join.condition) if not _meet(part, sides)]
     conditions = [_met(part, reading) for part in conjuncts(join.condition) if _meet(part, sides)]
-    conditions += [expression(part, reading, AND) for part in others]
+    conditions += [reading.text(part, AND) for part in others]
     if others:
-        left, right = (f"cardinality(ARRAY[{expression(each[0], reading)}])" for each in sides)
+        left, right = (f"cardinality(ARRAY[{reading.text(each[0])}])" for each in sides)
         conditions.append(f"{left} = {right}")
     return " AND ".join(conditions)
 
 
 def _met(part: Expr, reading: Reading) -> str:
     assert isinstance(part, Call)
-    left, right = (expression(a, reading, CAST) for a in part.arguments)
+    left, right = (reading.text(a, CAST) for a in part.arguments)
     kind = part.arguments[0].type.postgres
     return f"ARRAY[{left}::{kind}] = ARRAY[{right}::{kind}]" if part.function == "<=>" else f"{left} = {right}"
 

@@ -1,0 +1,173 @@
+"""Aggregates above the aggregation in Postgres' SQL: over rows, over values, of partials, and OVER windows of rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from view_algebra.engines.postgres.nested import in_json
+from view_algebra.engines.postgres.writing import ATOM, CAST, MULTIPLY, Reading, as_text, constant, ordering, typed_text
+from view_algebra.language.aggregates import AGGREGATES, known, only
+from view_algebra.language.expressions import (
+    TRUE,
+    Aggregate,
+    Call,
+    Case,
+    Constant,
+    Expr,
+    Merged,
+    Order,
+    OverValues,
+    Windowed,
+)
+from view_algebra.language.merges import MERGES
+from view_algebra.language.structs import scalars
+from view_algebra.language.time_windows import by_bounds
+from view_algebra.language.types import DOUBLE, FLOAT, INT, STRING
+from view_algebra.refusals import Wrong
+
+
+def filter_of(condition: Expr | None, reading: Reading) -> str:
+    """The FILTER of an aggregate, empty where it has none."""
+    return "" if condition is None else f" FILTER (WHERE {reading.text(condition)})"
+
+
+def over_values(call: OverValues, reading: Reading) -> str:
+    """An aggregate over values that are kept one by one, each so many times."""
+    over = AGGREGATES[call.function].over
+    assert over is not None
+    value = _listed(reading.text(call.value, CAST), call)
+    texts = {"0": value, "n": reading.text(call.times, CAST)}
+    texts["o"] = ", ".join(ordering(Order(e, descending=False, nulls_first=True), reading) for e in call.order) or value
+    texts |= {str(n): constant(literal) for n, literal in enumerate(call.literals, 1)}
+    return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], over)
+
+
+def _listed(value: str, call: OverValues | Aggregate) -> str:
+    """A value as the aggregate over values has it: in JSON, if it makes a list of them."""
+    return value if call.type.element is None else in_json(value, call.type.element)
+
+
+def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
+    """An aggregate over values, of plain rows."""
+    if call.distinct:
+        raise Wrong(
+            call.place, f"{call.function}(DISTINCT …) above the aggregation", "Take DISTINCT rows in a subquery."
+        )
+    value = typed_text(only(call.condition, call.arguments[0]), reading)
+    value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else _listed(value, call)
+    by = [
+        ordering(Order(part, descending=False, nulls_first=True), reading)
+        for e in call.arguments[1:]
+        if not isinstance(e, Constant)
+        for part in scalars(e)
+    ]
+    if by and "DISTINCT" in rows:
+        way_out = "Take DISTINCT rows in a subquery, and sort_array(collect_list(…)) of them."
+        raise Wrong(call.place, f"{call.function}() of structs above the aggregation", way_out)
+    texts = {"0": value, "o": ", ".join(by) or value, "n": "1::bigint"}
+    literals = [e for e in call.arguments[1:] if isinstance(e, Constant)]
+    texts |= {str(n): constant(literal) for n, literal in enumerate(literals, 1)}
+    return re.sub(r"\{(\w)\}", lambda slot: texts[slot[1]], rows)
+
+
+def _by_value(call: Aggregate, reading: Reading) -> str:
+    """max_by and min_by of plain rows: of those with the same order, the greatest or the least value's."""
+    value, *by = call.arguments
+    last = call.function == "max_by"
+    keys = ", ".join(ordering(Order(e, descending=last, nulls_first=not last), reading) for e in by)
+    return f"(array_agg({typed_text(value, reading)} ORDER BY {keys}){filter_of(call.condition, reading)})[1]"
+
+
+def merged(value: Merged, reading: Reading) -> tuple[str, int]:
+    """The partials of several cells as one."""
+    above = MERGES[value.merge].above
+    if above is not None:
+        return above([reading.text(each) for each in value.columns]), ATOM
+    return aggregate(Aggregate(value.merge, value.columns, None, False, value.type), "", reading)
+
+
+_EXACT = {"approx_count_distinct": "Write count(DISTINCT x), which is exact."}
+"""What to write instead of an estimate."""
+
+
+def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tuple[str, int]:
+    """An aggregate over rows; `suffix`: its FILTER, or its OVER."""
+    if isinstance(call, Aggregate) and (text := _without_suffix(call, reading)) is not None:
+        return text, ATOM
+    row = AGGREGATES[call.function]
+    if row.above is None:
+        way_out = "Take the row by row_number() OVER (PARTITION BY … ORDER BY …) = 1 in a subquery."
+        if row.rows is not None:
+            way_out = "Compute it with GROUP BY in a subquery, and join that."
+        elif row.over is not None:
+            way_out = "Compute it over the records of a source."
+        raise Wrong(call.place, f"{call.function}() above the aggregation", _EXACT.get(call.function, way_out))
+    if len(call.arguments) > 1 and row.arguments[0] < 2:  # count(a, b)
+        together = Call("row", call.arguments, STRING)
+        call = replace(call, arguments=(Case(((known(call.arguments) or TRUE, together),), None, STRING),))
+    template = row.above([a.type for a in call.arguments])
+    if isinstance(call, Aggregate) and call.distinct:
+        template = _distinct(template, call)
+    alone = "({0})" in template or "DISTINCT {0})" in template
+    texts = {str(n): reading.text(a, 0 if alone and n == 0 else CAST) for n, a in enumerate(call.arguments)}
+    text = re.sub(r"\{(\d)\}|@", lambda slot: suffix if slot[0] == "@" else texts[slot[1]], template)
+    return text, ATOM if "/" not in template else MULTIPLY
+
+
+def _distinct(template: str, call: Aggregate) -> str:
+    """The expression of an aggregate over different values, where it takes its argument as it is."""
+    if call.function in ("sum", "avg") and call.arguments[0].type in (DOUBLE, FLOAT):
+        return template.replace("sum(CASE", "sum(DISTINCT CASE").replace("count({0}", "count(DISTINCT {0}")
+    if "({0} IS" in template or template.count("({0}") < template.count("{0}"):
+        reason = f"{call.function}(DISTINCT …) above the aggregation"
+        raise Wrong(call.place, reason, "Take DISTINCT rows in a subquery.")
+    return template.replace("({0}", "(DISTINCT {0}")
+
+
+def _without_suffix(call: Aggregate, reading: Reading) -> str | None:
+    """An aggregate that has its FILTER in its arguments, and is no window function; None for others."""
+    match call.function:
+        case "min_by" | "max_by":
+            return _by_value(call, reading)
+    rows = AGGREGATES[call.function].rows
+    return None if rows is None else _over_rows(call, rows, reading)
+
+
+def windowed(call: Windowed, reading: Reading) -> tuple[str, int]:
+    """A function OVER a window of rows."""
+    if call.ignore_nulls:
+        return _ignoring_nulls(call, reading), ATOM
+    suffix = _over(call, reading)
+    if call.function in AGGREGATES:
+        return aggregate(call, suffix, reading)
+    arguments = ", ".join(as_text(a, reading) for a in call.arguments)
+    text = f"{call.function}({arguments}){suffix}"
+    return (f"{text}::integer", CAST) if call.type == INT and not call.arguments else (text, ATOM)
+
+
+def _ignoring_nulls(call: Windowed, reading: Reading) -> str:
+    """IGNORE NULLS, which Postgres has not: an aggregate over the frame. The row after is the last of those before in
+    the other direction, so that each frame goes on from the one before.
+    """
+    value, *more = call.arguments
+    first = "first" if call.function == "first_value" else "last"
+    if call.function == "lead":
+        order = tuple(Order(o.expression, not o.descending, not o.nulls_first) for o in call.order)
+        call = replace(call, order=order)
+    if call.function in ("lag", "lead"):
+        call = replace(call, frame="ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    found = f"spark.{first}_known({reading.text(value, CAST)}::{value.type.postgres}){_over(call, reading)}"
+    return f"coalesce({found}, {reading.text(more[1])})" if len(more) > 1 else found
+
+
+def _over(call: Windowed, reading: Reading) -> str:
+    """Its OVER."""
+    parts = []
+    if call.partition:
+        parts.append("PARTITION BY " + ", ".join(reading.text(e) for e in call.partition))
+    if call.order:
+        parts.append("ORDER BY " + ", ".join(ordering(o, reading) for o in by_bounds(call.order)))
+    if call.frame:
+        parts.append(call.frame)
+    return f" OVER ({' '.join(parts)})"

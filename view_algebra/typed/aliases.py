@@ -1,0 +1,97 @@
+"""What stands in FROM under its alias: the names of its columns, which it has or is given, and their types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from view_algebra.language.blocks import renamed
+from view_algebra.language.expressions import (
+    Cells,
+    Constant,
+    Constants,
+    Exploded,
+    Field,
+    Hopped,
+    Joined,
+    Named,
+    Nested,
+    Output,
+    Place,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Sessions,
+    Stream,
+)
+from view_algebra.language.types import VOID
+from view_algebra.refusals import Wrong
+from view_algebra.typed.names import Columns, Scope
+from view_algebra.written.oracle import name
+
+
+def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
+    """The columns that a relation of FROM gives."""
+    match relation:
+        case Stream():
+            return streams[relation.source]
+        case Nested():
+            return relation.query.columns
+        case Joined():
+            return columns_of(relation.left, streams) + columns_of(relation.right, streams)
+        case Read() | Cells() | Constants():
+            return relation.columns
+        case Exploded():
+            made = (column for each in relation.generators for column in each.columns)
+            return (*columns_of(relation.relation, streams), *made)
+        case Hopped() | Sessions():
+            raise AssertionError("panes are put together after names are resolved")
+
+
+def right_alias(relation: Relation) -> str:
+    """The alias of a relation that is no join."""
+    assert isinstance(relation, Named)
+    return relation.alias
+
+
+def alias_of(
+    node: exp.Subquery | exp.Values | exp.Lateral | exp.Pivot | exp.Table, scope: Scope
+) -> tuple[str, list[str]]:
+    """The alias of what stands in FROM, its own or a new one, and the names that it gives to the columns."""
+    number = len(scope.relations) + 1
+    around = scope.outside.around
+    while around is not None:
+        number, around = number + len(around.relations), around.outside.around
+    alias = (node.alias or f"q{number}").lower()
+    if not node.alias:  # so that its columns can be named where Spark is told more than the author has written
+        name(node, alias)
+    return alias, column_names(node)
+
+
+def column_names(node: exp.Expr) -> list[str]:
+    """The names that an alias gives to the columns."""
+    alias = node.args.get("alias")
+    return [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
+
+
+def all_of(read: Read) -> Select:
+    """A SELECT of all columns of a view."""
+    outputs = (Output(name, Field(read.alias, (name,), kind)) for name, kind in read.columns)
+    return Select(tuple(outputs), read, place=read.place)
+
+
+def named_by(query: Query, names: list[str], place: Place) -> Query:
+    """A query whose columns have other names."""
+    if len(names) != len(query.columns):
+        raise Wrong(place, f"{len(names)} names for {len(query.columns)} columns", "Name every column.")
+    return renamed(query, names)
+
+
+def untyped(relation: Relation, columns: Columns) -> Columns:
+    """The columns that a relation has; NULL as one of a subquery has no type yet, as it has none in Spark."""
+    if not isinstance(relation, Nested) or not isinstance(relation.query, Select):
+        return columns
+    nulls = [isinstance(o.expression, Constant) and o.expression.value is None for o in relation.query.outputs]
+    return tuple((name, VOID if null else kind) for (name, kind), null in zip(columns, nulls, strict=True))
