@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from view_algebra.compiled import Catalog, Column, Source, View
-from view_algebra.passes import Known, Written, compile_view
+from view_algebra.compiled import Catalog, Column, Source
+from view_algebra.passes import Known, Split, Written, compile_view
 from view_algebra.refusals import AsksForRecords, File, Mistake, Wrong, refuse_all
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.records import Key, parse_text
@@ -36,15 +36,24 @@ def compile_catalog(files: Mapping[str, str]) -> Catalog:
     FROM clicks
     GROUP BY 1
     """
+    known = _compiled(files)
+    return Catalog(sources=dict(known.sources), views=known.views)
+
+
+def stages(files: Mapping[str, str]) -> Mapping[str, Split]:
+    """What became of each view of a catalog before its texts were written: what it means, and where it is split."""
+    return _compiled(files).splits
+
+
+def _compiled(files: Mapping[str, str]) -> Known:
     work = _Work()
     for path in sorted(files):
         work.read(File(path, files[path]))
     work.check_names()
-    sources = {name: _source(d) for name, d in sorted(work.sources.items())}
-    views = work.compile_views(sources)
+    known = work.compile_views({name: _source(d) for name, d in sorted(work.sources.items())})
     if work.mistakes:
         raise refuse_all(work.mistakes)
-    return Catalog(sources=sources, views=views)
+    return known
 
 
 def _source(d: SourceDeclaration) -> Source:
@@ -134,7 +143,7 @@ class _Work:
 
     # pass 2: views, each after those that it reads
 
-    def compile_views(self, sources: Mapping[str, Source]) -> dict[str, View]:
+    def compile_views(self, sources: Mapping[str, Source]) -> Known:
         known = Known(self.sources, sources)
         for table in (source for source in self.sources.values() if source.kind == "table"):
             if any(mistake.subject == table.name for mistake in self.mistakes):
@@ -143,7 +152,7 @@ class _Work:
                 self._table(table, known)
         for name in sorted(self.views):
             self._view(name, known, ())
-        return known.views
+        return known
 
     def _table(self, d: SourceDeclaration, known: Known) -> None:
         try:

@@ -46,8 +46,8 @@ from view_algebra.written.oracle import select_for_spark
 class Known:
     """What is known of the other declarations while a view is compiled; of views, those that it may read.
 
-    declared: the sources as they are declared; sources: as they are compiled. views: compiled. keys, sortings, types:
-    what tells the rows of a view apart, how they come, and its columns.
+    declared: the sources as they are declared; sources: as they are compiled. views: compiled; splits: their stage
+    before. keys, sortings, types: what tells the rows of a view apart, how they come, and its columns.
     """
 
     declared: Mapping[str, SourceDeclaration]
@@ -56,6 +56,7 @@ class Known:
     keys: dict[str, Keys] = field(default_factory=dict)
     sortings: dict[str, Sorting] = field(default_factory=dict)
     types: dict[str, Columns] = field(default_factory=dict)
+    splits: dict[str, Split] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,14 @@ class Split:
 
 
 def compile_view(written: Written, known: Known) -> View:
-    """All passes. What other views need of this one is known from then on."""
+    """All passes. What other views need of this one is known from then on.
+
+    with_meaning: Written -> Typed. into_blocks: Typed -> Split. as_texts: Split -> View.
+    """
     typed = with_meaning(written, known)
     split = into_blocks(typed, known)
     view = as_texts(split, known)
-    known.views[view.name] = view
+    known.views[view.name], known.splits[view.name] = view, split
     known.keys[view.name] = unique_keys(split.above, known.keys)
     known.sortings[view.name] = sorting(typed.query, known.sortings)
     known.types[view.name] = typed.query.columns
@@ -104,7 +108,19 @@ def compile_view(written: Written, known: Known) -> View:
 
 
 def with_meaning(written: Written, known: Known) -> Typed:
-    """Finds every name and every type, and breaks ties."""
+    """Finds every name and every type, and breaks ties.
+
+    >>> from view_algebra.compile import stages
+    >>> from view_algebra.outline import outline
+    >>> print(outline(stages({"example.sql": EXAMPLE})["top"].typed.query))
+    SELECT
+      clicks.country AS country: STRING
+      count(DISTINCT clicks.user_id) AS users: BIGINT
+    FROM stream clicks AS clicks
+    GROUP BY clicks.country
+    ORDER BY count(DISTINCT clicks.user_id) DESC, clicks.country (tie)
+    LIMIT 3
+    """
     d, syntax = written.declaration, written.declaration.select.copy()
     streams = {name: each for name, each in known.declared.items() if each.kind == "stream"}
     tables = {changes_of(name): each for name, each in known.declared.items() if each.kind == "table"}
@@ -162,7 +178,29 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
 
 
 def into_blocks(typed: Typed, known: Known) -> Split:
-    """Splits the query where records become cells."""
+    """Splits the query where records become cells.
+
+    >>> from view_algebra.compile import stages
+    >>> from view_algebra.outline import outline, outline_of_leaf
+    >>> split = stages({"example.sql": EXAMPLE})["top"]
+    >>> print(outline_of_leaf(split.leaves[0]))
+    a cell per group of clicks
+      key country AS country: STRING
+      key user_id AS user_id: BIGINT
+    >>> print(outline(split.above))
+    SELECT
+      finer.key_0 AS country: STRING
+      count(finer.value_0_0) AS users: BIGINT
+    FROM (
+      SELECT
+        cell.country AS key_0: STRING
+        cell.user_id AS value_0_0: BIGINT
+      FROM cells 0 AS cell
+    ) AS finer
+    GROUP BY finer.key_0
+    ORDER BY count(finer.value_0_0) DESC, finer.key_0 (tie)
+    LIMIT 3
+    """
     d = typed.declaration
     above, leaves = split_query(typed.query)
     if not leaves and not views_read(above):
@@ -198,7 +236,23 @@ def views_read(query: Query) -> set[str]:
 
 
 def as_texts(split: Split, known: Known) -> View:
-    """Writes every text in the SQL of its engine."""
+    """Writes every text in the SQL of its engine.
+
+    >>> from view_algebra.compile import compile_catalog
+    >>> print(compile_catalog({"example.sql": EXAMPLE}).views["top"].final)
+    SELECT
+      key_0 AS country,
+      count(value_0_0) AS users
+    FROM (
+      SELECT
+        country AS key_0,
+        user_id AS value_0_0
+      FROM cells.top_410c4543
+    ) AS finer
+    GROUP BY key_0
+    ORDER BY users DESC NULLS LAST, country NULLS FIRST
+    LIMIT 3
+    """
     typed, d = split.typed, split.typed.declaration
     shown, since = split.retained or ("", None)
     cell_tables, version = _cell_tables(d.name, split.leaves, known.sources, since)
@@ -264,3 +318,10 @@ def _stem(view: str) -> str:
 
 LONGEST_STEM = 36
 """Bytes; after them come a version, and the numbers of a table, a generation and a micro-batch."""
+
+EXAMPLE = """
+CREATE TABLE clicks (user_id BIGINT, country STRING) USING kafka OPTIONS (topic 'clicks', format 'json');
+CREATE VIEW top AS
+SELECT country, count(DISTINCT user_id) AS users FROM clicks GROUP BY country ORDER BY users DESC LIMIT 3;
+"""
+"""What the passes show of themselves."""

@@ -1,0 +1,46 @@
+"""What each pass gives of the same views: SQL in, and out what the stage is, one file per pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from view_algebra import compile_catalog
+from view_algebra.compile import stages
+from view_algebra.outline import outline, outline_of_leaf
+
+FOLDER = Path(__file__).parent / "passes"
+CASES = {"cases.sql": (FOLDER / "cases.sql").read_text(encoding="utf-8")}
+UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"
+
+
+def typed() -> Mapping[str, str]:
+    return {name: outline(split.typed.query) for name, split in stages(CASES).items()}
+
+
+def split() -> Mapping[str, str]:
+    return {
+        name: "\n\n".join([*map(outline_of_leaf, split.leaves), outline(split.above)])
+        for name, split in stages(CASES).items()
+    }
+
+
+def texts() -> Mapping[str, str]:
+    return {
+        name: "\n\n".join([*(table.partial for table in view.cell_tables), view.final])
+        for name, view in compile_catalog(CASES).views.items()
+    }
+
+
+@pytest.mark.parametrize("made", [typed, split, texts])
+def test_a_pass_gives_exactly_this_of_each_view(made: Callable[[], Mapping[str, str]]) -> None:
+    golden = FOLDER / f"{made.__name__}.txt"
+    views = compile_catalog(CASES).views
+    pages = (f"{view.sql or name}\n\n{text}\n" for name, text in made().items() if (view := views[name]))
+    found = f"\n{'=' * 100}\n".join(pages)
+    if UPDATE:
+        golden.write_text(found, encoding="utf-8")
+    assert found == golden.read_text(encoding="utf-8")

@@ -1,0 +1,186 @@
+"""A typed query, and what it is split into, as lines for people: what the passes give, one after the other.
+
+No engine reads it. Types are shown where SQL hides them, keys of ORDER BY that break ties are marked, and what a block
+keeps in its cells beside its groups has a line of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from view_algebra.language.expressions import (
+    PLAINLY,
+    Aggregate,
+    Call,
+    Case,
+    Cells,
+    Combined,
+    Constant,
+    Constants,
+    Exploded,
+    Expr,
+    Field,
+    Generator,
+    Hopped,
+    Joined,
+    Merged,
+    Nested,
+    Order,
+    OverValues,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Sessions,
+    Stream,
+    Subquery,
+    Windowed,
+)
+from view_algebra.language.quoting import spark_name
+from view_algebra.language.types import STRING
+from view_algebra.split.leaves import Leaf
+
+_INFIX = ("=", "<>", "<", "<=", ">", ">=", "<=>", "+", "-", "*", "/", "%", "div", "and", "or", "in", "like")
+
+
+def outline(query: Query) -> str:
+    """A query, a clause per line, the queries inside it further to the right."""
+    return "\n".join(_query(query))
+
+
+def outline_of_leaf(leaf: Leaf) -> str:
+    """A table of cells to be: of which records, by which keys, keeping what."""
+    lines = [f"a cell per {'record' if leaf.kind == 'row' else 'group'} of {leaf.source}"]
+    lines += [f"  {each}" for each in map(_generator, leaf.generators)]
+    lines += [f"  WHERE {_text(leaf.where)}"] if leaf.where is not None else []
+    lines += [f"  key {_as(name, e)}" for name, e in leaf.keys]
+    for kept in leaf.kept:
+        how = "" if kept.part is None else f" merged by {kept.part.merge}"
+        lines.append(f"  keeps {_as(kept.name, kept.expression)}{how}")
+    return "\n".join(lines)
+
+
+def _query(query: Query) -> Iterator[str]:
+    if isinstance(query, Combined):
+        yield from _query(query.left)
+        yield query.operator
+        yield from _query(query.right)
+    else:
+        yield from _block(query)
+    if query.order:
+        yield f"ORDER BY {', '.join(map(_key, query.order))}"
+    for word, number in (("LIMIT", query.limit), ("OFFSET", query.offset)):
+        if number is not None:
+            yield f"{word} {number}"
+
+
+def _block(block: Select) -> Iterator[str]:
+    yield "SELECT DISTINCT" if block.distinct else "SELECT"
+    yield from (f"  {_as(output.name, output.expression)}" for output in block.outputs)
+    if block.relation is not None:
+        first, *more = _relation(block.relation)
+        yield f"FROM {first}"
+        yield from more
+    if block.where is not None:
+        yield f"WHERE {_text(block.where)}"
+    if block.group is not None:
+        yield f"GROUP BY {_list(block.group) or 'nothing'}"
+    if block.having is not None:
+        yield f"HAVING {_text(block.having)}"
+    if block.keeping is not PLAINLY and block.keeping.finest is not None:
+        yield f"KEPT BY {_list(block.keeping.finest)}"
+
+
+def _relation(relation: Relation) -> Iterator[str]:
+    match relation:
+        case Stream() | Read():
+            of = relation.source if isinstance(relation, Stream) else relation.view
+            yield f"{'stream' if isinstance(relation, Stream) else 'view'} {spark_name(of)} AS {spark_name(relation.alias)}"
+            yield from map(_generator, relation.generators if isinstance(relation, Stream) else ())
+        case Constants():
+            yield f"{len(relation.rows)} constants AS {relation.alias}"
+        case Cells():
+            yield f"cells {relation.table} AS {relation.alias}{' (one at least)' if relation.one else ''}"
+        case Nested():
+            yield f"{'LATERAL ' if relation.lateral else ''}("
+            yield from (f"  {line}" for line in _query(relation.query))
+            yield f") AS {relation.alias}"
+        case Exploded():
+            yield from _relation(relation.relation)
+            yield from map(_generator, relation.generators)
+        case Joined():
+            yield from _relation(relation.left)
+            first, *more = _relation(relation.right)
+            yield f"{relation.kind} JOIN {first}"
+            yield from more
+            if relation.condition is not None:
+                yield f"ON {_text(relation.condition)}"
+        case Hopped():
+            yield f"windows of cells {relation.windows.table}, each of its panes of cells {relation.panes.table}"
+        case Sessions():
+            yield f"sessions of cells {relation.panes.table} by ({', '.join(relation.within)})"
+        case _:
+            assert_never(relation)
+
+
+def _generator(made: Generator) -> str:
+    columns = ", ".join(name for name, _ in made.columns)
+    return f"{'OUTER ' if made.outer else ''}EXPLODE {_text(made.argument)} AS {made.alias or 'it'}({columns})"
+
+
+def _as(name: str, expression: Expr) -> str:
+    return f"{_text(expression)} AS {spark_name(name)}: {expression.type}"
+
+
+def _key(order: Order) -> str:
+    nulls = "" if order.nulls_first != order.descending else f" NULLS {'FIRST' if order.nulls_first else 'LAST'}"
+    tie = " (tie)" if order.tie else ""
+    return f"{_text(order.expression)}{' DESC' if order.descending else ''}{nulls}{tie}"
+
+
+def _list(expressions: Sequence[Expr]) -> str:
+    return ", ".join(map(_text, expressions))
+
+
+def _text(expression: Expr) -> str:
+    match expression:
+        case Constant():
+            text = "NULL" if expression.value is None else expression.value
+            return repr(text) if expression.type == STRING and expression.value is not None else text
+        case Field():
+            path = ".".join((*map(spark_name, filter(None, [expression.relation])), *map(spark_name, expression.path)))
+            return f"outer {path}" if expression.outer else path
+        case Case():
+            whens = " ".join(f"WHEN {_text(when)} THEN {_text(then)}" for when, then in expression.branches)
+            return f"CASE {whens}{'' if expression.otherwise is None else ' ELSE ' + _text(expression.otherwise)} END"
+        case Call():
+            return _call(expression)
+        case Aggregate():
+            given = ("DISTINCT " if expression.distinct else "") + (_list(expression.arguments) or "*")
+            where = "" if expression.condition is None else f" FILTER (WHERE {_text(expression.condition)})"
+            return f"{expression.function}({given}){where}"
+        case Windowed():
+            parts = [f"PARTITION BY {_list(expression.partition)}"] if expression.partition else []
+            parts += [f"ORDER BY {', '.join(map(_key, expression.order))}"] if expression.order else []
+            over = " ".join([*parts, expression.frame] if expression.frame else parts)
+            return f"{expression.function}({_list(expression.arguments)}) OVER ({over})"
+        case Subquery():
+            operand = "" if expression.operand is None else f"{_text(expression.operand)} "
+            word = {"scalar": "", "exists": "EXISTS ", "in": "IN "}[expression.kind]
+            return f"{operand}{word}({' '.join(line.strip() for line in _query(expression.query))})"
+        case OverValues():
+            return f"{expression.function} of values ({_text(expression.value)}), each {_text(expression.times)} times"
+        case Merged():
+            return f"merged by {expression.merge} ({_list(expression.columns)})"
+        case _:
+            assert_never(expression)
+
+
+def _call(call: Call) -> str:
+    if call.function in ("cast", "try_cast"):
+        inside = _text(call.arguments[0])
+        return f"{inside}::{call.type}" if call.implicit else f"{call.function}({inside} AS {call.type})"
+    if call.function in _INFIX and len(call.arguments) == 2:
+        return f"({_text(call.arguments[0])} {call.function} {_text(call.arguments[1])})"
+    return f"{call.function.replace(' ', '_')}({_list(call.arguments)})"
