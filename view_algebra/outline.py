@@ -56,8 +56,10 @@ def outline_of_leaf(leaf: Leaf) -> str:
     lines += [f"  WHERE {_text(leaf.where)}"] if leaf.where is not None else []
     lines += [f"  key {_as(name, e)}" for name, e in leaf.keys]
     for kept in leaf.kept:
-        how = "" if kept.part is None else f" merged by {kept.part.merge}"
-        lines.append(f"  keeps {_as(kept.name, kept.expression)}{how}")
+        kind, how = (
+            (kept.expression.type, "") if kept.part is None else (kept.part.type, f" merged by {kept.part.merge}")
+        )
+        lines.append(f"  keeps {_text(kept.expression)} AS {spark_name(kept.name)}: {kind}{how}")
     return "\n".join(lines)
 
 
@@ -94,10 +96,11 @@ def _block(block: Select) -> Iterator[str]:
 
 def _relation(relation: Relation) -> Iterator[str]:
     match relation:
-        case Stream() | Read():
-            of = relation.source if isinstance(relation, Stream) else relation.view
-            yield f"{'stream' if isinstance(relation, Stream) else 'view'} {spark_name(of)} AS {spark_name(relation.alias)}"
-            yield from map(_generator, relation.generators if isinstance(relation, Stream) else ())
+        case Stream():
+            yield f"stream {spark_name(relation.source)} AS {spark_name(relation.alias)}"
+            yield from map(_generator, relation.generators)
+        case Read():
+            yield f"view {spark_name(relation.view)} AS {spark_name(relation.alias)}"
         case Constants():
             yield f"{len(relation.rows)} constants AS {relation.alias}"
         case Cells():
