@@ -210,7 +210,7 @@ def into_blocks(typed: Typed, known: Known) -> Split:
 
 
 def _retained(d: ViewDeclaration, query: Query) -> tuple[str, int]:
-    """The output, and the place among the group's keys, of the one time that a view over a source groups by."""
+    """The output, and the number among the group's keys, of the one time that a view over a source groups by."""
     relation = query.relation if isinstance(query, Select) else None
     below = relation.relation if isinstance(relation, Exploded) else relation
     if isinstance(query, Select) and query.group and isinstance(below, Stream):

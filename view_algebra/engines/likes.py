@@ -1,8 +1,8 @@
 r"""LIKE in Spark, in time that is proportional to the text.
 
-Spark makes `.*a.*b.*` of `%a%b%` and tries every pair of places in a text: a megabyte of `a` takes minutes, and a
+Spark makes `.*a.*b.*` of `%a%b%` and tries every pair of positions in a text: a megabyte of `a` takes minutes, and a
 pattern from a column with thirty `%` for ever. Here each part of a pattern is searched for once, from where the one
-before it was found, and is then kept (`(?>.*?a)`): what follows `%` can be found from a later place as well as from
+before it was found, and is then kept (`(?>.*?a)`): what follows `%` can be found from a later position as well as from
 an earlier one. Only the last part, which ends the text, is searched from the end.
 """
 
@@ -24,13 +24,13 @@ def regular(pattern: str) -> str | None:
     ('(?s)^(?>)(?>.*?a.)(?>.*?b)(?:.*c)\\z', None, None)
     """
     signs = _SIGN.findall(pattern)
-    places = [n for n, sign in enumerate(signs) if sign == "%" and signs[n - 1 : n] != ["%"]]
-    if len(places) < 2 or (len(places) == 2 and signs[0] == signs[-1] == "%"):
+    positions = [n for n, sign in enumerate(signs) if sign == "%" and signs[n - 1 : n] != ["%"]]
+    if len(positions) < 2 or (len(positions) == 2 and signs[0] == signs[-1] == "%"):
         return None
     return (
         _BEGINS
         + "".join(
-            _written(sign) if sign != "%" else "" if n not in places else _LAST if n == places[-1] else _NEXT
+            _written(sign) if sign != "%" else "" if n not in positions else _LAST if n == positions[-1] else _NEXT
             for n, sign in enumerate(signs)
         )
         + _ENDS

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal as Choice
 
 from view_algebra.compiled import Merge
@@ -89,7 +90,7 @@ def only(when: Expr | None, value: Expr) -> Expr:
     return value if when is None else Case(((when, value),), None, value.type)
 
 
-def known(arguments: Sequence[Expr]) -> Expr | None:
+def not_null(arguments: Sequence[Expr]) -> Expr | None:
     """The condition that none of them is NULL; None where that always holds."""
     condition: Expr | None = None
     for argument in arguments:
@@ -101,7 +102,7 @@ def known(arguments: Sequence[Expr]) -> Expr | None:
 
 
 def _count(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
-    return (Part("count", "sum", both(when, known(arguments)) or TRUE, BIGINT, counts=True),)
+    return (Part("count", "sum", both(when, not_null(arguments)) or TRUE, BIGINT, counts=True),)
 
 
 def _summed(kind: Type) -> Type:
@@ -259,15 +260,15 @@ def _percentile(name: str, function: str, arguments: tuple[int, int]) -> Aggrega
 
 
 def _register(arguments: Sequence[Expr]) -> tuple[Expr, Expr]:
-    """HyperLogLog: which of the registers a value is for, and the place of the highest bit in the rest of its hash."""
+    """HyperLogLog: the register that a value is for, and the position of the highest bit in the rest of its hash."""
     value, registers = arguments
     assert isinstance(registers, Constant)
     bits = int(registers.value or 0).bit_length() - 1
     hashed = Call("xxhash64", (value,), BIGINT)
     rest = Call("bin", (Call("shiftrightunsigned", (hashed, Constant(str(bits), INT)), BIGINT),), STRING)
-    place = Call("-", (Constant(str(65 - bits), INT), Call("length", (rest,), INT)), INT)
-    is_known = known((value,))
-    return only(is_known, Call("pmod", (hashed, registers), BIGINT)), only(is_known, place)
+    position = Call("-", (Constant(str(65 - bits), INT), Call("length", (rest,), INT)), INT)
+    is_there = not_null((value,))
+    return only(is_there, Call("pmod", (hashed, registers), BIGINT)), only(is_there, position)
 
 
 def registers_for(error: float) -> int:
@@ -318,38 +319,39 @@ def _moments(
 
     power: the highest of the deviations that it adds up.
     """
-
-    def parts(arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
-        condition = both(when, known(arguments))
-        y, x = (cast(a, DOUBLE) for a in (arguments[0], arguments[-1]))
-        count = Part("count", "sum", condition or TRUE, BIGINT, counts=True)
-
-        def mean(of: Expr, axis: str) -> Part:
-            return Part(f"mean_{axis}", "mean", only(condition, of), DOUBLE, about=of, beside=(count,))
-
-        x_mean, y_mean = mean(x, "x"), mean(y, "y") if two else mean(x, "x")
-
-        def comoment(a: Expr, a_mean: Part, b: Expr, b_mean: Part, axes: str) -> Part:
-            beside = (count, a_mean, b_mean)
-            return Part(f"c_{axes}", "comoment", a, DOUBLE, about=a, when=condition, beside=beside, other=b)
-
-        if not two:
-            lower: tuple[Part, ...] = (count, x_mean, comoment(x, x_mean, x, x_mean, "xx"))
-            for merge in _POWERS[: power - 2]:
-                lower += (Part(merge, merge, only(condition, x), DOUBLE, about=x, beside=lower),)
-            return lower
-        every = ((x, x_mean, x, x_mean, "xx"), (x, x_mean, y, y_mean, "xy"), (y, y_mean, y, y_mean, "yy"))
-        return (count, x_mean, y_mean, *(comoment(*each) for each in every))
-
     return AggregateFunction(
         name,
         (2, 2) if two else (1, 1),
         accepts=lambda kind: kind.numeric,
         gives=lambda _: DOUBLE,
-        parts=parts,
+        parts=partial(_deviations, power, two),
         final=lambda parts, _: final(parts),
         above=None if above is None else lambda _: above,
     )
+
+
+def _deviations(power: int, two: bool, arguments: Sequence[Expr], when: Expr | None) -> tuple[Part, ...]:
+    """The count and the means, and beside them the sums of products, or of powers, of deviations from these."""
+    condition = both(when, not_null(arguments))
+    y, x = (cast(a, DOUBLE) for a in (arguments[0], arguments[-1]))
+    count = Part("count", "sum", condition or TRUE, BIGINT, counts=True)
+
+    def mean(of: Expr, axis: str) -> Part:
+        return Part(f"mean_{axis}", "mean", only(condition, of), DOUBLE, about=of, beside=(count,))
+
+    x_mean, y_mean = mean(x, "x"), mean(y, "y") if two else mean(x, "x")
+
+    def comoment(a: Expr, a_mean: Part, b: Expr, b_mean: Part, axes: str) -> Part:
+        beside = (count, a_mean, b_mean)
+        return Part(f"c_{axes}", "comoment", a, DOUBLE, about=a, when=condition, beside=beside, other=b)
+
+    if not two:
+        lower: tuple[Part, ...] = (count, x_mean, comoment(x, x_mean, x, x_mean, "xx"))
+        for merge in _POWERS[: power - 2]:
+            lower += (Part(merge, merge, only(condition, x), DOUBLE, about=x, beside=lower),)
+        return lower
+    every = ((x, x_mean, x, x_mean, "xx"), (x, x_mean, y, y_mean, "xy"), (y, y_mean, y, y_mean, "yy"))
+    return (count, x_mean, y_mean, *(comoment(*each) for each in every))
 
 
 def _of_pairs(
@@ -375,7 +377,7 @@ def _average_of_pairs(name: str, of: int) -> AggregateFunction:
     return _of_pairs(
         name,
         lambda types: _averaged(types[of]),
-        lambda pair, when: _avg((pair[of],), both(when, known(pair))),
+        lambda pair, when: _avg((pair[of],), both(when, not_null(pair))),
         _avg_final,
         lambda types: _avg_above((types[of],)).replace("{0}", f"CASE WHEN {_PAIRED} THEN {{{of}}} END"),
     )
@@ -661,7 +663,7 @@ IN_EVENT_ORDER = ("min_by", "max_by", "collect_list", "listagg")
 """The aggregates that are given the order of events, beside their own arguments."""
 
 
-def known_aggregate(name: str) -> bool:
+def is_aggregate(name: str) -> bool:
     """Is it an aggregate in Spark, served here or not?"""
     return name in AGGREGATES or name in SYNONYMS or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in _LATER
 

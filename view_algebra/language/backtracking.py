@@ -4,7 +4,7 @@ Java recurses once for every round of a group that it may have to leave in anoth
 the stack of any size; and where a group can match the same text in several ways, it tries them all. A round that gives
 nothing back (`*+`, possessive) does neither, nor does a class of characters.
 
-What remains is a power of the text's length: `.*a.*b` may look at every pair of places of a text.
+What remains is a power of the text's length: `.*a.*b` may look at every pair of positions of a text.
 
 Source: OpenJDK 17 and 21, java.util.regex.Pattern (Loop, GroupCurly, CharPropertyGreedy).
 """
@@ -20,14 +20,14 @@ from view_algebra.language.regexes import one_way
 _ROUNDS = 1_000
 """Rounds of a group up to which Java may recurse: they take a twentieth of a thread's stack."""
 _WAYS = 1_000_000
-"""Ways through the rounds of a group that may be tried at one place of a text."""
+"""Ways through the rounds of a group that may be tried at one position of a text."""
 _LONG = 1_000
 """Rounds that stand for any number of them, where ways are counted."""
 
 
 @dataclass(frozen=True)
 class _Letter:
-    """One character, or a place between two. Is it in one unit of UTF-16, whatever it is?"""
+    """One character, or a position between two. Is it in one unit of UTF-16, whatever it is?"""
 
     plain: bool
 

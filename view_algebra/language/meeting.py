@@ -159,7 +159,7 @@ def _against(operator: str, side: Expr, other: Expr) -> Expr:
     """A side of a comparison as Spark has it beside the other."""
     kind = other.type
     if side.type == STRING and (kind.numeric or kind in (BOOLEAN, *TIMES)):
-        return read(side, DOUBLE if kind.name == "DECIMAL" else kind)
+        return text_as(side, DOUBLE if kind.name == "DECIMAL" else kind)
     if side.type == BOOLEAN and kind.numeric and operator in ("=", "<>", "<=>"):
         if (way_out := instead_of(BOOLEAN, kind)) is not None:
             raise Wrong(side.place or other.place, f"{operator} of BOOLEAN and {kind}, which has no 1", way_out)
@@ -167,7 +167,7 @@ def _against(operator: str, side: Expr, other: Expr) -> Expr:
     return side
 
 
-def read(text: Expr, kind: Type) -> Expr:
+def text_as(text: Expr, kind: Type) -> Expr:
     """A text as another type; a literal becomes one of that type where all engines read it alike."""
     value = text.value if isinstance(text, Constant) else None
     if value is None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from view_algebra.language.expressions import Call, Case, Constant, Expr, Place
 from view_algebra.language.lengths import beside, in_days_or_microseconds, is_length, length, microseconds_of
 from view_algebra.language.lengths import number as number_of
-from view_algebra.language.meeting import cast, compare, meet, read
+from view_algebra.language.meeting import cast, compare, meet, text_as
 from view_algebra.language.types import (
     BIGINT,
     BOOLEAN,
@@ -46,7 +46,7 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
     """
     if is_length(left) or is_length(right):
         return _of_lengths(operator, left, right, place)
-    left, right = (read(side, DOUBLE) if side.type == STRING else side for side in (left, right))
+    left, right = (text_as(side, DOUBLE) if side.type == STRING else side for side in (left, right))
     for side in (left, right):
         if not side.type.numeric and side.type != VOID:
             raise Wrong(
@@ -122,7 +122,7 @@ def negative(operand: Expr, place: Place = None) -> Expr:
         if operand.suffixed or operand.type.name not in (*INTEGRAL, "DECIMAL") or "." in value:
             return replace(operand, value=value, place=place)
         return number(value, place)  # the least BIGINT's digits are none
-    operand = read(operand, DOUBLE) if operand.type == STRING else operand
+    operand = text_as(operand, DOUBLE) if operand.type == STRING else operand
     if isinstance(operand, Constant) and operand.type == INTERVAL:
         return replace(operand, value=f"-{operand.value}".removeprefix("--"), place=place)
     if is_length(operand):

@@ -15,7 +15,7 @@ from sqlglot import exp
 from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Place
 from view_algebra.language.lengths import MICROSECONDS, is_length, length, microseconds_of
 from view_algebra.language.lengths import number as number_of
-from view_algebra.language.meeting import TIMES, cast, read
+from view_algebra.language.meeting import TIMES, cast, text_as
 from view_algebra.language.operators import calculate, number, quotient
 from view_algebra.language.overloads import call
 from view_algebra.language.types import (
@@ -78,7 +78,7 @@ def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
 def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None:
     """A time plus or minus an interval or days, or two times one minus the other; None for plain numbers."""
     if operator == "-" and left.type == STRING and right.type == DATE:
-        left = read(left, DATE)
+        left = text_as(left, DATE)
     if is_length(left) and is_length(right):
         return None
     if operator == "+" and is_length(left):

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from view_algebra.engines.spark import SHORTEST
-from view_algebra.language.aggregates import AGGREGATES, known, only
+from view_algebra.language.aggregates import AGGREGATES, not_null, only
 from view_algebra.language.blocks import over_branches
 from view_algebra.language.expressions import (
     ONE,
@@ -149,7 +149,7 @@ class _Finer:
                 here = only(Call("is not null", (often,), BOOLEAN), here)
             return OverValues(aggregate.function, here, often, tuple(order), literals, aggregate.type)
         if len(fields) > 1:
-            return replace(aggregate, arguments=(), condition=known(fields), distinct=False)
+            return replace(aggregate, arguments=(), condition=not_null(fields), distinct=False)
         return replace(aggregate, arguments=fields, condition=None, distinct=False)
 
 

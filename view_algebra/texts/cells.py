@@ -37,7 +37,7 @@ def longest_text(leaves: Sequence[Leaf]) -> int:
 def cell_table(leaf: Leaf, name: str, longest: int, retained: int | None) -> CellTable:
     """A leaf's table of cells with its three texts; its name gets the version when all of the view's are known.
 
-    A text key of more than `longest` bytes stands in it shortened. `retained` is the place of the key that tells which
+    A text key of more than `longest` bytes stands in it shortened. `retained` is the number of the key that tells which
     cells are of long ago, and not kept.
     """
     keys = tuple(_column(key, e.type) for key, e in leaf.keys)

@@ -46,11 +46,11 @@ class _Slots:
         wanted = (merge, kind)
         number = self.used.get(wanted, 0)
         self.used[wanted] = number + 1
-        places = [i for i, have in enumerate(self.kinds) if have == wanted]
-        if number == len(places):
+        positions = [i for i, have in enumerate(self.kinds) if have == wanted]
+        if number == len(positions):
             self.kinds.append(wanted)
-            places.append(len(self.kinds) - 1)
-        return f"{self.prefix}{places[number]}"
+            positions.append(len(self.kinds) - 1)
+        return f"{self.prefix}{positions[number]}"
 
 
 def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:

@@ -9,8 +9,15 @@ from functools import partial
 
 from sqlglot import exp
 
-from view_algebra.language.aggregates import ACCURACY, AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
-from view_algebra.language.aggregates import known as all_known
+from view_algebra.language.aggregates import (
+    ACCURACY,
+    AGGREGATES,
+    BY_BUCKETS,
+    BY_EVENT_ORDER,
+    SYNONYMS,
+    is_aggregate,
+    not_null,
+)
 from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Place, Subquery, both
 from view_algebra.language.meeting import cast, compare
 from view_algebra.language.operators import case, condition, number
@@ -39,7 +46,7 @@ def collected(
         return _by(name, node, scope, when)
     if name in BY_BUCKETS:
         return _of_buckets(name, node, scope, when, filter_)
-    if known_aggregate(name):
+    if is_aggregate(name):
         read = partial(resolved, scope=scope)
         return _in_order(aggregate(name, node, read, when), node, scope, filter_)
     return None
@@ -124,14 +131,14 @@ def _shares(node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
     return _listed(each, span(node))
 
 
-def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: bool = False) -> Expr:
+def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores_nulls: bool = False) -> Expr:
     """The value with the least or greatest order, ties and all decided by the order of the events."""
     place, given = span(node), list(node.expressions)
     if given and isinstance(given[0], exp.Distinct) and name in BY_EVENT_ORDER:
         given[:1] = given[0].expressions  # of different values, too, it is the first
     function = BY_EVENT_ORDER.get(name, name)
     if name in BY_EVENT_ORDER and len(given) == 2 and isinstance(given[1], exp.Boolean):
-        known = bool(given.pop().this)
+        ignores_nulls = bool(given.pop().this)
     if len(given) != 1 + (name == function):
         way_out = f"Write {name}(x, y)." if name == function else f"Write {name}(x)."
         raise Wrong(place, f"{name}() with {len(given)} arguments", way_out)
@@ -150,14 +157,14 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, known: 
     of_rows = name if name in BY_EVENT_ORDER and name != "any_value" else ""
     order, events = by_value if scope.above and function == name else event_order(scope, place, of_rows)
     struct = f"struct({', '.join([*texts[1:], order])})"
-    for text in [*texts[1:], *texts[: int(known)]]:
+    for text in [*texts[1:], *texts[: int(ignores_nulls)]]:
         struct = f"CASE WHEN {text} IS NOT NULL THEN {struct} END"
     spell(node, f"{function}({texts[0]}, {struct})")
-    if known:
+    if ignores_nulls:
         when = both(when, Call("is not null", (arguments[0],), BOOLEAN))
     value, *keys = arguments
     keys = [key for each in keys for key in order_of(each)]
-    return chosen(function, value, (*keys, *events), both(when, all_known(arguments[1:])), place)
+    return chosen(function, value, (*keys, *events), both(when, not_null(arguments[1:])), place)
 
 
 def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None) -> Expr:
@@ -273,7 +280,7 @@ def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
     if not isinstance(inner, exp.Anonymous) or inner.name.lower() not in BY_EVENT_ORDER:
         raise Wrong(span(node), "IGNORE NULLS", "It goes after first_value(x) and last_value(x).")
     when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
-    result = _by(inner.name.lower(), inner, scope, when, known=True)
+    result = _by(inner.name.lower(), inner, scope, when, ignores_nulls=True)
     where = _of_filter(filter_, " FILTER (WHERE ", ")")
     spell(node, f"{written(inner)}{where}")
     return result

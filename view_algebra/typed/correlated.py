@@ -72,12 +72,12 @@ def gives_no_null(query: Query) -> bool:
     """Is it sure that no column of a query is NULL?"""
     if isinstance(query, Combined):
         return gives_no_null(query.left) and gives_no_null(query.right)
-    return all(is_known(output.expression, query.where, query.relation) for output in query.outputs)
+    return all(is_never_null(output.expression, query.where, query.relation) for output in query.outputs)
 
 
-def is_known(value: Expr, where: Expr | None, relation: Relation | None) -> bool:
+def is_never_null(value: Expr, where: Expr | None, relation: Relation | None) -> bool:
     """Is it sure that a value of rows that meet a condition is not NULL?"""
-    if any(value in _known_by(part) for part in conjuncts(where)):
+    if any(value in _not_null_where(part) for part in conjuncts(where)):
         return True
     match value:
         case Constant():
@@ -85,24 +85,24 @@ def is_known(value: Expr, where: Expr | None, relation: Relation | None) -> bool
         case Aggregate(function="count" | "count_if"):
             return True
         case Call(function="+" | "-" | "*") if value.type.integral:
-            return all(is_known(each, where, relation) for each in value.arguments)
+            return all(is_never_null(each, where, relation) for each in value.arguments)
         case Call(function="coalesce"):
-            return any(is_known(each, where, relation) for each in value.arguments)
+            return any(is_never_null(each, where, relation) for each in value.arguments)
         case Call(function="cast", implicit=True, arguments=(inner,)):
-            return inner.type.integral and value.type.numeric and is_known(inner, where, relation)
+            return inner.type.integral and value.type.numeric and is_never_null(inner, where, relation)
         case Field(path=(name,), relation=alias) if isinstance(relation, Nested) and relation.alias == alias:
             below = relation.query
             columns = below.outputs if isinstance(below, Select) else ()
             named = [column.expression for column in columns if column.name == name]
             return (
                 isinstance(below, Select)
-                and all(is_known(e, below.where, below.relation) for e in named)
+                and all(is_never_null(e, below.where, below.relation) for e in named)
                 and bool(named)
             )
     return False
 
 
-def _known_by(condition: Expr) -> tuple[Expr, ...]:
+def _not_null_where(condition: Expr) -> tuple[Expr, ...]:
     """What is not NULL where a condition holds."""
     match condition:
         case Call(function="=" | "<>" | "<" | "<=" | ">" | ">="):

@@ -123,9 +123,9 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
             return frozenset({frozenset(Field(relation.alias, (name,), kind) for name, kind in RECORD_KEYS)})
         case Exploded():
             numbered = [g for g in relation.generators if g.positions or _gives_different(g, relation.relation)]
-            places = [Field(g.alias, g.columns[0][:1], g.columns[0][1]) for g in numbered]
-            known = relation_keys(relation.relation, views) if len(places) == len(relation.generators) else ()
-            return frozenset(key | set(places) for key in known)
+            positions = [Field(g.alias, g.columns[0][:1], g.columns[0][1]) for g in numbered]
+            known = relation_keys(relation.relation, views) if len(positions) == len(relation.generators) else ()
+            return frozenset(key | set(positions) for key in known)
         case Cells():
             types = dict(relation.columns)
             return frozenset({frozenset(Field(relation.alias, (k,), types[k]) for k in relation.keys)})

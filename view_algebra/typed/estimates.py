@@ -10,14 +10,14 @@ from view_algebra.language.types import Type
 def estimate(value: str, counts: str, registers: int) -> str:
     """The estimate over all values for which `counts` holds, of as many registers.
 
-    A register is the hash's remainder; it keeps the greatest place of a highest bit among its values, which comes last
-    of its places in order and replaces those before. Where few are taken, as many are empty as chance leaves empty of
-    so many values (Flajolet, Fusy, Gandouet, Meunier, 2007).
+    A register is the hash's remainder; it keeps the greatest position of a highest bit among its values, which comes
+    last of its positions in order and replaces those before. Where few are taken, as many are empty as chance leaves
+    empty of so many values (Flajolet, Fusy, Gandouet, Meunier, 2007).
     """
     bits = registers.bit_length() - 1
     hashed = f"xxhash64({value})"
-    place = f"{65 - bits} - length(bin(shiftrightunsigned({hashed}, {bits})))"
-    kept = f"array_sort(collect_set(CASE WHEN {counts} THEN pmod({hashed}, {registers}L) * 64 + {place} END))"
+    position = f"{65 - bits} - length(bin(shiftrightunsigned({hashed}, {bits})))"
+    kept = f"array_sort(collect_set(CASE WHEN {counts} THEN pmod({hashed}, {registers}L) * 64 + {position} END))"
     same, gone = "e DIV 64 = a.last DIV 64", "pow(2D, -(a.last % 64))"
     added = (
         f"(a, e) -> named_struct('z', a.z + pow(2D, -(e % 64)) - CASE WHEN {same} THEN {gone} ELSE 0D END,"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from view_algebra.language.aggregates import known_aggregate
+from view_algebra.language.aggregates import is_aggregate
 from view_algebra.written.oracle import spell, written
 
 _OUTPUT = "lamina_output"
@@ -18,7 +18,7 @@ def spell_in_window(node: exp.Expr) -> None:
         if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
             node.meta[_OUTPUT] = item.this
             within = node.find_ancestor(exp.Window, exp.Anonymous)
-            while isinstance(within, exp.Anonymous) and not known_aggregate(within.name.lower()):
+            while isinstance(within, exp.Anonymous) and not is_aggregate(within.name.lower()):
                 within = within.find_ancestor(exp.Window, exp.Anonymous)
             if within is not None:
                 spell(node, written(_without_names(node)))

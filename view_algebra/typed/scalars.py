@@ -10,7 +10,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, known_aggregate
+from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, is_aggregate
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
 from view_algebra.language.functions import GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
 from view_algebra.language.long_numbers import bounded, has_decimals
@@ -195,7 +195,7 @@ def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, fil
     read = partial(expression, scope=scope)
     if name in TIME_WINDOWS:
         return time_window(name, node, read)
-    if name in WINDOW_FUNCTIONS and not known_aggregate(name):
+    if name in WINDOW_FUNCTIONS and not is_aggregate(name):
         raise Wrong(place, f"{name}() without OVER", f"Write {name}() OVER (ORDER BY …).")
     if name in GENERATORS:
         raise Wrong(place, f"{name}() gives several rows for one", instead_of_rows(name))
@@ -243,7 +243,7 @@ def _filtered(node: exp.Filter, scope: Scope) -> Expr:
     refuse_aggregates(when, "FILTER", "Filter by columns of the records.")
     if isinstance(node.this, exp.WithinGroup):
         return within_group(node.this, scope, when, node)
-    if not isinstance(node.this, exp.Anonymous) or not known_aggregate(node.this.name.lower()):
+    if not isinstance(node.this, exp.Anonymous) or not is_aggregate(node.this.name.lower()):
         raise Wrong(span(node), "FILTER after something that is no aggregate", "Use CASE WHEN … THEN … END.")
     return _call(node.this, scope, when, node)
 
@@ -322,7 +322,7 @@ def _aggregates(node: exp.Expr) -> bool:
     """Is it an aggregate, without OVER?"""
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
-        return known_aggregate(name) or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in SYNONYMS
+        return is_aggregate(name) or name in BY_EVENT_ORDER or name in BY_BUCKETS or name in SYNONYMS
     return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
 
 

@@ -12,7 +12,7 @@ from view_algebra.language.types import BOOLEAN, FLOAT, Type
 from view_algebra.language.walks import outer_fields, walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.constants import rows_of
-from view_algebra.typed.correlated import BY_AN_AGGREGATE, asked, gives_no_null, is_known
+from view_algebra.typed.correlated import BY_AN_AGGREGATE, asked, gives_no_null, is_never_null
 from view_algebra.typed.determinism import unique_keys
 from view_algebra.typed.names import Scope, resolved
 
@@ -111,8 +111,8 @@ def _refuse_as_value(node: exp.In, values: Sequence[Expr], query: Query, scope: 
     block = node.parent_select
     group = None if block is None else block.args.get("group")
     whole = group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None  # which leave keys out, as NULL
-    known = whole and all(is_known(value, scope.where, scope.relation) for value in values) and gives_no_null(query)
-    if not decides and not known:
+    no_nulls = all(is_never_null(value, scope.where, scope.relation) for value in values) and gives_no_null(query)
+    if not decides and not (whole and no_nulls):
         way_out = (
             "Write EXISTS (SELECT 1 FROM … WHERE k = x), which is never NULL, or put it into WHERE. Where it cannot be "
             "NULL it is served: with IS NOT NULL in both WHEREs."

@@ -2,7 +2,7 @@
 
 `ORDER BY n DESC LIMIT 10` leaves open which of two equal rows is the tenth, and Spark shows either. Here an order that
 decides something goes on with what tells the rows of its block apart: the columns of GROUP BY, those of a key of what
-is read, of records their place in the log. Spark is told the same where it runs the author's SELECT.
+is read, of records their position in the log. Spark is told the same where it runs the author's SELECT.
 """
 
 from __future__ import annotations

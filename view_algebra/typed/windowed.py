@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from sqlglot import exp
@@ -9,6 +10,7 @@ from sqlglot import exp
 from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
 from view_algebra.language.expressions import Expr, Place, Windowed
 from view_algebra.language.functions import FOREIGN, WINDOW_FUNCTIONS
+from view_algebra.language.types import Type
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import aggregate_over, frame, refuse_nulls_left_out, window_arguments
 from view_algebra.typed.names import Scope, resolved
@@ -25,7 +27,7 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     if isinstance(node.args.get("alias"), exp.Identifier) or node.args.get("over") is None:
         raise Wrong(place, "OVER with a window that is not named in this block", "Write it out: OVER (ORDER BY …).")
     inner: exp.Expr = node.this
-    known = isinstance(inner, exp.IgnoreNulls)
+    ignores_nulls = isinstance(inner, exp.IgnoreNulls)
     if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls)):
         inner = inner.this
     if isinstance(inner, exp.Filter):
@@ -38,28 +40,33 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
     name, given = _NAMED_OVER.get(name, name), inner.expressions
     if name in ("first_value", "last_value") and len(given) == 2 and isinstance(given[1], exp.Boolean):
-        known, given = known or bool(given[1].this), given[:1]
-    if name in AGGREGATES:
-        folded = aggregate_over(name, inner, partial(resolved, scope=scope))
-        arguments, kind = folded.arguments, folded.type
-    elif name in WINDOW_FUNCTIONS:
-        arguments = tuple(resolved(a, scope) for a in given)
-        arguments, kind = window_arguments(name, arguments, place)
-    else:
-        way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES])
-        raise Wrong(place, f"{name}() OVER (…)", way_out)
+        ignores_nulls, given = ignores_nulls or bool(given[1].this), given[:1]
+    arguments, kind = _arguments(name, inner, given, scope)
     partition = tuple(resolved(e, scope) for e in node.args.get("partition_by") or [])
     order = tuple(sort_keys(node, scope, ()))
     if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
         raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
     refuse_inside_windows(arguments, partition, order, place)
-    if known:
+    if ignores_nulls:
         refuse_nulls_left_out(name, arguments, place)
     rows = frame(node, order)
     refuse_frame(name, rows, order, place, of_all=name == "median" or isinstance(node.this, exp.WithinGroup))
-    call_ = Windowed(name, arguments, partition, order, rows, kind, place, known)
+    call_ = Windowed(name, arguments, partition, order, rows, kind, place, ignores_nulls)
     scope.windowed.append((call_, node))
     return call_
+
+
+def _arguments(
+    name: str, node: exp.Anonymous, given: Sequence[exp.Expr], scope: Scope
+) -> tuple[tuple[Expr, ...], Type]:
+    """What a function OVER rows takes, and the type that it gives."""
+    if name in AGGREGATES:
+        folded = aggregate_over(name, node, partial(resolved, scope=scope))
+        return folded.arguments, folded.type
+    if name in WINDOW_FUNCTIONS:
+        return window_arguments(name, tuple(resolved(a, scope) for a in given), span(node))
+    way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES])
+    raise Wrong(span(node), f"{name}() OVER (…)", way_out)
 
 
 def _share_of(node: exp.WithinGroup, place: Place) -> exp.Expr:

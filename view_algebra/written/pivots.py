@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from view_algebra.language.aggregates import COUNTS, known_aggregate
+from view_algebra.language.aggregates import COUNTS, is_aggregate
 from view_algebra.language.expressions import Query
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
@@ -55,7 +55,7 @@ def _grouped(
         here = _here(by, value, columns)
         for each in pivot.expressions:
             call = each.this if isinstance(each, exp.Alias) else each
-            if not isinstance(call, exp.Anonymous) or not known_aggregate(call.name.lower()):
+            if not isinstance(call, exp.Anonymous) or not is_aggregate(call.name.lower()):
                 raise Wrong(span(each), "PIVOT of what is no aggregate", "Write PIVOT (sum(x) FOR k IN ('a')).")
             if len(pivot.expressions) > 1 and not isinstance(each, exp.Alias):
                 raise Wrong(span(each), "PIVOT of several aggregates, one of which has no name", _NO_ALIAS)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from view_algebra.engines.postgres.nested import in_json
 from view_algebra.engines.postgres.writing import ATOM, CAST, MULTIPLY, Reading, as_text, constant, ordering, typed_text
-from view_algebra.language.aggregates import AGGREGATES, known, only
+from view_algebra.language.aggregates import AGGREGATES, not_null, only
 from view_algebra.language.expressions import (
     TRUE,
     Aggregate,
@@ -105,7 +105,7 @@ def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tupl
         raise Wrong(call.place, f"{call.function}() above the aggregation", _EXACT.get(call.function, way_out))
     if len(call.arguments) > 1 and row.arguments[0] < 2:  # count(a, b)
         together = Call("row", call.arguments, STRING)
-        call = replace(call, arguments=(Case(((known(call.arguments) or TRUE, together),), None, STRING),))
+        call = replace(call, arguments=(Case(((not_null(call.arguments) or TRUE, together),), None, STRING),))
     template = row.above([a.type for a in call.arguments])
     if isinstance(call, Aggregate) and call.distinct:
         template = _distinct(template, call)

@@ -75,12 +75,12 @@ def over_elements(call: Call, reading: Reading) -> tuple[str, int]:
     """A function that takes a lambda: a query of the elements of a list, with the variables as its columns."""
     listed, made = call.arguments
     assert isinstance(made, Call)
-    (element, *place), body = made.arguments[:-1], made.arguments[-1]
+    (element, *index), body = made.arguments[:-1], made.arguments[-1]
     if call.function == "transform" and (field_of_each := _field_of_each(element, body)):
         return f"spark.field_of_each({reading.text(listed)}, {field_of_each})", ATOM
     array, of = reading.text(listed, OTHER), listed.type.element or STRING
-    columns = [from_json(_ELEMENT, of), *[f"({_NTH} - 1)::integer"] * len(place)]
-    named = ", ".join(f"{c} AS {reading.text(v)}" for c, v in zip(columns, (element, *place), strict=True))
+    columns = [from_json(_ELEMENT, of), *[f"({_NTH} - 1)::integer"] * len(index)]
+    named = ", ".join(f"{c} AS {reading.text(v)}" for c, v in zip(columns, (element, *index), strict=True))
     text = inside(body, reading) if call.function == "transform" else reading.text(body)
     found = OF_ELEMENTS[call.function].replace("{0}", text)
     elements = f"jsonb_array_elements({array}) WITH ORDINALITY AS {_ELEMENTS} ({_ELEMENT}, {_NTH})"

@@ -93,7 +93,7 @@ def query(value: Query, reading: Reading) -> str:
     numbered = [*enumerate(value.outputs, 1)]
     named = {o.expression: _name(o, n) for n, o in reversed(numbered) if not isinstance(o.expression, Constant)}
     shown = {o.name for o in value.outputs}
-    # A number alone would be the place of a column.
+    # A number alone would be the number of a column.
     order = [key for key in by_bounds(value.order) if not isinstance(bare_value(key.expression), Constant)]
     names = [named[e] if (e := o.expression) in named else _hidden(e, reading, shown) for o in order]
     keys = [ordering(o, reading, name) for o, name in zip(order, names, strict=True)]

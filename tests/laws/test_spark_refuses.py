@@ -1,0 +1,25 @@
+"""What is refused as Spark refuses it, Spark refuses."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tests.algebra.test_spark_refuses import CASES
+
+
+@pytest.fixture(scope="module")
+def session(spark_of_run: SparkSession) -> SparkSession:
+    made = spark_of_run.newSession()
+    made.sql(
+        "SELECT * FROM VALUES ('a', 1, 2, array('x'), TIMESTAMP '2024-01-01 00:00:00') AS s(k, n, day, tags, ts)"
+    ).createOrReplaceTempView("s")
+    made.sql("SELECT k, n, count(*) AS c FROM s GROUP BY k, n").createOrReplaceTempView("t")
+    return made
+
+
+@pytest.mark.parametrize(("check", "what", "select"), CASES, ids=[what for _, what, _ in CASES])
+def test_spark_refuses_what_is_refused_for_it(session: SparkSession, check: str, what: str, select: str) -> None:
+    with pytest.raises(PySparkException):
+        session.sql(select).collect()
