@@ -33,11 +33,12 @@ from view_algebra.split.panes import with_bounds
 from view_algebra.texts import calendars
 from view_algebra.texts.cells import cell_table, longest_text, version_of
 from view_algebra.texts.records import PSEUDO_COLUMNS
-from view_algebra.typed.determinism import Keys, refuse_ties, unique_keys
+from view_algebra.typed.determinism import refuse_ties, unique_keys
 from view_algebra.typed.names import Columns, Context, Outside
 from view_algebra.typed.queries import query
+from view_algebra.typed.rows import Keys, Sorting
 from view_algebra.typed.scalars import expression
-from view_algebra.typed.ties import Sorting, sorting
+from view_algebra.typed.ties import sorting
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.oracle import select_for_spark
 

@@ -42,9 +42,7 @@ from view_algebra.language.types import Type
 from view_algebra.language.walks import walk
 from view_algebra.refusals import AsksForRecords, Span
 from view_algebra.typed.constants import rows_of, unique, unique_together
-
-Keys = frozenset[frozenset[str]]
-"""Unique keys as sets of output names; the empty set is the key of a relation of one row."""
+from view_algebra.typed.rows import Keys
 
 _ROW_BY_ROW = ("row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value")
 """Window functions that give equal rows different results; others do where the frame counts rows."""

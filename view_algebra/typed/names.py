@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 from typing import cast as typed
 
 from sqlglot import exp
@@ -24,11 +23,8 @@ from view_algebra.language.fields import member
 from view_algebra.language.functions import COLUMNS
 from view_algebra.language.types import Type
 from view_algebra.refusals import Wrong, suggestion
-
-if TYPE_CHECKING:
-    from view_algebra.typed.determinism import Keys
-    from view_algebra.typed.ties import Sorting
-    from view_algebra.written.declarations import ViewDeclaration
+from view_algebra.typed.rows import Keys, Sorting
+from view_algebra.written.declarations import ViewDeclaration
 
 Columns = tuple[tuple[str, Type], ...]
 

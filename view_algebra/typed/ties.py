@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -33,7 +33,6 @@ from view_algebra.language.types import TINYINT, WINDOW
 from view_algebra.language.walks import outer_fields, rewritten
 from view_algebra.refusals import Wrong
 from view_algebra.typed.determinism import (
-    Keys,
     RowKeys,
     lacking_in_limit,
     lacking_in_window,
@@ -42,6 +41,7 @@ from view_algebra.typed.determinism import (
 )
 from view_algebra.typed.groupings import Sets
 from view_algebra.typed.passing import has_windows
+from view_algebra.typed.rows import Keys, Sorting, SortKey
 from view_algebra.written.oracle import break_ties, inherit_order, keys_as_columns, whole_conditions
 
 _VALUE_BOUND = re.compile(r"^RANGE .*(\d|interval)")
@@ -85,18 +85,6 @@ def settled(
     if _hides_keys(block) and any(True for _ in outer_fields(block)):
         keys_as_columns(node)
     return block
-
-
-@dataclass(frozen=True)
-class SortKey:
-    """A key by which rows come, with the column that shows it, if one does."""
-
-    column: str | None
-    descending: bool
-    nulls_first: bool
-
-
-Sorting = tuple[SortKey, ...]
 
 
 def inherited(relation: Relation | None, node: exp.Select, views: Mapping[str, Sorting]) -> tuple[Order, ...]:
