@@ -48,7 +48,10 @@ def spark_refuses(block: Select) -> None:
 
 
 def spark_refuses_of_groupings(block: Select) -> None:
-    """Raises for what Spark does not accept of a block that is grouped by the keys of several groupings together."""
+    """Raises for what Spark does not accept of a block that is grouped by the keys of several groupings together.
+
+    Its ties are broken before: Spark is told the keys that break them, and has to find these as well.
+    """
     for refuse in OF_GROUPINGS:
         refuse(block)
 
