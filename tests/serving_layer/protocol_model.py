@@ -97,7 +97,7 @@ class Part(NamedTuple):
 
 
 BUILDING, LOADED, LIVE, RETIRED = "building", "loaded", "live", "retired"
-COPIED, ABSORBED, JOINING = "copied", "absorbed", "joining"
+CUT, COPIED, ABSORBED, JOINING = "cut", "copied", "absorbed", "joining"
 """Stages between two transactions that should have been one: only reached when a rule is taken away."""
 
 
@@ -139,6 +139,8 @@ class Rules:
     """One transaction merges the cells of a micro-batch and writes progress."""
     cut_is_progress: bool = True
     """A generation is opened at progress, not at the brokers' end offsets."""
+    cut_locks_every_query: bool = True
+    """A generation that two queries feed is opened while the locks of both are held."""
     archive_records_its_end: bool = True
     """The snapshot that appends [held, to) is the one that records `to`."""
     archive_appends_at_held: bool = True
@@ -157,6 +159,8 @@ class Rules:
     """No commit comes between merging the rest of the realtime table and being live."""
     stage_is_read_under_the_lock: bool = True
     """Going live and handing over are refused for a generation that was retired meanwhile."""
+    hand_over_waits_for_every_query: bool = True
+    """A generation is published only when what each query feeds of it is live."""
     hand_over_is_one_transaction: bool = True
     """Views read together, and a leap's progress, change together."""
     leap_cuts_above_progress: bool = True
@@ -336,8 +340,13 @@ class Model:
     def opened(self, versions: Iterable[str], number: int, leap: int, cuts: list[Offsets]) -> tuple[Generation, ...]:
         """New building generations, each part at the cut of its query."""
         return tuple(
-            Generation(v, number, leap, tuple(Part(BUILDING, cuts[q]) for q in self.fed_by[v])) for v in versions
+            Generation(v, number, leap, tuple(Part(self.first_stage(v, q), cuts[q]) for q in self.fed_by[v]))
+            for v in versions
         )
+
+    def first_stage(self, version: str, query: int) -> str:
+        """What a part is when its generation is opened: there, or cut and not there yet."""
+        return BUILDING if self.rules.cut_locks_every_query or query == self.fed_by[version][0] else CUT
 
     def retired(self, generation: Generation) -> Generation:
         """The generation, no longer maintained. Its table may be dropped at once: its cells are gone."""
@@ -423,7 +432,7 @@ class Model:
             stage = part.stage
             if not self.rules.generations_are_listed_under_the_lock:
                 stage = listed.get((version, number), RETIRED)
-            if of != query or version not in batch.versions or RETIRED in (stage, part.stage):
+            if of != query or version not in batch.versions or {RETIRED, CUT} & {stage, part.stage}:
                 continue
             if stage == LIVE:
                 state = self.with_part(state, g, p, part._replace(cells=part.cells + cells))
@@ -478,7 +487,10 @@ class Model:
     # ---- a rebuild
 
     def seal(self, state: State) -> Successors:
-        """One transaction opens a generation of every view at its cut, and retires what a dead rebuild left."""
+        """One transaction opens a generation of every view at its cuts, and retires what a dead rebuild left."""
+        for g, p, part, q in self.parts(state):
+            if part.stage == CUT:
+                yield f"{self.name(state, g, q)}: is opened", self.with_part(state, g, p, part._replace(stage=BUILDING))
         if state.sealed <= self.world.rebuilds:
             number = state.sealed + 1
             cuts = [q.progress if self.rules.cut_is_progress else q.end for q in state.queries]
@@ -554,9 +566,10 @@ class Model:
         The proof before it has nothing to do here: it compares live generations, and the promise says what these hold.
         """
         ready = (LIVE,) if self.rules.stage_is_read_under_the_lock else (LIVE, RETIRED)
+        every = all if self.rules.hand_over_waits_for_every_query else any
         for number in range(2, state.sealed + 1):
             new = [g for g in state.generations if g.number == number and g.version in state.registered]
-            if not new or any(g.leap or any(part.stage not in ready for part in g.parts) for g in new):
+            if not new or any(g.leap or not every(part.stage in ready for part in g.parts) for g in new):
                 continue
             for together in [new] if self.rules.hand_over_is_one_transaction else [[g] for g in new]:
                 published = self.publishing(state, together)

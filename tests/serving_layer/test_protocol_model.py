@@ -14,6 +14,7 @@ TAKEOVER = "a rebuild while the writer is taken over"
 NIGHTS = "two rebuilds, two micro-batches ahead"
 ARCHIVE = "two archive runs at once while the log grows"
 TWO_STREAMS = "a view of two streams"
+JOIN = "a join of two streams, one of which is taken over"
 CHANGE = "views registered and dropped"
 LEAP = "a leap beside a rebuild and a restarted writer"
 LEAP_OF_ONE = "a leap of one of the two streams of a view"
@@ -28,6 +29,7 @@ WORLDS = {
     NIGHTS: World({"A": GAP}, {"V": "A"}, flight=2, rebuilds=2),
     ARCHIVE: World({"A": GAP}, {"V": "A"}, log_grows=True, rebuilds=1, archivers=2),
     TWO_STREAMS: World({"A": ("rr",), "B": SHORT}, TWO, rebuilds=1),
+    JOIN: World({"A": SHORT, "B": SHORT}, {"J": "AB"}, rebuilds=1, takeovers={"B": 1}),
     CHANGE: World({"A": ("r", "r")}, ONE, later=("W",), dropped=("V",), flight=2, rebuilds=1),
     LEAP: World({"A": ("rr",)}, {"V": "A"}, rebuilds=2, takeovers={"A": 2}, leaps="A"),
     LEAP_OF_ONE: World({"A": SHORT, "B": SHORT}, TWO, rebuilds=1, takeovers={"A": 1}, leaps="A"),
@@ -42,6 +44,7 @@ STATES = {
     NIGHTS: 7_055,
     ARCHIVE: 28_567,
     TWO_STREAMS: 30_917,
+    JOIN: 8_118,
     CHANGE: 19_075,
     LEAP: 58_016,
     LEAP_OF_ONE: 38_542,
@@ -56,6 +59,7 @@ BREAKS_IN = {
     "generations_are_listed_under_the_lock": NIGHTS,
     "progress_is_written_with_the_data": STREAM,
     "cut_is_progress": NIGHTS,
+    "cut_locks_every_query": JOIN,
     "archive_records_its_end": ARCHIVE,
     "archive_appends_at_held": ARCHIVE,
     "load_waits_for_the_archive": NIGHTS,
@@ -65,6 +69,7 @@ BREAKS_IN = {
     "go_live_waits_for_what_was_swapped": NIGHTS,
     "go_live_holds_the_lock": NIGHTS,
     "stage_is_read_under_the_lock": NIGHTS,
+    "hand_over_waits_for_every_query": JOIN,
     "hand_over_is_one_transaction": LEAP_OF_ONE,
     "leap_cuts_above_progress": LEAP,
     "leap_takes_every_view": LEAP_AND_CHANGE,
