@@ -85,13 +85,14 @@ def check(
         sources = sorted({source for name in wanted for source in catalog.views[name].sources})
         below = {source: progress.read(connection, [source]) for source in sources}
         starts = {source: progress.starts(connection, [source]) for source in sources}
+        log_begins = {source: progress.begins(connection, catalog.sources[source].topic) for source in sources}
         begins = {name: lookup.get(connection, id).since for name, id in lookup.published(connection).items()}
         skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
         shown = {name: views.rows(connection, name, _shown(catalog.views[name])) for name in wanted}
     for name in sources:
-        log.create(catalog.sources[name], topic_ids[name], starts[name])
-        records = log.records(catalog.sources[name], below[name], brokers)
+        log.create(catalog.sources[name], topic_ids[name], log_begins[name])
+        records = log.records(catalog.sources[name], below[name], brokers, since=starts[name])
         counting(records, catalog.sources[name]).createOrReplaceTempView(spark_name(catalog.sources[name].records))
     for name, view in catalog.views.items():
         if set(view.sources) <= set(sources):

@@ -142,7 +142,7 @@ class BatchLayer:
         """
         with self.database.begin() as connection:
             topic_id = progress.queries(connection)[source.name].topic_id
-            start = progress.starts(connection, [source.name])
+            start = progress.begins(connection, source.topic)
         with rebuilds.archiving(self.database):
             master_log = self._whole_log(source)
             master_log.create(source, topic_id, start)
@@ -198,8 +198,9 @@ class BatchLayer:
             with self.database.begin() as connection:
                 attempt = loading.prepare(connection, each.id, table.name)
                 cut = lookup.cut_of(connection, each.id, table.source)
+                start = progress.starts(connection, [table.source])
             source = catalog.sources[table.source]
-            records = self.log().records_below(source, cut)
+            records = self.log().records_below(source, cut, since=start)
             computed = compute.cells_of(records, source, table, each.since)
             parts = compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
             total += sum(parts.values())
@@ -289,9 +290,10 @@ class BatchLayer:
             if run.step == "hand-over" and not anyway:
                 return held  # it is repeated: what was rolled back since stays so
             if run.leap:
-                for topic in {at.topic for at in lost}:
-                    quarantine.forget(connection, topic, but=skipping.SKIPPED)
+                anew = {at.topic for at in lost}
                 for each in bad:
+                    if each.topic in anew:
+                        quarantine.forget(connection, each.source, but=skipping.SKIPPED)
                     quarantine.stage(connection, each)
                     quarantine.write(connection, each)
                 for name, found in ids.items():
@@ -418,24 +420,24 @@ class BatchLayer:
         anew = {at.topic for at in lost}
         return [
             quarantine.bad_among(
-                self.log().records_below(source, cut, since=None if source.topic in anew else since), source
+                self.log().records_below(source, cut, since=start if source.topic in anew else reached), source
             )
-            for source, cut, since in self._to_land(id)
+            for source, cut, reached, start in self._to_land(id)
         ]
 
     def _ids_of_leap(self, id: int) -> dict[str, Found]:
         """The ids of all records below the cut of a leap, by query: of what was counted before, some may be lost."""
-        told_apart = [(source, cut) for source, cut, _ in self._to_land(id) if source.ids]
+        told_apart = [(source, cut, start) for source, cut, _, start in self._to_land(id) if source.ids]
         found = {}
-        for source, cut in told_apart:
-            records = self.log().records_below(source, cut)
+        for source, cut, start in told_apart:
+            records = self.log().records_below(source, cut, since=start)
             with self.database.begin() as connection:
                 now = duplicates.now(connection)
             found[source.name] = duplicates.below(source, records, now)
         return found
 
-    def _to_land(self, id: int) -> list[tuple[Source, Offsets, Offsets]]:
-        """The sources of a leap that has not landed, each with its cut and its progress."""
+    def _to_land(self, id: int) -> list[tuple[Source, Offsets, Offsets, Offsets]]:
+        """The sources of a leap that has not landed, each with its cut, its progress and its first offsets."""
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
             if not run.leap or run.state != "running" or run.step == "hand-over":
@@ -443,7 +445,15 @@ class BatchLayer:
             catalog = deployed(connection)
             new = lookup.of_rebuild(connection, id)
             cuts = {name: lookup.cut_of(connection, each.id, name) for each in new for name in each.queries}
-            return [(catalog.sources[name], cuts[name], progress.read(connection, [name])) for name in sorted(cuts)]
+            return [
+                (
+                    catalog.sources[name],
+                    cuts[name],
+                    progress.read(connection, [name]),
+                    progress.starts(connection, [name]),
+                )
+                for name in sorted(cuts)
+            ]
 
     def generations(self, id: int) -> list[Generation]:
         """The generations that a rebuild has opened and that are not retired."""

@@ -26,18 +26,21 @@ class Done:
 def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
     """Drops retired generations, removes what dead processes left, and maintains log and quarantine of each source.
 
-    A log that cannot be maintained does not keep the others from it. One that is not there yet is passed over.
+    A log that cannot be maintained does not keep the others from it. One that is not there yet is passed over, and
+    one that two sources share is maintained once.
     """
     for kept in ("checkpoints", "spark"):
         folders.sweep(opened.settings.home / kept)
     dropped = opened.batch.tidy()
     before = datetime.now(UTC) - timedelta(days=opened.settings.backup_days)
     logs: dict[str, Maintained] = {}
+    topics = set[str]()
     failed: list[LaminaError] = []
     for source in sources:
         trim(opened.database, source)
         try:
-            if opened.log.opened(source):
+            if source.topic not in topics and opened.log.opened(source):
+                topics.add(source.topic)
                 logs[source.name] = opened.batch.maintain_log(source, before)
         except LaminaError as error:
             failed.append(error)

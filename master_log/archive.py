@@ -1,7 +1,8 @@
 """The master log: Kafka's committed records, kept in Iceberg, one table per topic.
 
 A table holds a record per row: where it stood in Kafka, its key, headers and raw value, and the declared columns
-parsed, so that a rebuild reads columns and nothing else. How it is laid out, and why:
+parsed, so that a rebuild reads columns and nothing else. Where a stream and a table are declared over one topic, its
+log is theirs together, and each parses the raw values. How it is laid out, and why:
 
 - Partitioned by `kafka_partition`. An archive run writes each Kafka partition in the order of its offsets, so a file
   spans a range of offsets, and Iceberg's minimum and maximum of `kafka_offset` per file prune whatever lies beyond a
@@ -63,7 +64,7 @@ REPLACED = "lamina.replaced"
 """Snapshot summary: ranges of which Kafka lost the records that the log held, as `{"orders": {"0": [90, 100]}}`."""
 
 START = "lamina.start"
-"""Table property: where the log begins, the earliest offsets when the source was first applied."""
+"""Table property: where the log begins, the earliest offsets when the first of its sources was applied."""
 
 TOPIC_ID = "lamina.topic-id"
 """Table property: Kafka's id of the topic."""
@@ -314,13 +315,19 @@ class MasterLog:
             )
         return parsed(_raw(rows, source), source)
 
-    def records(self, source: Source, end: Offsets, brokers: Brokers) -> DataFrame:
-        """All records since `start` and below `end`, good and bad: the log's, and from where it ends Kafka's."""
+    def records(self, source: Source, end: Offsets, brokers: Brokers, *, since: Offsets | None = None) -> DataFrame:
+        """All records since `start` and below `end`, good and bad: the log's, and from where it ends Kafka's.
+
+        `since` is the source's own start, where that of the log is another's.
+        """
         table = self._opened(source)
         held = self._held(table, source)[1]
         wanted = Offsets.of(source.topic, end.on(source.topic))
-        kept = self.records_below(source, Offsets({at: min(to, held.get(at, 0)) for at, to in wanted.items()}))
-        rest = below(Offsets({at: to for at, to in wanted.items() if to > held.get(at, 0)}), held)
+        start = self._start(table)
+        reached = Offsets({at: min(to, held.get(at, 0)) for at, to in wanted.items()})
+        kept = self.records_below(source, reached, since=since)
+        begin = {at: max(held.get(at, 0), (since or start).get(at, 0)) for at in wanted}
+        rest = below(Offsets({at: to for at, to in wanted.items() if to > begin[at]}), Offsets(begin))
         if rest.empty:
             return kept
         self._in_kafka(table, source, rest, brokers)

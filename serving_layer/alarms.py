@@ -212,10 +212,10 @@ def _deletions(held: Offsets, seconds: float, topic: Topic) -> str | None:
 def _bad(connection: Connection, each: progress.Query, limits: Limits) -> str | None:
     lately = connection.execute(
         text(
-            "SELECT count(*) FROM (SELECT FROM lamina.quarantine WHERE topic = :topic"
+            "SELECT count(*) FROM (SELECT FROM lamina.quarantine WHERE source = :source"
             " AND quarantined_at > clock_timestamp() - interval '1 hour' LIMIT :limit) AS lately"
         ),
-        {"topic": each.topic, "limit": limits.bad_an_hour + 1},
+        {"source": each.name, "limit": limits.bad_an_hour + 1},
     ).scalar_one()
     if lately <= limits.bad_an_hour:
         return None

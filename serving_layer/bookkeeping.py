@@ -311,6 +311,7 @@ proof = Table(
 quarantine = Table(
     "quarantine",
     metadata,
+    Column("source", Text, nullable=False, comment="the one for which it is bad: a topic may have several"),
     Column("topic", Text, nullable=False),
     Column("partition", Integer, nullable=False),
     Column("offset", BigInteger, nullable=False),
@@ -329,12 +330,13 @@ quarantine = Table(
     comment="records that could not be parsed, within bounds; they are in the master log, too",
 )
 Index("quarantine_place", quarantine.c.topic, quarantine.c.partition, quarantine.c.offset)
-Index("quarantine_oldest", quarantine.c.topic, quarantine.c.quarantined_at, postgresql_include=["size"])
+Index("quarantine_oldest", quarantine.c.source, quarantine.c.quarantined_at, postgresql_include=["size"])
 
 bad_count = Table(
     "bad_count",
     metadata,
-    Column("topic", Text, primary_key=True),
+    Column("source", Text, primary_key=True),
+    Column("topic", Text, nullable=False),
     Column("error", Text, primary_key=True),
     Column("records", BigInteger, nullable=False),
     _now("first"),

@@ -38,9 +38,9 @@ FROM lamina.generation AS g
 LEFT JOIN lamina.publication AS p ON p.view = g.view AND p.generation = g.id
 WHERE g.dropped_at IS NULL;
 
--- Bad records: how many records of each topic could not be parsed, and why; also of those that are no longer kept.
+-- Bad records: how many records of each source could not be parsed, and why; also of those that are no longer kept.
 CREATE OR REPLACE VIEW lamina.bad_records AS
-SELECT topic, error, records, first, last
+SELECT topic, error, records, first, last, source
 FROM lamina.bad_count;
 
 -- Duplicates: how many records of each stream with UNIQUE were copies of a counted one; in conflict are those that differ

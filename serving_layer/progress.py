@@ -67,6 +67,12 @@ def queries(connection: Connection) -> dict[str, Query]:
     return {row.name: Query(**row._asdict()) for row in rows}
 
 
+def reading(connection: Connection, topic: str) -> list[Query]:
+    """The queries of the sources that are declared over a topic: a stream and a table may share one."""
+    declared = set(connection.execute(select(progress.c.query).where(progress.c.topic == topic).distinct()).scalars())
+    return [each for name, each in queries(connection).items() if name in declared]
+
+
 def lock(connection: Connection, names: Iterable[str]) -> None:
     """Holds the queries until the transaction ends; what is read after it is what was committed before.
 
@@ -126,6 +132,13 @@ def read(connection: Connection, names: Sequence[str]) -> Offsets:
 def starts(connection: Connection, names: Sequence[str]) -> Offsets:
     """The first offsets that Lamina answers for."""
     return _offsets(connection, names, "start_offset")
+
+
+def begins(connection: Connection, topic: str) -> Offsets:
+    """Where the log of a topic begins: at the first offsets that any of its sources answers for."""
+    found = [starts(connection, [each.name]) for each in reading(connection, topic)]
+    shared = [at for at in (found[0] if found else ()) if all(at in each for each in found)]
+    return Offsets({at: min(each[at] for each in found) for at in shared})
 
 
 def known(connection: Connection, name: str) -> tuple[Offsets, Tails]:

@@ -1,6 +1,7 @@
 """Records that no view counts, kept with the reason: exact counts for ever, the records themselves within bounds.
 
-What is kept of a record is bounded (`QUARANTINED`), and so is what is kept of a source: the oldest go first.
+What is kept of a record is bounded (`QUARANTINED`), and so is what is kept of a source: the oldest go first. Two
+sources may read one topic, and a record may be bad for one of them alone.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MOST_REASONS = 1_000
-"""Reasons of one topic that are counted apart: whoever sends a record may tell a reason of its own."""
+"""Reasons of one source that are counted apart: whoever sends a record may tell a reason of its own."""
 
 OTHER_REASONS = "other reasons"
 
@@ -58,7 +59,7 @@ _TRIM = text(
         SELECT ctid, quarantined_at, :left - sum(size) OVER (ORDER BY quarantined_at, ctid) + size AS kept
         FROM (
           SELECT ctid, quarantined_at, size FROM lamina.quarantine
-          WHERE topic = :topic ORDER BY quarantined_at LIMIT :some
+          WHERE source = :source ORDER BY quarantined_at LIMIT :some
         ) AS oldest
       ) AS oldest
       WHERE kept > :most OR quarantined_at < clock_timestamp() - CAST(:age AS interval)
@@ -69,7 +70,7 @@ _TRIM = text(
 
 @dataclass(frozen=True)
 class BadRecord:
-    """A record that no view counts."""
+    """A record of a topic that no view counts."""
 
     topic: str
     partition: int
@@ -82,19 +83,20 @@ class BadRecord:
 
 @dataclass(frozen=True)
 class Bad:
-    """Bad records of a topic on their way into quarantine: rows in the order of `COLUMNS`, and how many by reason."""
+    """Bad records of a source on their way into quarantine: rows in the order of `COLUMNS`, and how many by reason."""
 
+    source: str
     topic: str
     rows: Rows
     counts: Mapping[str, int]
 
 
-COLUMNS = ("topic", "partition", "offset", "timestamp", "error", "key", "value", "value_bytes")
+COLUMNS = ("source", "topic", "partition", "offset", "timestamp", "error", "key", "value", "value_bytes")
 
 
 _STAGED = """CREATE TEMPORARY TABLE IF NOT EXISTS staged_bad (
-  topic text, partition integer, "offset" bigint, "timestamp" timestamptz, error text, key bytea, value bytea,
-  value_bytes integer
+  source text, topic text, partition integer, "offset" bigint, "timestamp" timestamptz, error text, key bytea,
+  value bytea, value_bytes integer
 ) ON COMMIT DELETE ROWS"""
 
 
@@ -104,10 +106,10 @@ def bad_among(records: DataFrame, source: Source) -> Bad:
     rows, counts, most = Rows(), Counter[str](), HEXADECIMAL * _bytes_kept(source)
     for batch in batches(records.sparkSession.sql(QUARANTINED), at_most=AT_A_TIME):
         if rows.size < most:
-            topic = pa.array([source.topic] * batch.num_rows, pa.string())
-            rows.add(pa.table([topic, *batch.columns], list(COLUMNS)))
+            whose = [pa.array([name] * batch.num_rows, pa.string()) for name in (source.name, source.topic)]
+            rows.add(pa.table([*whose, *batch.columns], list(COLUMNS)))
         counts.update(batch.column("kafka_error").to_pylist())
-    return Bad(source.topic, rows, counts)
+    return Bad(source.name, source.topic, rows, counts)
 
 
 def stage(connection: Connection, bad: Bad | None) -> None:
@@ -121,24 +123,25 @@ def write(connection: Connection, bad: Bad | None) -> None:
     """Keeps and counts staged records, in the transaction that moves progress past them."""
     if bad is not None and bad.counts:
         named = ", ".join(f'"{column}"' for column in COLUMNS)
-        of_topic = text(f"INSERT INTO lamina.quarantine ({named}) SELECT {named} FROM staged_bad WHERE topic = :topic")
-        connection.execute(of_topic, {"topic": bad.topic})
-        _count(connection, bad.topic, bad.counts)
+        mine = text(f"INSERT INTO lamina.quarantine ({named}) SELECT {named} FROM staged_bad WHERE source = :source")
+        connection.execute(mine, {"source": bad.source})
+        _count(connection, bad.source, bad.topic, bad.counts)
 
 
-def keep(connection: Connection, bad: BadRecord) -> None:
-    """Keeps and counts one record."""
+def keep(connection: Connection, source: str, bad: BadRecord) -> None:
+    """Keeps and counts one record of a source."""
     values = vars(bad) | {
+        "source": source,
         "key": bad.key and bad.key[:LONGEST_KEPT],
         "value": bad.value and bad.value[:LONGEST_KEPT],
         "value_bytes": None if bad.value is None else len(bad.value),
     }
     connection.execute(insert(quarantine).values(**values))
-    _count(connection, bad.topic, {bad.error: 1})
+    _count(connection, source, bad.topic, {bad.error: 1})
 
 
 def take_back(connection: Connection, at: TopicPartition, offset: int, error: str) -> None:
-    """Keeps and counts a record no longer, since Kafka has lost it."""
+    """Keeps and counts a record no longer, for no source of its topic, since Kafka has lost it."""
     this = (quarantine.c.topic == at.topic, quarantine.c.partition == at.partition, quarantine.c.offset == offset)
     connection.execute(delete(quarantine).where(*this, quarantine.c.error == error))
     counted = (bad_count.c.topic == at.topic, bad_count.c.error == error)
@@ -146,27 +149,27 @@ def take_back(connection: Connection, at: TopicPartition, offset: int, error: st
     connection.execute(delete(bad_count).where(*counted, bad_count.c.records == 0))
 
 
-def forget(connection: Connection, topic: str, *, but: str | None = None) -> None:
-    """Begins anew for a topic that is read again from its first record; `but` is the error of records that stay."""
+def forget(connection: Connection, source: str, *, but: str | None = None) -> None:
+    """Begins anew for a source that is read again from its first record; `but` is the error of records that stay."""
     for each in (quarantine, bad_count):
-        connection.execute(delete(each).where(each.c.topic == topic, each.c.error.is_distinct_from(but)))
+        connection.execute(delete(each).where(each.c.source == source, each.c.error.is_distinct_from(but)))
 
 
-def counted(connection: Connection, topic: str) -> int:
-    """How many records of a topic have gone to quarantine, whether they are kept or not."""
+def counted(connection: Connection, source: str) -> int:
+    """How many records of a source have gone to quarantine, whether they are kept or not."""
     total = select(func.coalesce(func.sum(bad_count.c.records), 0))
-    return int(connection.execute(total.where(bad_count.c.topic == topic)).scalar_one())
+    return int(connection.execute(total.where(bad_count.c.source == source)).scalar_one())
 
 
 def trim(database: Database, source: Source) -> None:
     """Removes the oldest records of a source that is beyond its bounds, some at a time; counts stay."""
     kept, age = select(func.coalesce(func.sum(quarantine.c.size), 0)), source.properties.get("quarantine_age", OLDEST)
     with database.begin() as connection:
-        left = int(connection.execute(kept.where(quarantine.c.topic == source.topic)).scalar_one())
+        left = int(connection.execute(kept.where(quarantine.c.source == source.name)).scalar_one())
     removed = TRIM_AT_A_TIME
     while removed == TRIM_AT_A_TIME:
         with database.begin() as connection:
-            given = {"topic": source.topic, "left": left, "most": _bytes_kept(source), "age": age, "some": removed}
+            given = {"source": source.name, "left": left, "most": _bytes_kept(source), "age": age, "some": removed}
             sizes = connection.execute(_TRIM, given).scalars().all()
         removed, left = len(sizes), left - sum(sizes)
 
@@ -186,8 +189,8 @@ def _bytes_kept(source: Source) -> int:
     return in_bytes(source.properties.get("quarantine_bytes", MOST_BYTES))
 
 
-def _count(connection: Connection, topic: str, counts: Mapping[str, int]) -> None:
-    known = set(connection.execute(select(bad_count.c.error).where(bad_count.c.topic == topic)).scalars())
+def _count(connection: Connection, source: str, topic: str, counts: Mapping[str, int]) -> None:
+    known = set(connection.execute(select(bad_count.c.error).where(bad_count.c.source == source)).scalars())
     by_reason = Counter[str]()
     for error, records in sorted((error[:LONGEST_REASON], records) for error, records in counts.items()):
         apart = error in known or len(known) < MOST_REASONS
@@ -196,8 +199,11 @@ def _count(connection: Connection, topic: str, counts: Mapping[str, int]) -> Non
     new = insert(bad_count)
     connection.execute(
         new.on_conflict_do_update(
-            index_elements=[bad_count.c.topic, bad_count.c.error],
+            index_elements=[bad_count.c.source, bad_count.c.error],
             set_={"records": bad_count.c.records + new.excluded.records, "last": func.now()},
         ),
-        [{"topic": topic, "error": error, "records": records} for error, records in by_reason.items()],
+        [
+            {"source": source, "topic": topic, "error": error, "records": records}
+            for error, records in by_reason.items()
+        ],
     )

@@ -106,6 +106,10 @@ def apply(
     check_allowed(changes, prune=prune)
     catalog = _chosen(deployed(connection), catalog, changes)
     todo = {(change.kind, change.name): change.action for change in changes}
+    for name in [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]:
+        connection.execute(delete(progress_table).where(progress_table.c.query == name))
+        connection.execute(delete(archived).where(archived.c.query == name))
+        duplicates.forget(connection, name)
     for name, source in catalog.sources.items():
         if todo["source", name] == "create":
             _create_query(connection, name, source.topic, topics[name])
@@ -119,10 +123,6 @@ def apply(
     views.serve(connection)
     for name in reversed([name for kind, name in todo if kind == "view" and todo[kind, name] == "drop"]):
         _drop_view(connection, name)
-    for name in [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]:
-        connection.execute(delete(progress_table).where(progress_table.c.query == name))
-        connection.execute(delete(archived).where(archived.c.query == name))
-        duplicates.forget(connection, name)
     connection.execute(delete(declaration))
     if files:
         connection.execute(insert(declaration), [{"path": path, "sql": sql} for path, sql in sorted(files.items())])
@@ -152,6 +152,13 @@ def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str]) ->
     if new is None:
         return Change("view", name, "drop", "it is no longer served; its cells are dropped")
     if old is None:
+        lacking = [
+            each for each in sorted({table.source for table in new.cell_tables}) if _reads_less(each, before, after)
+        ]
+        if lacking:
+            return Change(
+                "view", name, "refuse", f"an older Lamina deployed {lacking[0]}, and reads less of its records"
+            )
         waits = sorted(moved & set(new.sources)) if new.cell_tables else []
         effect = f"served after `lamina rebuild {name}`: {', '.join(waits)} has history" if waits else "served at once"
         return Change("view", name, "create", effect)
@@ -167,6 +174,12 @@ def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str]) ->
     if (old.final, old.columns, old.comment, old.properties) != (new.final, new.columns, new.comment, new.properties):
         return Change("view", name, "update", "only what is read from the cells changed: served at once")
     return Change("view", name, "nothing", "")
+
+
+def _reads_less(name: str, before: Catalog, after: Catalog) -> bool:
+    """Does a source go on as an older Lamina deployed it, without columns that are read of its records by now?"""
+    old = before.sources.get(name)
+    return old is not None and old.sql == after.sources[name].sql and old.read != after.sources[name].read
 
 
 def _declared_alike(name: str, before: Catalog, after: Catalog) -> bool:
@@ -228,6 +241,14 @@ def _queries_with_history(connection: Connection) -> set[str]:
 
 
 def _create_query(connection: Connection, name: str, topic: str, at: Topic) -> None:
+    for other in progress.reading(connection, topic):
+        if other.topic_id != at.id:
+            raise LaminaError(
+                f"{name}: topic {topic} is not the one that {other.name} reads",
+                evidence=f"Found: topic id {at.id}.\nWanted: topic id {other.topic_id}.",
+                way_out=f"The topic was created anew, and its records have one log: drop {other.name} first"
+                " (`lamina apply --prune`).",
+            )
     # A source that was dropped may have left its row, for tables of cells that are not dropped yet.
     again = upsert(query).values(name=name, topic=topic, topic_id=at.id)
     connection.execute(
@@ -242,7 +263,7 @@ def _create_query(connection: Connection, name: str, topic: str, at: Topic) -> N
             },
         )
     )
-    quarantine.forget(connection, topic)  # of a source that was dropped: its records are read again
+    quarantine.forget(connection, name)  # of a source that was dropped: its records are read again
     duplicates.forget(connection, name)
     for place, offset in at.earliest.items():
         connection.execute(

@@ -58,22 +58,29 @@ def forget_lost(database: Database, brokers: Brokers, topic: str) -> list[tuple[
 
 
 def skip(connection: Connection, name: str, bad: BadRecord, tail: str | None, reason: str) -> bool:
-    """Skips a record of a query; False when it was skipped before. Refused below progress, and while a leap runs.
+    """Skips a record, for every source of its topic; False when it was skipped before.
+
+    Refused below progress, and while a leap runs. `name` is the query that asks for it.
 
     `tail` is the record batch that holds it, as the broker describes it.
     """
-    progress.lock(connection, [name])
+    progress.lock(connection, progress.queries(connection))  # no source of the topic is declared meanwhile
     at = TopicPartition(bad.topic, bad.partition)
     named = f"Partition {at.partition}, offset {bad.offset} of {at.topic}"
     if (at, bad.offset) in read(connection):
         return False
-    reached = progress.read(connection, [name]).get(at, 0)
-    if bad.offset < reached:
-        raise LaminaError(
-            f"{named} was read already",
-            evidence=f"progress is {reached}: views have counted it, or quarantine holds it",
-            way_out="Only a record at or above progress can be skipped.",
-        )
+    sources = [each.name for each in progress.reading(connection, at.topic)]
+    progress.lock(connection, sources)
+    for each in (name, *sources):
+        reached = progress.read(connection, [each]).get(at, 0)
+        if bad.offset < reached:
+            raise LaminaError(
+                f"{named} was read already" if each == name else f"{named} was read by {each} already",
+                evidence=f"progress is {reached}: views have counted it, or quarantine holds it",
+                way_out="Only a record at or above progress can be skipped."
+                if each == name
+                else f"A record is skipped for every source of its topic: drop {each} first (`lamina apply --prune`).",
+            )
     if rebuilds.leaping(connection):
         raise LaminaError(f"{named} cannot be skipped while a leap runs", way_out="Skip it when the leap has ended.")
     topic_id = progress.queries(connection)[name].topic_id
@@ -82,8 +89,9 @@ def skip(connection: Connection, name: str, bad: BadRecord, tail: str | None, re
             topic_id=topic_id, partition=at.partition, offset=bad.offset, topic=at.topic, reason=reason, tail=tail
         )
     )
-    quarantine.keep(connection, bad)
-    progress.take_over(connection, name, f"skip of {at.topic} {at.partition}:{bad.offset}")
+    for each in sources:
+        quarantine.keep(connection, each, bad)
+        progress.take_over(connection, each, f"skip of {at.topic} {at.partition}:{bad.offset}")
     return True
 
 

@@ -116,7 +116,7 @@ def _query(connection: Connection, query: progress.Query, topic: Topic | None, p
         progress=str(reached),
         lag=None if topic is None else alarms.lag(topic.end, reached),
         committed_at=query.committed_at,
-        quarantined=quarantine.counted(connection, query.topic),
+        quarantined=quarantine.counted(connection, query.name),
         skipped=sum(at.topic == query.topic for at, _ in skipping.read(connection)),
         duplicates=query.duplicates,
         conflicts=query.conflicts,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from view_algebra.compiled import Catalog, Column, Source
+from view_algebra.compiled import MOVED_FROM, Catalog, Column, Source
 from view_algebra.passes import Known, Split, Written, compile_view
 from view_algebra.refusals import AsksForRecords, File, Mistake, Wrong, refuse_all
 from view_algebra.texts.duplicates import counted_text, ids_text
@@ -18,7 +18,7 @@ from view_algebra.texts.records import Key, parse_text
 from view_algebra.written.clauses import refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.written.dialect import parse
-from view_algebra.written.tables import as_view
+from view_algebra.written.tables import as_view, changing
 
 
 def compile_catalog(files: Mapping[str, str]) -> Catalog:
@@ -70,6 +70,7 @@ def _source(d: SourceDeclaration) -> Source:
         sql=d.sql,
         format=d.format,
         key_format=d.key_format,
+        moved_from={name: kind.spark for name, kind in changing(d)}.get(MOVED_FROM, ""),
         parse=parse_text(
             d.columns,
             Key(d.unique, d.key_format) if d.kind == "table" else None,
@@ -127,16 +128,16 @@ class _Work:
                 self.views[found.name] = found
 
     def check_names(self) -> None:
-        topics: dict[str, SourceDeclaration] = {}
+        topics: dict[tuple[str, str], SourceDeclaration] = {}
         for source in self.sources.values():
-            other = topics.setdefault(source.topic, source)
+            other = topics.setdefault((source.topic, source.kind), source)
             if other is not source:
                 self.wrong(
                     source.file,
                     source.name,
                     Wrong(
                         source.topic_place,
-                        f"the topic {source.topic!r} is the source {other.name} already",
+                        f"the topic {source.topic!r} is the {source.kind} {other.name} already",
                         f"Read {other.name} in views, or name another topic.",
                     ),
                 )

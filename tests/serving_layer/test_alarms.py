@@ -135,8 +135,8 @@ def test_what_kafka_may_drop_before_it_is_archived_is_told(world: World) -> None
 
 def test_many_bad_records_within_an_hour_are_told(world: World) -> None:
     bad = (
-        'INSERT INTO lamina.quarantine (topic, partition, "offset", error, quarantined_at)'
-        " SELECT 'a', 0, n, 'no JSON', clock_timestamp() - {0} FROM generate_series({1}, {2}) AS n"
+        'INSERT INTO lamina.quarantine (source, topic, partition, "offset", error, quarantined_at)'
+        " SELECT 'a', 'a', 0, n, 'no JSON', clock_timestamp() - {0} FROM generate_series({1}, {2}) AS n"
     )
     sql(world, bad.format("interval '2 hours'", 1, 50))
     sql(world, bad.format("interval '1 minute'", 51, 60))
@@ -149,7 +149,9 @@ def test_a_source_that_is_declared_again_begins_anew(world: World) -> None:
     world.append("a", 0, ("x", 1))
     world.advance("a")
     sql(world, f"UPDATE lamina.query SET {LONG_AGO}, stopped = 'its topic is another', waiting = 9")
-    bad = "INSERT INTO lamina.quarantine (topic, partition, \"offset\", error) VALUES ('a', 0, 0, 'no JSON')"
+    bad = (
+        "INSERT INTO lamina.quarantine (source, topic, partition, \"offset\", error) VALUES ('a', 'a', 0, 0, 'no JSON')"
+    )
     sql(world, bad)
     without = {"sources.sql": world.files["sources.sql"].splitlines()[2]}
     topics = {name: Topic(f"another-{name}", Offsets.of(name, {0: 0})) for name in ("a", "b")}

@@ -103,8 +103,8 @@ def test_a_partition_that_is_added_starts_at_its_first_record(world: World) -> N
 def test_bad_records_are_kept_as_they_came_in_the_same_transaction(world: World) -> None:
     world.append("a", 0, None)
     batch = world.micro_batch("a", world.progress("a"), world.end("a"))
-    arriving = Rows(b'"a",0,0,,"not JSON",,"\\x00ff7b",3\n')
-    assert world.commit(replace(batch, bad=Bad("a", arriving, {"not JSON": 1}))) is Outcome.APPLIED
+    arriving = Rows(b'"a","a",0,0,,"not JSON",,"\\x00ff7b",3\n')
+    assert world.commit(replace(batch, bad=Bad("a", "a", arriving, {"not JSON": 1}))) is Outcome.APPLIED
     with world.database.begin() as connection:
         rows = connection.execute(text("SELECT topic, partition, error, value FROM lamina.quarantine")).all()
     assert [(r.topic, r.partition, r.error, bytes(r.value)) for r in rows] == [("a", 0, "not JSON", b"\x00\xff{")]
@@ -120,9 +120,9 @@ def test_quarantine_keeps_the_newest_within_bounds_and_counts_all_for_ever(world
     arrived = 0
     for day in range(5, -1, -1):
         with world.database.begin() as connection:
-            row = f'"a",0,{{}},,"not JSON",,"\\x{"ff" * 892}",892\n'  # a thousand bytes each
+            row = f'"a","a",0,{{}},,"not JSON",,"\\x{"ff" * 892}",892\n'  # a thousand bytes each
             rows = Rows("".join(row.format(arrived + number) for number in range(200)).encode())
-            bad = Bad("a", rows, {"not JSON": 200})
+            bad = Bad("a", "a", rows, {"not JSON": 200})
             quarantine.stage(connection, bad)
             quarantine.write(connection, bad)
             aged = (
@@ -146,7 +146,7 @@ def test_reasons_that_senders_make_up_do_not_fill_the_counts(world: World) -> No
     made_up = {f"reason {number}": 2 for number in range(quarantine.MOST_REASONS + 5)}
     with world.database.begin() as connection:
         for _ in range(2):
-            bad = Bad("a", Rows(), made_up)
+            bad = Bad("a", "a", Rows(), made_up)
             quarantine.stage(connection, bad)
             quarantine.write(connection, bad)
         assert quarantine.counted(connection, "a") == 2 * sum(made_up.values())
