@@ -17,6 +17,9 @@ powers of deviations) by lower ones, too; `keep` is for rows, which never meet a
 DELETED = "kafka_deleted"
 """The column of a table's records, beside those that are declared: does it take its key's row away?"""
 
+MOVED_FROM = "kafka_moved_from"
+"""The column of the records of a table of change events: the key that an update took the row away from, or NULL."""
+
 JSON_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
@@ -65,12 +68,13 @@ class Source:
     """A declared source.
 
     unique: of a table the columns of its PRIMARY KEY, of a stream those of UNIQUE. format, key_format: what the value
-    of its records, and Kafka's key of them, are read as.
+    of its records, and Kafka's key of them, are read as. moved_from: of a table of change events (else empty), the type
+    of the key that a row had before.
     `parse` is Spark SQL that reads the view `raw_records` (topic, partition, offset, timestamp, key, value,
     headers: the columns of Spark's Kafka source) and gives `kafka_partition`, `kafka_offset`,
     `kafka_timestamp`, `kafka_key`, `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in
-    quarantine), of a table `kafka_deleted`, and then the declared columns. Both layers read records through this one
-    text.
+    quarantine), of a table `kafka_deleted`, where rows of it move to other keys `kafka_moved_from`, and then the
+    declared columns. Both layers read records through this one text.
     ids, counted: of a stream with UNIQUE (else empty), Spark SQL that gives the ids of `records`, and the records that
     count of `good_records` (`texts/duplicates.py`).
     """
@@ -89,11 +93,15 @@ class Source:
     key_format: Literal["json", "string", "none"] = "none"
     ids: str = ""
     counted: str = ""
+    moved_from: str = ""
 
     @property
     def read(self) -> tuple[Column, ...]:
         """The columns that `parse` gives beside those of Kafka."""
-        return (Column(DELETED, "BOOLEAN", "boolean"), *self.columns) if self.kind == "table" else self.columns
+        if self.kind != "table":
+            return self.columns
+        moved = (Column(MOVED_FROM, self.moved_from, "jsonb"),) if self.moved_from else ()
+        return (Column(DELETED, "BOOLEAN", "boolean"), *moved, *self.columns)
 
     @property
     def records(self) -> str:

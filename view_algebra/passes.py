@@ -15,7 +15,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from view_algebra.compiled import DELETED, CellTable, Column, Source, View, changes_of
+from view_algebra.compiled import CellTable, Column, Source, View, changes_of
 from view_algebra.engines.postgres.queries import query as postgres_query
 from view_algebra.engines.postgres.queries import reading_of
 from view_algebra.language.aggregates import MOMENTS
@@ -23,7 +23,7 @@ from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import Exploded, Query, Read, Select, Stream, Subquery
 from view_algebra.language.lengths import as_numbers
 from view_algebra.language.time_windows import pane
-from view_algebra.language.types import BOOLEAN, DATE, SYSTEM_COLUMNS, TIMESTAMP, TIMESTAMP_NTZ, Type
+from view_algebra.language.types import DATE, SYSTEM_COLUMNS, TIMESTAMP, TIMESTAMP_NTZ, Type
 from view_algebra.language.walks import every_relation, parts, walk
 from view_algebra.lineage import lineage
 from view_algebra.refusals import Span, Wrong, span
@@ -41,6 +41,7 @@ from view_algebra.typed.scalars import expression
 from view_algebra.typed.ties import sorting
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.oracle import select_for_spark
+from view_algebra.written.tables import changing
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def with_meaning(written: Written, known: Known) -> Typed:
     tables = {changes_of(name): each for name, each in known.declared.items() if each.kind == "table"}
     context = Context(
         streams={name: (*PSEUDO_COLUMNS, *each.columns) for name, each in streams.items()}
-        | {name: (*PSEUDO_COLUMNS, (DELETED, BOOLEAN), *each.columns) for name, each in tables.items()},
+        | {name: (*PSEUDO_COLUMNS, *changing(each), *each.columns) for name, each in tables.items()},
         views=known.types,
         keys=known.keys,
         sortings=known.sortings,

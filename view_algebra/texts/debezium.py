@@ -1,12 +1,11 @@
 """Change events of Debezium: the row that a change has, and what it does to it.
 
 `{"op": "u", "before": {…}, "after": {…}, …}`, by itself or as the `payload` beside a `schema`. `c` (created), `u`
-(updated) and `r` (read by a snapshot) tell the row as it is from then on, `d` the row that is deleted.
+(updated) and `r` (read by a snapshot) tell the row as it is from then on, `d` the row that is deleted. An update whose
+row had another primary key before takes that row away, too.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from view_algebra.language.quoting import spark_text
 
@@ -41,19 +40,13 @@ DELETES = f"(kafka_value IS NULL OR {OP} = 'd')"
 """Does a record take the row away? After a deletion, Debezium sends a record without a value, too."""
 
 
-def errors(keys: Sequence[str], of_deletion: str) -> list[tuple[str, str]]:
+def errors(of_deletion: str) -> list[tuple[str, str]]:
     """Conditions and reasons for what is no change of a row; `of_deletion`: for one that has but Kafka's key."""
-    moved = " OR ".join(
-        f"get_json_object({BEFORE}, {path}) <> get_json_object({ROW}, {path})"
-        for path in (spark_text(f"$['{key}']") for key in keys)
-    )
     truncated = "a truncation (op t) is not served: delete the rows, or declare a table over a new topic"
-    changed = "an update of the primary key is not served: let the connector send a deletion and an insertion"
     return [
         (f"{OP} IS NULL", "'no change event of Debezium: it has no op'"),
         (f"{OP} = 't'", spark_text(truncated)),
         (f"{OP} NOT IN ('c', 'u', 'r', 'd')", f"concat('no change of a row: op ', left({OP}, 20))"),
         (f"{OP} = 'd' AND coalesce({ROW}, 'null') = 'null'", of_deletion),
         (f"coalesce({ROW}, 'null') = 'null'", "'the change has no row: after is missing'"),
-        (f"{OP} = 'u' AND ({moved})", spark_text(changed)),
     ]

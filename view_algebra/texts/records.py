@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal as Choice
 
-from view_algebra.compiled import DELETED
+from view_algebra.compiled import DELETED, MOVED_FROM
 from view_algebra.engines.spark import TIME_ALONE, constant
 from view_algebra.language.expressions import Constant
 from view_algebra.language.long_numbers import (
@@ -67,8 +67,10 @@ def parse_text(columns: Columns, key: Key | None = None, *, of_changes: bool = F
         for name, kind in columns
     )
     deleted = "" if key is None else f",\n  {debezium.DELETES if of_changes else 'kafka_value IS NULL'} AS {DELETED}"
+    if of_changes and key is not None:
+        deleted += f",\n  {_moved_from(columns, key)} AS {MOVED_FROM}"
     row, text = (debezium.ROW, debezium.ROW) if of_changes else ("CAST(value AS STRING)", _TEXT)
-    errors = debezium.errors(key.columns, _not_deleting(columns, key)) if of_changes and key is not None else ()
+    errors = debezium.errors(_not_deleting(columns, key)) if of_changes and key is not None else ()
     return f"""SELECT
   kafka_partition,
   kafka_offset,
@@ -91,7 +93,7 @@ FROM (
       {bounded(row, Type("STRUCT", fields=tuple(read_as[:-1])), _CORRUPT)},
       {_schema(read_as)},
       {permissive(_CORRUPT)}
-    ) AS parsed{_key_text(of_key, key, of_changes)}
+    ) AS parsed{_key_text(of_key, key, of_changes)}{_key_before(columns, key) if of_changes else ""}
   FROM {debezium.UNWRAPPED if of_changes else "raw_records"}
 )"""
 
@@ -118,6 +120,30 @@ def _key_text(columns: Columns, key: Key | None, of_changes: bool) -> str:
     ) AS key_parsed"""
 
 
+def _key_before(columns: Columns, key: Key | None) -> str:
+    """The key that the row of a change event had before it."""
+    read_as = tuple((n, mapped(kind, _without_tinyint)) for n, kind in columns if key is not None and n in key.columns)
+    return f""",
+    from_json(
+      {bounded(debezium.BEFORE, Type("STRUCT", fields=read_as))},
+      {_schema(read_as)}
+    ) AS before_parsed"""
+
+
+def _moved_from(columns: Columns, key: Key) -> str:
+    """The key that an update takes the row away from; NULL where it is the row's still, or is not told."""
+    of_key = [(name, kind) for name, kind in columns if name in key.columns]
+    before = [_in_key(name, kind, "before_parsed") for name, kind in of_key]
+    told = " AND ".join(f"{value} IS NOT NULL" for value in before)
+    same = " AND ".join(f"{v} <=> {_key_of(n, kind, key)}" for v, (n, kind) in zip(before, of_key, strict=True))
+    values = ", ".join(f"{_text(name)}, {value}" for value, (name, _) in zip(before, of_key, strict=True))
+    return f"CASE WHEN {debezium.OP} = 'u' AND {told} AND NOT ({same}) THEN named_struct({values}) END"
+
+
+def _key_of(name: str, kind: Type, key: Key) -> str:
+    return _declared(name, kind) if key.format == "none" else _of_both(name, kind)
+
+
 def _is_quoted(kind: Type) -> bool:
     """Is a value of the type a text in JSON?"""
     return kind == STRING or kind.name in CALENDAR
@@ -128,9 +154,9 @@ def _of_both(name: str, kind: Type) -> str:
     return f"coalesce({_declared(name, kind)}, {_in_key(name, kind)})"
 
 
-def _in_key(name: str, kind: Type) -> str:
+def _in_key(name: str, kind: Type, of: str = "key_parsed") -> str:
     """A column as Kafka's key has it; NULL where Postgres could not hold it."""
-    value = _declared(name, kind, "key_parsed")
+    value = _declared(name, kind, of)
     if kind == STRING:
         return f"CASE WHEN NOT contains({value}, '\\u0000') THEN {value} END"
     outside = _outside(value, kind)

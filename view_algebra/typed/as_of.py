@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from view_algebra.compiled import DELETED, changes_of
+from view_algebra.compiled import DELETED, MOVED_FROM, changes_of
 from view_algebra.language.quoting import spark_name
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope
 from view_algebra.written.dialect import parsed, text_of
+from view_algebra.written.tables import changes
 
 HOLDS = FROM, UNTIL = "kafka_from", "kafka_until"
 """When a version begins to hold, and when the next one does: no names of declared columns, unknown to the author."""
@@ -27,11 +28,15 @@ def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, 
     name, alias = table.name.lower(), (table.alias or table.name).lower()
     _refuse(join, kind, name, scope)
     columns = [column for column, _ in scope.context.views[name]]
-    keys = ", ".join(map(spark_name, sorted(next(iter(scope.context.keys[name])))))
+    key = sorted(next(iter(scope.context.keys[name])))
+    moves = any(column == MOVED_FROM for column, _ in scope.context.streams[changes_of(name)])
+    told = changes(name, key, moves=moves)
+    keys = ", ".join(map(told.column, key))
     at = f"coalesce({spark_name(scope.context.times[changes_of(name)] or '')}, kafka_timestamp)"
-    given = ", ".join(spark_name(column) for column in columns)
-    next_one = f"lead({at}) OVER (PARTITION BY {keys} ORDER BY {at}, kafka_partition, kafka_offset)"
-    every = f"SELECT {given}, {at} AS {FROM}, {next_one} AS {UNTIL}, {DELETED} FROM {spark_name(changes_of(name))}"
+    given = ", ".join(map(spark_name, columns))
+    rows = ", ".join(f"{told.column(column)} AS {spark_name(column)}" for column in columns)
+    next_one = f"lead({at}) OVER (PARTITION BY {keys} ORDER BY {at}, {told.place})"
+    every = f"SELECT {rows}, {at} AS {FROM}, {next_one} AS {UNTIL}, {told.deleted} AS {DELETED} FROM {told.from_}"
     versions = f"SELECT {given}, {FROM}, {UNTIL} FROM ({every}) AS every_version WHERE NOT {DELETED}"
     time, of = text_of(version.expression), spark_name(alias)
     holds = f"({time}) >= {of}.{FROM} AND ({of}.{UNTIL} IS NULL OR ({time}) < {of}.{UNTIL})"

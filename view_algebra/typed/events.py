@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from view_algebra.compiled import changes_of, source_of
 from view_algebra.language.aggregates import EVENT_ORDER
 from view_algebra.language.expressions import Expr, Field, Place, Select, Stream
 from view_algebra.language.overloads import call
@@ -25,7 +26,8 @@ def event_order(scope: Scope, place: Place, function: str = "") -> tuple[str, tu
         (alias,) = scope.relations
         kinds = dict(given.columns)
         return ", ".join(PASSED), tuple(Field(alias, (name,), kinds[name], place=place) for name in PASSED)
-    if len(scope.relations) != 1 or not scope.streams:
+    of_changes = [changes_of(source_of(each)) == each for each in scope.streams.values()] == [True]  # and their moves
+    if not scope.streams or (len(scope.relations) != 1 and not of_changes):
         way_out = "Name the source alone in FROM."
         if scope.above:
             way_out = "Write max_by(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."

@@ -77,6 +77,11 @@ class SourceDeclaration:
     key_format: Choice["json", "string", "none"]
     sql: str
 
+    @property
+    def moves(self) -> bool:
+        """May a record tell that a row has another key than before?"""
+        return self.kind == "table" and self.format == "debezium-json"
+
 
 @dataclass(frozen=True)
 class ViewDeclaration:
