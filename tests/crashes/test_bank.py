@@ -1,0 +1,117 @@
+"""A bank: money moves between accounts on two topics, and whoever adds the accounts up reads one number, always."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import psycopg2
+from pyspark.sql import SparkSession
+
+from tests.crashes.test_kills import short_lived
+from tests.fix_lamina import CommandLine, Deployed
+
+ACCOUNTS, OPENING, TRANSFERS = 40, 1_000, 400
+
+MOVED = "LATERAL VIEW stack(2, payer, -amount, payee, amount) m AS account, amount"
+"""What a transfer takes from one account, and gives to another."""
+
+BANK = f"""
+    CREATE TABLE accounts (id INT PRIMARY KEY, branch STRING)
+    USING kafka OPTIONS (topic '{{topics}}_accounts', format 'json') TBLPROPERTIES ('partitions' = '2');
+    CREATE TABLE wires (payer INT, payee INT, amount BIGINT)
+    USING kafka OPTIONS (topic '{{topics}}_wires', format 'json') TBLPROPERTIES ('partitions' = '2');
+    CREATE TABLE cheques (payer INT, payee INT, amount BIGINT)
+    USING kafka OPTIONS (topic '{{topics}}_cheques', format 'json') TBLPROPERTIES ('partitions' = '1');
+
+    CREATE VIEW wired AS SELECT m.account, sum(m.amount) AS amount FROM wires {MOVED} GROUP BY m.account;
+    CREATE VIEW cashed AS SELECT m.account, sum(m.amount) AS amount FROM cheques {MOVED} GROUP BY m.account;
+    CREATE VIEW balances AS
+    SELECT a.id, {OPENING} + coalesce(w.amount, 0) + coalesce(c.amount, 0) AS balance
+    FROM accounts a LEFT JOIN wired w ON w.account = a.id LEFT JOIN cashed c ON c.account = a.id;
+
+    CREATE VIEW branches AS
+    SELECT a.branch, sum(w.amount) AS amount
+    FROM (SELECT m.account, m.amount FROM wires {MOVED}) w JOIN accounts a ON a.id = w.account GROUP BY a.branch;
+"""
+
+ADDED_UP = """
+    SELECT (SELECT count(*) FROM balances), (SELECT sum(balance) FROM balances),
+           (SELECT coalesce(sum(amount), 0) FROM branches)
+"""
+
+
+def account(dice: random.Random, id: int) -> dict[str, object]:
+    """An account, at any branch: one that moves takes its money along."""
+    return {"id": id, "branch": dice.choice(["north", "south", "west"])}
+
+
+def transfer(deployed: Deployed, dice: random.Random) -> None:
+    """Transfers of any amounts, on both topics, while accounts move."""
+    for topic in ("wires", "cheques"):
+        made = [[*dice.sample(range(ACCOUNTS), 2), dice.randrange(1, 500)] for _ in range(TRANSFERS)]
+        deployed.send(topic, *(dict(zip(("payer", "payee", "amount"), each, strict=True)) for each in made))
+    deployed.send("accounts", *(account(dice, id) for id in dice.sample(range(ACCOUNTS), 5)))
+
+
+@contextlib.contextmanager
+def adding_up(deployed: Deployed) -> Iterator[Counter[tuple[object, ...]]]:
+    """What one client reads all the while, and how often; each read is one statement."""
+    found: Counter[tuple[object, ...]] = Counter()
+    ended = threading.Event()
+    assert deployed.deployment.settings.analyst is not None
+    connection = psycopg2.connect(deployed.deployment.settings.analyst, options="-c search_path=analytics")
+    connection.autocommit = True
+
+    def read() -> None:
+        with connection.cursor() as cursor:
+            while not ended.is_set():
+                cursor.execute(ADDED_UP)
+                [row] = cursor.fetchall()
+                found[tuple(map(int, row))] += 1
+
+    thread = threading.Thread(target=read, name="the bank's auditor")
+    thread.start()
+    try:
+        yield found
+    finally:
+        ended.set()
+        thread.join()
+        connection.close()
+
+
+def test_the_sum_over_all_accounts_is_one_number_whatever_happens(
+    deployed: Deployed, lamina: CommandLine, spark: SparkSession
+) -> None:
+    dice = random.Random(5)
+    deployed.apply(bank=BANK)
+    deployed.send("accounts", *(account(dice, id) for id in range(ACCOUNTS)))
+    deployed.catch_up()
+    batch = deployed.deployment.batch
+    with adding_up(deployed) as found:
+        for _ in range(3):
+            transfer(deployed, dice)
+            before = deployed.progress("wires")
+            with short_lived(lamina, spark, max_records=50) as process:
+                deployed.until(lambda: deployed.progress("wires") != before or process.poll() is not None, "it commits")  # noqa: B023
+                time.sleep(dice.uniform(0, 0.5))
+            assert process.returncode == -9
+        with deployed.speed(max_records=50):
+            transfer(deployed, dice)
+            batch.rebuild()
+            transfer(deployed, dice)
+            for view in ("wired", "accounts", "branches"):
+                batch.roll_back(view)
+            batch.rebuild()
+        transfer(deployed, dice)
+        batch.rebuild(leap=True)
+        deployed.catch_up()
+    assert found.keys() == {(ACCOUNTS, ACCOUNTS * OPENING, 0)}
+    assert found.total() > 100
+    assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
+    assert deployed.rows("SELECT count(DISTINCT balance) > 9 FROM balances") == [(True,)], "money has moved"
+    deployed.check()
