@@ -163,6 +163,21 @@ def test_an_update_of_the_key_takes_the_row_from_the_old_one(engines: Engines) -
     ]
 
 
+def test_a_deletion_has_no_time_of_the_row_before_it(engines: Engines) -> None:
+    """It has Kafka's, 2024: until then the row holds."""
+    gone = {"op": "d", "before": json.loads(taken("c", 1, "ann", after=("A", 1)))["after"], "after": None}  # type: ignore[arg-type]
+    seats = [taken("c", 1, "ann", after=("A", 1)), json.dumps(gone).encode()]
+    late = json.dumps({"hall": "A", "seat": 1, "ts": "2024-01-01T00:00:00Z"}).encode()
+    assert (
+        engines.differing(
+            MOVES, {"seats": [seats, [taken("c", 1, "b", after=("A", 9))]], "looks": [[looked(1, 2), late]]}
+        )
+        == {}
+    )
+    assert [row[2] for row in engines.actual(MOVES.views["seats"])] == ["b"]
+    assert [row[2] for row in engines.actual(MOVES.views["seen"])] == ["ann", None]
+
+
 def test_what_tells_no_key_is_a_bad_record(engines: Engines) -> None:
     bad: dict[str, list[Record]] = {
         "users": [(b"x", None), (b"{}", None), (b"2", b'{"id": 1}'), (b"x", b'{"name": "a"}'), (b"\xff", None)],

@@ -62,10 +62,10 @@ def parse_text(columns: Columns, key: Key | None = None, *, of_changes: bool = F
     """
     read_as = [*((name, mapped(kind, _without_tinyint)) for name, kind in columns), (_CORRUPT, STRING)]
     of_key = [] if key is None or key.format == "none" else [(n, kind) for n, kind in columns if n in key.columns]
-    declared = "".join(
-        f",\n  {_of_both(name, kind) if (name, kind) in of_key else _declared(name, kind)} AS {spark_name(name)}"
-        for name, kind in columns
-    )
+    values = [(n, _of_both(n, kind) if (n, kind) in of_key else _declared(n, kind)) for n, kind in columns]
+    if of_changes and key is not None:  # what was before a deletion is not the row, nor the time of it
+        values = [(n, v if n in key.columns else f"CASE WHEN {debezium.OP} <> 'd' THEN {v} END") for n, v in values]
+    declared = "".join(f",\n  {value} AS {spark_name(name)}" for name, value in values)
     deleted = "" if key is None else f",\n  {debezium.DELETES if of_changes else 'kafka_value IS NULL'} AS {DELETED}"
     if of_changes and key is not None:
         deleted += f",\n  {_moved_from(columns, key)} AS {MOVED_FROM}"
