@@ -25,6 +25,7 @@ ARROW = {
     "DOUBLE": pa.float64(),
     "DECIMAL(12, 2)": pa.decimal128(12, 2),
     "TIMESTAMP": pa.timestamp("us"),
+    "BOOLEAN": pa.bool_(),
 }
 
 PATIENCE = 120.0

@@ -62,8 +62,8 @@ def read_within(cursor: psycopg2.extensions.cursor) -> Snapshot:
     )
     since = dict(cursor.fetchall())
     cursor.execute(
-        "SELECT q.name, coalesce(sum(b.records), 0) FROM lamina.query q LEFT JOIN lamina.bad_records b USING (topic)"
-        " GROUP BY q.name"
+        "SELECT q.name, coalesce(sum(b.records), 0) FROM lamina.query q"
+        " LEFT JOIN lamina.bad_records b ON b.source = q.name GROUP BY q.name"
     )
     bad = {name: int(count) for name, count in cursor.fetchall()}
     views, widths = {}, {}

@@ -356,7 +356,7 @@ class Stage:
     def good(self, count: int, dice: random.Random) -> list[tuple[str, Record]]:
         """Good records of all sources."""
         names = list(self.world.sources)
-        return [(name, self.world.record(name, dice)) for name in dice.choices(names, (5, 4, 1), k=count)]
+        return [(name, self.world.record(name, dice)) for name in dice.choices(names, (5, 4, 1, 2), k=count)]
 
     def produce(self, rate: int, stopping: threading.Event) -> None:
         """Sends good records all the while; where Kafka is away, later ones follow when it is back."""

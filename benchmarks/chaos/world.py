@@ -62,6 +62,10 @@ USING kafka OPTIONS (topic '{topic}', format 'json') TBLPROPERTIES ('event_time'
 SPARE = """CREATE TABLE {name} (kind STRING, n INT)
 USING kafka OPTIONS (topic '{topic}', format 'json') TBLPROPERTIES ('partitions' = '1');"""
 
+CUSTOMERS = """CREATE TABLE customers (customer STRING PRIMARY KEY, city STRING, ts TIMESTAMP)
+USING kafka OPTIONS (topic '{topic}', format 'debezium-json', key_format 'none')
+TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '2');"""
+
 ORDER_COLUMNS = {
     "id": "BIGINT",
     "customer": "VARCHAR",
@@ -74,6 +78,8 @@ ORDER_COLUMNS = {
 }
 VISIT_COLUMNS = {"who": "VARCHAR", "page": "VARCHAR", "ms": "BIGINT", "ratio": "DOUBLE", "ts": "TIMESTAMP"}
 SPARE_COLUMNS = {"kind": "VARCHAR", "n": "INTEGER"}
+CUSTOMER_COLUMNS = {"customer": "VARCHAR", "city": "VARCHAR", "ts": "TIMESTAMP", "gone": "BOOLEAN", "before": "VARCHAR"}
+"""`gone`: the record deletes; `before`: the key that it takes the row away from."""
 
 HOURLY = """SELECT time_bucket(INTERVAL '1 hour', ts) AS hour, country, count(*) AS orders,
        count(*) FILTER (WHERE kind = 'gift') AS gifts, sum(amount) AS amount, min(n) AS least, max(n) AS most
@@ -90,7 +96,24 @@ FROM (
 )
 GROUP BY who, number"""
 
+NEWEST = """SELECT customer, city, ts FROM (
+  SELECT *, row_number() OVER (PARTITION BY customer ORDER BY ts DESC, kafka_partition DESC, kafka_offset DESC) AS nth
+  FROM (
+    SELECT customer, city, ts, gone, kafka_partition, kafka_offset FROM customers
+    UNION ALL
+    SELECT before, NULL, ts, true, kafka_partition, kafka_offset FROM customers WHERE before IS NOT NULL
+  )
+) WHERE nth = 1 AND NOT gone"""
+
 VIEWS = (
+    View("customers", "", NEWEST),
+    View(
+        "cities",
+        """CREATE VIEW cities AS SELECT c.city, count(*) AS orders, sum(o.amount) AS amount, max(o.n) AS most
+        FROM orders o LEFT JOIN customers c ON c.customer = o.customer GROUP BY c.city;""",
+        f"""SELECT c.city, count(*), sum(o.amount), max(o.n)
+        FROM orders o LEFT JOIN ({NEWEST}) c ON c.customer = o.customer GROUP BY c.city""",
+    ),
     View(
         "totals",
         """CREATE VIEW totals AS SELECT count(*) AS orders, count(n) AS counted, sum(n) AS n, sum(amount) AS amount,
@@ -192,6 +215,7 @@ class World:
             ("orders", ORDERS, ORDER_COLUMNS),
             ("visits", VISITS, VISIT_COLUMNS),
             (spare, SPARE, SPARE_COLUMNS),
+            ("customers", CUSTOMERS, CUSTOMER_COLUMNS),
         )
         return {
             name: Source(name, f"{self.prefix}_{name}", ddl.format(name=name, topic=f"{self.prefix}_{name}"), columns)
@@ -208,8 +232,8 @@ class World:
 
     @property
     def files(self) -> dict[str, str]:
-        """The catalog."""
-        return {f"{each.name}.sql": each.ddl for each in self._declared()}
+        """The catalog; a table is a view without a declaration of its own."""
+        return {f"{each.name}.sql": each.ddl for each in self._declared() if each.ddl}
 
     def _declared(self) -> list[Source | View]:
         return [*self.sources.values(), *self.views]
@@ -221,6 +245,8 @@ class World:
 
     def record(self, source: str, dice: random.Random) -> Record:
         """A good record: some are late by days, some fields are NULL or missing."""
+        if source == "customers":
+            return _change(self, dice)
         row = _ROWS[source.partition("_")[0]](self, dice)
         for name in list(row):
             if dice.random() < 0.05:
@@ -255,6 +281,20 @@ def _visit(world: World, dice: random.Random) -> dict[str, Any]:
         "ratio": dice.randrange(-400, 400) / 4,
         "ts": world.time(dice),
     }
+
+
+def _change(world: World, dice: random.Random) -> Record:
+    """A change of a customer, who may move to another key, or go; few are asked for often, so that changes meet."""
+    customer, before = f"c{dice.randrange(500)}", f"c{dice.randrange(500)}"
+    op, at = dice.choice("cuuud"), world.time(dice)
+    row = {"customer": customer, "city": dice.choice(("Bonn", "Kiel", "Ulm", None)), "ts": at}
+    moved = before if op == "u" and before != customer and dice.random() < 0.3 else None
+    old = None if op == "c" else {"customer": moved or customer, "city": "Jena", "ts": world.began.replace(tzinfo=None)}
+    event = {"op": op, "before": old, "after": None if op == "d" else row}
+    # A deletion has no time of its own but Kafka's.
+    sent = round(at.replace(tzinfo=UTC).timestamp() * 1000) if op == "d" else None
+    told = row | {"gone": op == "d", "before": moved}
+    return Record(json.dumps(event, default=_json).encode(), told, sent)
 
 
 def _spare(_: World, dice: random.Random) -> dict[str, Any]:
