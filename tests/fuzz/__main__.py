@@ -30,11 +30,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--views", type=int, default=200, help="how many views are to be tried")
     parser.add_argument("--seed", type=int, default=1, help="another seed makes other views and records")
+    parser.add_argument("--joins", action="store_true", help="joins alone, of streams and tables")
     parser.add_argument("--keep-going", action="store_true", help="tell of every difference, not of the first alone")
     arguments = parser.parse_args()
     began = time.monotonic()
     with _engines() as engines:
-        fuzzing = Fuzzing(arguments.seed)
+        fuzzing = Fuzzing(arguments.seed, joins=arguments.joins)
         for finding in fuzzing.run(engines, arguments.views):
             print(report(finding), flush=True)
             if not arguments.keep_going:

@@ -50,6 +50,35 @@ A CAST does of a literal alone; `count_if` of nothing is NULL in DuckDB.
 """
 
 
+TABLES = """
+CREATE TABLE t AS SELECT k, kind, label, rank, at FROM (
+  SELECT *, row_number() OVER (
+    PARTITION BY k ORDER BY coalesce(at, kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC
+  ) AS nth FROM changes_t
+) WHERE nth = 1 AND NOT kafka_deleted;
+CREATE TABLE versions_t AS SELECT k AS key, since, NOT kafka_deleted AS is_there,
+  CASE WHEN NOT kafka_deleted THEN k END AS k, CASE WHEN NOT kafka_deleted THEN kind END AS kind,
+  CASE WHEN NOT kafka_deleted THEN label END AS label, CASE WHEN NOT kafka_deleted THEN rank END AS rank,
+  CASE WHEN NOT kafka_deleted THEN at END AS at
+FROM (
+  SELECT *, coalesce(at, kafka_timestamp) AS since, row_number() OVER (
+    PARTITION BY k, coalesce(at, kafka_timestamp) ORDER BY kafka_partition DESC, kafka_offset DESC
+  ) AS nth FROM changes_t
+) WHERE nth = 1;
+CREATE TABLE d AS SELECT k, kind, label, ok FROM (
+  SELECT *, row_number() OVER (
+    PARTITION BY k, kind ORDER BY kafka_timestamp DESC, kafka_partition DESC, kafka_offset DESC
+  ) AS nth FROM (
+    SELECT k, kind, label, ok, kafka_deleted, kafka_timestamp, kafka_partition, kafka_offset FROM changes_d
+    UNION ALL
+    SELECT kafka_moved_from.k, kafka_moved_from.kind, NULL, NULL, true, kafka_timestamp, kafka_partition, kafka_offset
+    FROM changes_d WHERE kafka_moved_from IS NOT NULL
+  )
+) WHERE nth = 1 AND NOT kafka_deleted;
+"""
+"""The tables of `joins.SOURCES`, and the versions of `t`, from their records."""
+
+
 @dataclass
 class Duck:
     """A DuckDB of the records of one round, and how many views were answered in all rounds."""
@@ -61,23 +90,37 @@ class Duck:
         """Takes the good records of `s` from Spark; False where they have extremes and nothing is to be asked."""
         if any(extreme in value for value in values if value is not None for extreme in EXTREMES):
             return False
-        table = spark.table("s").toArrow()
+        self.connection = duckdb.connect()
+        self.connection.execute("SET ieee_floating_point_ops = false")  # x / 0 is NULL
+        self._take(spark, "s", "s")
+        return True
+
+    def _take(self, spark: SparkSession, name: str, records: str) -> None:
+        table = spark.table(f"`{records}`").toArrow()
         for place, column in enumerate(table.schema):
             if pa.types.is_timestamp(column.type):  # instants as UTC's wall clock
                 table = table.set_column(place, column.name, table.column(place).cast(pa.timestamp("us")))
-        self.connection = duckdb.connect()
-        self.connection.execute("SET ieee_floating_point_ops = false")  # x / 0 is NULL
         self.connection.register("arrow", table)
-        self.connection.execute("CREATE TABLE s AS SELECT * FROM arrow")
+        self.connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")
         self.connection.unregister("arrow")
-        return True
+
+    def fill_others(self, spark: SparkSession) -> None:
+        """Takes the good records of the sources that `s` is joined with, and makes tables and their versions of them.
+
+        Of its own: newest by a row number, versions by ASOF JOIN.
+        """
+        for name, records in (("r", "r"), ("changes_t", "changes of t"), ("changes_d", "changes of d")):
+            self._take(spark, name, records)
+        self.connection.execute(TABLES)
 
     def answer(self, view: View) -> list[Row] | None:
         """DuckDB's rows of a view, or None where it is not asked or fails; views may read those before them.
 
         Its NaN is a statistic of too few rows, which is NULL in Spark.
         """
-        translated = translate(view.spelled)
+        if view.name in ("t", "d"):
+            return [tuple(row) for row in self.connection.execute(f"SELECT * FROM {view.name}").fetchall()]
+        translated = as_of(view.select) if "SYSTEM_TIME" in view.select else translate(view.spelled)
         if translated is None or any(column.spark.startswith(("STRUCT", "ARRAY", "MAP")) for column in view.columns):
             return None
         names = ", ".join(f'"{column.name}"' for column in view.columns)
@@ -90,7 +133,15 @@ class Duck:
         return [tuple(None if value != value else value for value in row) for row in rows]
 
 
-def translate(select: str) -> str | None:
+def as_of(select: str) -> str | None:
+    """A SELECT with DuckDB's own ASOF JOIN of the versions; where the newest one was deleted, no row is joined."""
+    written = r"JOIN t FOR SYSTEM_TIME AS OF (\S+) AS (\w) ON \w\.k = (\S+)"
+    plain = re.sub(written, r"JOIN versions_t AS \2 ON \2.key = \3 AND \2.since <= \1", select)
+    translated = translate(plain, dropping_deleted=True)
+    return translated and re.sub(r'(LEFT )?JOIN "versions_t"', r'ASOF \1JOIN "versions_t"', translated)
+
+
+def translate(select: str, *, dropping_deleted: bool = False) -> str | None:
     """A SELECT in DuckDB's SQL, or None where something in it is not known to be alike."""
     try:
         tree = parse_one(re.sub(r"\bwindow\(", "`window`(", select), dialect="spark")
@@ -98,6 +149,9 @@ def translate(select: str) -> str | None:
         return None
     for each in list(tree.find_all(exp.Select)):
         _bucket(each)
+        for join in each.args.get("joins") or () if dropping_deleted else ():
+            if join.this.name == "versions_t" and not join.side:
+                each.where(f"{join.this.alias}.is_there", copy=False)
     if not all(_alike(node) for node in tree.walk()):
         return None
     return tree.sql(dialect="duckdb", identify=True)

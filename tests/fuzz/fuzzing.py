@@ -8,11 +8,12 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tests.fuzz.duck import Duck
 from tests.fuzz.grammar import Grammar, Query
+from tests.fuzz.joins import Joins, others
 from tests.fuzz.records import records, split
 from tests.fuzz.rounds import UNANSWERED, Finding, Round, catalog_text, check
 from tests.fuzz.shrinking import shrink
@@ -29,9 +30,10 @@ SHOWN = 12
 
 @dataclass
 class Fuzzing:
-    """Counts what became of the views."""
+    """Counts what became of the views; `joins`: they are all joins, and else those of every other round are."""
 
     seed: int
+    joins: bool = False
     ran: int = 0
     differed: int = 0
     unanswered: int = 0
@@ -45,9 +47,14 @@ class Fuzzing:
             dice = random.Random(f"{self.seed} {number}")
             number += 1
             found: list[tuple[Round, Finding]] = []
-            chosen = self._views(dice, min(PER_ROUND, views - self.ran), found)
+            joined = self.joins or number % 2 == 0
+            chosen = self._views(dice, min(PER_ROUND, views - self.ran), found, joined=joined)
             self.ran += len(chosen) + len(found)
-            round_ = Round(chosen, split(dice, records(dice, dice.choice([12, 40, 120]))))
+            count = dice.choice([12, 40] if joined else [12, 40, 120])
+            round_ = Round(chosen, split(dice, records(dice, count)))
+            if joined:
+                more = {name: split(dice, made) for name, made in others(dice, count).items()}
+                round_ = replace(round_, others=more)
             findings = check(engines, self.duck, round_)
             wrong = [(round_.only(f.view), f) for f in findings if f.kind != UNANSWERED]
             for finding in findings:
@@ -59,9 +66,11 @@ class Fuzzing:
             self.differed += len(found)
             yield from found
 
-    def _views(self, dice: random.Random, count: int, broken: list[tuple[Round, Finding]]) -> dict[str, str]:
+    def _views(
+        self, dice: random.Random, count: int, broken: list[tuple[Round, Finding]], *, joined: bool
+    ) -> dict[str, str]:
         """As many views as are wanted, that the compiler takes; what it fails at otherwise goes to `broken`."""
-        grammar, chosen = Grammar(dice), dict[str, str]()
+        grammar, chosen = Joins(dice) if joined else Grammar(dice), dict[str, str]()
         known: dict[str, Query] = {}
         while len(chosen) < count:
             query = grammar.query()
@@ -70,7 +79,7 @@ class Fuzzing:
             name = f"v{len(chosen)}"
             try:
                 read = {other: select for other, select in chosen.items() if needed(other, query.sql, chosen)}
-                compile_catalog({"fuzz.sql": catalog_text({**read, name: query.sql})})
+                compile_catalog({"fuzz.sql": catalog_text({**read, name: query.sql}, joined=joined)})
             except Refused as refused:
                 self.refused[reason(refused)] += 1
                 continue
@@ -80,7 +89,8 @@ class Fuzzing:
                 continue
             chosen[name] = query.sql
             known[name] = query
-            grammar.views = dict(known)
+            if isinstance(grammar, Grammar):
+                grammar.views = dict(known)
         return chosen
 
     def summary(self) -> str:
@@ -132,10 +142,11 @@ def report(found: tuple[Round, Finding]) -> str:
     """A difference as a reader can repeat it: the catalog, the records, what was expected and what came."""
     round_, finding = found
     lines = [f"-- {finding.view}: {finding.kind}", catalog_text(round_.views).removeprefix(SOURCE), finding.error]
-    for batch in round_.batches:
-        lines += ["-- micro-batch", *(repr(v.decode()) if v is not None else "NULL" for v in batch[:SHOWN])]
-        if len(batch) > SHOWN:
-            lines.append(f"… {len(batch)} records")
+    for name, batches in round_.records.items():
+        for batch in batches:
+            lines += [f"-- micro-batch of {name}", *map(repr, batch[:SHOWN])]
+            if len(batch) > SHOWN:
+                lines.append(f"… {len(batch)} records")
     missing, wrong = without(finding.expected, finding.actual), without(finding.actual, finding.expected)
     lines += [f"expected  {row}" for row in missing[:SHOWN]] + [f"actual    {row}" for row in wrong[:SHOWN]]
     return "\n".join(line for line in lines if line) + "\n"

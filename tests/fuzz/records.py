@@ -6,6 +6,9 @@ import json
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+R = TypeVar("R")
 
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
@@ -58,7 +61,7 @@ def records(dice: random.Random, count: int) -> list[bytes | None]:
     return made
 
 
-def split(dice: random.Random, made: Sequence[bytes | None]) -> list[list[bytes | None]]:
+def split(dice: random.Random, made: Sequence[R]) -> list[list[R]]:
     """The records in up to four micro-batches."""
     cuts = sorted(dice.sample(range(len(made) + 1), min(len(made), dice.choice([0, 1, 2, 3]))))
     return [list(made[a:b]) for a, b in zip([0, *cuts], [*cuts, len(made)], strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg2
@@ -14,12 +14,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.fuzz.duck import Duck, agree
+from tests.fuzz.joins import SOURCES
 from tests.fuzz.values import SOURCE
-from tests.laws.engines import Engines, Row, in_order, ordered, place_of, quick, same
+from tests.laws.engines import Engines, Record, Row, in_order, ordered, place_of, quick, same
 from tests.laws.test_laws import merge, stored
 from view_algebra import Catalog, View, compile_catalog
 
-Batches = Sequence[Sequence[bytes | None]]
+Batches = Sequence[Sequence[Record]]
 UNANSWERED = "unanswered"
 """What became of a SELECT at which Spark itself fails: a mistake of Spark's, and nothing to compare with."""
 
@@ -32,25 +33,31 @@ LAST = 9
 
 @dataclass(frozen=True)
 class Round:
-    """Views by name, and the records in the micro-batches in which they come."""
+    """Views by name, and the records of `s` in the micro-batches in which they come; of a join, those of its others."""
 
     views: Mapping[str, str]
     batches: Batches
+    others: Mapping[str, Batches] = field(default_factory=dict)
 
     def catalog(self) -> Catalog:
         """Compiled; raises Refused."""
-        return compile_catalog({"fuzz.sql": catalog_text(self.views)})
+        return compile_catalog({"fuzz.sql": catalog_text(self.views, joined=bool(self.others))})
+
+    @property
+    def records(self) -> Mapping[str, Batches]:
+        """The records of all sources."""
+        return {"s": self.batches, **self.others}
 
     def only(self, *names: str) -> Round:
         """The same with these views, and those that they read."""
         kept: dict[str, str] = {}
-        reads = {n: v.reads for n, v in self.catalog().views.items()}
+        reads = {n: [r for r in v.reads if r in self.views] for n, v in self.catalog().views.items()}
         todo = list(names)
         while todo:
             name = todo.pop()
             kept[name] = self.views[name]
             todo += [other for other in reads[name] if other not in kept]
-        return Round({n: s for n, s in self.views.items() if n in kept}, self.batches)
+        return replace(self, views={n: s for n, s in self.views.items() if n in kept})
 
 
 @dataclass(frozen=True)
@@ -64,9 +71,13 @@ class Finding:
     actual: Sequence[Row] = ()
 
 
-def catalog_text(views: Mapping[str, str]) -> str:
+def catalog_text(views: Mapping[str, str], *, joined: bool = False) -> str:
     """The declarations of a round."""
-    return SOURCE + "".join(f"CREATE VIEW {name} AS\n{select};\n" for name, select in views.items())
+    return (
+        SOURCE
+        + (SOURCES if joined else "")
+        + "".join(f"CREATE VIEW {name} AS\n{select};\n" for name, select in views.items())
+    )
 
 
 def session(spark: SparkSession) -> SparkSession:
@@ -78,7 +89,7 @@ def check(engines: Engines, duck: Duck, round_: Round) -> list[Finding]:
     """What is wrong with the views of a round, each that raises found by halves."""
     catalog = round_.catalog()
     try:
-        _run(engines, catalog, round_.batches)
+        _run(engines, catalog, round_.records)
     except (psycopg2.Error, PySparkException, Py4JError, AssertionError) as error:
         engines.connection.rollback()
         names = list(round_.views)
@@ -90,29 +101,37 @@ def check(engines: Engines, duck: Duck, round_: Round) -> list[Finding]:
             return [Finding(names[-1], "running", _first(error))]
         found = {finding.view: finding for part in smaller for finding in check(engines, duck, part)}
         return list(found.values()) or [Finding(names[-1], "running together", _first(error))]
-    asked = duck if duck.fill(engines.spark, [value for batch in round_.batches for value in batch]) else None
-    return [finding for view in in_order(catalog) if (finding := _compared(engines, asked, view)) is not None]
+    values = [value for batch in round_.batches for value in batch if not isinstance(value, tuple)]
+    asked = duck if duck.fill(engines.spark, values) else None
+    if asked is not None and round_.others:
+        asked.fill_others(engines.spark)
+    wrong = [finding for view in in_order(catalog) if (finding := _compared(engines, asked, view)) is not None]
+    of_tables = [replace(each, view=min(round_.views)) for each in wrong if each.view not in round_.views]
+    return [each for each in wrong if each.view in round_.views] or of_tables
 
 
-def _run(engines: Engines, catalog: Catalog, batches: Batches) -> None:
+def _run(engines: Engines, catalog: Catalog, records: Mapping[str, Batches]) -> None:
     """Each micro-batch into a generation of its own, and these merged in two orders."""
     with engines.connection.cursor() as cursor:
         for schema in ("analytics", "cells"):
             cursor.execute(f"DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema}")
     engines.deploy(catalog, generations=LAST)
-    offset, own = 0, []
-    for number, batch in enumerate(batches, 2):
-        engines.feed(catalog, {"s": [batch]}, number, offset)
-        offset += len(batch)
-        own.append(number)
+    own = list(range(2, 2 + max(map(len, records.values()))))
+    for name, batches in records.items():
+        offset = 0
+        for number, batch in enumerate(batches, 2):
+            engines.feed(catalog, {name: [batch]}, number, offset)
+            offset += len(batch)
     for view in in_order(catalog):
         for table in view.cell_tables:
             for into, order in ((1, own), (LAST, own[::-1])):
                 for number in order:
                     merge(engines, table, into, number)
     engines.spark.catalog.clearCache()
-    engines.records(catalog.sources["s"], [value for batch in batches for value in batch])
-    engines.spark.catalog.cacheTable("s")  # each view reads them, and parsing them is most of the work
+    for name, batches in records.items():
+        engines.records(catalog.sources[name], [value for batch in batches for value in batch])
+        # Each view reads them, and parsing them is most of the work.
+        engines.spark.catalog.cacheTable(f"`{catalog.sources[name].records}`")
 
 
 def _compared(engines: Engines, duck: Duck | None, view: View) -> Finding | None:

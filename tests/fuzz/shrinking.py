@@ -41,7 +41,7 @@ def shrink(round_: Round, finding: Finding, check: Callable[[Round], list[Findin
     smaller = True
     while smaller and time.monotonic() < end:
         smaller = any(
-            fails(Round({**best.views, name: text}, best.batches))
+            fails(replace(best, views={**best.views, name: text}))
             for name in list(best.views)
             for text in _smaller(best.views[name])
         )
