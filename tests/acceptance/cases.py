@@ -167,6 +167,54 @@ def view(name: str, select: str, case: Case, names: Mapping[Source, str]) -> str
     return f"CREATE VIEW {view_name(name)} AS\n{select.format(**placed)};"
 
 
+@dataclass(frozen=True)
+class Steps:
+    """Tables that are declared alike, each a step of some script: one table with the step in its key, and a view each.
+
+    A source costs a query, a log and an archive run; a view of a table costs nothing.
+    """
+
+    name: str
+    tables: Mapping[str, Source]
+
+    def whole(self) -> Source:
+        """The table of them all."""
+        first = next(iter(self.tables.values()))
+        records = tuple(
+            _in_step(number, record) for number, table in enumerate(self.tables.values()) for record in table.records
+        )
+        columns, keys = (("step", "INT"), *first.columns), ("step", *first.primary_key)
+        return Source(columns, keys, first.options, first.event_time, records)
+
+    def views(self) -> str:
+        """Each of the tables by its name."""
+        texts = []
+        for number, (name, table) in enumerate(self.tables.items()):
+            listed = ", ".join(column for column, _ in table.columns)
+            texts.append(f"CREATE VIEW {name} AS SELECT {listed} FROM {self.name} WHERE step = {number};")
+        return "\n".join(texts)
+
+
+def _in_step(number: int, record: Record) -> Record:
+    if isinstance(record, bytes):
+        return _json({"step": number, **json.loads(record)})
+    key, value = (each and json.dumps({"step": number, **json.loads(each)}).encode() for each in record)
+    return key or b"", value
+
+
+def together(names: Mapping[Source, str]) -> tuple[dict[str, Source], list[Steps]]:
+    """The sources to declare, by name, and those among them that are the steps of several."""
+    alike: dict[tuple[object, ...], dict[str, Source]] = {}
+    for source, name in names.items():
+        is_step = bool(source.primary_key) and "key_format" in source.options
+        of = (source.columns, source.primary_key, source.options, source.event_time) if is_step else (name,)
+        alike.setdefault(of, {})[name] = source
+    alone = {name: source for each in alike.values() if len(each) == 1 for name, source in each.items()}
+    several = [each for each in alike.values() if len(each) > 1]
+    steps = [Steps(f"steps_{number}", each) for number, each in enumerate(several, 1)]
+    return alone | {each.name: each.whole() for each in steps}, steps
+
+
 def source_names(cases: Iterable[Case]) -> dict[Source, str]:
     """A name for each source; cases of the same records share it."""
     names: dict[Source, str] = {}
@@ -180,11 +228,13 @@ def assert_answered(deployed: Deployed, cases: Mapping[str, Case], selects: Mapp
     """The views of one catalog show the rows of their cases: live, after a rebuild, and by Spark over all records."""
     answers = {name: case_of(name, cases) for name in selects}
     names = source_names(answers.values())
+    sources, steps = together(names)
     deployed.apply(
-        sources="\n".join(source.declaration(name) for source, name in names.items()),
+        sources="\n".join(source.declaration(name) for name, source in sources.items()),
+        steps="\n".join(each.views() for each in steps),
         views="\n".join(view(name, selects[name], case, names) for name, case in answers.items()),
     )
-    for source, name in names.items():
+    for name, source in sources.items():
         deployed.send(name, *source.records, partition=0)
     deployed.catch_up()
     assert wrong(deployed, answers) == {}
