@@ -178,8 +178,8 @@ def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str]) ->
 
 def _reads_less(name: str, before: Catalog, after: Catalog) -> bool:
     """Does a source go on as an older Lamina deployed it, without columns that are read of its records by now?"""
-    old = before.sources.get(name)
-    return old is not None and old.sql == after.sources[name].sql and old.read != after.sources[name].read
+    old, new = before.sources.get(name), after.sources[name]
+    return old is not None and name in before.views and old.sql == new.sql and old.read != new.read
 
 
 def _declared_alike(name: str, before: Catalog, after: Catalog) -> bool:

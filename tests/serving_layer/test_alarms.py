@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import text
 
 from master_log.kafka import Retention
@@ -12,7 +13,7 @@ from serving_layer.alarms import Limits, alarms
 from serving_layer.rebuilds import Scheduler
 from serving_layer.registry import Topic
 from tests.serving_layer.world import World
-from view_algebra import compile_catalog
+from view_algebra import LaminaError, compile_catalog
 
 WEEK = Retention(milliseconds=7 * 86_400_000, bytes=None, compacted=False, record_bytes=1_000_000)
 COMPACTED = Retention(milliseconds=None, bytes=None, compacted=True, record_bytes=1_000_000)
@@ -162,6 +163,22 @@ def test_a_source_that_is_declared_again_begins_anew(world: World) -> None:
     assert told(world, behind=7) == []
     with world.database.begin() as connection:
         assert connection.execute(text("SELECT count(*) FROM lamina.quarantine")).scalar() == 0
+
+
+def test_a_topic_that_was_created_anew_is_not_shared_with_its_source_of_before(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    files = world.files | {
+        "newest.sql": "CREATE TABLE newest (k STRING PRIMARY KEY, n BIGINT) USING kafka"
+        " OPTIONS (topic 'a', format 'json');"
+    }
+    topics = {name: Topic("another", Offsets.of("a", {0: 0})) for name in ("a", "b", "newest")}
+    with (
+        pytest.raises(LaminaError, match="newest: topic a is not the one that a reads") as raised,
+        world.database.begin() as connection,
+    ):
+        registry.apply(connection, files, compile_catalog(files), topics)
+    assert "drop a first" in raised.value.way_out
 
 
 def test_the_writer_of_a_query_is_heard_of_and_lets_it_go(world: World) -> None:

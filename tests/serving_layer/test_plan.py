@@ -18,3 +18,21 @@ def test_a_table_that_an_older_lamina_deployed_and_did_not_read_is_read_from_now
         ("source", "users", "update"),
         ("view", "users", "create"),
     ]
+
+
+def test_what_an_older_lamina_does_not_read_of_a_table_is_asked_by_no_new_view() -> None:
+    table = """CREATE TABLE seats (id INT PRIMARY KEY, guest STRING, at TIMESTAMP)
+    USING kafka OPTIONS (topic 'seats', format 'debezium-json') TBLPROPERTIES ('event_time' = 'at');"""
+    then = compile_catalog({"seats.sql": table})
+    older = replace(then.sources["seats"], parse="SELECT 'without moves' AS it", moved_from="")
+    looks = """CREATE TABLE looks (id INT, ts TIMESTAMP) USING kafka OPTIONS (topic 'looks', format 'json');
+    CREATE VIEW guests AS SELECT guest, count(*) AS n FROM seats GROUP BY guest;
+    CREATE VIEW seen AS SELECT s.guest FROM looks l JOIN seats FOR SYSTEM_TIME AS OF l.ts AS s ON s.id = l.id;"""
+    now = compile_catalog({"seats.sql": table, "looks.sql": looks})
+    changes = _changes(Catalog(sources={"seats": older}, views=then.views), now, set())
+    assert {change.name: change.action for change in changes} == {
+        "seats": "nothing",  # the view; the source is kept
+        "looks": "create",
+        "guests": "create",
+        "seen": "refuse",
+    }
