@@ -95,11 +95,22 @@ def test_a_table_over_the_topic_of_an_old_stream_begins_where_kafka_does_and_the
     deployment.batch.rebuild()
     assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
     deployed.check()
-    # What the stream has not archived when Kafka removes it is lost to the stream, and archiving the table says so.
-    send(deployed, ("Mike", 1))
-    kafka_admin.delete_records({TopicPartition(topic, 0): 6})
+
+
+def test_what_a_stream_has_not_archived_is_not_given_up_for_a_table_that_begins_later(
+    deployed: Deployed, kafka_admin: KafkaAdminClient
+) -> None:
+    deployed.apply(stream=STREAM)
+    send(deployed, ("Jack", 1), ("Lily", 2), ("Mike", 4))
+    deployed.catch_up()
+    deployment, topic = deployed.deployment, deployed.topic("amounts")
+    kafka_admin.delete_records({TopicPartition(topic, 0): 2})
+    deployed.apply(table=TABLE)
+    sources = deployment.deployed().sources
     with pytest.raises(LaminaError, match="removed by retention before they were archived"):
-        deployment.batch.archive_source(deployment.deployed().sources["newest"], deployment.brokers.latest(topic))
+        deployment.batch.archive_source(sources["newest"], deployment.brokers.latest(topic))
+    deployed.apply(stream="")
+    deployment.batch.archive_source(sources["newest"], deployment.brokers.latest(topic))
 
 
 def test_a_record_is_skipped_for_all_sources_of_its_topic_or_for_none(deployed: Deployed) -> None:

@@ -51,18 +51,18 @@ A CAST does of a literal alone; `count_if` of nothing is NULL in DuckDB.
 
 
 TABLES = """
-CREATE TABLE t AS SELECT k, kind, label, rank, at FROM (
+CREATE TABLE t AS SELECT k, kind, label, rank, "at" FROM (
   SELECT *, row_number() OVER (
-    PARTITION BY k ORDER BY coalesce(at, kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC
+    PARTITION BY k ORDER BY coalesce("at", kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC
   ) AS nth FROM changes_t
 ) WHERE nth = 1 AND NOT kafka_deleted;
 CREATE TABLE versions_t AS SELECT k AS key, since, NOT kafka_deleted AS is_there,
   CASE WHEN NOT kafka_deleted THEN k END AS k, CASE WHEN NOT kafka_deleted THEN kind END AS kind,
   CASE WHEN NOT kafka_deleted THEN label END AS label, CASE WHEN NOT kafka_deleted THEN rank END AS rank,
-  CASE WHEN NOT kafka_deleted THEN at END AS at
+  CASE WHEN NOT kafka_deleted THEN "at" END AS "at"
 FROM (
-  SELECT *, coalesce(at, kafka_timestamp) AS since, row_number() OVER (
-    PARTITION BY k, coalesce(at, kafka_timestamp) ORDER BY kafka_partition DESC, kafka_offset DESC
+  SELECT *, coalesce("at", kafka_timestamp) AS since, row_number() OVER (
+    PARTITION BY k, coalesce("at", kafka_timestamp) ORDER BY kafka_partition DESC, kafka_offset DESC
   ) AS nth FROM changes_t
 ) WHERE nth = 1;
 CREATE TABLE d AS SELECT k, kind, label, ok FROM (
