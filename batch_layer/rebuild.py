@@ -1,4 +1,4 @@
-"""A rebuild, step by step: seal, archive, compute, go live, prove, hand over, retire.
+"""A rebuild, step by step: seal, archive, compute, go live, prove and check, hand over, retire.
 
 Each step can be repeated, by another process, after a crash: it looks up in Postgres what is left to do. A rebuild
 that died before the hand-over has changed nothing that anybody reads; the next one retires its generations.
@@ -20,6 +20,7 @@ from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import Tails
 from serving_layer import (
+    checks,
     courtesy,
     dropping,
     duplicates,
@@ -36,6 +37,7 @@ from serving_layer import (
     skipping,
     views,
 )
+from serving_layer.checks import Verdict
 from serving_layer.database import Connection, Database, PostgresAway, PostgresError
 from serving_layer.deployed import deployed
 from serving_layer.duplicates import Found
@@ -67,8 +69,17 @@ class BatchLayer:
     at: Callable[[str], None] = lambda place: None
     give_up: Callable[[], None] = lambda: None
 
-    def rebuild(self, names: Sequence[str] = (), *, leap: bool = False) -> list[Proof]:
-        """All steps in one process; gives the proofs. A view that differs is handed over only if its policy says so."""
+    def rebuild(
+        self,
+        names: Sequence[str] = (),
+        *,
+        leap: bool = False,
+        on_checks: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
+    ) -> list[Proof]:
+        """All steps in one process; gives the proofs, and `on_checks` what the checks found.
+
+        A view that differs is handed over only if its policy says so, and one that fails a check that blocks never.
+        """
         with rebuilds.in_one_process(self.database):
             id = self.leap_seal(names) if leap else self.seal(names)
             try:
@@ -77,7 +88,9 @@ class BatchLayer:
                     self._compute_unless_dropped(id, each.view)
                 self.go_live(id)
                 proofs = self.prove(id)
-                self.hand_over(id)
+                on_checks(self.check(id))
+                if held := self.hand_over(id):
+                    self.tell(f"held back, and read as before: {', '.join(held)}")
                 self.retire(id)
             except BaseException as error:
                 self._failed(id, error)
@@ -263,10 +276,35 @@ class BatchLayer:
         self._done(id, "prove")
         return proofs
 
-    def hand_over(self, id: int, *, anyway: bool = False) -> list[str]:
-        """Lets readers read the new generations, all at once; gives the views that are held back by their proof.
+    def check(self, id: int) -> list[Verdict]:
+        """Runs the checks of views over the new generations, before anybody reads them, and keeps what they find.
 
-        `anyway` hands over what the proof has held back, of a rebuild that ended so, too.
+        Of all views that would change, also of those over the rebuilt ones; a snapshot for each.
+        """
+        self._expect(id)
+        new = self.generations(id)
+        found: list[Verdict] = []
+        with self.database.begin() as connection:
+            catalog = deployed(connection)
+        for name in (name for name, each in catalog.views.items() if each.checks):
+            with self.database.begin(isolation="REPEATABLE READ") as connection:
+                courtesy.stand_back(connection)
+                found += checks.of_rebuild(connection, catalog, new, name)
+        with self.database.begin() as connection:
+            checks.record(connection, found, id)
+        self.at("checked")
+        return found
+
+    def verdicts(self, id: int) -> list[Verdict]:
+        """What the checks of a rebuild have found."""
+        with self.database.begin() as connection:
+            return checks.results(connection, id)
+
+    def hand_over(self, id: int, *, anyway: bool = False) -> list[str]:
+        """Lets readers read the new generations, all at once; gives the views that are held back.
+
+        By their proof, by a check, or because what they were checked with is held back. `anyway` hands these over, too,
+        also of a rebuild that ended so. A leap, which hands all over or nothing, is refused where a check blocks it.
         """
         for sealed in self.generations(id):
             with self.database.begin(isolation="REPEATABLE READ") as connection:
@@ -286,7 +324,7 @@ class BatchLayer:
                 raise LaminaError(
                     f"Rebuild {id} has no generation left", way_out="Begin another with `lamina rebuild`."
                 )
-            held = [] if run.leap or anyway else proof.held_back(connection, new)
+            held = [] if anyway else self._held_back(connection, run, new)
             if run.step == "hand-over" and not anyway:
                 return held  # it is repeated: what was rolled back since stays so
             if run.leap:
@@ -315,6 +353,20 @@ class BatchLayer:
         held = self.database.retrying(step)
         self.at("after hand-over")
         return held
+
+    def _held_back(self, connection: Connection, run: rebuilds.Rebuild, new: Sequence[Generation]) -> list[str]:
+        catalog = deployed(connection)
+        by_checks = checks.held_back(connection, catalog, run.id, new)
+        if not run.leap:
+            return sorted(checks.held_together(catalog, new, by_checks.union(proof.held_back(connection, new))))
+        if by_checks and run.step != "hand-over":
+            blocked = [each.sentence for each in checks.results(connection, run.id) if each.blocked]
+            raise LaminaError(
+                f"The leap is not handed over: {', '.join(sorted(by_checks))} fails a check",
+                evidence="\n".join(blocked) or "its checks were not run: `lamina step prove` runs them",
+                way_out="Nothing that is read has changed. Correct what fails, or let the check warn: NOT ENFORCED.",
+            )
+        return []
 
     def roll_back(self, view_name: str) -> tuple[int, int]:
         """Hands a view back to the generation before the one it is read from; gives (from, to)."""

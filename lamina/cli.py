@@ -29,6 +29,7 @@ from view_algebra.explain import cost, kept
 
 if TYPE_CHECKING:
     from lamina.deployment import Deployment
+    from serving_layer.checks import Verdict
 
 DIFFERENT = 3
 """Exit code when a check or a proof found a difference."""
@@ -448,10 +449,15 @@ def maintain(output: Output, sources: Sequence[str]) -> None:
 @click.argument("views", nargs=-1)
 @click.option("--leap", is_flag=True, help="Take the queries over and go on from the end of the log.")
 def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
-    """Recompute views (all, by default), prove them, hand them over."""
+    """Recompute views (all, by default), prove and check them, hand them over."""
     with deployment(output) as opened:
         opened.require_installed()
-        _proofs(output, opened.batch.rebuild(views, leap=leap))
+        verdicts: list[Verdict] = []
+        proofs = opened.batch.rebuild(views, leap=leap, on_checks=verdicts.extend)
+        _proofs(output, proofs, fail=False)
+        _verdicts(output, verdicts)
+        if any(each.differing for each in proofs) or _told_of_blocked(output, verdicts):
+            raise Different
 
 
 @lamina.group()
@@ -511,20 +517,26 @@ def go_live(output: Output, id: int | None) -> None:
 @command(parent=step)
 @with_rebuild
 def prove(output: Output, id: int | None) -> None:
-    """Compare every new cell with the one that is served."""
+    """Compare every new cell with the one that is served, and run the checks of views."""
     with deployment(output) as opened:
-        _proofs(output, opened.batch.prove(_running(opened, id)), fail=False)
+        id = _running(opened, id)
+        _proofs(output, opened.batch.prove(id), fail=False)
+        _verdicts(output, opened.batch.check(id))
 
 
 @command(parent=step)
 @with_rebuild
-@click.option("--anyway", is_flag=True, help="Hand over what the proof has held back, too; also after the rebuild.")
+@click.option("--anyway", is_flag=True, help="Hand over what is held back, too; also after the rebuild.")
 def hand_over(output: Output, id: int | None, anyway: bool) -> None:
     """Let readers read the new generations, all at once."""
     with deployment(output) as opened:
-        held = opened.batch.hand_over(_running(opened, id), anyway=anyway)
+        id = _running(opened, id)
+        held = opened.batch.hand_over(id, anyway=anyway)
         if held:
-            output.tell(f"held back by their proof: {', '.join(held)}")
+            blocked = [each for each in opened.batch.verdicts(id) if each.blocked]
+            for each in blocked:
+                output.tell(each.sentence)
+            output.tell(f"held back by their {'checks' if blocked else 'proof'}: {', '.join(held)}")
             raise Different
 
 
@@ -556,16 +568,24 @@ def rollback(output: Output, view: str) -> None:
 
 @command()
 @click.argument("views", nargs=-1)
-def check(output: Output, views: Sequence[str]) -> None:
+@click.option("--live", is_flag=True, help="Run the checks that the catalog declares for views, as they are read now.")
+def check(output: Output, views: Sequence[str], live: bool) -> None:
     """Compare every row of views with their whole SELECT.
 
-    Spark runs it over every record below the progress that was read with the view.
+    Spark runs it over every record below the progress that was read with the view. With --live, Postgres runs the
+    checks of the catalog (ADD CONSTRAINT) instead, and Spark is not needed.
     """
     from batch_layer.check import EXAMPLES
     from batch_layer.check import check as run
 
     with deployment(output) as opened:
         opened.require_installed()
+        if live:
+            verdicts = opened.check_live(views)
+            _verdicts(output, verdicts)
+            if _told_of_blocked(output, verdicts):
+                raise Different
+            return
         spark, log = opened.spark, opened.log
         with waiting(output.tell, "every record is read from the log and Kafka, every row compared"):
             results = run(opened.database, spark, log, opened.brokers, views)
@@ -657,6 +677,23 @@ def _changes(output: Output, changes: Sequence[Any]) -> None:
         output.tell("nothing to change")
         return
     output.table(("change", "what", "name", "effect"), [(c.action, c.kind, c.name, c.effect) for c in shown])
+
+
+def _verdicts(output: Output, verdicts: Sequence[Verdict]) -> None:
+    if output.as_json:
+        for each in verdicts:
+            output.record({**vars(each), "result": each.result})
+    elif verdicts:
+        rows = [(each.view, each.check, each.failing, each.result) for each in verdicts]
+        output.table(("view", "check", "failing", "result"), rows)
+
+
+def _told_of_blocked(output: Output, verdicts: Sequence[Verdict]) -> bool:
+    """Whether a check that blocks has failed; every check that fails is told in a sentence."""
+    for each in verdicts:
+        if each.failing:
+            output.tell(each.sentence)
+    return any(each.blocked for each in verdicts)
 
 
 def _proofs(output: Output, proofs: Sequence[Any], *, fail: bool = True) -> None:

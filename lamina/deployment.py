@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +17,8 @@ from lamina.settings import Settings
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, Skipped, TopicPartition
-from serving_layer import install, readers, registry, skipping
+from serving_layer import checks, install, readers, registry, skipping, views
+from serving_layer.checks import Verdict
 from serving_layer.database import Database, PostgresError, is_lock_timeout, login_of
 from serving_layer.deployed import deployed
 from serving_layer.quarantine import BadRecord
@@ -217,6 +218,23 @@ class Deployment:
                 lambda connection: registry.apply(connection, files, catalog, topics, prune=prune)
             )
         return [change for change in planned if change.kind == "database"] + changes
+
+    def check_live(self, names: Sequence[str] = ()) -> list[Verdict]:
+        """Runs the checks of views as they are read now, and keeps the results; all that are served, if none is named."""
+        with self.database.snapshot() as connection:
+            catalog, served = deployed(connection), views.served(connection)
+            for name in names:
+                if name not in served:
+                    raise LaminaError(
+                        f"{name} is not served",
+                        evidence="served: " + (", ".join(sorted(served)) or "none"),
+                        way_out="`lamina status` lists the views.",
+                    )
+            wanted = names or [name for name in catalog.views if name in served]
+            found = checks.of_live(connection, catalog, wanted)
+        with self.database.begin() as connection:
+            checks.record(connection, found, None)
+        return found
 
     def skip(self, source: Source, partition: int, offset: int, reason: str) -> bool:
         """Skips a record by name: it goes to quarantine, and nothing reads it any more. False when it was skipped."""

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, select, text
 
 from master_log.kafka import Retention
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import progress, rebuilds, skipping
+from serving_layer import checks, progress, rebuilds, skipping
 from serving_layer.bookkeeping import archived, query, rebuild
 from serving_layer.deployed import tables_among_sources
 
@@ -48,7 +48,7 @@ class Limits:
 
 def alarms(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> list[str]:
     """All of them; `topics` by query, without those that the brokers did not answer for."""
-    return listed(by_query(connection, topics, limits)) + of_rebuilds(connection, limits)
+    return listed(by_query(connection, topics, limits)) + of_rebuilds(connection, limits) + of_checks(connection)
 
 
 def listed(of_queries: Mapping[str, list[str]]) -> list[str]:
@@ -247,6 +247,21 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
                 f"no rebuild has ended well for {age(float(seconds))}: run `lamina rebuild`, and see its schedule"
             )
     return told
+
+
+def of_checks(connection: Connection) -> list[str]:
+    """The checks that block and failed: in the newest rebuild, which is held for them, and of the live views."""
+    newest: Any = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
+    told = []
+    if newest is not None and newest.state == "held":
+        told += [
+            f"{each.sentence}: rebuild {newest.id} holds it back (correct what fails, and `lamina rebuild`; or let it"
+            f" be read, `lamina step hand-over --anyway --rebuild {newest.id}`)"
+            for each in checks.results(connection, newest.id)
+            if each.blocked
+        ]
+    live = [each for each in checks.results(connection, None) if each.blocked]
+    return told + [f"{each.sentence}: readers read that now (`lamina check --live` looks again)" for each in live]
 
 
 def _left(connection: Connection, newest: Any) -> str | None:

@@ -308,6 +308,22 @@ proof = Table(
     comment="the comparison, cell by cell, of two live generations in one snapshot",
 )
 
+checked = Table(
+    "checked",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("rebuild", BigInteger, ForeignKey(rebuild.c.id), comment="whose generations it is about; NULL: live views"),
+    Column("view", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("counts", Text, nullable=False, comment="what failing counts: rows, keys, or the view as a whole"),
+    Column("blocks", Boolean, nullable=False, comment="is a generation that fails it kept from readers?"),
+    Column("failing", BigInteger, nullable=False),
+    Column("examples", JSONB, nullable=False),
+    _now("checked_at"),
+    CheckConstraint("counts IN ('row', 'key', 'whole')", name="counts"),
+    comment="the last result of each check of a view: in a rebuild, and of the live view",
+)
+
 quarantine = Table(
     "quarantine",
     metadata,

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets
-from serving_layer import duplicates, generations, lookup, progress, quarantine, views
+from serving_layer import checks, duplicates, generations, lookup, progress, quarantine, views
 from serving_layer.bookkeeping import archived, cell_table, declaration, generation, publication, query, view
 from serving_layer.bookkeeping import progress as progress_table
 from serving_layer.deployed import deployed, keep
@@ -127,6 +127,7 @@ def apply(
     if files:
         connection.execute(insert(declaration), [{"path": path, "sql": sql} for path, sql in sorted(files.items())])
     keep(connection, catalog)
+    checks.forget(connection, catalog)
     return changes
 
 
@@ -165,6 +166,8 @@ def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str]) ->
     if _declared_alike(name, before, after):
         if old == new:
             return Change("view", name, "nothing", "")
+        if old == replace(new, checks=old.checks):
+            return Change("view", name, "update", "its checks changed: they are run before the next hand-over")
         effect = f"this Lamina would compile it otherwise ({_what_differs(old, new)}); it goes on as deployed"
         return Change("view", name, "keep", effect)
     if old.version != new.version:
@@ -173,6 +176,8 @@ def _view_change(name: str, before: Catalog, after: Catalog, moved: set[str]) ->
         return Change("view", name, "refuse", "columns that readers use would go or change, which is not supported yet")
     if (old.final, old.columns, old.comment, old.properties) != (new.final, new.columns, new.comment, new.properties):
         return Change("view", name, "update", "only what is read from the cells changed: served at once")
+    if old.checks != new.checks:
+        return Change("view", name, "update", "its checks changed: they are run before the next hand-over")
     return Change("view", name, "nothing", "")
 
 
@@ -219,7 +224,9 @@ def _chosen(before: Catalog, after: Catalog, changes: Iterable[Change]) -> Catal
     return Catalog(
         sources={n: before.sources[n] if ("source", n) in kept else each for n, each in after.sources.items()},
         views={
-            n: before.views[n] if ("view", n) in kept else _over_its_cells(before.views.get(n), each)
+            n: replace(before.views[n], checks=each.checks)
+            if ("view", n) in kept
+            else _over_its_cells(before.views.get(n), each)
             for n, each in after.views.items()
         },
     )

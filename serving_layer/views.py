@@ -41,12 +41,12 @@ def serve(connection: Connection) -> list[str]:
     """
     run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
     readable: set[str] = set(connection.execute(select(publication.c.view)).scalars())
-    places = _places(connection)
+    places = places_read(connection)
     made = []
     for row in connection.execute(select(view).order_by(view.c.position)).all():
         if row.kind == "derived" and set(row.reads) <= readable:
             readable.add(row.name)
-        final = _placed(row.final, {name: place for (_, name), place in places.items()})
+        final = placed(row.final, {name: place for (_, name), place in places.items()})
         final = _published_only(row, final, [place for (of, _), place in places.items() if of == row.name])
         body = json.dumps([final, row.columns, row.comment])
         if row.name not in readable or row.served == body:
@@ -77,7 +77,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _places(connection: Connection) -> dict[tuple[str, str], str]:
+def places_read(connection: Connection) -> dict[tuple[str, str], str]:
     """Where the cells are that readers read, by the names of the view and of the table of cells."""
     shown = select(publication.c.view, generation_cells.c.cell_table, generation_cells.c.place).join(
         publication, publication.c.generation == generation_cells.c.generation
@@ -104,7 +104,8 @@ WHERE (SELECT coalesce((
   WHERE view = {name} AND place = {place}), lamina.not_published_yet({name})))"""
 
 
-def _placed(final: str, places: Mapping[str, str]) -> str:
+def placed(final: str, places: Mapping[str, str]) -> str:
+    """The body of a view with the tables that hold its cells, by the names of the tables of cells."""
     for name, place in places.items():
         final = re.sub(rf"\bcells\.{re.escape(postgres_name(name))}(?!\w)", place, final)
     return final

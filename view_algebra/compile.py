@@ -5,19 +5,21 @@ What becomes of one view is in `passes.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from view_algebra.compiled import MOVED_FROM, Catalog, Column, Source
+from view_algebra.checking import compile_check, with_checks
+from view_algebra.compiled import MOVED_FROM, Catalog, Check, Column, Source
 from view_algebra.passes import Known, Split, Written, compile_view
-from view_algebra.refusals import AsksForRecords, File, Mistake, Wrong, refuse_all
+from view_algebra.refusals import AsksForRecords, File, Mistake, Wrong, refuse_all, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.records import Key, parse_text
+from view_algebra.written.checks import CheckDeclaration, check_declaration
 from view_algebra.written.clauses import refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
-from view_algebra.written.dialect import parse
+from view_algebra.written.dialect import Statement, parse
 from view_algebra.written.tables import as_view, changing
 
 
@@ -51,6 +53,7 @@ def _compiled(files: Mapping[str, str]) -> Known:
         work.read(File(path, files[path]))
     work.check_names()
     known = work.compile_views({name: _source(d) for name, d in sorted(work.sources.items())})
+    known = replace(known, views=with_checks(known.views, work.compile_checks(known)))
     if work.mistakes:
         raise refuse_all(work.mistakes)
     return known
@@ -87,6 +90,7 @@ class _Work:
 
     sources: dict[str, SourceDeclaration] = field(default_factory=dict)
     views: dict[str, ViewDeclaration] = field(default_factory=dict)
+    checks: dict[tuple[str, str], CheckDeclaration] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
 
@@ -102,6 +106,9 @@ class _Work:
             self.wrong(file, "", wrong)
             return
         for statement in statements:
+            if isinstance(statement.tree, exp.Alter):
+                self._read_check(file, statement)
+                continue
             name = _name_of(statement.tree)
             before = len(self.mistakes)
             try:
@@ -126,6 +133,18 @@ class _Work:
                 self.sources[found.name] = found
             else:
                 self.views[found.name] = found
+
+    def _read_check(self, file: File, statement: Statement) -> None:
+        try:
+            found = check_declaration(file, statement)
+        except Wrong as wrong:
+            self.wrong(file, statement.tree.this.name if statement.tree.this else "", wrong)
+            return
+        known = self.checks.setdefault((found.view, found.name), found)
+        if known is not found:
+            line = known.file.line(known.place.start) if known.place else 1
+            what = f"a check {found.name} is declared already in {known.file.path}:{line}"
+            self.wrong(file, found.view, Wrong(found.place, what, "Give one of them another name."))
 
     def check_names(self) -> None:
         topics: dict[tuple[str, str], SourceDeclaration] = {}
@@ -195,6 +214,26 @@ class _Work:
                 compile_view(Written(d, through=self.views), known)
             except Wrong:
                 raise over_rows from None  # which is told in the words of what the author has written
+
+    # pass 3: checks of views
+
+    def compile_checks(self, known: Known) -> dict[tuple[str, str], Check]:
+        """The checks by view and name; one of a view that has mistakes of its own waits for those."""
+        found = {}
+        for key, each in self.checks.items():
+            if {each.view, *_tables_named(each.select)} & self.broken:
+                continue
+            try:
+                if each.view not in known.views:
+                    raise Wrong(each.place, f"{each.view} is no view", _no_view(each.view, self.sources, known.views))
+                found[key] = compile_check(each, known)
+            except Wrong as wrong:
+                self.wrong(each.file, each.view, Wrong(wrong.span or each.place, wrong.reason, wrong.way_out))
+        return found
+
+
+def _no_view(name: str, sources: Collection[str], views: Collection[str]) -> str:
+    return "Declare a view over it, and check that." if name in sources else suggestion(name, views)
 
 
 def _tables_named(select: exp.Expr) -> list[str]:

@@ -196,6 +196,25 @@ class Lineage:
 
 
 @dataclass(frozen=True)
+class Check:
+    """A condition that a view's rows meet before readers see them.
+
+    counts: what `failing` has a row for: a row of the view, a key of it, or the view as a whole.
+    blocks: is a generation that fails it kept from readers? If not, they are only told.
+    failing: Postgres SELECT of what fails it. It reads the views to be checked as `analytics.<view>`, and those that
+        are read now as `published.<view>`.
+    reads: names of the views that it reads as `analytics.<view>`.
+    """
+
+    name: str
+    sql: str
+    counts: Literal["row", "key", "whole"]
+    blocks: bool
+    failing: str
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class View:
     """A declared view, compiled.
 
@@ -208,6 +227,7 @@ class View:
     final: Postgres `SELECT` that is the body of the analyst's view; it reads its tables of cells as `cells.<name>`
         and other views as `analytics.<view>`.
     reads: names of the views it reads. sources: names of the sources it reads, through other views too.
+    checks: what its rows are checked for; they have no part in its version.
     """
 
     name: str
@@ -226,6 +246,7 @@ class View:
     reads: tuple[str, ...]
     sources: tuple[str, ...]
     retained: str = ""
+    checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ def explain(view: View) -> str:
         parts.append(f"-- cells: Postgres, {kept(table)}\n{table.cells.replace('{table}', f'cells.{table.name}')}")
         parts.append(f"-- merge: Postgres\n{table.merge}")
     parts.append(f"-- final: Postgres, what analytics.{view.name} reads\n{view.final}")
+    parts += [
+        f"-- check {check.name}: Postgres, each {check.counts} that fails\n{check.failing}" for check in view.checks
+    ]
     if view.cell_tables:
         parts.append("-- cost\n" + "\n".join(f"-- cells.{t.name}: {cost(t)}" for t in view.cell_tables))
     parts.append("-- columns\n" + "\n".join(f"-- {line}" for line in origins(view)))

@@ -258,7 +258,6 @@ def as_texts(split: Split, known: Known) -> View:
     typed, d = split.typed, split.typed.declaration
     shown, since = split.retained or ("", None)
     cell_tables, version = _cell_tables(d.name, split.leaves, known.sources, since)
-    final = postgres_query(with_bounds(split.above), reading_of([table.name for table in cell_tables]))
     reads = tuple(sorted(views_read(split.above)))
     own = {leaf.source for leaf in split.leaves}
     through = {source for view in reads for source in known.views[view].sources}
@@ -276,11 +275,17 @@ def as_texts(split: Split, known: Known) -> View:
         rounded=moments or any(known.views[view].rounded for view in reads),
         version=version,
         cell_tables=cell_tables,
-        final=calendars.in_postgres(final, split.above),
+        final=final_text(split.above, cell_tables),
         reads=reads,
         sources=tuple(sorted(own | through)),
         retained=shown,
     )
+
+
+def final_text(above: Query, cell_tables: tuple[CellTable, ...]) -> str:
+    """The query over cells and views, in Postgres' SQL."""
+    final = postgres_query(with_bounds(above), reading_of([table.name for table in cell_tables]))
+    return calendars.in_postgres(final, above)
 
 
 def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:

@@ -177,7 +177,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
     raise Wrong(
         span(node),
         f"no source or view {name}",
-        suggestion(name, [*scope.context.streams, *scope.context.views, *scope.ctes]),
+        suggestion(name, [n for n in (*scope.context.streams, *scope.context.views, *scope.ctes) if " " not in n]),
     )
 
 

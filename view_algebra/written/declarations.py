@@ -34,6 +34,7 @@ OPTIONS = ("topic", "format", "key_format")
 
 VIEW_PROPERTIES = {
     "keep_generations": "how many older generations stay current, to roll back to (1, unless it is said)",
+    "on_failure": "`block` (unless it is said) or `warn`: what happens when a check of the view fails",
     "on_difference": "`publish` (unless it is said) or `hold`: what happens when a proof finds a difference",
     "retain": "as `90 days`: groups of longer ago leave when a rebuild is handed over ([how](decisions/10-retain.md))",
 }
@@ -47,6 +48,7 @@ _FORMS = {
     "quarantine_bytes": (r"[1-9]\d{0,5} (kB|MB|GB|TB)", "Write 'quarantine_bytes' = '1 GB'."),
     "quarantine_age": (_AGE, "Write 'quarantine_age' = '90 days'."),
     "dedupe_within": (_TIME, "Write 'dedupe_within' = '1 hour'."),
+    "on_failure": (r"block|warn", "Write 'block' or 'warn'."),
     "on_difference": (r"publish|hold", "Write 'publish' or 'hold'."),
     "keep_generations": (r"\d{1,3}", "Write a whole number, as '1'."),
     "retain": (_AGE, "Write 'retain' = '90 days'."),
@@ -106,7 +108,7 @@ def declaration(file: File, written: Statement, report: Report) -> SourceDeclara
         raise Wrong(
             span(statement),
             f"{statement.key.upper()} is no declaration",
-            "A catalog holds CREATE TABLE … USING kafka and CREATE VIEW … AS SELECT.",
+            "A catalog holds CREATE TABLE … USING kafka, CREATE VIEW … AS SELECT and ALTER VIEW … ADD CONSTRAINT.",
         )
     for option in ("replace", "exists", "temporary"):
         if statement.args.get(option):

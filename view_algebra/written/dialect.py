@@ -101,6 +101,13 @@ class _Parser(SparkParser):
             raise Wrong(self._place(), "OFFSET … ROWS, which Spark does not read", "Write OFFSET 10.")
         return clause
 
+    def _parse_check_constraint(self) -> exp.CheckColumnConstraint | None:
+        """CHECK may be followed by NOT ENFORCED, as UNIQUE and FOREIGN KEY are."""
+        check = super()._parse_check_constraint()
+        if check is not None and self._match_text_seq("NOT", "ENFORCED"):
+            check.set("options", ["NOT ENFORCED"])
+        return check
+
     def _place(self) -> Span:
         """Where the token stands that was read last."""
         return Span(self._prev.start, self._prev.end + 1)
@@ -265,6 +272,7 @@ _OF_OTHERS = (
         "Write FROM s GROUP BY window(ts, '15 minutes').",
     ),
     (r"\bWINDOW\s+(TUMBLING|HOPPING|SESSION)$", "Write GROUP BY window(ts, '15 minutes'), or session_window(…)."),
+    (r"\bADD\s+(CHECK|UNIQUE|FOREIGN)$", "Give the check a name: ADD CONSTRAINT name CHECK (…)."),
     (r"\bEMIT$", "Leave EMIT out: a view always shows what is known."),
     (r"\bTOP\s+\d+$", "Write ORDER BY … LIMIT 10."),
 )

@@ -1,0 +1,206 @@
+"""Checks of views: conditions that a new generation meets before readers see it, and that live views go on meeting.
+
+A check reads a view as its readers would. For generations that are not handed over yet, the views over them are made
+as temporary ones, in a transaction that is rolled back: nobody else sees them, and nothing is left of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select
+
+from serving_layer import views
+from serving_layer.bookkeeping import checked
+from serving_layer.cells import run
+from serving_layer.lookup import Generation
+from serving_layer.views import quoted
+from view_algebra.compiled import Catalog, Check, View
+from view_algebra.language.quoting import postgres_name
+
+EXAMPLES = 5
+"""How many of the rows that fail a check are kept with its result."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How many rows of a view (or keys, or the view as a whole) fail a check, and the first of those."""
+
+    view: str
+    check: str
+    counts: str
+    blocks: bool
+    failing: int
+    examples: list[dict[str, Any]]
+
+    @property
+    def blocked(self) -> bool:
+        """Is what was checked to be kept from readers?"""
+        return self.blocks and self.failing > 0
+
+    @property
+    def result(self) -> str:
+        """`passes`, `warns` or `FAILS`."""
+        return "passes" if not self.failing else "FAILS" if self.blocks else "warns"
+
+    @property
+    def sentence(self) -> str:
+        """Names the view, the check, how much fails it, and the first of that.
+
+        >>> print(Verdict("v", "a_is_there", "row", True, 2, [{"a": None}, {"a": None}]).sentence)
+        v: its check a_is_there fails for 2 rows, the first {"a": null}
+        """
+        what = f"{self.view}: its check {self.check}"
+        if not self.failing:
+            return f"{what} passes"
+        first = json.dumps(self.examples[0], ensure_ascii=False) if self.examples else ""
+        if self.counts == "whole":
+            return f"{what} fails: {first}"
+        return f"{what} fails for {self.failing:,} {self.counts}{'s' * (self.failing > 1)}, the first {first}"
+
+
+def of_rebuild(connection: Connection, catalog: Catalog, new: Sequence[Generation], name: str) -> list[Verdict]:
+    """Runs the checks of one view that read these generations, as if all of them were handed over.
+
+    In one snapshot (REPEATABLE READ). Views over them are checked through them, too.
+    """
+    new = [each for each in new if each.version == catalog.views[each.view].version]
+    view, affects = catalog.views[name], affected(catalog, [each.view for each in new])
+    todo = [check for check in view.checks if concerns(check, affects)]
+    if not todo:
+        return []
+    trial = connection.begin_nested()
+    try:
+        made = _made(connection, catalog, new, affects)
+        return [_verdict(connection, view, check, made) for check in todo]
+    finally:
+        trial.rollback()
+
+
+def of_live(connection: Connection, catalog: Catalog, names: Iterable[str]) -> list[Verdict]:
+    """Runs the checks of these views as their readers read them now; nothing has changed against what is published."""
+    return [
+        _verdict(connection, catalog.views[name], check, frozenset())
+        for name in names
+        for check in catalog.views[name].checks
+    ]
+
+
+def affected(catalog: Catalog, changed: Iterable[str]) -> dict[str, frozenset[str]]:
+    """For each view, which of the changed ones its rows are made of: itself, and those that it reads."""
+    found: dict[str, frozenset[str]] = {}
+    wanted = frozenset(changed)
+    for name, view in catalog.views.items():
+        found[name] = (wanted & {name}).union(*(found[read] for read in view.reads))
+    return found
+
+
+def concerns(check: Check, affects: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The changed views that a check is about."""
+    return frozenset[str]().union(*(affects[read] for read in check.reads))
+
+
+def held_back(connection: Connection, catalog: Catalog, rebuild: int, new: Sequence[Generation]) -> set[str]:
+    """The views of a rebuild that have not passed all checks that block.
+
+    A check that was not run has not been passed.
+    """
+    affects = affected(catalog, [each.view for each in new])
+    passed = {(each.view, each.check) for each in results(connection, rebuild) if not each.failing}
+    failed = [check for view, check in _blocking(catalog) if (view, check.name) not in passed]
+    return set[str]().union(*(concerns(check, affects) for check in failed))
+
+
+def held_together(catalog: Catalog, new: Sequence[Generation], held: Iterable[str]) -> set[str]:
+    """What is held back, and what was only checked together with that.
+
+    A check of several new generations says nothing about one of them beside an old one of another.
+    """
+    affects, together = affected(catalog, [each.view for each in new]), set(held)
+    while True:
+        wider = together.union(*(about for about in _about(catalog, affects) if about & together))
+        if wider == together:
+            return together
+        together = wider
+
+
+def _about(catalog: Catalog, affects: Mapping[str, frozenset[str]]) -> list[frozenset[str]]:
+    return [concerns(check, affects) for _, check in _blocking(catalog)]
+
+
+def _blocking(catalog: Catalog) -> Iterator[tuple[str, Check]]:
+    return ((view.name, check) for view in catalog.views.values() for check in view.checks if check.blocks)
+
+
+def record(connection: Connection, verdicts: Sequence[Verdict], rebuild: int | None) -> None:
+    """Keeps what was found, in place of what an earlier rebuild, or an earlier run over the live views, has found."""
+    for each in verdicts:
+        same_kind = checked.c.rebuild.is_(None) if rebuild is None else checked.c.rebuild.is_not(None)
+        connection.execute(delete(checked).where(checked.c.view == each.view, checked.c.name == each.check, same_kind))
+        values = {**vars(each), "rebuild": rebuild}
+        connection.execute(insert(checked).values(name=values.pop("check"), **values))
+
+
+def results(connection: Connection, rebuild: int | None) -> list[Verdict]:
+    """The last results: those of a rebuild, or of the live views."""
+    of = checked.c.rebuild == rebuild if rebuild is not None else checked.c.rebuild.is_(None)
+    rows = connection.execute(select(checked).where(of).order_by(checked.c.id))
+    return [Verdict(row.view, row.name, row.counts, row.blocks, row.failing, row.examples) for row in rows]
+
+
+def forget(connection: Connection, catalog: Catalog) -> None:
+    """Forgets the results of checks that a catalog no longer declares as they were."""
+    for row in connection.execute(select(checked.c.id, checked.c.view, checked.c.name, checked.c.blocks)).all():
+        view = catalog.views.get(row.view)
+        declared = {(check.name, check.blocks) for check in view.checks} if view else set()
+        if (row.name, row.blocks) not in declared:
+            connection.execute(delete(checked).where(checked.c.id == row.id))
+
+
+def _made(
+    connection: Connection, catalog: Catalog, new: Sequence[Generation], affects: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
+    """Makes temporary views of everything that the new generations change; gives their names."""
+    made: set[str] = set()
+    places = {table: place for each in new for table, place in each.places.items()}
+    for name in (name for name, changed in affects.items() if changed):
+        view = catalog.views[name]
+        body = _over(views.placed(view.final, places), made)
+        columns = ", ".join(quoted(column.name) for column in view.columns)
+        run(connection, f"CREATE TEMPORARY VIEW {quoted(name)} ({columns}) AS\n{body}")
+        made.add(name)
+    return frozenset(made)
+
+
+def _verdict(connection: Connection, view: View, check: Check, made: Iterable[str]) -> Verdict:
+    failing = _published(connection, _over(check.failing, made))
+    count = run(connection, f"SELECT count(*) FROM (\n{failing}\n) AS failing").scalar_one()
+    examples: list[dict[str, Any]] = []
+    if count:
+        first = f"SELECT to_jsonb(failing) FROM (\n{failing}\n) AS failing LIMIT {EXAMPLES}"
+        examples = list(run(connection, first).scalars())
+    return Verdict(view.name, check.name, check.counts, check.blocks, count, examples)
+
+
+def _over(text: str, made: Iterable[str]) -> str:
+    """The text over the temporary views that were made."""
+    for name in made:
+        text = re.sub(rf"\banalytics\.{re.escape(postgres_name(name))}(?!\w)", f"pg_temp.{quoted(name)}", text)
+    return text
+
+
+def _published(connection: Connection, text: str) -> str:
+    """The text over the views as they are read now; one that nobody can read yet has no rows."""
+    served = views.served(connection)
+
+    def read(found: re.Match[str]) -> str:
+        name = found[1].strip('"')
+        if name in served:
+            return f"analytics.{found[1]}"
+        return f"(SELECT * FROM pg_temp.{quoted(name)} WHERE false)"
+
+    return re.sub(r"\bpublished\.(\w+|\"\w+\")", read, text)

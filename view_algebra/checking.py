@@ -1,0 +1,58 @@
+"""Checks of views: each is compiled as a derived view is, so that its condition means what Spark means by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from view_algebra.compiled import Check, View
+from view_algebra.language.quoting import postgres_name
+from view_algebra.language.types import DATE, TIMESTAMP
+from view_algebra.passes import Known, Written, final_text, into_blocks, views_read, with_meaning
+from view_algebra.refusals import Wrong
+from view_algebra.written.checks import CLOCK, PUBLISHED, CheckDeclaration, published
+from view_algebra.written.clauses import refuse_unread
+from view_algebra.written.declarations import ViewDeclaration
+
+_NOW = "(SELECT now() AS now, CAST(now() AT TIME ZONE 'UTC' AS date) AS today)"
+
+
+def compile_check(d: CheckDeclaration, known: Known) -> Check:
+    """The texts of a check of a view that is compiled."""
+    view, around = known.views[d.view], _with_published(known)
+    refuse_unread(d.select)
+    declared = ViewDeclaration(d.view, d.file, d.place, (), {}, None, {}, d.select, "", d.sql)
+    split = into_blocks(with_meaning(Written(declared), around), around)
+    if split.leaves:
+        source = split.leaves[0].source
+        raise Wrong(d.place, f"the check reads records of {source}", "Declare a view over them, and read that.")
+    read = views_read(split.above)
+    text = final_text(split.above, ()).replace(f"analytics.{postgres_name(CLOCK)}", _NOW)
+    for name in known.types:
+        text = text.replace(f"analytics.{postgres_name(published(name))}", f"{PUBLISHED}.{postgres_name(name)}")
+    return Check(
+        name=d.name,
+        sql=d.sql,
+        counts=d.counts,
+        blocks=d.enforced and view.properties.get("on_failure", "block") == "block",
+        failing=text,
+        reads=tuple(sorted(read & known.views.keys())),
+    )
+
+
+def with_checks(views: Mapping[str, View], checks: Mapping[tuple[str, str], Check]) -> dict[str, View]:
+    """The views, each with its checks in the order of their names; these are by view and name."""
+    return {
+        name: replace(each, checks=tuple(checks[key] for key in sorted(checks) if key[0] == name))
+        for name, each in views.items()
+    }
+
+
+def _with_published(known: Known) -> Known:
+    """What a check may read beside the views: the same as readers read them now, and the clock."""
+
+    def also(given: Mapping[str, object]) -> dict[str, object]:
+        return {**given, **{published(name): each for name, each in given.items()}}
+
+    types = also(known.types) | {CLOCK: (("now", TIMESTAMP), ("today", DATE))}
+    return replace(known, types=types, keys=also(known.keys), sortings=also(known.sortings))  # type: ignore[arg-type]

@@ -1,0 +1,154 @@
+"""From ALTER VIEW … ADD CONSTRAINT to a SELECT of what fails: a check is written as SQL that is compiled already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal as Choice
+
+from sqlglot import exp
+
+from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS
+from view_algebra.refusals import File, Span, Wrong, span
+from view_algebra.written.dialect import Statement, parsed, text_of
+
+CLOCK = "clock of checks"
+"""The view of one row that a check reads the time from; no author can give this name."""
+
+PUBLISHED = "published"
+"""The schema by which a check names a view as its readers read it now."""
+
+_OF_THE_CLOCK = {"current_timestamp": "now", "now": "now", "current_date": "today", "curdate": "today"}
+"""Columns of the clock, by the functions that are written for them."""
+
+_AGGREGATES = frozenset((*AGGREGATES, *SYNONYMS, *BY_EVENT_ORDER, *BY_BUCKETS))
+
+LONGEST_NAME = 63
+"""Bytes of a column's name in Postgres."""
+
+
+@dataclass(frozen=True)
+class CheckDeclaration:
+    """A check as its author declared it; `select` gives what fails it, `counts` says what it has a row for."""
+
+    name: str
+    view: str
+    file: File
+    place: Span | None
+    counts: Choice["row", "key", "whole"]
+    enforced: bool
+    select: exp.Expr
+    sql: str
+
+
+def published(view: str) -> str:
+    """What a view is called as its readers read it now; no author can give this name.
+
+    >>> published("revenue")
+    'published revenue'
+    """
+    return f"{PUBLISHED} {view}"
+
+
+def check_declaration(file: File, written: Statement) -> CheckDeclaration:
+    """The check that a statement declares."""
+    statement = written.tree
+    actions = statement.args.get("actions") or []
+    constraints = actions[0].expressions if len(actions) == 1 and isinstance(actions[0], exp.AddConstraint) else []
+    if len(constraints) != 1 or not isinstance(constraints[0], exp.Constraint):
+        way_out = "Write ALTER VIEW v ADD CONSTRAINT name CHECK (condition); what else changes, change where it is."
+        raise Wrong(span(statement), "ALTER that adds no constraint, or several", way_out)
+    view, constraint = statement.this.name, constraints[0]
+    kinds = constraint.expressions
+    if len(kinds) != 1:
+        raise Wrong(span(constraint), "a constraint of several kinds", "Give each a statement and a name of its own.")
+    counts, select = _failing(view, kinds[0])
+    for node in list(select.walk()):
+        _put_in_place(node)
+    enforced = "NOT ENFORCED" not in [str(option).upper() for option in _options(kinds[0])]
+    return CheckDeclaration(
+        constraint.this.name, view, file, span(constraint.this), counts, enforced, select, written.sql
+    )
+
+
+def _failing(view: str, kind: exp.Expr) -> tuple[Choice["row", "key", "whole"], exp.Expr]:
+    """What there is a row for in the SELECT of what fails, and the SELECT."""
+    match kind:
+        case exp.CheckColumnConstraint():
+            condition = kind.this
+            aggregates = list(_aggregates(condition))
+            fails = exp.not_(condition.copy())
+            if not aggregates:
+                return "row", exp.select("*").from_(exp.table_(view)).where(fails)
+            return "whole", exp.select(*_shown(aggregates)).from_(exp.table_(view)).having(fails)
+        case exp.UniqueColumnConstraint() if isinstance(kind.this, exp.Schema):
+            names = [column.name for column in kind.this.expressions]
+            columns, there = ", ".join(map(_quoted, names)), " AND ".join(f"{_quoted(n)} IS NOT NULL" for n in names)
+            return "key", parsed(
+                f"SELECT {columns}, count(*) AS `count(*)` FROM {_quoted(view)} WHERE {there}"
+                f" GROUP BY {columns} HAVING count(*) > 1"
+            )
+        case exp.ForeignKey():
+            return "row", _without_partner(view, kind)
+    way_out = "Write CHECK (condition), UNIQUE (columns) or FOREIGN KEY (columns) REFERENCES view (columns)."
+    said = "PRIMARY KEY" if isinstance(kind, exp.PrimaryKey) else kind.key.upper()
+    raise Wrong(span(kind), f"{said} is no check of a view", way_out)
+
+
+def _without_partner(view: str, key: exp.ForeignKey) -> exp.Expr:
+    """The rows whose columns are all there and that the other view has no row for."""
+    names = [column.name for column in key.expressions]
+    target = key.args["reference"].this
+    other, others = (
+        (target.this, [c.name for c in target.expressions]) if isinstance(target, exp.Schema) else (target, names)
+    )
+    if len(others) != len(names):
+        raise Wrong(
+            span(target), f"{len(names)} columns reference {len(others)}", "Name as many columns on both sides."
+        )
+    there = " AND ".join(f"checked.{_quoted(name)} IS NOT NULL" for name in names)
+    on = " AND ".join(f"partner.{_quoted(b)} = checked.{_quoted(a)}" for a, b in zip(names, others, strict=True))
+    return parsed(
+        f"SELECT checked.* FROM {_quoted(view)} AS checked"
+        f" LEFT ANTI JOIN {text_of(other)} AS partner ON {on} WHERE {there}"
+    )
+
+
+def _aggregates(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The aggregates of a condition that are of all the view's rows: those that stand in no subquery and no window."""
+    for node in condition.walk(prune=lambda node: isinstance(node, (exp.Query, exp.Window))):
+        if isinstance(node, (exp.Anonymous, exp.Func)) and node.name.lower() in _AGGREGATES:
+            yield node.parent if isinstance(node.parent, exp.Filter) else node
+
+
+def _shown(aggregates: list[exp.Expr]) -> list[exp.Expr]:
+    """The aggregates as columns that are named as they are written."""
+    named = {each.sql("spark", normalize_functions=False): each for each in aggregates}
+    return [
+        exp.alias_(each.copy(), text if len(text.encode()) <= LONGEST_NAME else f"value {number}", quoted=True)
+        for number, (text, each) in enumerate(named.items(), 1)
+    ]
+
+
+def _put_in_place(node: exp.Expr) -> None:
+    """Reads the clock, and published views, as the views that they are to the compiler."""
+    if isinstance(node, exp.Table) and node.text("db").lower() == PUBLISHED:
+        alias = node.alias or node.name
+        node.set("db", None)
+        node.set("this", exp.to_identifier(published(node.name.lower()), quoted=True))
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+        return
+    called = isinstance(node, exp.Anonymous) and not node.expressions
+    if called or (isinstance(node, exp.Column) and not node.table):
+        column = _OF_THE_CLOCK.get(node.name.lower())
+        if column is not None and (called or node.name.lower().startswith("current")):
+            node.replace(parsed(f"(SELECT max({column}) FROM `{CLOCK}` AS clock)"))
+
+
+def _options(kind: exp.Expr) -> list[object]:
+    reference = kind.args.get("reference")
+    return [*(kind.args.get("options") or []), *((reference.args.get("options") or []) if reference else [])]
+
+
+def _quoted(name: str) -> str:
+    return text_of(exp.to_identifier(name, quoted=True))
