@@ -89,7 +89,7 @@ def check(
         begins = {name: lookup.get(connection, id).since for name, id in lookup.published(connection).items()}
         skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
-        shown = {name: views.rows(connection, name, _shown(catalog.views[name])) for name in wanted}
+        shown = {name: views.rows(connection, name, shown_columns(catalog.views[name])) for name in wanted}
     for name in sources:
         log.create(catalog.sources[name], topic_ids[name], log_begins[name])
         records = log.records(catalog.sources[name], below[name], brokers, since=starts[name])
@@ -102,13 +102,13 @@ def check(
     found = []
     for name in wanted:
         over = _over(below, catalog.views[name].sources)
-        compared = _compare(catalog.views[name], _rows(spark, name), shown[name], over)
+        compared = compare(catalog.views[name], _rows(spark, name), shown[name], over)
         left_out = sum(offset < over.get(at, 0) for at, offset in skipped)
         found.append(replace(compared, skipped=left_out))
     return found
 
 
-def _shown(view: View) -> str:
+def shown_columns(view: View) -> str:
     """The columns of the view, with each FLOAT as the number it is: its text is a shorter one beside it."""
     return ", ".join(
         f"{quoted(column.name)}::float8" if column.postgres == FLOAT else quoted(column.name) for column in view.columns
@@ -136,7 +136,7 @@ def _rows(spark: SparkSession, name: str) -> list[Row]:
     return list(zip(*columns, strict=True)) if columns else []
 
 
-def _compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> Checked:
+def compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> Checked:
     """Multisets of rows: equal ones cancel, and what is left is paired within the tolerance of doubles."""
     left, right = Counter(map(_exact, wanted)), Counter(map(_exact, shown))
     missing, surplus = list((left - right).elements()), list((right - left).elements())

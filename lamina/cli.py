@@ -11,6 +11,7 @@ import shlex
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -456,7 +457,7 @@ def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
         proofs = opened.batch.rebuild(views, leap=leap, on_checks=verdicts.extend)
         _proofs(output, proofs, fail=False)
         _verdicts(output, verdicts)
-        if any(each.differing for each in proofs) or _told_of_blocked(output, verdicts):
+        if _told_of_blocked(output, verdicts) or any(each.differing for each in proofs):
             raise Different
 
 
@@ -610,6 +611,34 @@ def check(output: Output, views: Sequence[str], live: bool) -> None:
             for row in examples[:EXAMPLES]:
                 output.tell(f"{each.view}: {what} {row}")
     if not all(each.equal for each in results):
+        raise Different
+
+
+@command()
+@click.argument("tests", nargs=-1)
+@with_catalog
+@click.option("--seed", type=int, help="Decides how records fall into micro-batches; a failed test tells it.")
+def test(output: Output, tests: Sequence[str], catalog: Path, seed: int | None) -> None:
+    """Run the tests of a catalog: files `*.test` beside its views.
+
+    Each says which records come in and which rows go out, and is run by micro-batches, by a rebuild, and by DuckDB.
+    TESTS are names, or beginnings of names; all by default. Neither Kafka nor a deployment is needed.
+    """
+    from lamina.testing import run
+
+    found = run(catalog, tests, seed, output.tell)
+    if output.as_json:
+        for each in found:
+            output.record(each.record())
+    else:
+        rows = [(each.test, each.view, each.way, each.rows, each.result) for each in found]
+        output.table(("test", "view", "way", "rows", "result"), rows)
+    for why, times in Counter(each.left_out for each in found if each.left_out).items():
+        output.tell(f"DuckDB was not asked {times} times: {why}")
+    for each in found:
+        for line in each.difference:
+            output.tell(f"{each.test}: {each.view}, {each.way}: {line}")
+    if not all(each.equal for each in found):
         raise Different
 
 

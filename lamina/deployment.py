@@ -220,7 +220,7 @@ class Deployment:
         return [change for change in planned if change.kind == "database"] + changes
 
     def check_live(self, names: Sequence[str] = ()) -> list[Verdict]:
-        """Runs the checks of views as they are read now, and keeps the results; all that are served, if none is named."""
+        """Runs the checks of views (of all, when none is named) as they are read now, and keeps the results."""
         with self.database.snapshot() as connection:
             catalog, served = deployed(connection), views.served(connection)
             for name in names:

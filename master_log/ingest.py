@@ -126,7 +126,7 @@ def ingest(
                     pace.wait(tally.sent, interrupted)
                     if interrupted():
                         break
-                    key = None if line.problem else _key(keys, line.value, as_object)
+                    key = None if line.problem else key_of(keys, line.value, as_object)
                     # A key decides its partition itself; without one, in turn, so that all of them fill alike.
                     partition = partitions[place % len(partitions)] if key is None else None
                     record = line.record if line.problem is None else line.raw
@@ -209,7 +209,7 @@ class _Pace:
             time.sleep(min(early, _SLICE_SECONDS))
 
 
-def _key(keys: Sequence[str], value: dict[str, Any], as_object: bool) -> bytes | None:
+def key_of(keys: Sequence[str], value: dict[str, Any], as_object: bool) -> bytes | None:
     """The text of one column, or the JSON list of several: records of one key go to one partition, in their order.
 
     as_object: a JSON object of them, which a table reads.

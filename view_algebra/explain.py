@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from view_algebra.compiled import CellTable, View
 
+FAILS = {"row": "the rows that fail it", "key": "the keys that fail it", "whole": "what it is about, where that fails"}
+"""What the text of a check gives, by what it counts."""
+
 
 def explain(view: View) -> str:
     """The four texts of a view; a derived view has `final` only, one with several tables of cells names each."""
@@ -16,9 +19,7 @@ def explain(view: View) -> str:
         parts.append(f"-- cells: Postgres, {kept(table)}\n{table.cells.replace('{table}', f'cells.{table.name}')}")
         parts.append(f"-- merge: Postgres\n{table.merge}")
     parts.append(f"-- final: Postgres, what analytics.{view.name} reads\n{view.final}")
-    parts += [
-        f"-- check {check.name}: Postgres, each {check.counts} that fails\n{check.failing}" for check in view.checks
-    ]
+    parts += [f"-- check {check.name}: Postgres, {FAILS[check.counts]}\n{check.failing}" for check in view.checks]
     if view.cell_tables:
         parts.append("-- cost\n" + "\n".join(f"-- cells.{t.name}: {cost(t)}" for t in view.cell_tables))
     parts.append("-- columns\n" + "\n".join(f"-- {line}" for line in origins(view)))

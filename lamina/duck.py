@@ -1,0 +1,168 @@
+"""DuckDB as a second engine that knows nothing of ours: of the views for which it means what Spark means.
+
+A view is translated by sqlglot from plain Spark SQL, and asked only where everything in it is known to be alike; where
+numbers are extreme the two differ by design (DuckDB raises where Spark wraps around, and has decimals of its own).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from view_algebra.compiled import View
+from view_algebra.language.quoting import words
+
+Row = tuple[Any, ...]
+
+CLOSE = 1e-4
+"""Numbers that are no integers may differ by so much: an average of decimals is a decimal in Spark, here a double."""
+
+PLAIN: tuple[type[exp.Expr], ...] = tuple(
+    getattr(exp, name)
+    for name in words(
+        "Select From Where Group Having Order Ordered Limit Offset With CTE Subquery TableAlias Table Column "
+        "Identifier Alias Star Paren Literal Boolean Null Interval Var DataType DataTypeParam Join Union Except "
+        "Intersect Tuple Window WindowSpec Filter Distinct WithinGroup Case If And Or Not "
+        "EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ Is In Between Like Exists Coalesce Nullif Add Sub Mul Neg "
+        "Length Count Sum Avg Min Max LogicalOr LogicalAnd BitwiseAndAgg BitwiseOrAgg BitwiseXorAgg "
+        "StddevSamp Stddev StddevPop Variance VariancePop CovarSamp CovarPop "
+        "Grouping RowNumber Rank DenseRank PercentRank CumeDist Ntile Lag Lead FirstValue LastValue NthValue Year "
+        "Month Upper Lower DateBin Bracket RegrAvgx RegrAvgy RegrSxx RegrSyy RegrSxy RegrSlope "
+        "RegrIntercept RegrR2 Corr Greatest Least Nvl2 DPipe Abs Mod Ceil Floor Div Sign Explode RegexpSplit"
+    )
+)
+"""What means the same in both, as long as numbers are small.
+
+A CAST does of a literal alone; `count_if` of nothing is NULL in DuckDB.
+"""
+
+
+def answers(records: Mapping[str, pa.Table], views: Iterable[View]) -> dict[str, list[Row]]:
+    """DuckDB's rows of those views that it can be asked for, each after the views that it reads; `records` by name.
+
+    Its NaN is a statistic of too few rows, which is NULL in Spark. Raises ImportError where DuckDB is not installed.
+    """
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET ieee_floating_point_ops = false")  # x / 0 is NULL
+    for name, table in records.items():
+        connection.register("arrow", with_wall_clocks(table))
+        connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM arrow')
+        connection.unregister("arrow")
+    found: dict[str, list[Row]] = {}
+    for view in views:
+        if (translated := translated_view(view)) is not None:
+            try:
+                connection.execute(translated)
+                rows = connection.execute(f'SELECT * FROM "{view.name}"').fetchall()
+            except duckdb.Error:
+                continue
+            found[view.name] = [tuple(None if value != value else value for value in row) for row in rows]
+    return found
+
+
+def with_wall_clocks(table: pa.Table) -> pa.Table:
+    """Records with their instants as UTC's wall clock."""
+    for place, column in enumerate(table.schema):
+        if pa.types.is_timestamp(column.type):
+            table = table.set_column(place, column.name, table.column(place).cast(pa.timestamp("us")))
+    return table
+
+
+def translated_view(view: View, select: str | None = None) -> str | None:
+    """A view in DuckDB's SQL, or None where something in it is not known to be alike; `select`: what it selects."""
+    translated = translate(view.spelled) if select is None else select
+    if translated is None or any(column.spark.startswith(("STRUCT", "ARRAY", "MAP")) for column in view.columns):
+        return None
+    names = ", ".join(f'"{column.name}"' for column in view.columns)
+    return f'CREATE VIEW "{view.name}" ({names}) AS {translated}'
+
+
+def translate(select: str, edit: Callable[[exp.Select], None] = lambda each: None) -> str | None:
+    """A SELECT in DuckDB's SQL, or None where something in it is not known to be alike; `edit` changes each SELECT."""
+    try:
+        tree = parse_one(re.sub(r"\bwindow\(", "`window`(", select), dialect="spark")
+    except SqlglotError:
+        return None
+    for each in list(tree.find_all(exp.Select)):
+        _bucket(each)
+        edit(each)
+    if not all(_alike(node) for node in tree.walk()):
+        return None
+    return tree.sql(dialect="duckdb", identify=True)
+
+
+def _bucket(select: exp.Select) -> None:
+    """Writes a tumbling window as its start, which tells it from others, and its end as what follows from that."""
+    group = select.args.get("group")
+    calls = [call for call in (group.expressions if group else ()) if isinstance(call, exp.Anonymous)]
+    if [call.name for call in calls] != ["window"] or len(calls[0].expressions) != 2:
+        return
+    time, size = (each.sql("spark") for each in calls[0].expressions)
+    select.where(f"{time} IS NOT NULL", copy=False, dialect="duckdb")  # which is in no window
+    start = parse_one(f"time_bucket(INTERVAL {size}, {time})", dialect="duckdb")
+    end = parse_one(f"time_bucket(INTERVAL {size}, {time}) + INTERVAL {size}", dialect="duckdb")
+    calls[0].replace(start.copy())
+    for column in list(select.find_all(exp.Column)):
+        if column.table == "window" and column.parent_select is select:
+            column.replace({"start": start, "end": exp.paren(end)}[column.name].copy())
+
+
+def _alike(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name in ("mean", "time_bucket")
+    if isinstance(node, exp.Lateral):
+        return not node.args.get("outer")
+    if isinstance(node, exp.Cast):
+        whole = node.to.is_type(*exp.DataType.INTEGER_TYPES)  # to which DuckDB rounds
+        return isinstance(node.this, (exp.Literal, exp.Neg)) and not (whole and "." in node.this.sql())
+    return isinstance(node, PLAIN)
+
+
+def agree(expected: Sequence[Row], found: Sequence[Row]) -> bool:
+    """Equal rows, where numbers that are no integers are near each other."""
+    return len(expected) == len(found) and all(
+        _near(x, y) for a, b in zip(_ordered(expected), _ordered(found), strict=True) for x, y in zip(a, b, strict=True)
+    )
+
+
+def differing(expected: Sequence[Row], found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """The rows that are expected only, and those that are found only; none, where all are near each other."""
+    if agree(expected, found):
+        return [], []
+    sides = [[tuple(map(_told, row)) for row in rows] for rows in (expected, found)]
+    missing = [row for row, told in zip(expected, sides[0], strict=True) if told not in sides[1]]
+    surplus = [row for row, told in zip(found, sides[1], strict=True) if told not in sides[0]]
+    return (missing, surplus) if missing or surplus else (list(expected), list(found))
+
+
+def _ordered(rows: Sequence[Row]) -> list[list[Any]]:
+    told = [[_told(value) for value in row] for row in rows]
+    return sorted(told, key=lambda row: [(v is None, f"{v:.2f}" if isinstance(v, float) else str(v)) for v in row])
+
+
+def _told(value: Any) -> Any:
+    """A value as both give it: a time as text, any number that is no integer as a double."""
+    if isinstance(value, datetime):
+        value = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        return value.isoformat(" ", "microseconds")
+    if isinstance(value, date):
+        return f"{value} 00:00:00.000000"
+    if isinstance(value, (Decimal, float)):
+        return float(value) + 0.0  # -0.0 is 0.0
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53 else value
+
+
+def _near(x: Any, y: Any) -> bool:
+    if isinstance(x, float) and isinstance(y, float):
+        return (math.isnan(x) and math.isnan(y)) or math.isclose(x, y, rel_tol=1e-9, abs_tol=CLOSE)
+    return bool(x == y)

@@ -1,0 +1,146 @@
+"""Tests that stand beside the views of a catalog: files `*.test`, which say what records come in and what rows go out.
+
+    -- A refund counts against the day on which it was given.
+
+    -- given invoice_lines
+    {"country": "France", "amount": "12.50", "ts": "2026-03-01T10:00:00Z"}
+    {"country": "France", "amount": "-2.50", "ts": "2026-03-01T11:00:00Z"}
+
+    -- expect revenue
+    {"day": "2026-03-01", "country": "France", "revenue": "10.00"}
+
+A line is a JSON object, as a producer sends it and as `lamina sql --json` prints it. Other lines that begin with `--`
+are comments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from master_log.ingest import key_of
+from view_algebra.compiled import DELETED, Catalog, Source, View
+from view_algebra.errors import LaminaError
+from view_algebra.refusals import suggestion
+
+ENDING = ".test"
+
+TIME, KEY = "kafka_timestamp", "kafka_key"
+"""What a line may say of its record beside the fields: its time in Kafka, and its key."""
+
+FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+"""The time in Kafka of the first record of a test that does not say it; each further one is a millisecond later."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a test: where it stands, and the object in it."""
+
+    place: str
+    value: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record as Kafka would hold it."""
+
+    timestamp: datetime
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """One test: the records of each source that is named, in their order, and the rows of each view that is."""
+
+    name: str
+    given: Mapping[str, tuple[Record, ...]]
+    expect: Mapping[str, tuple[Line, ...]]
+
+
+def fixtures(folder: Path, catalog: Catalog) -> list[Fixture]:
+    """The tests in the folder of a catalog; each is named by its path without the ending."""
+    return [
+        fixture(str(path.relative_to(folder)), path.read_text(encoding="utf-8"), catalog)
+        for path in sorted(folder.rglob(f"*{ENDING}"))
+    ]
+
+
+def fixture(path: str, text: str, catalog: Catalog) -> Fixture:
+    """The test in a file. Raises LaminaError for a line that is none, and for names that the catalog lacks."""
+    given: dict[str, list[Record]] = {}
+    expect: dict[str, list[Line]] = {}
+    source, rows = None, None
+    count = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        place = f"{path}:{number}"
+        if (head := re.fullmatch(r"--\s*(given|expect)\s+(\w+)\s*", line)) is not None:
+            name, is_given = head[2], head[1] == "given"
+            known: Mapping[str, Source | View] = catalog.sources if is_given else catalog.views
+            if name not in known:
+                what = f"{place}: there is no {'source' if is_given else 'view'} named {name}"
+                raise LaminaError(what, evidence=line, way_out=suggestion(name, known))
+            source, rows = (catalog.sources[name], None) if is_given else (None, expect.setdefault(name, []))
+            if is_given:
+                given.setdefault(name, [])
+        elif line.strip() and not line.startswith("--"):
+            found = Line(place, _object(place, line))
+            if source is not None:
+                given[source.name].append(_record(source, found, FIRST + timedelta(milliseconds=count)))
+                count += 1
+            elif rows is not None:
+                rows.append(found)
+            else:
+                raise LaminaError(
+                    f"{place}: a line before any `-- given` and `-- expect`",
+                    evidence=line,
+                    way_out="Write `-- given SOURCE` above records, and `-- expect VIEW` above rows.",
+                )
+    if not expect:
+        raise LaminaError(f"{path} expects nothing", way_out="Write `-- expect VIEW`, and the view's rows below it.")
+    return Fixture(
+        path.removesuffix(ENDING), {n: tuple(r) for n, r in given.items()}, {n: tuple(r) for n, r in expect.items()}
+    )
+
+
+def _object(place: str, line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise LaminaError(f"{place}: not JSON: {error}", evidence=line, way_out="Write one JSON object.") from error
+    if not isinstance(value, dict):
+        raise LaminaError(f"{place}: not a JSON object", evidence=line, way_out='Write {"column": value, …}.')
+    return value
+
+
+def _record(source: Source, line: Line, timestamp: datetime) -> Record:
+    """The record of a line, keyed as `lamina ingest` keys it; a table's is a deletion where `kafka_deleted` says so."""
+    value = dict(line.value)
+    told, key, deleted = value.pop(TIME, None), value.pop(KEY, None), value.pop(DELETED, False)
+    columns = [column.name for column in source.columns]
+    unknown = [name for name in value if name not in columns]
+    if unknown and source.format == "json":
+        what = f"{line.place}: {source.name} has no column {unknown[0]}"
+        raise LaminaError(what, evidence=json.dumps(line.value), way_out=suggestion(unknown[0], columns))
+    if told is not None:
+        timestamp = _time(line, told)
+    fields = value if source.format == "json" else value.get("after") or value.get("before") or {}
+    if key is None:
+        made = key_of(source.unique, fields, source.key_format == "json")
+    else:
+        made = (key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)).encode()
+    return Record(timestamp, made, None if deleted else json.dumps(value, ensure_ascii=False).encode())
+
+
+def _time(line: Line, told: object) -> datetime:
+    try:
+        found = datetime.fromisoformat(str(told))
+    except ValueError as error:
+        way_out = 'Write it as "2026-03-01T10:00:00Z".'
+        raise LaminaError(f"{line.place}: {TIME} is no time", evidence=str(told), way_out=way_out) from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,140 @@
+"""`lamina test`: records in, rows out, by every way there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lamina.fixtures import fixture
+from lamina.scratch import Scratch, scratch
+from lamina.testing import Compared, Runner
+from tests.fix_lamina import CommandLine
+from view_algebra import compile_catalog
+from view_algebra.errors import LaminaError
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+CATALOG = compile_catalog(
+    {
+        "catalog.sql": """
+        CREATE TABLE orders (id BIGINT, country STRING, amount DECIMAL(12, 2), placed_at TIMESTAMP)
+        USING kafka OPTIONS (topic 'orders', format 'json') TBLPROPERTIES ('event_time' = 'placed_at');
+        CREATE TABLE countries (country STRING PRIMARY KEY, name STRING)
+        USING kafka OPTIONS (topic 'countries', format 'json', key_format 'string');
+        CREATE VIEW revenue (hour, country, orders, amount) AS
+        SELECT window(placed_at, '1 hour').start, country, count(*), sum(amount)
+        FROM orders GROUP BY window(placed_at, '1 hour'), country;
+        CREATE VIEW named AS SELECT r.hour, c.name, r.amount FROM revenue r JOIN countries c ON c.country = r.country;
+        CREATE VIEW latest AS SELECT country, last(id) AS id FROM orders GROUP BY country;
+        """
+    }
+)
+
+RIGHT = """
+-- Two orders of one hour are one row; a country that was taken away has no name.
+
+-- given orders
+{"id": 1, "country": "FR", "amount": "10.00", "placed_at": "2026-03-01T10:05:00Z"}
+{"id": 2, "country": "FR", "amount": "2.50", "placed_at": "2026-03-01T10:55:00Z"}
+{"id": 3, "country": "JP", "amount": "1.00", "placed_at": "2026-03-01T11:00:00Z"}
+{"id": 4, "country": "JP", "amount": "no number", "placed_at": "2026-03-01T11:00:00Z"}
+
+-- given countries
+{"country": "FR", "name": "France"}
+{"country": "JP", "name": "Japan"}
+{"country": "JP", "kafka_deleted": true}
+
+-- expect revenue
+{"hour": "2026-03-01 11:00Z", "country": "JP", "orders": 1, "amount": 1}
+{"hour": "2026-03-01T10:00:00Z", "country": "FR", "orders": 2, "amount": "12.50"}
+
+-- expect named
+{"name": "France", "amount": 12.5}
+
+-- expect latest
+{"country": "FR", "id": 2}
+{"country": "JP", "id": 3}
+"""
+
+
+@pytest.fixture(scope="module")
+def server(run_home: Path) -> Iterator[Scratch]:
+    with scratch(run_home) as made:
+        yield made
+
+
+def results(server: Scratch, spark: SparkSession, text: str, seed: int = 1) -> dict[tuple[str, str], Compared]:
+    found = Runner(CATALOG, spark.newSession(), server, seed).run(fixture("a.test", text, CATALOG))
+    return {(each.view, each.way): each for each in found}
+
+
+def test_every_way_gives_the_rows_that_are_expected(server: Scratch, spark_of_run: SparkSession) -> None:
+    for seed in (1, 2):
+        found = results(server, spark_of_run, RIGHT, seed)
+        assert {place: each.difference for place, each in found.items() if not each.equal} == {}
+        assert {view for view, way in found if way == "live"} == {"revenue", "named", "latest"}
+        assert {view for view, way in found if way == "batch"} == {"revenue", "named", "latest"}
+        assert [place for place, each in found.items() if not each.left_out and place[1] == "duckdb"] == [
+            ("revenue", "duckdb")
+        ]
+
+
+def test_what_differs_is_shown_row_by_row(server: Scratch, spark_of_run: SparkSession) -> None:
+    wrong = RIGHT.replace('"orders": 2, "amount": "12.50"', '"orders": 2, "amount": "12.501"')
+    found = results(server, spark_of_run, wrong)
+    for way in ("live", "batch"):
+        assert found["revenue", way].difference == [
+            '- {"hour": "2026-03-01T10:00:00Z", "country": "FR", "orders": 2, "amount": "12.501"}',
+            '+ {"hour": "2026-03-01T10:00:00Z", "country": "FR", "orders": 2, "amount": "12.50"}',
+        ]
+        assert found["named", way].equal
+    none = found = results(server, spark_of_run, "-- given orders\n" + '{"country": "FR"}\n-- expect latest\n')
+    assert none["latest", "batch"].difference == ['+ {"country": "FR", "id": null}']
+
+
+WRONG = [
+    ('-- given orders\n{"id": 1\n-- expect revenue', "a.test:2: not JSON"),
+    ("-- given orders\n[1]\n-- expect revenue", "a.test:2: not a JSON object"),
+    ('-- given orders\n{"amuont": 1}\n-- expect revenue', "Did you mean amount?"),
+    ("-- given order\n-- expect revenue", "Did you mean orders?"),
+    ("-- expect revenu", "Did you mean revenue?"),
+    ('{"id": 1}\n-- expect revenue', "a.test:1: a line before any"),
+    ('-- given orders\n{"id": 1}', "a.test expects nothing"),
+    ('-- given orders\n{"kafka_timestamp": "noon"}\n-- expect revenue', "kafka_timestamp is no time"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), WRONG, ids=[said for _, said in WRONG])
+def test_a_test_that_cannot_be_read_says_where_and_why(text: str, said: str) -> None:
+    with pytest.raises(LaminaError) as caught:
+        fixture("a.test", text, CATALOG)
+    assert said in str(caught.value)
+
+
+def test_an_expected_row_that_no_column_can_hold_says_where(server: Scratch, spark_of_run: SparkSession) -> None:
+    with pytest.raises(LaminaError, match=r"a\.test:2: a value does not fit its column of revenue"):
+        results(server, spark_of_run, '-- expect revenue\n{"orders": "many"}')
+    with pytest.raises(LaminaError, match=r"a\.test:2: revenue has no column order"):
+        results(server, spark_of_run, '-- expect revenue\n{"order": 1}')
+
+
+def test_the_tests_of_the_examples_pass_without_any_service(lamina: CommandLine, tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog"
+    catalog.mkdir()
+    for name in ("shop", "web_access"):
+        for file in (EXAMPLES / name).rglob("*"):
+            if file.suffix in (".sql", ".test"):
+                (catalog / f"{name}_{file.name}").write_text(file.read_text())
+    (catalog / "wrong.test").write_text('-- given goods\n{"id": 1}\n-- expect goods\n{"id": 2}\n')
+    ended = lamina(
+        "test", "--catalog", str(catalog), "--json", code=3, LAMINA_POSTGRES="", LAMINA_KAFKA="", LAMINA_ANALYST=""
+    )
+    found = [(line["test"], line["view"], line["way"], line["result"]) for line in ended.lines()]
+    assert {each[0] for each in found if each[3] == "DIFFERENT"} == {"wrong"}
+    assert ("web_access_error_rate", "traffic", "duckdb", "equal") in found
+    assert {each[1] for each in found if each[3] == "equal"} >= {"by_city", "paid_in_time", "traffic", "failures"}
+    assert 'wrong: goods, live: - {"id": 2}' in ended.err
+    assert "--seed" in ended.err

@@ -1,0 +1,86 @@
+"""Checks of views: what cannot be one is refused with a way out that works, and none is part of a version."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from pydantic import TypeAdapter
+
+from serving_layer.registry import _changes
+from tests.algebra.refusals import EVENTS
+from view_algebra import Refused, View, compile_catalog
+
+REFUSED = [
+    # (what is declared, what is said of it, what works instead)
+    (
+        "hourly ADD CONSTRAINT c CHECK (contry = 'x')",
+        "no column contry",
+        "hourly ADD CONSTRAINT c CHECK (country = 'x')",
+    ),
+    ("hourly ADD CONSTRAINT c CHECK (n + 1)", "NOT takes a condition", "hourly ADD CONSTRAINT c CHECK (n + 1 > 0)"),
+    ("hourly ADD CONSTRAINT c CHECK (rand() < n)", "rand() gives another", "hourly ADD CONSTRAINT c CHECK (0 < n)"),
+    ("hourly ADD CHECK (n > 0)", "Give the check a name", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
+    (
+        "hourly ADD CONSTRAINT c PRIMARY KEY (country, hour)",
+        "PRIMARY KEY is no check of a view",
+        "hourly ADD CONSTRAINT c UNIQUE (country, hour)",
+    ),
+    ("hourly ADD CONSTRAINT c UNIQUE (contry)", "no column contry", "hourly ADD CONSTRAINT c UNIQUE (country)"),
+    (
+        "hourly ADD CONSTRAINT c FOREIGN KEY (n) REFERENCES usrs (user_id)",
+        "Did you mean users?",
+        "hourly ADD CONSTRAINT c FOREIGN KEY (n) REFERENCES users (user_id)",
+    ),
+    (
+        "hourly ADD CONSTRAINT c FOREIGN KEY (n, hour) REFERENCES users (user_id)",
+        "2 columns reference 1",
+        "hourly ADD CONSTRAINT c FOREIGN KEY (n) REFERENCES users (user_id)",
+    ),
+    (
+        "hourly ADD CONSTRAINT c CHECK (n < (SELECT count(*) FROM events))",
+        "the check reads records of events",
+        "hourly ADD CONSTRAINT c CHECK (n < (SELECT sum(n) FROM hourly))",
+    ),
+    ("events ADD CONSTRAINT c CHECK (amount > 0)", "events is no view", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
+    ("hourli ADD CONSTRAINT c CHECK (n > 0)", "Did you mean hourly?", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
+    ("hourly RENAME TO h", "ALTER that adds no constraint", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
+    (
+        "hourly ADD CONSTRAINT c CHECK (n > 0); ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 1)",
+        "a check c is declared already in checks.sql:1",
+        "hourly ADD CONSTRAINT c CHECK (n > 0); ALTER VIEW hourly ADD CONSTRAINT d CHECK (n > 1)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("declared", "said", "instead"), REFUSED, ids=[declared for declared, _, _ in REFUSED])
+def test_what_cannot_be_a_check_is_refused_with_a_way_out(declared: str, said: str, instead: str) -> None:
+    with pytest.raises(Refused) as caught:
+        compile_catalog({"base.sql": EVENTS, "checks.sql": f"ALTER VIEW {declared};"})
+    assert said in str(caught.value)
+    assert "checks.sql:1" in str(caught.value)
+    assert compile_catalog({"base.sql": EVENTS, "checks.sql": f"ALTER VIEW {instead};"}).views["hourly"].checks
+
+
+def test_a_condition_that_is_neither_true_nor_false_fails_no_row() -> None:
+    check = "ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 0 OR country = 'x');"
+    [found] = compile_catalog({"base.sql": EVENTS, "checks.sql": check}).views["hourly"].checks
+    assert found.failing.endswith("WHERE NOT (n > 0 OR country = 'x')")
+
+
+def test_a_check_changes_no_version_and_is_a_change_all_the_same() -> None:
+    without = compile_catalog({"base.sql": EVENTS})
+    check = "ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 0);"
+    with_it = compile_catalog({"base.sql": EVENTS, "checks.sql": check})
+    assert replace(with_it.views["hourly"], checks=()) == without.views["hourly"]
+    changed = [change for change in _changes(without, with_it, set()) if change.action != "nothing"]
+    assert [(change.name, change.action) for change in changed] == [("hourly", "update")]
+    assert "its checks changed" in changed[0].effect
+
+
+def test_a_view_that_was_stored_without_checks_is_read_without_them() -> None:
+    stored = TypeAdapter(View)
+    written = json.loads(stored.dump_json(compile_catalog({"base.sql": EVENTS}).views["hourly"]))
+    del written["checks"]
+    assert stored.validate_python(written).checks == ()

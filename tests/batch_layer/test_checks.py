@@ -1,0 +1,173 @@
+"""Checks of views: a generation that fails one is not read, and a live view that fails one is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from serving_layer import lookup
+from serving_layer.checks import Verdict
+from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
+from tests.fix_lamina import CommandLine, Deployed, one
+from view_algebra.errors import LaminaError
+
+HOURLY_CHECKS = """
+    ALTER VIEW hourly ADD CONSTRAINT country_is_there CHECK (country IS NOT NULL);
+    ALTER VIEW hourly ADD CONSTRAINT one_row_each UNIQUE (hour, country);
+    ALTER VIEW hourly ADD CONSTRAINT recent CHECK (max(hour) >= current_timestamp() - INTERVAL 1 HOUR) NOT ENFORCED;
+"""
+
+FEW_MORE = """
+    ALTER VIEW clicks ADD CONSTRAINT few_more
+    CHECK (count(*) <= 1.5 * (SELECT count(*) FROM published.clicks));
+"""
+
+
+def only_the_rebuild_has(deployed: Deployed, view: str, condition: str) -> None:
+    """Takes the cells for which a condition holds from where readers read: the next rebuild computes them again."""
+    with deployed.deployment.database.begin() as connection:
+        now = lookup.get(connection, lookup.published(connection)[view])
+        [place] = now.places.values()
+        connection.exec_driver_sql(f"DELETE FROM {place} WHERE {condition}")
+
+
+def published(deployed: Deployed) -> dict[str, int]:
+    with deployed.deployment.database.begin() as connection:
+        return lookup.published(connection)
+
+
+def test_readers_never_see_the_rows_of_a_generation_that_fails_a_check(deployed: Deployed, lamina: CommandLine) -> None:
+    deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
+    deployed.send("events", *(event(n) for n in range(40)))
+    deployed.catch_up()
+    only_the_rebuild_has(deployed, "hourly", "country IS NULL")
+    before = published(deployed)
+
+    ended = lamina("rebuild", code=3)
+
+    [told] = [line for line in ended.err.splitlines() if "country_is_there" in line and "fails" in line]
+    missing = one(deployed.owner("SELECT failing FROM lamina.checked WHERE name = 'country_is_there'"))[0]
+    assert missing > 1
+    assert f"hourly: its check country_is_there fails for {missing} rows, the first {{" in told
+    assert '"country": null' in told
+    assert deployed.rows("SELECT * FROM hourly WHERE country IS NULL") == []
+    after = published(deployed)
+    assert after["hourly"] == before["hourly"]
+    assert after["totals"] != before["totals"], "a view that passes is handed over"
+    rebuild = one(deployed.owner("SELECT id, state FROM lamina.rebuild ORDER BY id DESC LIMIT 1"))
+    assert rebuild[1] == "held"
+    status = lamina("status", "--alarms", "--json", code=1).lines()[0]["alarms"]
+    assert any("country_is_there" in alarm and f"rebuild {rebuild[0]} holds it back" in alarm for alarm in status)
+
+    deployed.send("events", event(40))
+    deployed.catch_up()
+    lamina("step", "hand-over", "--anyway", "--rebuild", str(rebuild[0]))
+    assert len(deployed.rows("SELECT * FROM hourly WHERE country IS NULL")) == missing
+    deployed.check()
+
+
+def test_a_check_that_warns_is_told_and_blocks_nothing(deployed: Deployed) -> None:
+    warned = HOURLY.replace(
+        "smallest, largest, mean) AS", "smallest, largest, mean)\nTBLPROPERTIES ('on_failure' = 'warn') AS"
+    )
+    deployed.apply(events=EVENTS, hourly=warned, checks=HOURLY_CHECKS)
+    deployed.send("events", *(event(n) for n in range(40)))
+    deployed.catch_up()
+    before = published(deployed)
+    found: list[Verdict] = []
+    deployed.deployment.batch.rebuild(on_checks=found.extend)
+    assert [(each.check, each.result) for each in found] == [
+        ("country_is_there", "warns"),
+        ("one_row_each", "passes"),
+        ("recent", "warns"),
+    ]
+    assert found[2].sentence == 'hourly: its check recent fails: {"max(hour)": "2024-03-02T23:00:00+00:00"}'
+    assert published(deployed) != before
+
+
+def test_a_view_that_grew_too_much_against_what_is_read_is_held_back(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, clicks=CLICKS, checks=FEW_MORE)
+    deployed.deployment.batch.rebuild()
+    deployed.send("events", *(event(n) for n in range(40)))
+    deployed.catch_up()
+    deployed.deployment.batch.rebuild()
+    [clicks] = deployed.rows("SELECT count(*) FROM clicks")
+    only_the_rebuild_has(deployed, "clicks", "true")
+    before = published(deployed)
+    deployed.deployment.batch.rebuild()
+    assert published(deployed) == before
+    assert deployed.rows("SELECT count(*) FROM clicks") == [(0,)]
+    [found] = deployed.owner("SELECT failing, examples FROM lamina.checked")
+    assert found == (1, [{"count(*)": clicks[0]}])
+
+
+def test_a_check_of_a_derived_view_holds_back_what_the_view_is_made_of(deployed: Deployed) -> None:
+    checks = "ALTER VIEW places ADD CONSTRAINT no_null CHECK (country IS NOT NULL);"
+    deployed.apply(**CATALOG, checks=checks)
+    deployed.send("events", *(event(n) for n in range(40)))
+    deployed.catch_up()
+    only_the_rebuild_has(deployed, "hourly", "country IS NULL")
+    before = published(deployed)
+    deployed.deployment.batch.rebuild()
+    after = published(deployed)
+    assert {view for view in after if after[view] == before[view]} == {"hourly"}
+    assert deployed.rows("SELECT * FROM places WHERE country IS NULL") == []
+
+
+def test_what_was_checked_together_is_held_back_together(deployed: Deployed) -> None:
+    """Clicks references hourly: with the old hourly beside it, nobody has checked the new clicks."""
+    checks = """
+        ALTER VIEW hourly ADD CONSTRAINT no_null CHECK (country IS NOT NULL);
+        ALTER VIEW clicks ADD CONSTRAINT place FOREIGN KEY (country) REFERENCES hourly (country);
+    """
+    deployed.apply(events=EVENTS, hourly=HOURLY, clicks=CLICKS, totals=TOTALS, places=PLACES, checks=checks)
+    deployed.send("events", *(event(n) for n in range(40)))
+    deployed.catch_up()
+    only_the_rebuild_has(deployed, "hourly", "country IS NULL")
+    before = published(deployed)
+    deployed.deployment.batch.rebuild()
+    after = published(deployed)
+    assert {view for view in after if after[view] == before[view]} == {"hourly", "clicks"}
+
+
+def test_a_generation_that_was_not_checked_is_not_handed_over(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
+    batch, id = deployed.deployment.batch, 0
+    id = batch.seal()
+    batch.archive(id)
+    for each in batch.generations(id):
+        batch.compute(id, each.view)
+    batch.go_live(id)
+    batch.prove(id)
+    assert batch.hand_over(id) == ["hourly"]
+    batch.abandon(id)
+
+
+def test_a_leap_that_fails_a_check_does_not_land(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
+    deployed.send("events", *(event(n) for n in range(40)))
+    with pytest.raises(LaminaError, match="The leap is not handed over: hourly fails a check"):
+        deployed.deployment.batch.rebuild(leap=True)
+    assert deployed.rows("SELECT * FROM hourly") == []
+    deployed.catch_up()
+    deployed.check()
+    deployed.apply(checks="")
+    deployed.send("events", event(41))
+    deployed.deployment.batch.rebuild(leap=True)
+    deployed.check()
+
+
+def test_the_checks_of_live_views_are_run_as_readers_read_them(deployed: Deployed, lamina: CommandLine) -> None:
+    deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
+    deployed.send("events", event(1))
+    deployed.catch_up()
+    found = {line["check"]: line["result"] for line in lamina("check", "--live", "--json").lines()}
+    assert found == {"country_is_there": "passes", "one_row_each": "passes", "recent": "warns"}
+    deployed.send("events", event(2))
+    deployed.catch_up()
+    ended = lamina("check", "--live", "hourly", code=3)
+    assert "hourly: its check country_is_there fails for 1 row, the first" in ended.err
+    [alarm] = lamina("status", "--alarms", "--json", code=1).lines()[0]["alarms"]
+    assert "country_is_there fails for 1 row" in alarm
+    assert "readers read that now" in alarm
+    deployed.apply(checks="")
+    assert deployed.owner("SELECT * FROM lamina.checked") == [], "what is no longer declared is forgotten"
