@@ -1,4 +1,4 @@
-"""Every night, every view is recomputed from the master log, proven, and handed over to its readers.
+"""Every night, every view is recomputed from the master log, proven, checked, and handed over to its readers.
 
     seal → archive → compute → go_live → prove → hand_over → retire
                                                      └─→ held
@@ -12,10 +12,10 @@ from task to task is the rebuild's id and its views, as `lamina step seal --json
 - **A run that failed for good has changed nothing that anybody reads.** Its rebuild can be gone on with for six hours
   (its lease); after that the next `seal` finds it dead and retires what it left. `lamina step abandon` gives it up
   earlier.
-- **A view is held back** when its proof found a difference and its policy (`on_difference`) is to hold: `lamina step
-  hand-over` hands the other views over and exits with 3. Then `hand_over` is *skipped* and not retried, `retire` ends
-  the rebuild, and `held` fails, the run with it. The view goes on being read from the generation before, current as
-  ever.
+- **A view is held back** when its proof found a difference and its policy (`on_difference`) is to hold, or when a check
+  that the catalog declares for it failed (`lamina step prove` runs proofs and checks): `lamina step hand-over` hands the
+  other views over and exits with 3. Then `hand_over` is *skipped* and not retried, `retire` ends the rebuild, and `held`
+  fails, the run with it. The view goes on being read from the generation before, current as ever.
 
 How many Spark applications compute the views, side by side, is LAMINA_REBUILD_APPLICATIONS: each is a mapped task. One
 is the default because it is faster where cores are few: the five views of `examples/online_retail`, 541,909 records,
@@ -35,12 +35,13 @@ from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import dag, task
 
 HELD = 3
-"""Exit code of `lamina step hand-over` when a proof held a view back."""
+"""Exit code of `lamina step hand-over` when a proof or a check held a view back."""
 
 HELD_BACK = """\
 lamina status
-echo 'A proof found a difference, and the policy of the view is to hold: it is read from the generation before.
-The log of hand_over names the view, the log of prove shows cells that differ. To let it be read all the same:
+echo 'A proof found a difference and the policy of the view is to hold, or a check of the view failed.
+It is read from the generation before. The log of hand_over names it, the log of prove shows what differs or fails.
+To let it be read all the same:
 lamina step hand-over --anyway --rebuild {{ ti.xcom_pull(task_ids='seal')[0]['rebuild'] }}' >&2
 exit 3
 """
