@@ -13,9 +13,9 @@ from task to task is the rebuild's id and its views, as `lamina step seal --json
   (its lease); after that the next `seal` finds it dead and retires what it left. `lamina step abandon` gives it up
   earlier.
 - **A view is held back** when its proof found a difference and its policy (`on_difference`) is to hold, or when a check
-  that the catalog declares for it failed (`lamina step prove` runs proofs and checks): `lamina step hand-over` hands the
-  other views over and exits with 3. Then `hand_over` is *skipped* and not retried, `retire` ends the rebuild, and `held`
-  fails, the run with it. The view goes on being read from the generation before, current as ever.
+  that the catalog declares for it failed (`lamina step prove` runs proofs and checks): `lamina step hand-over` hands
+  the other views over and exits with 3. Then `hand_over` is *skipped* and not retried, `retire` ends the rebuild, and
+  `held` fails, the run with it. The view goes on being read from the generation before, current as ever.
 
 How many Spark applications compute the views, side by side, is LAMINA_REBUILD_APPLICATIONS: each is a mapped task. One
 is the default because it is faster where cores are few: the five views of `examples/online_retail`, 541,909 records,
