@@ -9,6 +9,7 @@ Each test has a database of its own. Kafka is not needed.
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import re
@@ -17,7 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
+
 from batch_layer.check import Row, compare, shown_columns
+from batch_layer.compute import counting
 from batch_layer.rebuild import BatchLayer
 from lamina import duck
 from lamina.deployment import catalog_files
@@ -30,9 +34,10 @@ from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import parsed
-from serving_layer import progress, registry, views
+from serving_layer import duplicates, progress, registry, views
 from serving_layer.database import Connection, Database, PostgresError, first_line
 from serving_layer.deployed import deployed
+from serving_layer.duplicates import Found
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.rebuilds import Scheduler
 from serving_layer.registry import Topic
@@ -229,7 +234,8 @@ def _stream(
     for name, start, end in micro_batches:
         source = catalog.sources[name]
         computation = Computation.of(source, [table for table in tables if table.name in fed[name]])
-        computed = computation.compute(raw[name].where(f"offset >= {start} AND offset < {end}"))
+        given = raw[name].where(f"offset >= {start} AND offset < {end}")
+        computed = computation.compute(given, functools.partial(_found, database, source))
         batch = MicroBatch(
             query=name,
             fence=fences[name],
@@ -238,10 +244,16 @@ def _stream(
             staged=computed.staged,
             bad=computed.bad,
             newest=computed.newest,
+            ids=computed.ids,
         )
         with database.begin() as connection:
             outcome = commit(connection, batch)
         assert outcome is Outcome.APPLIED, outcome
+
+
+def _found(database: Database, source: Source, ids: pa.Table) -> Found:
+    with database.begin() as connection:
+        return duplicates.find(connection, source, ids)
 
 
 @dataclass(frozen=True)
@@ -324,7 +336,7 @@ def _compared(database: Database, fixture: Fixture, expected: Rows, way: str) ->
 def _by_duckdb(catalog: Catalog, raw: Mapping[str, DataFrame], fixture: Fixture, expected: Rows) -> list[Compared]:
     """What DuckDB gives, of the views for which it is asked."""
     records = {
-        source.records: parsed(raw[name], source).where("kafka_error IS NULL").toArrow()
+        source.records: counting(parsed(raw[name], source), source).toArrow()
         for name, source in catalog.sources.items()
     }
     try:

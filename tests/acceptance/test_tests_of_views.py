@@ -28,6 +28,8 @@ CATALOG = compile_catalog(
         SELECT window(placed_at, '1 hour').start, country, count(*), sum(amount)
         FROM orders GROUP BY window(placed_at, '1 hour'), country;
         CREATE VIEW named AS SELECT r.hour, c.name, r.amount FROM revenue r JOIN countries c ON c.country = r.country;
+        CREATE TABLE calls (id STRING, n INT, UNIQUE (id)) USING kafka OPTIONS (topic 'calls', format 'json');
+        CREATE VIEW called AS SELECT count(*) AS calls, sum(n) AS n FROM calls;
         CREATE VIEW latest AS SELECT country, last(id) AS id FROM orders GROUP BY country;
         """
     }
@@ -46,6 +48,14 @@ RIGHT = """
 {"country": "FR", "name": "France"}
 {"country": "JP", "name": "Japan"}
 {"country": "JP", "kafka_deleted": true}
+
+-- given calls
+{"id": "a", "n": 1}
+{"id": "b", "n": 2}
+{"id": "a", "n": 1}
+
+-- expect called
+{"calls": 2, "n": 3}
 
 -- expect revenue
 {"hour": "2026-03-01 11:00Z", "country": "JP", "orders": 1, "amount": 1}
@@ -75,10 +85,11 @@ def test_every_way_gives_the_rows_that_are_expected(server: Scratch, spark_of_ru
     for seed in (1, 2):
         found = results(server, spark_of_run, RIGHT, seed)
         assert {place: each.difference for place, each in found.items() if not each.equal} == {}
-        assert {view for view, way in found if way == "live"} == {"revenue", "named", "latest"}
-        assert {view for view, way in found if way == "batch"} == {"revenue", "named", "latest"}
+        assert {view for view, way in found if way == "live"} == {"called", "revenue", "named", "latest"}
+        assert {view for view, way in found if way == "batch"} == {"called", "revenue", "named", "latest"}
         assert [place for place, each in found.items() if not each.left_out and place[1] == "duckdb"] == [
-            ("revenue", "duckdb")
+            ("called", "duckdb"),
+            ("revenue", "duckdb"),
         ]
 
 
