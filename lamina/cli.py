@@ -457,7 +457,7 @@ def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
         proofs = opened.batch.rebuild(views, leap=leap, on_checks=verdicts.extend)
         _proofs(output, proofs, fail=False)
         _verdicts(output, verdicts)
-        if _told_of_blocked(output, verdicts) or any(each.differing for each in proofs):
+        if _blocked(output, verdicts) or any(each.differing for each in proofs):
             raise Different
 
 
@@ -584,7 +584,7 @@ def check(output: Output, views: Sequence[str], live: bool) -> None:
         if live:
             verdicts = opened.check_live(views)
             _verdicts(output, verdicts)
-            if _told_of_blocked(output, verdicts):
+            if _blocked(output, verdicts):
                 raise Different
             return
         spark, log = opened.spark, opened.log
@@ -717,7 +717,7 @@ def _verdicts(output: Output, verdicts: Sequence[Verdict]) -> None:
         output.table(("view", "check", "failing", "result"), rows)
 
 
-def _told_of_blocked(output: Output, verdicts: Sequence[Verdict]) -> bool:
+def _blocked(output: Output, verdicts: Sequence[Verdict]) -> bool:
     """Whether a check that blocks has failed; every check that fails is told in a sentence."""
     for each in verdicts:
         if each.failing:

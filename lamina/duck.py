@@ -111,7 +111,11 @@ def _bucket(select: exp.Select) -> None:
     select.where(f"{time} IS NOT NULL", copy=False, dialect="duckdb")  # which is in no window
     start = parse_one(f"time_bucket(INTERVAL {size}, {time})", dialect="duckdb")
     end = parse_one(f"time_bucket(INTERVAL {size}, {time}) + INTERVAL {size}", dialect="duckdb")
+    grouped = calls[0].sql("spark")
     calls[0].replace(start.copy())
+    for field in list(select.find_all(exp.Dot)):
+        if field.this.sql("spark") == grouped and field.parent_select is select:
+            field.replace({"start": start, "end": exp.paren(end)}[field.name].copy())
     for column in list(select.find_all(exp.Column)):
         if column.table == "window" and column.parent_select is select:
             column.replace({"start": start, "end": exp.paren(end)}[column.name].copy())
