@@ -45,6 +45,21 @@ REFUSED = [
     ),
     ("events ADD CONSTRAINT c CHECK (amount > 0)", "events is no view", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
     ("hourli ADD CONSTRAINT c CHECK (n > 0)", "Did you mean hourly?", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
+    (
+        "hourly ADD CONSTRAINT c FOREIGN KEY (n) REFERENCES users (user_id) ON DELETE CASCADE",
+        "ON DELETE CASCADE is not served in a check",
+        "hourly ADD CONSTRAINT c FOREIGN KEY (n) REFERENCES users (user_id) NOT ENFORCED",
+    ),
+    (
+        "analytics.hourly ADD CONSTRAINT c CHECK (n > 0)",
+        "the schema analytics is not served",
+        "hourly ADD CONSTRAINT c CHECK (n > 0) NOT ENFORCED",
+    ),
+    (
+        "IF EXISTS hourly ADD CONSTRAINT c UNIQUE (country, hour)",
+        "EXISTS is not served in a check",
+        "hourly ADD CONSTRAINT c UNIQUE (country, hour) NOT ENFORCED",
+    ),
     ("hourly RENAME TO h", "ALTER that adds no constraint", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
     (
         "hourly ADD CONSTRAINT c CHECK (n > 0); ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 1)",

@@ -9,6 +9,7 @@ from typing import Literal as Choice
 from sqlglot import exp
 
 from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS
+from view_algebra.language.quoting import words
 from view_algebra.refusals import File, Span, Wrong, span
 from view_algebra.written.dialect import Statement, parsed, text_of
 
@@ -62,6 +63,8 @@ def check_declaration(file: File, written: Statement) -> CheckDeclaration:
     kinds = constraint.expressions
     if len(kinds) != 1:
         raise Wrong(span(constraint), "a constraint of several kinds", "Give each a statement and a name of its own.")
+    for node in (statement, *kinds, *(kind.args["reference"] for kind in kinds if isinstance(kind, exp.ForeignKey))):
+        _refuse_unread(node)
     counts, select = _failing(view, kinds[0])
     for node in list(select.walk()):
         _put_in_place(node)
@@ -69,6 +72,28 @@ def check_declaration(file: File, written: Statement) -> CheckDeclaration:
     return CheckDeclaration(
         constraint.this.name, view, file, span(constraint.this), counts, enforced, select, written.sql
     )
+
+
+_READ: dict[type[exp.Expr], frozenset[str]] = {
+    exp.Alter: words("this kind actions"),
+    exp.CheckColumnConstraint: words("this enforced options"),
+    exp.UniqueColumnConstraint: words("this options"),
+    exp.ForeignKey: words("expressions reference"),
+    exp.Reference: words("this options"),
+}
+"""The parts of a constraint that are read."""
+
+
+def _refuse_unread(node: exp.Expr) -> None:
+    """Raises for a part that would be left out unsaid, as IF EXISTS, ON DELETE CASCADE or DEFERRABLE."""
+    read = _READ.get(type(node), node.args.keys())
+    options = [str(option).upper() for option in node.args.get("options") or []]
+    unread = [name.strip("_").upper() for name, value in node.args.items() if value and name not in read]
+    unread += [option for option in options if option not in ("ENFORCED", "NOT ENFORCED")]
+    if isinstance(node, exp.Alter) and node.this.args.get("db"):
+        unread.append(f"the schema {node.this.text('db')}")
+    if unread:
+        raise Wrong(span(node), f"{unread[0]} is not served in a check", "Leave it out; NOT ENFORCED may stand there.")
 
 
 def _failing(view: str, kind: exp.Expr) -> tuple[Choice["row", "key", "whole"], exp.Expr]:
