@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lamina.services import folders, postgres
+from lamina.services.access import keep_private
 from serving_layer import install
 from serving_layer.cells import run
 from serving_layer.database import Database
@@ -51,6 +52,7 @@ class Scratch:
 @contextlib.contextmanager
 def scratch(home: Path) -> Iterator[Scratch]:
     """A server in a folder below a LAMINA_HOME; both are gone at the end, or at the next start if we are killed."""
+    keep_private(home)  # before the server is let through it: Spark makes it so, too, and would shut the server out
     own = folders.of_this_process(home / "scratch")
     server = postgres.start(own, port=None)
     try:
