@@ -25,7 +25,7 @@ from serving_layer.quarantine import BadRecord
 from serving_layer.registry import Change, Topic
 from serving_layer.waiting import waiting
 from speed_layer.layer import SpeedLayer
-from speed_layer.query import Parts
+from speed_layer.member import Parts
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError

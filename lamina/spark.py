@@ -186,6 +186,10 @@ def _configuration(
         "spark.sql.streaming.stopTimeout": "60000",
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "10",
+        # Many sources share one Spark: a partition's consumer, and a statement's compiled code, are there again for the
+        # next micro-batch. Spark's own bounds of 64 and 100 are of one job.
+        "spark.kafka.consumer.cache.capacity": "1000",
+        "spark.sql.codegen.cache.maxEntries": "1000",
         # A large micro-batch of one stream must not hold up a small one of another.
         "spark.scheduler.mode": "FAIR",
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",

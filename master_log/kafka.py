@@ -192,23 +192,20 @@ class Brokers:
 
     def topic_id(self, topic: str) -> str | None:
         """The id that Kafka gave the topic when it was created; None when there is no such topic."""
-        found = self._describe(topic)
-        return None if found is None else str(found["topic_id"])
+        found = self._describe([topic])
+        return str(found[topic]["topic_id"]) if topic in found else None
 
     def partitions(self, topic: str) -> tuple[int, ...]:
         """The numbers of the topic's partitions, ascending."""
-        found = self._describe(topic)
-        if found is None:
-            raise self._no_topic(topic)
-        return tuple(sorted(int(partition["partition_index"]) for partition in found["partitions"]))
+        return tuple(sorted(at.partition for at in self._partitions([topic])))
 
     def earliest(self, topic: str) -> Offsets:
         """For each partition, the offset below which the brokers hold nothing any more."""
-        return self._offsets(topic, OffsetSpec.EARLIEST)
+        return self._offsets([topic], OffsetSpec.EARLIEST)
 
-    def latest(self, topic: str) -> Offsets:
+    def latest(self, *topics: str) -> Offsets:
         """For each partition, the end of what is committed: below it no transaction is open (last stable offset)."""
-        return self._offsets(topic, OffsetSpec.LATEST)
+        return self._offsets(topics, OffsetSpec.LATEST)
 
     def newest(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
         """Values of about as many of each topic's newest records: those that the brokers give at once, so it is quick.
@@ -367,26 +364,40 @@ class Brokers:
             **self.for_client(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
         )
 
-    def _describe(self, topic: str) -> dict[str, Any] | None:
-        found: dict[str, Any] = self._ask(lambda client: client.describe_topics([topic]))[0]
-        match found["error_code"]:
-            case 0:
-                return found
-            case UnknownTopicOrPartitionError.errno:
-                return None
-            case code:
-                raise LaminaError(
-                    f"{topic}: the brokers at {self.bootstrap_servers} do not describe the topic",
-                    evidence=f"Kafka's error code {code}.",
-                    way_out="Give the user the right to describe the topic, or correct the topic's name.",
-                )
+    def _describe(self, topics: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """What the brokers say of each topic that is there."""
+        found = {}
+        for topic in self._ask(lambda client: client.describe_topics(list(topics))):
+            match topic["error_code"]:
+                case 0:
+                    found[str(topic["name"])] = topic
+                case UnknownTopicOrPartitionError.errno:
+                    pass
+                case code:
+                    raise LaminaError(
+                        f"{topic['name']}: the brokers at {self.bootstrap_servers} do not describe the topic",
+                        evidence=f"Kafka's error code {code}.",
+                        way_out="Give the user the right to describe the topic, or correct the topic's name.",
+                    )
+        return found
 
-    def _offsets(self, topic: str, which: OffsetSpec) -> Offsets:
-        asked = {KafkaTopicPartition(topic, partition): which for partition in self.partitions(topic)}
+    def _partitions(self, topics: Sequence[str]) -> list[KafkaTopicPartition]:
+        found = self._describe(topics)
+        for topic in topics:
+            if topic not in found:
+                raise self._no_topic(topic)
+        return [
+            KafkaTopicPartition(topic, int(partition["partition_index"]))
+            for topic in topics
+            for partition in found[topic]["partitions"]
+        ]
+
+    def _offsets(self, topics: Sequence[str], which: OffsetSpec) -> Offsets:
+        asked = dict.fromkeys(self._partitions(topics), which)
         try:
             found = self._ask(lambda client: client.list_partition_offsets(asked, IsolationLevel.READ_COMMITTED))
         except UnknownTopicOrPartitionError as error:
-            raise self._no_topic(topic) from error
+            raise self._no_topic(", ".join(topics)) from error
         return Offsets({TopicPartition(at.topic, at.partition): int(told.offset) for at, told in found.items()})
 
     def _ask(self, question: Callable[[Any], _T]) -> _T:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,9 @@ KAFKA_READER = {
     "kafka.max.partition.fetch.bytes": str(16 * 1024 * 1024),
     "kafka.fetch.max.bytes": str(64 * 1024 * 1024),
     "kafka.receive.buffer.bytes": str(1024 * 1024),
+    # Spark asks for the ends of a partition after each fetch, and brokers answer it behind the next fetch of the same
+    # connection: with Kafka's 500 ms, a partition that has no more records held every micro-batch up for as long.
+    "kafka.fetch.max.wait.ms": "10",
     # Without it, records of aborted transactions would be counted and ends of the log taken that can still move.
     "kafka.isolation.level": "read_committed",
     "includeHeaders": "true",
@@ -62,23 +66,22 @@ class Unreadable(LaminaError):
 def stream(
     spark: SparkSession,
     brokers: Brokers,
-    source: Source,
+    topics: Sequence[str],
     start: Offsets,
     *,
     max_records_per_micro_batch: int | None = None,
 ) -> DataFrame:
-    """The source's topic as a stream of raw records, from `start` on.
+    """The topics as one stream of raw records, from `start` on.
 
     A partition that `start` does not name begins at its first record (offset 0), also one that is added while the
     stream runs. The checkpoint, where there is one, wins over `start`: this is Spark's rule.
     `max_records_per_micro_batch` counts offsets, and is spread over the partitions by how far each is behind.
     """
-    first = dict.fromkeys(brokers.partitions(source.topic), 0)
-    begin = Offsets.of(source.topic, first | start.on(source.topic))
+    begin = Offsets(dict.fromkeys(brokers.latest(*topics), 0)).updated(start)
     reader = (
         spark.readStream.format("kafka")
         .options(**brokers.for_spark(), **KAFKA_READER)
-        .option("subscribe", source.topic)
+        .option("subscribe", ",".join(topics))
         .option("startingOffsets", begin.json())
     )
     if max_records_per_micro_batch is not None:
@@ -154,18 +157,23 @@ def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: Off
 
 
 def parsed(raw: DataFrame, source: Source) -> DataFrame:
-    """Raw records through `Source.parse`: good and bad ones, told apart by `kafka_error`.
+    """Raw records through `Source.parse`: good and bad ones, told apart by `kafka_error`."""
+    return selected(raw, "raw_records", source.parse)
 
-    Works inside `foreachBatch` (it uses the session of `raw`) and from several threads at once.
+
+def selected(rows: DataFrame, name: str, select: str) -> DataFrame:
+    """What a SELECT gives of these rows, which it reads by this name.
+
+    Works inside `foreachBatch` (it uses the session of `rows`) and from several threads at once.
     """
-    spark = raw.sparkSession
-    name = f"raw_records_{uuid.uuid4().hex}"
-    raw.createOrReplaceTempView(name)
+    spark = rows.sparkSession
+    view = f"{name}_{uuid.uuid4().hex}"
+    rows.createOrReplaceTempView(view)
     try:
-        # The text is analysed here and now, so the name may go as soon as it returns.
-        return spark.sql(f"WITH raw_records AS (SELECT * FROM {name}) SELECT * FROM (\n{source.parse}\n)")
+        # The text is analysed here and now, so the view may go as soon as it returns.
+        return spark.sql(f"WITH {name} AS (SELECT * FROM {view}) SELECT * FROM (\n{select}\n)")
     finally:
-        spark.catalog.dropTempView(name)
+        spark.catalog.dropTempView(view)
 
 
 def below(end: Offsets, start: Offsets) -> OffsetRange:

@@ -155,6 +155,17 @@ class Database:
                     log.warning("Postgres is back after %.1f s", time.monotonic() - away_since)
                 return value
 
+    def answers(self) -> bool:
+        """Is it there now?"""
+        try:
+            with self.begin() as connection:
+                connection.execute(text("SELECT 1"))
+        except (DBAPIError, psycopg2.Error, LaminaError) as error:
+            if not is_away(error):
+                raise
+            return False
+        return True
+
     @contextlib.contextmanager
     def _connected(self) -> Iterator[Connection]:
         try:

@@ -187,11 +187,17 @@ def write(connection: Connection, name: str, to: Offsets, newest: datetime | Non
     )
 
 
-def seen(connection: Connection, name: str, ends: Sequence[tuple[float, Offsets]]) -> int:
-    """Notes how far behind a query is; `ends` are those that the topic had, each with how many seconds ago.
+def seen(connection: Connection, ends: Mapping[str, Sequence[tuple[float, Offsets]]]) -> dict[str, int]:
+    """Notes how far behind queries are; `ends` are those that their topics had, each with how many seconds ago.
 
-    Newest last. Gives how many of them progress has reached: of those, nobody need ask again.
+    Newest last. Gives how many of them progress has reached: of those, nobody need ask again. A query whose lock
+    somebody holds is passed over.
     """
+    free = select(query.c.name).where(query.c.name.in_(ends)).order_by(query.c.name).with_for_update(skip_locked=True)
+    return {name: _seen(connection, name, ends[name]) for name in connection.execute(free).scalars().all()}
+
+
+def _seen(connection: Connection, name: str, ends: Sequence[tuple[float, Offsets]]) -> int:
     reached = read(connection, [name])
     done = max((n for n, (_, end) in enumerate(ends, 1) if reached.reaches(end)), default=0)
     late = [end for ago, end in ends if ago >= LATE_AFTER]

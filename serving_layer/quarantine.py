@@ -102,9 +102,10 @@ _STAGED = """CREATE TEMPORARY TABLE IF NOT EXISTS staged_bad (
 
 def bad_among(records: DataFrame, source: Source) -> Bad:
     """The bad ones among parsed records, gathered as a stream; beyond the source's bound they are only counted."""
-    records.createOrReplaceTempView("records")
+    from master_log.reading import selected  # which takes PySpark along
+
     rows, counts, most = Rows(), Counter[str](), HEXADECIMAL * _bytes_kept(source)
-    for batch in batches(records.sparkSession.sql(QUARANTINED), at_most=AT_A_TIME):
+    for batch in batches(selected(records, "records", QUARANTINED), at_most=AT_A_TIME):
         if rows.size < most:
             whose = [pa.array([name] * batch.num_rows, pa.string()) for name in (source.name, source.topic)]
             rows.add(pa.table([*whose, *batch.columns], list(COLUMNS)))

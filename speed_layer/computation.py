@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute
 
-from master_log.reading import parsed
+from master_log.reading import parsed, selected
 from serving_layer.cells import Staged
 from serving_layer.copying import Rows, batches
 from serving_layer.duplicates import Found
@@ -64,8 +64,7 @@ class Computation:
 
     def _of(self, records: DataFrame, counting: DataFrame) -> Computed:
         """The effect of those that count, and what is bad among all."""
-        counting.createOrReplaceTempView("records")
-        results = [_gathered(fused, counting.sparkSession.sql(fused.sql)) for fused in self.fused]
+        results = [_gathered(fused, selected(counting, "records", fused.sql)) for fused in self.fused]
         # Every statement tells of bad records; only when there are some does a job fetch them.
         return Computed(
             staged=[result.staged for result in results],
@@ -83,8 +82,7 @@ class Computation:
 def _ids(records: DataFrame, source: Source) -> pa.Table:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    records.createOrReplaceTempView("records")
-    found = records.sparkSession.sql(source.ids)
+    found = selected(records, "records", source.ids)
     given = list(batches(found))
     return pa.Table.from_batches(given) if given else to_arrow_schema(found.schema).empty_table()
 

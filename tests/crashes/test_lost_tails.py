@@ -23,7 +23,7 @@ from lamina.settings import Settings
 from lamina.statuses import read
 from master_log.tails import HEADER
 from serving_layer.skipping import SKIPPED
-from speed_layer.query import CannotGoOn
+from speed_layer.continuity import CannotGoOn
 from tests.fix_catalogs import EVENTS
 from tests.fix_lamina import Deployed
 from tests.fix_services import new_home, quick_java, remove_home

@@ -31,7 +31,7 @@ def run(
         batches.append(sorted(row.id for row in parsed(batch, source).select("id").collect()))
         assert not batch.sparkSession.catalog.listTables(), "a micro-batch leaves no view behind"
 
-    records = stream(spark, brokers, source, start, max_records_per_micro_batch=limit)
+    records = stream(spark, brokers, [source.topic], start, max_records_per_micro_batch=limit)
     assert tuple(records.columns) == RAW
     query = records.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint)).start()
     return query, batches

@@ -222,6 +222,6 @@ def test_records_wait_that_progress_has_not_reached_for_some_seconds(world: Worl
     ]
     for ends, reached, waiting in looks:
         with world.database.begin() as connection:
-            done = progress.seen(connection, "a", [(ago, Offsets.of("a", {0: end})) for ago, end in ends])
+            done = progress.seen(connection, {"a": [(ago, Offsets.of("a", {0: end})) for ago, end in ends]})["a"]
             kept = connection.execute(text("SELECT waiting FROM lamina.query WHERE name = 'a'")).scalar()
         assert (done, kept) == (reached, waiting), ends

@@ -17,8 +17,8 @@ from kafka.errors import InvalidTimestampError
 from lamina.statuses import read
 from serving_layer import progress
 from serving_layer.progress import Fenced
+from speed_layer.continuity import CannotGoOn
 from speed_layer.layer import writer
-from speed_layer.query import CannotGoOn
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from view_algebra.errors import LaminaError

@@ -1,0 +1,73 @@
+"""Whether a topic still holds what a query reads next, and the records that it has counted."""
+
+from __future__ import annotations
+
+import time
+
+from master_log.kafka import Brokers
+from master_log.offsets import Offsets
+from master_log.tails import Tails
+from view_algebra.compiled import Source
+from view_algebra.errors import LaminaError
+
+MISSING_SECONDS = 10.0
+"""How long a topic may be unknown to the brokers before it counts as deleted."""
+
+
+class CannotGoOn(LaminaError):
+    """The topic no longer holds what comes next: reading on would skip records, or read others."""
+
+
+def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offsets, tails: Tails) -> None:
+    """Raises unless the topic is the one that was deployed and still holds every record from `reached` on.
+
+    And below `reached` the records that were counted: `tails` stood there.
+    """
+    check_id(brokers, source, topic_id)
+    check_tails(brokers, source, reached, tails)
+    removed = brokers.removed(reached)
+    if removed.end:
+        raise CannotGoOn(
+            f"Records of {source.topic} were removed by retention before they were read",
+            evidence=f"progress is {removed.start}, the first records the brokers still hold are {removed.end}",
+            way_out=(
+                "If `lamina archive` took them into the master log in time, `lamina rebuild --leap` goes on from there;"
+                " it says so if it did not."
+            ),
+        )
+
+
+def check_tails(brokers: Brokers, source: Source, reached: Offsets, tails: Tails) -> None:
+    """Raises when Kafka has lost records below `reached`, whether or not it gave their offsets to others since."""
+    differing = brokers.differing(reached, tails)
+    if differing:
+        raise CannotGoOn(
+            f"Kafka has lost records of {source.topic} that were counted",
+            evidence="\n".join(map(str, differing)),
+            way_out=(
+                "A broker lost them before they were on disk, or a leader was elected that lacked them. `lamina rebuild"
+                " --leap` makes the views what the master log and Kafka hold now, and goes on from there."
+            ),
+        )
+
+
+def check_id(brokers: Brokers, source: Source, topic_id: str) -> None:
+    """Raises unless the topic is the one that was deployed."""
+    id_now = _id_of(brokers, source.topic)
+    if id_now != topic_id:
+        raise CannotGoOn(
+            f"The topic {source.topic} was {'deleted' if id_now is None else 'deleted and created again'}",
+            evidence=f"{source.name} was deployed on the topic with id {topic_id}, the brokers now hold {id_now}",
+            way_out=(
+                "Its offsets mean other records now, so nothing was read from it. Give the new topic another name, and"
+                " declare it as a source of another name; what is served from the old one stays."
+            ),
+        )
+
+
+def _id_of(brokers: Brokers, topic: str) -> str | None:
+    """The topic's id; None only after a while, since a broker that has just started may not know its topics yet."""
+    deadline = time.monotonic() + MISSING_SECONDS
+    while (found := brokers.topic_id(topic)) is None and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return found

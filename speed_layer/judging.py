@@ -1,0 +1,194 @@
+"""What becomes of a query that failed: it starts again from progress, waits, or is refused with its reason."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from master_log.kafka import KafkaAway
+from master_log.reading import Unreadable, cause
+from serving_layer import progress, rebuilds, skipping
+from serving_layer.database import PostgresError, first_line, is_away
+from serving_layer.progress import Fenced
+from speed_layer.continuity import CannotGoOn, check_topic
+from speed_layer.member import Member, Parts, StartAgain
+from speed_layer.query import GROW_AFTER, Query
+from view_algebra.errors import LaminaError
+
+log = logging.getLogger("lamina.speed")
+
+MANY_FAILURES = 3
+"""Members of a query that failed one after the other, after which a person is told (`lamina status`)."""
+
+REFUSED_EVERY = 10.0
+"""Seconds between two looks whether what refused a query has been mended from outside, as by a leap."""
+
+MOST_PATIENCE = 64
+"""Micro-batches that a query commits, at the most, where the doubled bound failed again and again."""
+
+LONGEST_WAIT = 10.0
+"""Seconds: the greatest delay before a query that failed is started again."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges one query at a time, by what it failed with and what the brokers and Postgres say of it."""
+
+    parts: Parts
+    clock: Callable[[], float]
+
+    def bound(self, query: Query) -> int:
+        """The bound of its micro-batches, in offsets."""
+        return max(1, self.parts.max_records >> query.halvings)
+
+    def may_go_on(self, query: Query) -> bool:
+        """Whether nothing refuses a query, or no longer: a leap goes past lost records, a right is given."""
+        if query.refused is None:
+            return True
+        if isinstance(query.refused, Fenced):
+            return False
+        if self._unskipped(query.refused) or self.lost_records(query) is not None:
+            query.not_before = self.clock() + REFUSED_EVERY
+            return False
+        query.refused = query.fence = None
+        return True
+
+    def commits(self, query: Query, commits: int) -> bool:
+        """Notes that a query has left its failures behind; its micro-batches grow to what they were, by doubling.
+
+        Gives whether they grow now.
+        """
+        if query.failures >= MANY_FAILURES:
+            self._tell(query, None)
+        query.failures, query.delay = 0, 0.0
+        if query.halvings and commits >= query.grow_after:
+            query.halvings, query.grew = query.halvings - 1, True
+            return True
+        if not query.halvings:
+            query.grow_after, query.grew = GROW_AFTER, False
+        return False
+
+    def judge(self, query: Query, failure: BaseException, member: Member | None = None) -> None:
+        """Decides whether a query whose member failed starts again from progress, waits, or is refused."""
+        reason = _refusal(failure)
+        if isinstance(reason, Fenced) and (taken_by := self._given_back(query)) is not None:
+            query.fence = None
+            log.info("%s: taken over by %s, which gives it back", query.source.name, taken_by)
+            return
+        if reason is None and not isinstance(failure, StartAgain):
+            reason = self.lost_records(query) or self._unreadable(query, failure, member)
+        if reason is not None:
+            self.refuse(query, reason)
+        elif isinstance(failure, StartAgain):
+            log.info("%s", failure)
+        else:
+            self._try_again(query, failure, member)
+
+    def refuse(self, query: Query, reason: LaminaError) -> None:
+        """Stops a query with its reason, and tells whoever asks for the status."""
+        query.refused = reason
+        query.not_before = self.clock() + REFUSED_EVERY
+        log.error("%s stopped: %s", query.source.name, reason)
+        if not isinstance(reason, Fenced):
+            with self.parts.database.begin() as connection:
+                progress.stop(connection, query.source.name, _alarm(reason))
+
+    def lost_records(self, query: Query) -> LaminaError | None:
+        """Asks the brokers whether a failed query can go on at all; None while they, or Postgres, are away."""
+        try:
+            with self.parts.database.begin() as connection:
+                recorded = progress.queries(connection)[query.source.name]
+                reached, tails = progress.known(connection, query.source.name)
+            check_topic(self.parts.brokers, query.source, recorded.topic_id, reached, tails)
+        except CannotGoOn as error:
+            return error
+        except LaminaError:
+            return None
+        return None
+
+    def _try_again(self, query: Query, failure: BaseException, member: Member | None) -> None:
+        query.failures += 1
+        query.delay = min(max(0.5, 2 * query.delay), LONGEST_WAIT)
+        if not away(failure):
+            one = self.bound(query) == 1
+            if not one:
+                query.halvings, query.delay = query.halvings + 1, 0.5  # what is tried next is another thing
+                query.grow_after = min(2 * query.grow_after, MOST_PATIENCE) if query.grew else query.grow_after
+            query.grew = False
+            if query.failures >= MANY_FAILURES:
+                named = _named(query, member) if one else ""
+                self._tell(query, f"it fails again and again: {said(failure)}{named}")
+        query.not_before = self.clock() + query.delay
+        log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, said(failure), query.delay)
+
+    def _given_back(self, query: Query) -> str | None:
+        """Who took the query over only for a moment: a leap, which may have landed by now, or a skip."""
+        with self.parts.database.begin() as connection:
+            writer = progress.queries(connection)[query.source.name].writer
+        return writer if rebuilds.is_leap(writer) or skipping.is_skip(writer) else None
+
+    def _unreadable(self, query: Query, failure: BaseException, member: Member | None) -> LaminaError | None:
+        """The record that Spark cannot read, if it is one by which the query failed for a second time."""
+        if member is None or not query.failures or away(failure):
+            return None
+        try:
+            return member.unreadable()
+        except KafkaAway:
+            return None
+
+    def _unskipped(self, reason: LaminaError) -> bool:
+        """Is it a record that cannot be read and that nobody has skipped yet?"""
+        if not isinstance(reason, Unreadable):
+            return False
+        with self.parts.database.begin() as connection:
+            return (reason.at, reason.offset) not in skipping.read(connection)
+
+    def _tell(self, query: Query, what: str | None) -> None:
+        """Tells whoever asks for the status what is wrong with a query that goes on all the same."""
+        with suppress(PostgresError, LaminaError), self.parts.database.begin() as connection:
+            progress.stop(connection, query.source.name, what)
+
+
+def halvings_after(deaths: int) -> int:
+    """How often the bound of micro-batches is halved from the start, where the processes before this one have died.
+
+    One that dies of its first micro-batch would meet it again: the next begins with an eighth. A single death says
+    nothing, as of a machine that was switched off.
+
+    >>> [halvings_after(deaths) for deaths in (0, 1, 2, 3)]
+    [0, 0, 3, 6]
+    """
+    return 3 * max(0, deaths - 1)
+
+
+def away(failure: BaseException) -> bool:
+    """Whether waiting mends it."""
+    return isinstance(failure, KafkaAway) or is_away(failure)
+
+
+def said(failure: BaseException) -> str:
+    """A failure in one line."""
+    if isinstance(failure, LaminaError):
+        return failure.what
+    return first_line(failure) if isinstance(failure, PostgresError) else cause(failure) or first_line(failure)
+
+
+def _named(query: Query, member: Member | None) -> str:
+    """The way past the record that the query fails at, where its micro-batches are down to one (a partition)."""
+    if member is None or (failed := member.failed) is None:
+        return ""
+    records = [f"{at.partition} {failed.start[at]}" for at in failed.end if failed.start[at] < failed.end[at]]
+    ways = " or ".join(f"`lamina skip {query.source.name} {record} --reason TEXT`" for record in records)
+    return f"; {ways} goes past the record"
+
+
+def _refusal(failure: BaseException) -> LaminaError | None:
+    """The failure itself, if waiting would not mend it."""
+    return failure if isinstance(failure, LaminaError) and not away(failure) else None
+
+
+def _alarm(reason: LaminaError) -> str:
+    """What `lamina status` says of a query that was refused: the way out, too, where it is a command."""
+    return f"{reason.what}: {reason.way_out}" if isinstance(reason, CannotGoOn | Unreadable) else reason.what

@@ -1,0 +1,294 @@
+"""One source in a run: where it is, what is computed of it, and what of that is being committed.
+
+Postgres' progress is the truth about where a source is. A member begins there, and goes on from what it handed to the
+committer last: where that was not committed, the next commit finds that it does not begin at progress.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from master_log.kafka import Brokers
+from master_log.offsets import OffsetRange, Offsets, Skipped
+from master_log.reading import Unreadable, kafka_range, unreadable
+from master_log.tails import Tails
+from serving_layer import duplicates, progress, skipping
+from serving_layer.database import Connection, Database, PostgresError
+from serving_layer.deployed import deployed
+from serving_layer.duplicates import Found
+from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
+from serving_layer.quarantine import TRIM_AFTER, trim
+from speed_layer.computation import Computation
+from speed_layer.continuity import check_id, check_tails, check_topic
+from view_algebra.compiled import Catalog, Source
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger("lamina.speed")
+
+PATIENCE = 1.0
+"""Seconds for which the members of a run wait for the commit of one of them."""
+
+COMPUTED_AGAIN = 5
+"""How often a micro-batch is computed for what is maintained by then, before its query starts again from progress."""
+
+
+class StartAgain(Exception):
+    """The member cannot go on from where it is, and loses nothing by starting again from progress."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What every query of a speed layer shares.
+
+    checkpoints: folder of the runs' checkpoints. max_records: bound of a micro-batch, in offsets.
+    at: called at named places of a micro-batch; the tests stop there.
+    """
+
+    spark: SparkSession
+    database: Database
+    brokers: Brokers
+    checkpoints: Path
+    max_records: int
+    at: Callable[[str], None] = lambda place: None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one micro-batch has for a member: a range, and what stood last in Kafka below its start and its end."""
+
+    range: OffsetRange
+    before: Tails
+    tails: Tails
+
+
+@dataclass(frozen=True)
+class Committer:
+    """Commits what a run computes, until it is stopped.
+
+    shared: by several members, so that none may keep the others waiting, nor fail at what is theirs.
+    """
+
+    threads: Executor
+    shared: bool
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+
+class Member:
+    """A source from progress on, in one run after the other until it fails.
+
+    commits: micro-batches that it has committed. failed: the range of the one that it failed at.
+    """
+
+    def __init__(self, parts: Parts, source: Source, catalog: Catalog, fence: int) -> None:
+        self._parts, self.source, self._fence = parts, source, fence
+        with parts.database.begin() as connection:
+            self._topic_id = progress.queries(connection)[source.name].topic_id
+            self.position, self._tails = progress.known(connection, source.name)
+            self._computation = _computation(connection, source, catalog)
+        check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
+        self._skipped = self._still_skipped()
+        self._committing: Future[None] | None = None
+        self._raised: BaseException | None = None
+        self.commits = self._untrimmed = 0
+        self.failed: OffsetRange | None = None
+        self._trim()
+
+    def failure(self) -> BaseException | None:
+        """Why it cannot go on, as it was raised; None while it can."""
+        if self._raised is None and self._committing is not None and self._committing.done():
+            return self._committing.exception()
+        return self._raised
+
+    def committing(self) -> bool:
+        """Is a micro-batch of it on its way into Postgres?"""
+        return self._committing is not None and not self._committing.done()
+
+    def behind(self, end: Offsets) -> int:
+        """How many records it has to read up to the ends of its topic."""
+        return sum(max(0, offset - self.position.get(at, 0)) for at, offset in end.items())
+
+    def settle(self) -> None:
+        """Returns when what it has computed is committed, or is not to be."""
+        if self._committing is not None:
+            self._committing.exception()
+
+    def moved_by(self, end: Offsets) -> OffsetRange | None:
+        """The range up to the ends of its partitions among `end`; None where it holds nothing."""
+        mine = Offsets({at: offset for at, offset in end.items() if at.topic == self.source.topic})
+        range = OffsetRange(Offsets({at: self.position.get(at, 0) for at in mine}), mine)
+        return None if range.empty else range
+
+    def follow(self, range: OffsetRange) -> Part:
+        """Asks what stands last below the end of a range, of the partitions that it moves, before they are read.
+
+        Should Kafka lose these records after that and give their offsets to others, then whoever compares the tail
+        later finds another, whichever of them were read.
+        """
+        with self._failing_at(range):
+            moved = Offsets({at: end for at, end in range.end.items() if end > range.start[at]})
+            before, tails = self._tails, self._parts.brokers.tails(moved)
+            self._tails = {at: tail for at, tail in before.items() if at not in moved} | tails
+            return Part(range, before, tails)
+
+    def take(self, raw: DataFrame, part: Part, committer: Committer) -> None:
+        """Computes its part while the part before is committed, then hands it to the committer; `raw` are its records.
+
+        Where it shares a run, it computes them once more of what it reads for itself: it may be another's record that
+        could not be read.
+        """
+        with self._failing_at(part.range):
+            self._parts.at("before computing")
+            began = time.monotonic()
+
+            def find(ids: pa.Table) -> Found:
+                self._await_commit(committer)  # whose ids are to be found, too
+                return self._find(ids, committer.stopped)
+
+            try:
+                batch = self._computed(raw, part, find)
+            except (PySparkException, Py4JJavaError):
+                if not committer.shared:
+                    raise
+                batch = self._computed(None, part, find)
+            self._await_commit(committer)
+            log.debug("%s: %s, computed in %.3f s", self.source.name, part.range.end, time.monotonic() - began)
+            self._committing = committer.threads.submit(self._commit, batch, part, committer.stopped)
+            self.position = part.range.end
+
+    @contextmanager
+    def _failing_at(self, range: OffsetRange) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self._raised = error
+            self.failed = self.failed or range  # the one before it, where it was its commit that failed
+            raise
+
+    def unreadable(self) -> Unreadable | None:
+        """The record that Spark cannot read, of those in the micro-batch that failed."""
+        parts = self._parts
+        if self.failed is None:
+            return None
+        return unreadable(parts.spark, parts.brokers, self.source, self.failed, self._skipped)
+
+    def _still_skipped(self) -> Skipped:
+        """What an operator has skipped, but where Kafka has lost it: another record may have its offset now."""
+        for at, offset in skipping.forget_lost(self._parts.database, self._parts.brokers, self.source.topic):
+            log.warning("%s: the record skipped at %s %s:%s is lost", self.source.name, *at, offset)
+        with self._parts.database.begin() as connection:
+            return skipping.read(connection)
+
+    def _computed(self, raw: DataFrame | None, part: Part, find: Callable[[pa.Table], Found]) -> MicroBatch:
+        """Its part, computed for the tables of cells that it knows; where `raw` is None, it reads the records."""
+        if raw is None or part.range.holds(self._skipped):
+            self._skipped = self._still_skipped()
+            raw = kafka_range(self._parts.spark, self._parts.brokers, self.source, part.range, self._skipped)
+        computation = self._computation
+        computed = computation.compute(raw, find)
+        return MicroBatch(
+            query=self.source.name,
+            fence=self._fence,
+            range=part.range,
+            cell_tables=frozenset(table.name for table in computation.tables),
+            staged=computed.staged,
+            bad=computed.bad,
+            newest=computed.newest,
+            tails=part.tails,
+            ids=computed.ids,
+        )
+
+    def _find(self, ids: pa.Table, stopped: threading.Event) -> Found:
+        """What Postgres knows of the ids of a micro-batch."""
+        database = self._parts.database
+        find = partial(database.retrying, partial(duplicates.find, source=self.source, given=ids))
+        return database.waiting(find, give_up=stopped.is_set)
+
+    def _await_commit(self, committer: Committer) -> None:
+        """Waits for the micro-batch before; where others would have to wait along, not for long."""
+        while self._committing is not None:
+            try:
+                self._committing.result(PATIENCE if committer.shared else None)
+                return
+            except TimeoutError:
+                if self._committing.done():
+                    raise
+                if self._parts.database.answers():  # while Postgres is away, the others wait as well
+                    raise StartAgain(f"{self.source.name}: its commit takes long, and it goes on alone") from None
+
+    def _commit(self, batch: MicroBatch, part: Part, stopped: threading.Event) -> None:
+        try:
+            outcome, batch = self._try_to_commit(batch, part, stopped)
+        except BaseException:
+            self.failed = part.range
+            raise
+        self.commits += outcome is Outcome.APPLIED
+        if batch.bad is not None:
+            self._untrimmed += batch.bad.rows.size
+            if self._untrimmed > TRIM_AFTER:
+                self._trim()
+
+    def _trim(self) -> None:
+        """Quarantine within its bounds again; that it was not, or Postgres went away, stops nothing."""
+        with suppress(PostgresError, LaminaError):
+            trim(self._parts.database, self.source)
+            self._untrimmed = 0
+
+    def _try_to_commit(self, batch: MicroBatch, part: Part, stopped: threading.Event) -> tuple[Outcome, MicroBatch]:
+        """What became of it, and what it was by then: it is computed again for what is maintained now."""
+        database = self._parts.database
+        for _ in range(COMPUTED_AGAIN):
+            # Asked after the records were read: had they been another topic's, the id would be another for ever.
+            check_id(self._parts.brokers, self.source, self._topic_id)
+            # And after its tails were: so the records below its start and those below its end are of one log.
+            check_tails(self._parts.brokers, self.source, part.range.start, part.before)
+            self._parts.at("before the commit")
+            # Repeating a transaction whose end is unknown is safe: what it wrote moved progress, so it is skipped.
+            write = partial(database.retrying, partial(self._write, batch=batch))
+            outcome = database.waiting(write, give_up=stopped.is_set)
+            self._parts.at("after the commit")
+            if outcome is Outcome.SKIPPED:
+                log.info("%s: skipped up to %s, %s", batch.query, batch.range.end, outcome.value)
+            if outcome in (Outcome.APPLIED, Outcome.SKIPPED):
+                return outcome, batch
+            if outcome is not Outcome.OTHER_VERSIONS:
+                break
+            batch = self._computed_again(part, partial(self._find, stopped=stopped))
+        raise StartAgain(f"{batch.query}: {outcome.value}")
+
+    def _write(self, connection: Connection, batch: MicroBatch) -> Outcome:
+        outcome = commit(connection, batch)
+        self._parts.at("inside the commit")
+        return outcome
+
+    def _computed_again(self, part: Part, find: Callable[[pa.Table], Found]) -> MicroBatch:
+        """The same range, computed for the tables of cells that are maintained now."""
+        with self._parts.database.snapshot() as connection:
+            catalog = deployed(connection)
+            if catalog.sources.get(self.source.name) != self.source:
+                raise StartAgain(f"{self.source.name}: declared anew")
+            self._computation = _computation(connection, self.source, catalog)
+        log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
+        return self._computed(None, part, find)
+
+
+def _computation(connection: Connection, source: Source, catalog: Catalog) -> Computation:
+    """Of the tables of cells that the source's micro-batches merge into now."""
+    names = {fed.cell_table for fed in maintained(connection, source.name)}
+    tables = [table for view in catalog.views.values() for table in view.cell_tables if table.name in names]
+    return Computation.of(source, tables)

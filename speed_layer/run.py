@@ -1,0 +1,174 @@
+"""One streaming query of Spark, and the sources that share it: its micro-batches, each split by source.
+
+Spark's checkpoint only carries one run: every start begins a new one where its members are, so a checkpoint that is
+lost, or ahead of progress, or behind it, does not matter. A member that fails ends the run; the others lose nothing,
+and go on in the next one.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+
+from master_log.offsets import Offsets
+from master_log.reading import stream
+from speed_layer.member import Committer, Member, Parts, StartAgain
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+TRIGGER = "50 milliseconds"
+"""How often an idle query asks the brokers for records; a busy one starts its next micro-batch at once."""
+
+AT_ONCE = 4
+"""Members whose parts of a micro-batch are computed, and committed, at the same time."""
+
+SETTLES_WITHIN = 1.0
+"""Seconds for which a run that is to end waits for its micro-batch; what is not computed by then is computed anew."""
+
+
+class Run:
+    """One run of a streaming query, until it is stopped, fails, or a member does.
+
+    max_records: bound of its micro-batches, per partition at least one.
+    """
+
+    def __init__(self, parts: Parts, members: Sequence[Member], *, max_records: int) -> None:
+        self._parts, self.members, self.max_records = parts, tuple(members), max_records
+        self._checkpoint = parts.checkpoints / self.name / uuid.uuid4().hex
+        threads = min(AT_ONCE, len(self.members))
+        self._computing = ThreadPoolExecutor(threads, thread_name_prefix=f"compute-{self.name}")
+        commits = ThreadPoolExecutor(threads, thread_name_prefix=f"commit-{self.name}")
+        self._committer = Committer(commits, shared=self.shared)
+        self._committed_before = self._commits()
+        self._in_micro_batch = threading.Lock()
+        self._raised: BaseException | None = None
+        self._query = self._start()
+
+    @property
+    def shared(self) -> bool:
+        """Has it several members?"""
+        return len(self.members) > 1
+
+    @property
+    def name(self) -> str:
+        """The name of its member, or of its first."""
+        return self.members[0].source.name + (f"-and-{len(self.members) - 1}-more" if self.shared else "")
+
+    @property
+    def commits(self) -> int:
+        """How many micro-batches of its members it has committed."""
+        return self._commits() - self._committed_before
+
+    def _commits(self) -> int:
+        return sum(member.commits for member in self.members)
+
+    def ended(self) -> bool:
+        """Has it ended, or must it, since a member has failed?"""
+        return not self._query.isActive or any(member.failure() is not None for member in self.members)
+
+    def failure(self) -> BaseException:
+        """Why the query ended where it was none of its members."""
+        return self._raised or self._query.exception() or StartAgain("the query was stopped")
+
+    def stop(self) -> None:
+        """Ends the run after what is being committed (unless Postgres is away), and leaves nothing behind.
+
+        Only a member that has failed may still be committing afterwards.
+        """
+        self._committer.stopped.set()
+        settled = self._in_micro_batch.acquire(timeout=SETTLES_WITHIN)
+        with suppress(Py4JError, ConnectionError):  # Spark's process is gone, and the query with it
+            self._query.stop()
+        if settled:
+            self._in_micro_batch.release()
+        for member in self.members:
+            if member.failure() is None or not self.shared:
+                member.settle()
+        self._computing.shutdown(wait=False)
+        self._committer.threads.shutdown(wait=False)
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
+
+    def _start(self) -> StreamingQuery:
+        raw = stream(
+            self._parts.spark,
+            self._parts.brokers,
+            [member.source.topic for member in self.members],
+            Offsets({at: offset for member in self.members for at, offset in member.position.items()}),
+            max_records_per_micro_batch=self.max_records,
+        )
+        return (
+            raw.writeStream.queryName(f"{self.name}-{self._checkpoint.name[:8]}")
+            .foreachBatch(self._micro_batch)
+            .option("checkpointLocation", str(self._checkpoint))
+            .trigger(processingTime=TRIGGER)
+            .start()
+        )
+
+    def _micro_batch(self, raw: DataFrame, batch_id: int) -> None:
+        with self._in_micro_batch:
+            try:
+                if not self._committer.stopped.is_set():
+                    self._take(raw, self._planned(batch_id))
+                    return
+            except BaseException as error:  # noqa: BLE001 (its member gives it, or `failure`, to whoever judges it)
+                self._raised = error
+            # In what is raised here, Spark searches with a pattern that recurses per character: a stack trace in it
+            # would overflow the stack of the thread that runs the query.
+            raise StartAgain("its micro-batch failed") from None
+
+    def _planned(self, batch_id: int) -> Offsets:
+        """The end of a micro-batch, as Spark planned it: the last line of `offsets/<batch id>` in its checkpoint."""
+        return Offsets.parse((self._checkpoint / "offsets" / str(batch_id)).read_text().splitlines()[-1])
+
+    def _take(self, raw: DataFrame, end: Offsets) -> None:
+        """Gives every member its part; raises once all have had it where one failed."""
+        moved = [(member, range) for member in self.members if (range := member.moved_by(end)) is not None]
+        if not self.shared:
+            for member, range in moved:
+                member.take(raw, member.follow(range), self._committer)
+            return
+        # All are followed before any is read, since they are read together.
+        followed = [(member, self._computing.submit(member.follow, range)) for member, range in moved]
+        parts = [(member, part.result()) for member, part in followed if part.exception() is None]
+        with _read_once(raw, several=len(parts) > 1) as read:
+            taken = [self._computing.submit(member.take, read(member), part, self._committer) for member, part in parts]
+            wait(taken)
+        if any(member.failure() is not None for member, _ in moved):
+            raise StartAgain("a member has failed")
+
+
+@contextmanager
+def _read_once(raw: DataFrame, *, several: bool) -> Iterator[Callable[[Member], DataFrame]]:
+    """Gives each member its records of a micro-batch that is read once.
+
+    Into few parts, and from them in one task per member: the tasks would cost more than the records.
+    """
+    if not several:
+        yield lambda member: raw.where(raw.topic == member.source.topic)
+        return
+    kept = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism).persist()
+    try:
+        yield lambda member: kept.where(kept.topic == member.source.topic).coalesce(1)
+    finally:
+        kept.unpersist()
+
+
+def spark_is_gone(error: BaseException) -> bool:
+    """Is there no answer of Spark's process? Where one was awaited, Py4J raises an error that tells nothing of Java.
+
+    >>> spark_is_gone(Py4JError("An error occurred while calling o1.isActive")), spark_is_gone(ConnectionResetError())
+    (True, True)
+    >>> spark_is_gone(Py4JError("An error occurred while calling o1.stop. Trace: ...")), spark_is_gone(OSError())
+    (False, False)
+    """
+    unanswered = type(error) is Py4JError and "Trace:" not in str(error)
+    return unanswered or isinstance(error, Py4JNetworkError | ConnectionError)

@@ -1,0 +1,192 @@
+"""Sources that share a run: each is counted as if it were alone, and what happens to one stops no other."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from serving_layer import progress
+from tests.fix_lamina import Deployed
+
+SOURCE = """
+    CREATE TABLE {0} (n BIGINT, name STRING) USING kafka OPTIONS (topic '{{topics}}_{0}', format 'json')
+    TBLPROPERTIES ('partitions' = '2');
+    CREATE VIEW {0}_total AS SELECT count(*) AS records, sum(n) AS n FROM {0};
+    CREATE VIEW {0}_names AS SELECT name, min(n) AS least, max(n) AS most FROM {0} GROUP BY name;
+"""
+
+
+def apply(deployed: Deployed, *names: str, **files: str) -> None:
+    deployed.apply(**{name: SOURCE.format(name) for name in names}, **files)
+
+
+def send(deployed: Deployed, numbers: range, *names: str) -> None:
+    for name in names:
+        deployed.send(name, *({"n": n, "name": f"{name}{n % 3}"} for n in numbers))
+
+
+def runs(deployed: Deployed) -> dict[str, str]:
+    """The names of the streaming queries that run, by Spark's id of each."""
+    return {str(each.runId): str(each.name) for each in deployed.deployment.spark.streams.active}
+
+
+def stopped(deployed: Deployed, name: str) -> str | None:
+    [(why,)] = deployed.owner(f"SELECT stopped FROM lamina.query WHERE name = '{name}'")
+    return None if why is None else str(why)
+
+
+def records(deployed: Deployed, *names: str) -> list[Any]:
+    return [deployed.rows(f"SELECT records FROM {name}_total")[0][0] for name in names]
+
+
+def hurried() -> float:
+    """Minutes pass as seconds: who left a shared run may soon come back."""
+    return 60 * time.monotonic()
+
+
+def shared_by(deployed: Deployed, sources: int) -> bool:
+    """Do so many sources share the one run that there is?"""
+    names = list(runs(deployed).values())
+    return len(names) == 1 and f"-and-{sources - 1}-more" in names[0]
+
+
+def test_small_sources_share_a_run_and_each_view_equals_its_select(deployed: Deployed) -> None:
+    names = ("a", "b", "c", "d", "e")
+    apply(deployed, *names)
+    send(deployed, range(100), *names)
+    with deployed.speed():
+        for name in names:
+            deployed.wait_for(name)
+        assert shared_by(deployed, 5)
+        before = runs(deployed)
+        deployed.send("b", b"no JSON", {"n": 1000, "name": "b"})
+        send(deployed, range(100, 150), "a", "c")
+        for name in ("a", "b", "c"):
+            deployed.wait_for(name)
+        assert runs(deployed) == before
+    assert records(deployed, *names) == [150, 101, 150, 100, 100]
+    assert deployed.rows("SELECT error, records FROM lamina.bad_records") == [("not JSON", 1)]
+    assert len(deployed.check()) == 10
+
+
+def test_a_source_that_fails_leaves_the_others_alone_and_comes_back(deployed: Deployed) -> None:
+    apply(deployed, "a", "b", "c")
+    [(place,)] = deployed.owner("SELECT place FROM lamina.generation_cells WHERE cell_table LIKE 'a_names%'")
+    with deployed.speed(clock=hurried):
+        send(deployed, range(10), "a", "b", "c")
+        for name in ("a", "b", "c"):
+            deployed.wait_for(name)
+        deployed.owner(f"ALTER TABLE {place} ADD CONSTRAINT never CHECK (false) NOT VALID")
+        send(deployed, range(10, 20), "a", "b", "c")
+        for number in range(20, 30):
+            send(deployed, range(number, number + 1), "b", "c")
+            deployed.wait_for("b")
+            deployed.wait_for("c")
+        deployed.until(lambda: "fails again and again" in str(stopped(deployed, "a")), "somebody is told")
+        assert stopped(deployed, "b") is stopped(deployed, "c") is None
+        assert records(deployed, "a", "b", "c") == [10, 30, 30]
+        deployed.owner(f"ALTER TABLE {place} DROP CONSTRAINT never")
+        deployed.wait_for("a")
+        deployed.until(lambda: shared_by(deployed, 3), "it is back")
+        send(deployed, range(20, 50), "a", "b")
+        deployed.wait_for("a")
+        deployed.wait_for("b")
+    assert records(deployed, "a", "b", "c") == [50, 60, 30]
+    assert len(deployed.check()) == 6
+
+
+def test_a_topic_that_is_created_anew_stops_its_source_and_no_other(deployed: Deployed) -> None:
+    apply(deployed, "a", "b", "c")
+    topic, brokers = deployed.topic("a"), deployed.deployment.brokers
+    with deployed.speed():
+        send(deployed, range(10), "a", "b", "c")
+        for name in ("a", "b", "c"):
+            deployed.wait_for(name)
+        brokers.delete(topic)
+        deployed.until(lambda: brokers.topic_id(topic) is None, "the topic is gone")
+        brokers.create(topic, 2)
+        send(deployed, range(20), "a")
+        send(deployed, range(10, 20), "b", "c")
+        deployed.wait_for("b")
+        deployed.wait_for("c")
+        deployed.until(lambda: "created again" in str(stopped(deployed, "a")), "somebody is told")
+        send(deployed, range(20, 30), "b", "c")
+        deployed.wait_for("b")
+        deployed.wait_for("c")
+    assert records(deployed, "a", "b", "c") == [10, 30, 30]
+    assert stopped(deployed, "b") is stopped(deployed, "c") is None
+
+
+def test_a_topic_whose_end_was_lost_stops_its_source_and_no_other(deployed: Deployed) -> None:
+    apply(deployed, "a", "b", "c")
+    with deployed.speed(clock=hurried):
+        send(deployed, range(10), "a", "b", "c")
+        for name in ("a", "b", "c"):
+            deployed.wait_for(name)
+        deployed.owner("UPDATE lamina.progress SET tail = 'offsets 0 to 0 (another)' WHERE query = 'a'")
+        deployed.until(lambda: "has lost records" in str(stopped(deployed, "a")), "somebody is told")
+        send(deployed, range(10, 20), "a", "b", "c")
+        deployed.wait_for("b")
+        deployed.wait_for("c")
+    assert records(deployed, "a", "b", "c") == [10, 20, 20]
+
+
+def test_a_source_whose_commit_waits_for_a_lock_holds_no_other_up(deployed: Deployed) -> None:
+    apply(deployed, "a", "b", "c")
+    with deployed.speed():
+        send(deployed, range(10), "a", "b", "c")
+        for name in ("a", "b", "c"):
+            deployed.wait_for(name)
+        with deployed.deployment.database.begin() as connection:
+            progress.lock(connection, ["a"])
+            for number in range(10, 20):
+                send(deployed, range(number, number + 1), "a", "b", "c")
+                deployed.wait_for("b")
+                deployed.wait_for("c")
+            assert records(deployed, "a", "b", "c") == [10, 20, 20]
+        deployed.wait_for("a")
+    assert records(deployed, "a", "b", "c") == [20, 20, 20]
+    assert len(deployed.check()) == 6
+
+
+def test_generations_and_views_that_come_and_go_end_no_run(deployed: Deployed) -> None:
+    extra = "CREATE VIEW a_greatest AS SELECT max(n) AS n FROM a;"
+    apply(deployed, "a", "b")
+    with deployed.speed():
+        send(deployed, range(10), "a", "b")
+        deployed.wait_for("a")
+        deployed.wait_for("b")
+        before = runs(deployed)
+        deployed.apply(extra=extra)
+        send(deployed, range(10, 20), "a", "b")
+        deployed.wait_for("a")
+        assert deployed.rows("SELECT n FROM a_greatest") == [(19,)]
+        del deployed.files["extra.sql"]
+        deployed.apply()
+        send(deployed, range(20, 30), "a")
+        deployed.wait_for("a")
+        deployed.deployment.batch.rebuild()
+        send(deployed, range(30, 40), "a", "b")
+        deployed.wait_for("a")
+        deployed.wait_for("b")
+        assert runs(deployed) == before
+    assert records(deployed, "a", "b") == [40, 30]
+    assert len(deployed.check()) == 4
+
+
+def test_a_source_that_is_busy_runs_by_itself(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("speed_layer.query.BUSY", 5)
+    apply(deployed, "a", "b", "c")
+    with deployed.speed():
+        send(deployed, range(10), "a", "b", "c")
+        for name in ("a", "b", "c"):
+            deployed.wait_for(name)
+        assert shared_by(deployed, 3)
+        send(deployed, range(10, 200), "a")
+        deployed.until(lambda: len(runs(deployed)) == 2, "it has a run of its own")
+        send(deployed, range(200, 300), "a", "b")
+        deployed.wait_for("a")
+        deployed.wait_for("b")
+    assert records(deployed, "a", "b", "c") == [300, 110, 10]
