@@ -7,7 +7,7 @@ that died before the hand-over has changed nothing that anybody reads; the next 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +33,7 @@ from serving_layer import (
     rebuilds,
     registry,
     skipping,
+    versions,
     views,
 )
 from serving_layer.database import Connection, Database, PostgresAway, PostgresError
@@ -78,18 +79,18 @@ class BatchLayer:
                 self.hand_over(id)
                 self.retire(id)
             except BaseException as error:
-                self._failed(id, error)
+                self.failed(id, error)
                 raise
         return proofs
 
-    def _failed(self, id: int, error: BaseException) -> None:
+    def failed(self, id: int, error: BaseException) -> None:
         """Records why a rebuild failed and retires what it leaves; where Postgres is away, the next rebuild does."""
         if isinstance(error, KeyboardInterrupt):
             self.give_up()
 
         def step(connection: Connection) -> None:
             rebuilds.end(connection, id, "failed", _why(error))
-            _retire_the_dead(connection)
+            registry.retire_the_dead(connection)
 
         with suppress(PostgresAway, PostgresError):
             self.database.retrying(step)
@@ -103,7 +104,7 @@ class BatchLayer:
                 return known
             wanted = self._with_cells(connection, names)
             id = rebuilds.begin(connection, wanted, leap=False, by=by)
-            _retire_the_dead(connection)
+            registry.retire_the_dead(connection)
             # All queries are locked before the first generation is opened: the order of locking is one.
             catalog = deployed(connection)
             progress.lock(connection, {source for name in wanted for source in _fed_by(catalog, name)})
@@ -116,11 +117,11 @@ class BatchLayer:
         self.at("after seal")
         return id
 
-    def archive(self, id: int) -> None:
-        """Takes every record below the cuts of the rebuild into the master log."""
+    def archive(self, id: int, sources: Mapping[str, Source] | None = None) -> None:
+        """Takes every record below the cuts of the rebuild into the master log; `sources` are the deployed ones."""
         self._expect(id)
         with self.database.begin() as connection:
-            catalog = deployed(connection)
+            known = {**deployed(connection).sources, **(sources or {})}
             cuts: dict[str, Offsets] = {}
             tails: dict[str, Tails] = {}
             for each in lookup.of_rebuild(connection, id):
@@ -128,7 +129,7 @@ class BatchLayer:
                     cuts[name] = lookup.cut_of(connection, each.id, name)
                     tails[name] = lookup.tails_of(connection, each.id, name)
         for name, cut in sorted(cuts.items()):
-            self.archive_source(catalog.sources[name], cut, tails=tails[name])
+            self.archive_source(known[name], cut, tails=tails[name])
         self._done(id, "archive")
 
     def archive_source(
@@ -159,7 +160,7 @@ class BatchLayer:
 
     def tidy(self) -> list[int]:
         """Retires what dead rebuilds have left and drops what nobody reads; gives the generations that were dropped."""
-        self.database.retrying(_retire_the_dead)
+        self.database.retrying(registry.retire_the_dead)
         return dropping.drop_unused(self.database)
 
     def _whole_log(self, source: Source) -> MasterLog:
@@ -182,21 +183,25 @@ class BatchLayer:
         self.tell(f"{source.name}: its log goes back to the metadata before {present}, which a power cut has torn")
         return self.log()
 
-    def compute(self, id: int, name: str) -> int:
-        """Computes the cells of all records below the cut of one view and loads them; gives the number of cells."""
+    def compute(self, id: int, name: str, sources: Mapping[str, Source] | None = None) -> int:
+        """Computes the cells of all records below the cut of one view and loads them; gives the number of cells.
+
+        By the texts of the version that was opened. `sources` are the deployed ones.
+        """
         self._expect(id)
         with self.database.begin() as connection:
             each = self._generation(connection, id, name)
-            catalog = deployed(connection)
+            known = {**deployed(connection).sources, **(sources or {})}
+            compiled = versions.get(connection, name, each.version)
             todo = loading.not_loaded(connection, each.id)
         total = 0
-        for table in catalog.views[name].cell_tables:
+        for table in compiled.cell_tables:
             if table.name not in todo:
                 continue
             with self.database.begin() as connection:
                 attempt = loading.prepare(connection, each.id, table.name)
                 cut = lookup.cut_of(connection, each.id, table.source)
-            source = catalog.sources[table.source]
+            source = known[table.source]
             records = self.log().records_below(source, cut)
             computed = compute.cells_of(records, source, table, each.since)
             parts = compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
@@ -309,11 +314,15 @@ class BatchLayer:
         return held
 
     def roll_back(self, view_name: str) -> tuple[int, int]:
-        """Hands a view back to the generation before the one it is read from; gives (from, to)."""
+        """Hands a view back to the generation before the one it is read from; gives (from, to).
+
+        One of another version brings the view's SELECT of then back with it.
+        """
         with self.database.begin(isolation="REPEATABLE READ") as connection:
             now, before = generations.before_published(connection, view_name)
-            overwriting.note(connection, before, now)
-        handed = self.database.retrying(lambda connection: generations.roll_back(connection, view_name))
+            if before.version == now.version:
+                overwriting.note(connection, before, now)
+        handed = self.database.retrying(lambda connection: registry.roll_back(connection, view_name))
         dropping.drop_unused(self.database)
         return handed
 
@@ -351,7 +360,7 @@ class BatchLayer:
         def step(connection: Connection) -> None:
             rebuilds.running(connection, id)
             rebuilds.end(connection, id, "failed", "it was given up")
-            _retire_the_dead(connection)
+            registry.retire_the_dead(connection)
 
         self.database.retrying(step)
         dropping.drop_unused(self.database)
@@ -368,7 +377,7 @@ class BatchLayer:
                 return known, catalog, [], []
             wanted, sources = _closure(catalog, self._with_cells(connection, names))
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
-            _retire_the_dead(connection)
+            registry.retire_the_dead(connection)
             for name in sources:
                 progress.take_over(connection, name, rebuilds.leap_writer(id))
             return id, catalog, wanted, sources
@@ -382,7 +391,7 @@ class BatchLayer:
                 at: tail for name in sources for at, tail in self.log().tails(catalog.sources[name], to[name]).items()
             }
         except BaseException as error:
-            self._failed(id, error)  # or the speed layer would wait for it
+            self.failed(id, error)  # or the speed layer would wait for it
             raise
 
         def step(connection: Connection) -> None:
@@ -529,8 +538,3 @@ def _closure(catalog: Catalog, names: Iterable[str]) -> tuple[list[str], list[st
         if wider <= views_:
             return sorted(views_), sorted(sources)
         views_ |= wider
-
-
-def _retire_the_dead(connection: Connection) -> None:
-    """Retires what rebuilds that failed have left."""
-    generations.retire(connection, [each.id for each in lookup.left_by_failures(connection)])

@@ -18,7 +18,7 @@ from serving_layer import cells, lookup
 from serving_layer.bookkeeping import cell_table, proof, view
 from serving_layer.lookup import Generation
 from serving_layer.overwriting import both_keep, comparison
-from serving_layer.views import quoted
+from serving_layer.sides import quoted
 from view_algebra.language.quoting import postgres_text
 
 EXAMPLES = 5

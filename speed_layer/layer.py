@@ -29,7 +29,7 @@ from serving_layer.deployed import applied, deployed
 from serving_layer.progress import Fenced
 from speed_layer.heartbeat import heartbeat
 from speed_layer.query import CannotGoOn, Parts, Run, StartAgain, check_topic, spark_is_gone
-from view_algebra.compiled import Catalog, Source
+from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.speed")
@@ -96,7 +96,6 @@ class SpeedLayer:
     stopping: threading.Event = field(default_factory=threading.Event)
     clock: Callable[[], float] = time.monotonic
     _queries: dict[str, _Query] = field(default_factory=dict)
-    _catalog: Catalog | None = None
     _deployed_at: object = None
     _checked_at: float = 0.0
     _caught_up_at: float = 0.0
@@ -161,9 +160,8 @@ class SpeedLayer:
             now = applied(connection)
             if now == self._deployed_at:
                 return
-            self._catalog = deployed(connection)
+            sources = deployed(connection).sources
         self._deployed_at = now
-        sources = self._catalog.sources
         for name in [name for name, query in self._queries.items() if sources.get(name) != query.source]:
             self._end(self._queries.pop(name))
             log.info("%s: %s", name, "declared anew" if name in sources else "dropped")
@@ -207,7 +205,6 @@ class SpeedLayer:
         return True
 
     def _begin(self, query: _Query) -> None:
-        assert self._catalog is not None
         try:
             if query.fence is None:
                 with self.parts.database.begin() as connection:
@@ -218,7 +215,7 @@ class SpeedLayer:
                     query.fence = progress.take_over(connection, query.source.name, writer())
                     query.halvings = max(query.halvings, halvings_after(progress.deaths(connection, query.source.name)))
             most = max(1, self.parts.max_records >> query.halvings)
-            query.run = Run(self.parts, query.source, self._catalog, query.fence, max_records=most)
+            query.run = Run(self.parts, query.source, query.fence, max_records=most)
             if query.grew or query.halvings:
                 log.info("%s: micro-batches of up to %d records", query.source.name, most)
         except Exception as error:

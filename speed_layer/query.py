@@ -24,12 +24,12 @@ from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets, Skipped
 from master_log.reading import Unreadable, kafka_range, stream, unreadable
 from master_log.tails import Tails
-from serving_layer import progress, skipping
+from serving_layer import progress, skipping, versions
 from serving_layer.database import Database, PostgresError
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation
-from view_algebra.compiled import Catalog, Source
+from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -77,16 +77,16 @@ class Run:
     failed: the range of the one that it failed at.
     """
 
-    def __init__(self, parts: Parts, source: Source, catalog: Catalog, fence: int, *, max_records: int) -> None:
+    def __init__(self, parts: Parts, source: Source, fence: int, *, max_records: int) -> None:
         self._parts, self._source, self._fence, self.max_records = parts, source, fence, max_records
         self._stopped = threading.Event()
         with parts.database.begin() as connection:
             self._topic_id = progress.queries(connection)[source.name].topic_id
             self._position, self._tails = progress.known(connection, source.name)
-            names = {fed.cell_table for fed in maintained(connection, source.name)}
+            # Of all versions that have cells: one that is computed beside the declared one is fed like it.
+            tables = versions.tables(connection, {fed.cell_table for fed in maintained(connection, source.name)})
         check_topic(parts.brokers, source, self._topic_id, self._position, self._tails)
         self._skipped = self._still_skipped()
-        tables = [table for view in catalog.views.values() for table in view.cell_tables if table.name in names]
         self._computation = Computation.of(source, tables)
         self._checkpoint = parts.checkpoints / source.name / uuid.uuid4().hex
         self._committer = ThreadPoolExecutor(1, thread_name_prefix=f"commit-{source.name}")
