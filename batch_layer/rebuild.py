@@ -7,7 +7,7 @@ that died before the hand-over has changed nothing that anybody reads; the next 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -117,19 +117,20 @@ class BatchLayer:
         self.at("after seal")
         return id
 
-    def archive(self, id: int, sources: Mapping[str, Source] | None = None) -> None:
-        """Takes every record below the cuts of the rebuild into the master log; `sources` are the deployed ones."""
+    def archive(self, id: int) -> None:
+        """Takes every record below the cuts of the rebuild into the master log."""
         self._expect(id)
         with self.database.begin() as connection:
-            known = {**deployed(connection).sources, **(sources or {})}
+            sources: dict[str, Source] = {}
             cuts: dict[str, Offsets] = {}
             tails: dict[str, Tails] = {}
             for each in lookup.of_rebuild(connection, id):
+                sources |= versions.get(connection, each.view, each.version).sources
                 for name in each.queries:
                     cuts[name] = lookup.cut_of(connection, each.id, name)
                     tails[name] = lookup.tails_of(connection, each.id, name)
         for name, cut in sorted(cuts.items()):
-            self.archive_source(known[name], cut, tails=tails[name])
+            self.archive_source(sources[name], cut, tails=tails[name])
         self._done(id, "archive")
 
     def archive_source(
@@ -183,25 +184,21 @@ class BatchLayer:
         self.tell(f"{source.name}: its log goes back to the metadata before {present}, which a power cut has torn")
         return self.log()
 
-    def compute(self, id: int, name: str, sources: Mapping[str, Source] | None = None) -> int:
-        """Computes the cells of all records below the cut of one view and loads them; gives the number of cells.
-
-        By the texts of the version that was opened. `sources` are the deployed ones.
-        """
+    def compute(self, id: int, name: str) -> int:
+        """Computes the cells of all records below the cut of one view and loads them; gives the number of cells."""
         self._expect(id)
         with self.database.begin() as connection:
             each = self._generation(connection, id, name)
-            known = {**deployed(connection).sources, **(sources or {})}
-            compiled = versions.get(connection, name, each.version)
+            version = versions.get(connection, name, each.version)
             todo = loading.not_loaded(connection, each.id)
         total = 0
-        for table in compiled.cell_tables:
+        for table in version.view.cell_tables:
             if table.name not in todo:
                 continue
             with self.database.begin() as connection:
                 attempt = loading.prepare(connection, each.id, table.name)
                 cut = lookup.cut_of(connection, each.id, table.source)
-            source = known[table.source]
+            source = version.sources[table.source]
             records = self.log().records_below(source, cut)
             computed = compute.cells_of(records, source, table, each.since)
             parts = compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))

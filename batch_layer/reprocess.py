@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from batch_layer.rebuild import BatchLayer
-from serving_layer import lookup, readers, rebuilds, registry, versions
-from serving_layer.changes import Change, check_allowed, chosen
+from serving_layer import lookup, readers, rebuilds, registry
+from serving_layer.changes import Change, check_allowed
 from serving_layer.database import Connection, PostgresError, is_lock_timeout
-from serving_layer.deployed import deployed
 from serving_layer.registry import Topic
 from view_algebra.compiled import Catalog
 
@@ -46,9 +45,9 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
         id = batch.database.retrying(lambda connection: _begun(connection, batch, target))
         batch.at("after seal")
         try:
-            batch.archive(id, target.catalog.sources)
+            batch.archive(id)
             for each in batch.generations(id):
-                batch.compute(id, each.view, target.catalog.sources)
+                batch.compute(id, each.view)
             batch.go_live(id)
             _move(batch, id, target)
             batch.at("after hand-over")
@@ -62,8 +61,7 @@ def _begun(connection: Connection, batch: BatchLayer, target: Target) -> int:
     """The rebuild that computes the target: one that a dead apply of the same versions has left, or a new one."""
     changes = registry.plan(connection, target.catalog)
     check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
-    after = chosen(deployed(connection), target.catalog, changes, versions.stored(connection))
-    wanted = {each.name: each.version for each in registry.computed(after, changes)}
+    wanted = {each.name: each.version for each in registry.to_compute(connection, target.catalog, changes)}
     left = rebuilds.left_by_apply(connection)
     if left is not None and {each.view: each.version for each in lookup.of_rebuild(connection, left)} == wanted:
         batch.tell(f"goes on with rebuild {left}, which an apply has left: {', '.join(wanted)}")

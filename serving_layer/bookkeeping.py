@@ -83,6 +83,7 @@ version = Table(
     Column("view", Text, primary_key=True),
     Column("version", Text, primary_key=True),
     Column("texts", JSONB, nullable=False, comment="the compiled view with all of its texts"),
+    Column("sources", JSONB, nullable=False, comment="the compiled sources that its cells are fed by"),
     _now("compiled_at"),
     comment="the versions of views beside the deployed catalog that have cells: computed now, or kept to return to",
 )

@@ -155,16 +155,22 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
         return Change("source", name, "update", "its rows are served from now on")
     if old.sql == new.sql:
         return Change("source", name, "keep", "this Lamina would read its records otherwise; it goes on as deployed")
-    return Change("source", name, "refuse", _not_read_anew(old, new), diff=_diff(old.sql, new.sql))
+    change = Change("source", name, "update", _read_otherwise(old, new), diff=_diff(old.sql, new.sql))
+    if old.topic != new.topic or old.kind != new.kind:
+        was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
+        effect = f"it would be {now} and is {was}, whose offsets are others: declare it under another name"
+        return replace(change, action="refuse", effect=f"{effect}, and let the views read that")
+    return change
 
 
-def _not_read_anew(old: Source, new: Source) -> str:
-    if old.topic != new.topic:
-        return (
-            f"its topic would be {new.topic} and is {old.topic}: its views would begin anew at other records; declare"
-            " a source of another name, and let the views read that"
-        )
-    return "how its records are read changed, which is not supported yet"
+def _read_otherwise(old: Source, new: Source) -> str:
+    """In what two declarations of a source differ: every record is read anew from its value, for all views of it."""
+    was, now = ({column.name: column.spark for column in each.columns} for each in (old, new))
+    said = [f"column {name} is new" for name in now if name not in was]
+    said += [f"column {name} goes" for name in was if name not in now]
+    said += [f"column {n} is {now[n]} and was {was[n]}" for n in now if n in was and now[n] != was[n]]
+    what = ", ".join(said) or "its records are read otherwise"
+    return f"{what}: every record is read anew from its value, and its views are computed anew"
 
 
 def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Change:
@@ -220,6 +226,8 @@ def _why(old: View, new: View) -> str:
     for word, was, now in zip(("groups", "partials", "sources"), names(old), names(new), strict=True):
         found = [f"{name} is new" for name in sorted(now - was)] + [f"{name} goes" for name in sorted(was - now)]
         said += [f"{word} ({', '.join(found)})"] if found else []
+    if not said and [table.partial for table in old.cell_tables] == [table.partial for table in new.cell_tables]:
+        return "how records are read"
     return ", ".join(said) or "how they are computed"
 
 

@@ -60,9 +60,9 @@ def prepare(
     once the catalog is applied.
     """
     before = deployed(connection)
-    after = chosen(before, catalog, changes, versions.stored(connection))
+    after = chosen(before, catalog, changes, _kept(connection))
     opened = computed(after, changes)
-    versions.keep(connection, opened)
+    versions.keep(connection, opened, after)
     feeding = {source for each in opened for source in _fed_by(each)}
     for name in feeding - before.sources.keys():
         _create_query(connection, name, after.sources[name].topic, topics[name])
@@ -70,6 +70,11 @@ def prepare(
     for each in opened:
         versions.register(connection, each)
         generations.open_building(connection, each.name, rebuild=rebuild, of=each)
+
+
+def to_compute(connection: Connection, catalog: Catalog, changes: Sequence[Change]) -> list[View]:
+    """The versions that have to be computed before a catalog can be applied."""
+    return computed(chosen(deployed(connection), catalog, changes, _kept(connection)), changes)
 
 
 def computed(catalog: Catalog, changes: Iterable[Change]) -> list[View]:
@@ -106,13 +111,18 @@ def apply(
     changes = plan(connection, catalog)
     check_allowed(changes, prune=prune, allow_break=allow_break)
     before = deployed(connection)
-    catalog = chosen(before, catalog, changes, versions.stored(connection))
+    catalog = chosen(before, catalog, changes, _kept(connection))
     todo = {(change.kind, change.name): change.action for change in changes}
     for name, source in catalog.sources.items():
         if todo["source", name] == "create" and not progress.starts(connection, [name]):
             _create_query(connection, name, source.topic, topics[name])
     deploy(connection, before, catalog, ready or {})
-    for name in [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]:
+    gone = [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]
+    # What is kept to return to and was fed by one of them would stand still.
+    fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(gone))
+    left = lookup.find(connection, generation.c.id.in_(fed), generation.c.state != "retired")
+    generations.retire(connection, [each.id for each in left])
+    for name in gone:
         forget_query(connection, name)
     connection.execute(delete(declaration))
     if files:
@@ -126,7 +136,7 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     What readers wait for, the renewal of their views, comes last.
     """
     moving = _moving(connection, before, catalog, ready)
-    versions.keep(connection, [before.views[name] for name in moving if name in before.views])
+    versions.keep(connection, [before.views[name] for name in moving if name in before.views], before)
     keep(connection, catalog)
     views.set_aside(connection, moving, catalog)
     moved = _queries_with_history(connection)
@@ -162,7 +172,15 @@ def _return_to(connection: Connection, name: str, id: int) -> None:
     Refused where views on top read what that version lacks: the catalog of before, applied, brings back all of it.
     """
     before = deployed(connection)
-    old = versions.get(connection, name, lookup.get(connection, id).version)
+    version = versions.get(connection, name, lookup.get(connection, id).version)
+    old = version.view
+    read_otherwise = sorted(n for n, source in version.sources.items() if source.parse != before.sources[n].parse)
+    if read_otherwise:
+        raise LaminaError(
+            f"{name} is not rolled back alone: its source was declared otherwise",
+            evidence=f"version {old.version} reads {', '.join(read_otherwise)} as it was declared then",
+            way_out="Apply the catalog of before: the version is kept live, so that nothing is computed.",
+        )
     on_top = sorted(each for each, view in before.views.items() if name in view.reads)
     if on_top and (lacking := breaks(before.views[name].columns, old.columns)):
         raise LaminaError(
@@ -214,6 +232,10 @@ def retire_the_dead(connection: Connection) -> None:
     """Retires what rebuilds and applies that failed have left."""
     generations.retire(connection, [each.id for each in lookup.left_by_failures(connection)])
     forget_undeployed(connection)
+
+
+def _kept(connection: Connection) -> list[View]:
+    return [each.view for each in versions.stored(connection)]
 
 
 def _known(connection: Connection) -> Known:

@@ -6,7 +6,8 @@ to, are here: their cells are fed and read by the texts that they were compiled 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, insert, select, tuple_
@@ -14,10 +15,18 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer.bookkeeping import cell_table, generation, publication, version
 from serving_layer.deployed import deployed
-from view_algebra.compiled import CellTable, View
+from view_algebra.compiled import Catalog, CellTable, Source, View
 from view_algebra.errors import LaminaError
 
-_VIEW = TypeAdapter(View)
+_VIEW, _SOURCES = TypeAdapter(View), TypeAdapter(dict[str, Source])
+
+
+@dataclass(frozen=True)
+class Version:
+    """A view as it was compiled once, with the sources that feed its cells as they were read then."""
+
+    view: View
+    sources: Mapping[str, Source]
 
 
 def register(connection: Connection, compiled: View) -> None:
@@ -40,26 +49,29 @@ def register(connection: Connection, compiled: View) -> None:
             connection.execute(insert(cell_table).values(values))
 
 
-def keep(connection: Connection, views: Iterable[View]) -> None:
-    """Keeps what versions were compiled to, beside the catalog that is deployed."""
-    for each in views:
-        values = {"view": each.name, "version": each.version, "texts": _VIEW.dump_python(each, mode="json")}
-        if each.cell_tables:
-            connection.execute(upsert(version).values(values).on_conflict_do_nothing())
+def keep(connection: Connection, views: Iterable[View], catalog: Catalog) -> None:
+    """Keeps what versions of a catalog were compiled to, beside the one that is deployed."""
+    for each in (view for view in views if view.cell_tables):
+        sources = {table.source: catalog.sources[table.source] for table in each.cell_tables}
+        values = {"view": each.name, "version": each.version}
+        values |= {"texts": _VIEW.dump_python(each, mode="json"), "sources": _SOURCES.dump_python(sources, mode="json")}
+        connection.execute(upsert(version).values(values).on_conflict_do_nothing())
 
 
-def stored(connection: Connection) -> list[View]:
-    """The versions that are kept beside the deployed catalog, those of before it among them."""
-    return [_VIEW.validate_python(texts) for texts in connection.execute(select(version.c.texts)).scalars()]
+def stored(connection: Connection) -> list[Version]:
+    """The versions that are kept beside the deployed catalog; what is deployed now may be among them."""
+    rows = connection.execute(select(version).order_by(version.c.view, version.c.version))
+    return [Version(_VIEW.validate_python(row.texts), _SOURCES.validate_python(row.sources)) for row in rows]
 
 
-def get(connection: Connection, name: str, wanted: str) -> View:
+def get(connection: Connection, name: str, wanted: str) -> Version:
     """What a version of a view was compiled to."""
-    declared = deployed(connection).views.get(name)
+    catalog = deployed(connection)
+    declared = catalog.views.get(name)
     if declared is not None and declared.version == wanted:
-        return declared
+        return Version(declared, catalog.sources)
     for each in stored(connection):
-        if (each.name, each.version) == (name, wanted):
+        if (each.view.name, each.view.version) == (name, wanted):
             return each
     raise LaminaError(
         f"Version {wanted} of {name} is not known any more",
@@ -68,11 +80,21 @@ def get(connection: Connection, name: str, wanted: str) -> View:
     )
 
 
-def tables(connection: Connection, names: Collection[str]) -> list[CellTable]:
-    """The compiled tables of cells by these names, of whichever versions: what a query's micro-batches compute."""
-    known = [*deployed(connection).views.values(), *stored(connection)]
-    found = {table.name: table for view in known for table in view.cell_tables if table.name in names}
-    return [found[name] for name in sorted(found)]
+def readings(connection: Connection, source: Source, names: Collection[str]) -> list[tuple[Source, list[CellTable]]]:
+    """The compiled tables of cells by these names, of whichever versions, by how the records of a source are read.
+
+    First those that are fed by the source as it is declared; then, where it was declared otherwise before, the others.
+    """
+    catalog = deployed(connection)
+    known = [*(Version(view, catalog.sources) for view in catalog.views.values()), *stored(connection)]
+    found: dict[str, tuple[Source, list[CellTable]]] = {source.parse: (source, [])}
+    left = set(names)
+    for each in known:
+        for table in (table for table in each.view.cell_tables if table.name in left):
+            left.remove(table.name)
+            read = each.sources[table.source]
+            found.setdefault(read.parse, (read, []))[1].append(table)
+    return list(found.values())
 
 
 def live(connection: Connection) -> dict[tuple[str, str], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -32,11 +32,23 @@ class Computed:
 
 @dataclass(frozen=True)
 class Computation:
-    """The compiled texts of all that one query maintains."""
+    """The compiled texts of all that one query maintains.
+
+    older: of versions that are kept since the source was declared otherwise; they read its records as they did then.
+    """
 
     source: Source
     tables: Sequence[CellTable]
     fused: Sequence[Fused]
+    older: Sequence[Computation] = ()
+
+    @classmethod
+    def of_all(cls, readings: Sequence[tuple[Source, Sequence[CellTable]]]) -> Computation:
+        """The computation of these tables of cells, by how records are read: first as their source is declared."""
+        (source, tables), *before = readings
+        now = cls.of(source, tables)
+        older = [_apart(cls.of(*reading), number) for number, reading in enumerate(before, 1)]
+        return replace(now, tables=[table for _, read in readings for table in read], older=older)
 
     @classmethod
     def of(cls, source: Source, tables: Sequence[CellTable]) -> Computation:
@@ -49,16 +61,34 @@ class Computation:
 
     def compute(self, raw: DataFrame) -> Computed:
         """Runs the texts over the raw records of one micro-batch."""
-        spark = raw.sparkSession
-        records = parsed(raw, self.source)
-        records.createOrReplaceTempView("records")
-        results = [_gathered(fused, spark.sql(fused.sql)) for fused in self.fused]
+        records, results = _results(self, raw)
+        some_bad = results[0].some_bad
+        for each in self.older:
+            results += _results(each, raw)[1]
         # Every statement tells of bad records; only when there are some does a job fetch them.
         return Computed(
             staged=[result.staged for result in results],
-            bad=bad_among(records, self.source) if results[0].some_bad else None,
+            bad=bad_among(records, self.source) if some_bad else None,
             newest=max((result.newest for result in results if result.newest is not None), default=None),
         )
+
+
+def _apart(computation: Computation, number: int) -> Computation:
+    """The same, staged in temporary tables of its own: they are named by their columns, which may be others'."""
+
+    def renamed(fused: Fused) -> Fused:
+        name = f"{fused.table}_{number}"
+        read = {table: text.replace(fused.table, name) for table, text in fused.read.items()}
+        return replace(fused, table=name, staged=fused.staged.replace(fused.table, name), read=read)
+
+    return replace(computation, fused=[renamed(fused) for fused in computation.fused])
+
+
+def _results(computation: Computation, raw: DataFrame) -> tuple[DataFrame, list[_Gathered]]:
+    """The records as they are read, and what each of the statements gave."""
+    records = parsed(raw, computation.source)
+    records.createOrReplaceTempView("records")
+    return records, [_gathered(fused, raw.sparkSession.sql(fused.sql)) for fused in computation.fused]
 
 
 @dataclass(frozen=True)

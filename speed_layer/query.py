@@ -84,10 +84,11 @@ class Run:
             self._topic_id = progress.queries(connection)[source.name].topic_id
             self._position, self._tails = progress.known(connection, source.name)
             # Of all versions that have cells: one that is computed beside the declared one is fed like it.
-            tables = versions.tables(connection, {fed.cell_table for fed in maintained(connection, source.name)})
+            names = {fed.cell_table for fed in maintained(connection, source.name)}
+            readings = versions.readings(connection, source, names)
         check_topic(parts.brokers, source, self._topic_id, self._position, self._tails)
         self._skipped = self._still_skipped()
-        self._computation = Computation.of(source, tables)
+        self._computation = Computation.of_all(readings)
         self._checkpoint = parts.checkpoints / source.name / uuid.uuid4().hex
         self._committer = ThreadPoolExecutor(1, thread_name_prefix=f"commit-{source.name}")
         self._committing: Future[None] | None = None

@@ -17,6 +17,7 @@ def upgrade() -> None:
         sa.Column("view", sa.Text(), nullable=False),
         sa.Column("version", sa.Text(), nullable=False),
         sa.Column("texts", JSONB(), nullable=False, comment="the compiled view with all of its texts"),
+        sa.Column("sources", JSONB(), nullable=False, comment="the compiled sources that its cells are fed by"),
         sa.Column("compiled_at", sa.DateTime(timezone=True), server_default=sa.func.now(), nullable=False),
         sa.PrimaryKeyConstraint("view", "version", name=op.f("version_pkey")),
         schema="lamina",
