@@ -1,6 +1,6 @@
 """The command line: each command opens the parts it needs, calls one function of a layer, and shows what it gave.
 
-Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a check or a proof found a difference, 130 interrupted (Ctrl-C).
+Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a check, a proof or `plan` found a difference, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from serving_layer.changes import Change
 
 DIFFERENT = 3
-"""Exit code when a check or a proof found a difference."""
+"""Exit code when a check or a proof found a difference, or `plan` something to do."""
 
 
 INTERRUPTED = 130
@@ -45,7 +45,7 @@ AGAIN_SECONDS = 0.05
 
 
 class Different(Exception):
-    """A check or a proof found a difference; it has been shown."""
+    """A check, a proof or `plan` found a difference; it has been shown."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
