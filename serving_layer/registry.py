@@ -220,7 +220,12 @@ def forget_query(connection: Connection, name: str) -> None:
 def forget_undeployed(connection: Connection) -> None:
     """Ends the queries that were made for a catalog which was not applied then."""
     declared = select(texts.c.name).where(texts.c.kind == "source")
-    feeding = select(cell_table.c.query).join(generation_cells).join(generation).where(generation.c.state != "retired")
+    feeding = (
+        select(cell_table.c.query)
+        .join_from(generation_cells, cell_table, generation_cells.c.cell_table == cell_table.c.name)
+        .join(generation, generation_cells.c.generation == generation.c.id)
+        .where(generation.c.state != "retired")
+    )
     if connection.execute(declared.limit(1)).one_or_none() is not None:
         unused = progress_table.c.query.not_in(declared) & progress_table.c.query.not_in(feeding)
         left = select(progress_table.c.query).where(unused).distinct()
