@@ -67,6 +67,9 @@ def compare(before: Catalog, after: Catalog, known: Known) -> list[Change]:
     changes = [_source_change(name, before, after) for name in sorted({*before.sources, *after.sources})]
     names = [*after.views, *(name for name in before.views if name not in after.views)]
     changes += [_view_change(name, before, after, known) for name in names]
+    if any(change.action == "reprocess" for change in changes):  # one pass computes what is new as well
+        along = "computed along with what is reprocessed, and served with it"
+        changes = [replace(each, effect=along) if _waits(each) else each for each in changes]
     return [_with_readers(change, after, known) for change in changes]
 
 
@@ -182,9 +185,7 @@ def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Ch
     if new is None:
         return Change("view", name, "drop", "it is no longer served; its cells are dropped")
     if old is None:
-        waits = sorted(known.moved & set(new.sources)) if new.cell_tables else []
-        effect = f"served after `lamina rebuild {name}`: {', '.join(waits)} has history" if waits else "served at once"
-        return Change("view", name, "create", effect)
+        return _new_view(new, before, after, known)
     if _declared_alike(name, before, after):
         if old == new:
             return Change("view", name, "nothing", "")
@@ -201,16 +202,44 @@ def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Ch
     return replace(change, effect="only what is read from the cells changed: served at once")
 
 
+def _new_view(new: View, before: Catalog, after: Catalog, known: Known) -> Change:
+    """Of a source with history, a view waits for a rebuild; but not where views that are served read it from now on."""
+    waits = sorted(known.moved & _fed_by(new))
+    if not waits:
+        return Change("view", new.name, "create", "served at once")
+    readers = [name for name in before.views if name in after.views and new.name in _below(name, after)]
+    if not readers:
+        effect = f"served after `lamina rebuild {new.name}`: {', '.join(waits)} has history"
+        records = sum(known.counted.get(source, 0) for source in _fed_by(new))
+        return Change("view", new.name, "create", effect, records=records)
+    return _reprocessed(Change("view", new.name, "reprocess", ""), f"{readers[0]} reads it", new, known)
+
+
 def _new_version(change: Change, old: View, new: View, known: Known) -> Change:
     if not new.cell_tables:
         return replace(change, effect="it is read from other views now: served at once, its cells are dropped")
     if (new.name, new.version) in known.kept:
         return replace(change, effect="this version of its cells is kept, and live: served at once")
-    records = sum(known.counted.get(source, 0) for source in {table.source for table in new.cell_tables})
+    change = _reprocessed(change, _why(old, new), new, known)
+    return replace(change, effect=f"{change.effect}; the old version is served meanwhile")
+
+
+def _reprocessed(change: Change, why: str, new: View, known: Known) -> Change:
+    records = sum(known.counted.get(source, 0) for source in _fed_by(new))
     seconds = None if known.rate is None else records / known.rate
     time = "" if seconds is None else f", about {_time(seconds)} at the rate of the last rebuild"
-    effect = f"new cells: {_why(old, new)}; {records:,} records are read{time}; the old version is served meanwhile"
+    effect = f"new cells: {why}; {records:,} records are read{time}"
     return replace(change, action="reprocess", effect=effect, records=records, seconds=seconds)
+
+
+def _fed_by(view: View) -> set[str]:
+    return {table.source for table in view.cell_tables}
+
+
+def _below(name: str, catalog: Catalog) -> set[str]:
+    """The views that a view reads, directly or through others."""
+    reads = set(catalog.views[name].reads)
+    return reads.union(*(_below(each, catalog) for each in reads))
 
 
 def _why(old: View, new: View) -> str:
@@ -241,6 +270,11 @@ def _time(seconds: float) -> str:
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{max(1, round(seconds))} s"
+
+
+def _waits(change: Change) -> bool:
+    """Is it a view that is new to records which were counted before?"""
+    return change.kind == "view" and change.action == "create" and change.records is not None
 
 
 def _with_readers(change: Change, after: Catalog, known: Known) -> Change:

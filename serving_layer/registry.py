@@ -142,10 +142,12 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     moved = _queries_with_history(connection)
     for position, (name, compiled) in enumerate(catalog.views.items()):
         _record(connection, compiled, position)
-        versions.register(connection, compiled)
-        if not compiled.cell_tables:
+        old = before.views.get(name)
+        if old is not None and old.version != compiled.version and not compiled.cell_tables:
             _withdraw_cells(connection, name)
-        elif name not in before.views and name not in moving and not moved & _fed_by(compiled):
+        if old is None or old.version != compiled.version:
+            versions.register(connection, compiled)
+        if old is None and compiled.cell_tables and name not in moving and not moved & _fed_by(compiled):
             _open_empty(connection, name)
     generations.hand_over(connection, moving)
     gone = [name for name in before.views if name not in catalog.views]
