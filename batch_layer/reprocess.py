@@ -87,7 +87,8 @@ def _move(batch: BatchLayer, id: int, target: Target) -> None:
     deadline, told = time.monotonic() + READERS_SECONDS, False
     while True:
         try:
-            return batch.database.retrying(step, patience=0.0)
+            batch.database.retrying(step, patience=0.0)
+            return batch.tell("the new versions are what readers read from now on")
         except PostgresError as error:
             if not is_lock_timeout(error) or time.monotonic() > deadline:
                 raise

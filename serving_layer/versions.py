@@ -98,10 +98,10 @@ def readings(connection: Connection, source: Source, names: Collection[str]) -> 
 
 
 def live(connection: Connection) -> dict[tuple[str, str], int]:
-    """The versions of views of which a generation is live, each with the newest, but for the published versions."""
+    """The versions of views that are kept to return to: of each the newest generation that is live and was shown."""
     rows = connection.execute(
         select(generation.c.view, generation.c.version, generation.c.id)
-        .where(generation.c.state == "live")
+        .where(generation.c.state == "live", generation.c.shown_until.is_not(None))
         .order_by(generation.c.id)
     ).all()
     shown = select(generation.c.view, generation.c.version).join(

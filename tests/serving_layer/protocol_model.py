@@ -696,7 +696,7 @@ class Model:
                 )
 
     def prepare(self, state: State) -> Successors:
-        """An apply opens a generation of a version that is not declared, at its cut; what is declared stays as it is."""
+        """An apply opens a generation of a version that is not declared, at its cut; what is declared stays."""
         version = self.world.changed
         if version and version not in state.registered and state.sealed <= self.world.rebuilds:
             number = state.sealed + 1
