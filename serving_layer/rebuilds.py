@@ -116,11 +116,15 @@ def refuse_beside_apply(connection: Connection) -> None:
     """Raises while another process applies a catalog whose new versions it computes."""
     id = left_by_apply(connection)
     if id is not None and held_by_a_process(connection):
-        raise LaminaError(
-            "Another apply is running",
-            evidence=f"rebuild {id} computes new versions of {', '.join(get(connection, id).views)}",
-            way_out="Wait for it, or interrupt it: nothing is changed before it has computed all of them.",
-        )
+        raise _applying(connection, id)
+
+
+def _applying(connection: Connection, id: int) -> LaminaError:
+    return LaminaError(
+        "Another apply is running",
+        evidence=f"rebuild {id} computes new versions of {', '.join(get(connection, id).views)}",
+        way_out="Wait for it, or interrupt it: nothing is changed before it has computed all of them.",
+    )
 
 
 def leap_writer(id: int) -> str:
@@ -167,6 +171,8 @@ def _running(connection: Connection) -> LaminaError:
         .limit(1)
     ).one_or_none()
     one_at_a_time = "Only one rebuild runs at a time: two would seal, prove and hand over across each other."
+    if found is not None and found.id == left_by_apply(connection):
+        return _applying(connection, found.id)
     if found is None:
         return LaminaError("Another rebuild is beginning", evidence=one_at_a_time, way_out="Repeat the command.")
     if found.lease_until is None:
