@@ -53,9 +53,11 @@ def keep(connection: Connection, views: Iterable[View], catalog: Catalog) -> Non
     """Keeps what versions of a catalog were compiled to, beside the one that is deployed."""
     for each in (view for view in views if view.cell_tables):
         sources = {table.source: catalog.sources[table.source] for table in each.cell_tables}
-        values = {"view": each.name, "version": each.version}
-        values |= {"texts": _VIEW.dump_python(each, mode="json"), "sources": _SOURCES.dump_python(sources, mode="json")}
-        connection.execute(upsert(version).values(values).on_conflict_do_nothing())
+        texts = {"texts": _VIEW.dump_python(each, mode="json"), "sources": _SOURCES.dump_python(sources, mode="json")}
+        statement = upsert(version).values(view=each.name, version=each.version, **texts)
+        connection.execute(
+            statement.on_conflict_do_update(index_elements=[version.c.view, version.c.version], set_=texts)
+        )
 
 
 def stored(connection: Connection) -> list[Version]:

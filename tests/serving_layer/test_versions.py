@@ -193,6 +193,19 @@ def test_a_version_that_is_kept_is_returned_to_with_live_data_and_left_again_at_
     assert left(world)["sides"] == 0
 
 
+def test_a_version_comes_back_as_it_was_declared_last(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    world.change(counts=BY_KEY)
+    world.change(counts=BY_KEY.replace("k FROM", "k, sum(n) * 10 AS tenfold FROM"))
+    assert shown(world, "counts") == [(1, 1, "x", 10), (1, 2, "y", 20)]
+    world.change(counts=FILES["counts.sql"].replace("FROM a", "FROM a WHERE n > 1"), allow_break=True)
+    assert shown(world, "counts") == [(1, 2)]
+    with world.database.begin() as connection:
+        registry.roll_back(connection, "counts")
+    assert shown(world, "counts") == [(1, 1, "x", 10), (1, 2, "y", 20)]
+
+
 def test_a_roll_back_that_a_view_on_top_could_not_follow_is_refused(world: World) -> None:
     world.files["total.sql"] = TOTAL
     with world.database.begin() as connection:
