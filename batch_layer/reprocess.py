@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from batch_layer.rebuild import BatchLayer
-from serving_layer import lookup, readers, rebuilds, registry
+from serving_layer import courtesy, lookup, proof, readers, rebuilds, registry, versions
 from serving_layer.changes import Change, check_allowed
 from serving_layer.database import Connection, PostgresError, is_lock_timeout
+from serving_layer.lookup import Generation
 from serving_layer.registry import Topic
 from view_algebra.compiled import Catalog
 
@@ -49,6 +50,8 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
             for each in batch.generations(id):
                 batch.compute(id, each.view)
             batch.go_live(id)
+            for generation in batch.generations(id):
+                _prove(batch, id, generation)
             _move(batch, id, target)
             batch.at("after hand-over")
             batch.retire(id)
@@ -72,6 +75,24 @@ def _begun(connection: Connection, batch: BatchLayer, target: Target) -> int:
     rebuilds.finished(connection, id, "seal")
     batch.tell(f"new versions of {', '.join(wanted)} are computed; the old ones are served meanwhile")
     return id
+
+
+def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
+    """Compares what the new version computes like the one that is read, in one snapshot, and keeps the result."""
+    with batch.database.snapshot() as connection:
+        courtesy.stand_back(connection)
+        now = lookup.published(connection).get(new.view)
+        if now is None or now == new.id:
+            return
+        old = lookup.get(connection, now)
+        alike = versions.shared(*(versions.get(connection, each.view, each.version) for each in (new, old)))
+        if not alike:
+            return
+        proved = proof.prove_shared(connection, lookup.get(connection, new.id), old, alike)
+    with batch.database.begin() as connection:
+        proof.record(connection, proved, id)
+    columns = ", ".join(name for each in alike.values() for name in each.partials)
+    batch.tell(f"{new.view}: {proved.cells:,} cells of both versions compared ({columns}), {proved.differing:,} differ")
 
 
 def _move(batch: BatchLayer, id: int, target: Target) -> None:

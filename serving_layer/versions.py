@@ -99,6 +99,47 @@ def readings(connection: Connection, source: Source, names: Collection[str]) -> 
     return list(found.values())
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What two versions compute alike: by table of cells, the old version's table and the partials of both."""
+
+    old: str
+    keys: tuple[str, ...]
+    partials: tuple[str, ...]
+    retained: str | None
+
+    @property
+    def noise(self) -> tuple[str, ...]:
+        """None of these partials is the rounding of other numbers."""
+        return ("",) * len(self.partials)
+
+
+def shared(new: Version, old: Version) -> dict[str, Shared]:
+    """The partials that two versions of a view compute alike, over the same records and by the same keys."""
+    found = {}
+    for table in (each for each in new.view.cell_tables if each.kind == "aggregate"):
+        for other in old.view.cell_tables:
+            alike = _computed_alike(table, other) if _of_the_same(table, other, new, old) else ()
+            if alike:
+                keys = tuple(key.name for key in table.keys)
+                retained = table.retained or other.retained or None
+                found[table.name] = Shared(other.name, keys, alike, retained)
+    return found
+
+
+def _of_the_same(table: CellTable, other: CellTable, new: Version, old: Version) -> bool:
+    """Are both about the same records, taken together by the same keys?"""
+    records = ((each.sources[t.source].parse, t.where, t.generators) for t, each in ((table, new), (other, old)))
+    groups = ((t.source, t.kind, t.keys, t.key_inputs, t.spread) for t in (table, other))
+    return len(set(records)) == len(set(groups)) == 1
+
+
+def _computed_alike(table: CellTable, other: CellTable) -> tuple[str, ...]:
+    theirs = dict(zip(other.partials, other.partial_inputs, strict=True))
+    inputs = zip(table.partials, table.partial_inputs, strict=True)
+    return tuple(each.column.name for each, input in inputs if not each.noise and theirs.get(each) == input)
+
+
 def live(connection: Connection) -> dict[tuple[str, str], int]:
     """The versions of views that are kept to return to: of each the newest generation that is live and was shown."""
     rows = connection.execute(

@@ -66,6 +66,8 @@ def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
     deployed.deployment.apply(deployed.files)
     deployed.deployment.at = lambda _: None
     assert sent == 500
+    compared = deployed.owner("SELECT view, cells, differing FROM lamina.proof")
+    assert compared == [("totals", 1, 0)], "what both versions compute, while records come"
     deployed.check()
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (500, 499)
     assert [change.name for change in deployed.deployment.plan(deployed.files) if change.action != "nothing"] == []
