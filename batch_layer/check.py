@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from batch_layer.compute import kept
+from batch_layer.compute import counting, kept
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
@@ -92,7 +92,7 @@ def check(
     for name in sources:
         log.create(catalog.sources[name], topic_ids[name], starts[name])
         records = log.records(catalog.sources[name], below[name], brokers)
-        records.where("kafka_error IS NULL").createOrReplaceTempView(spark_name(catalog.sources[name].records))
+        counting(records, catalog.sources[name]).createOrReplaceTempView(spark_name(catalog.sources[name].records))
     for name, view in catalog.views.items():
         if set(view.sources) <= set(sources):
             selected = spark.sql(view.spelled).toDF(*[column.name for column in view.columns])

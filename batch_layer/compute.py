@@ -28,9 +28,18 @@ class Target:
     attempt: int
 
 
+def counting(records: DataFrame, source: Source) -> DataFrame:
+    """The records that count: the good ones and, of a stream that tells events apart, one of each event."""
+    good = records.where("kafka_error IS NULL")
+    if not source.counted:
+        return good
+    good.createOrReplaceTempView("good_records")
+    return records.sparkSession.sql(source.counted)
+
+
 def cells_of(records: DataFrame, source: Source, table: CellTable, since: datetime | None) -> DataFrame:
-    """The cells of the good records among `records`; a micro-batch computes those of several views at once."""
-    records.where("kafka_error IS NULL").createOrReplaceTempView(source.name)
+    """The cells of the records that count; a micro-batch computes those of several views at once."""
+    counting(records, source).createOrReplaceTempView(source.name)
     found = records.sparkSession.sql(table.partial)
     return found if since is None else found.where(kept(table.retained, since))
 

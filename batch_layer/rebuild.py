@@ -22,6 +22,7 @@ from master_log.tails import Tails
 from serving_layer import (
     courtesy,
     dropping,
+    duplicates,
     generations,
     loading,
     log_catalog,
@@ -38,6 +39,7 @@ from serving_layer import (
 )
 from serving_layer.database import Connection, Database, PostgresAway, PostgresError
 from serving_layer.deployed import deployed
+from serving_layer.duplicates import Found
 from serving_layer.lookup import Generation
 from serving_layer.proof import Proof
 from serving_layer.quarantine import Bad
@@ -294,6 +296,10 @@ class BatchLayer:
                 for each in bad:
                     quarantine.stage(connection, each)
                     quarantine.write(connection, each)
+                for name, found in ids.items():
+                    duplicates.forget(connection, name)
+                    duplicates.stage(connection, found)
+                    duplicates.write(connection, name, found)
                 self._land(connection, id, new, lost)
             else:
                 now = lookup.published(connection)
@@ -305,7 +311,7 @@ class BatchLayer:
                 rebuilds.end(connection, id, "done")
             return held
 
-        bad = self._leapt_over(id, lost)
+        bad, ids = self._leapt_over(id, lost), self._ids_of_leap(id)
         held = self.database.retrying(step)
         self.at("after hand-over")
         return held
@@ -422,6 +428,17 @@ class BatchLayer:
             )
             for source, cut, since in self._to_land(id)
         ]
+
+    def _ids_of_leap(self, id: int) -> dict[str, Found]:
+        """The ids of all records below the cut of a leap, by query: of what was counted before, some may be lost."""
+        told_apart = [(source, cut) for source, cut, _ in self._to_land(id) if source.ids]
+        found = {}
+        for source, cut in told_apart:
+            records = self.log().records_below(source, cut)
+            with self.database.begin() as connection:
+                now = duplicates.now(connection)
+            found[source.name] = duplicates.below(source, records, now)
+        return found
 
     def _to_land(self, id: int) -> list[tuple[Source, Offsets, Offsets]]:
         """The sources of a leap that has not landed, each with its cut and its progress."""

@@ -19,7 +19,7 @@ from master_log.values import columns
 from serving_layer import alarms as alarms_of
 from serving_layer import progress
 from serving_layer.alarms import Limits, Topic, alarms
-from serving_layer.status import Status, status
+from serving_layer.status import QueryStatus, Status, status
 from view_algebra.errors import LaminaError
 
 SAMPLE = 100
@@ -137,8 +137,11 @@ def show(output: Output, opened: Deployment) -> None:
         )
         output.text("")
         output.table(
-            ("query", "topic", "progress", "lag", "quarantined", "skipped", "writer"),
-            [(q.query, q.topic, q.progress, q.lag, q.quarantined, q.skipped, q.writer) for q in found.queries],
+            ("query", "topic", "progress", "lag", "quarantined", "skipped", "duplicates", "writer"),
+            [
+                (q.query, q.topic, q.progress, q.lag, q.quarantined, q.skipped, _copies(q), q.writer)
+                for q in found.queries
+            ],
         )
         output.text("")
         output.table(
@@ -176,6 +179,11 @@ def seconds(value: float | None) -> str:
     if value < 3600:
         return f"{value // 60:.0f} min"
     return f"{value // 3600:.0f} h"
+
+
+def _copies(query: QueryStatus) -> str:
+    told = f", {query.conflicts:,} in conflict" if query.conflicts else ""
+    return f"{query.duplicates:,}{told}"
 
 
 def _rebuild(last: Mapping[str, object]) -> str:

@@ -105,6 +105,20 @@ query = Table(
     Column("heard_at", DateTime(timezone=True), comment="when its writer last said that it lives"),
     Column("waiting", BigInteger, comment="the fewest records seen waiting for some seconds since none did"),
     Column("waiting_at", DateTime(timezone=True), comment="when there were last so few"),
+    Column(
+        "duplicates",
+        BigInteger,
+        nullable=False,
+        server_default="0",
+        comment="records that are copies of a counted one",
+    ),
+    Column(
+        "conflicts",
+        BigInteger,
+        nullable=False,
+        server_default="0",
+        comment="of them, those that differ from the counted one and should have been counted in its place",
+    ),
     comment="one row per streaming query; the row is the lock of everything that moves its progress",
 )
 
@@ -117,7 +131,18 @@ progress = Table(
     Column("start_offset", BigInteger, nullable=False, comment="the first offset that Lamina answers for"),
     Column("next_offset", BigInteger, nullable=False, comment="every record below it is in Postgres"),
     Column("tail", Text, comment="Kafka's last batch below it: by this a log that lost its end is known"),
+    Column("newest", BigInteger, comment="microseconds since 1970 of the newest event with an id"),
     comment="per query, topic and partition, the offset below which every record is in Postgres",
+)
+
+ids = Table(
+    "ids",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True, comment="the ids are in realtime.ids_<id>"),
+    Column("query", Text, ForeignKey(query.c.name, ondelete="CASCADE"), nullable=False),
+    Column("begins", BigInteger, comment="from this time of Kafka's on (microseconds since 1970); NULL for all"),
+    Column("ends", BigInteger, comment="and below this one"),
+    comment="tables of the ids of counted events, by Kafka's time; one for all where they are kept for ever",
 )
 
 view = Table(

@@ -152,13 +152,16 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
         return Change("source", name, "drop", "its query ends; its master log stays in the warehouse")
     if old is None:
         return Change("source", name, "create", f"a query reads topic {new.topic} from its first record")
-    if (old.topic, old.parse) == (new.topic, new.parse):
+    if (old.topic, old.parse, old.counted) == (new.topic, new.parse, new.counted):
         return Change("source", name, "nothing", "")
     if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that did not read tables
         return Change("source", name, "update", "its rows are served from now on")
     if old.sql == new.sql:
         return Change("source", name, "keep", "this Lamina would read its records otherwise; it goes on as deployed")
     change = Change("source", name, "update", _read_otherwise(old, new), diff=_diff(old.sql, new.sql))
+    if old.counted or new.counted:
+        effect = "it would tell other events apart than those that were counted: declare it under another name"
+        return replace(change, action="refuse", effect=f"{effect}, and let the views read that")
     if old.topic != new.topic or old.kind != new.kind:
         was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
         effect = f"it would be {now} and is {was}, whose offsets are others: declare it under another name"

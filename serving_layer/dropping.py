@@ -27,7 +27,7 @@ def drop_unused(database: Database) -> list[int]:
         retired = lookup.find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
     dropped = [each.id for each in retired if _dropped_generation(database, each)]
     with database.begin() as connection:
-        left = [*_folded(connection), *_exchanged(connection)]
+        left = [*_folded(connection), *_exchanged(connection), *_forgotten(connection)]
     for name in left:
         _dropped(database, [name])
     with database.begin() as connection:
@@ -89,6 +89,16 @@ def _exchanged(connection: Connection) -> list[str]:
         " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
         " AND relname ~ '^differing_[0-9]+(_[0-9]+_[0-9a-f]{8})?$'"
         " AND relname NOT IN (SELECT 'differing_' || id FROM lamina.noted)"
+    )
+    return list(connection.execute(unused).scalars())
+
+
+def _forgotten(connection: Connection) -> list[str]:
+    """The tables of ids whose copies are not known any more, or whose source was dropped."""
+    unused = text(
+        "SELECT format('realtime.%I', relname) FROM pg_class"
+        " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r' AND relname ~ '^ids_[0-9]+$'"
+        " AND relname NOT IN (SELECT 'ids_' || id FROM lamina.ids)"
     )
     return list(connection.execute(unused).scalars())
 

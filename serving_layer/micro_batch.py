@@ -1,7 +1,8 @@
 """The one transaction of a micro-batch. Every promise of the speed layer is kept here or not at all.
 
 For a micro-batch of the records in `[start, end)`, after `commit` either nothing has changed or: its cells are
-merged into every generation that its query feeds, its bad records are in quarantine, and progress is `end`.
+merged into every generation that its query feeds, its bad records are in quarantine, its ids are among those that were
+counted, and progress is `end`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from sqlalchemy import Connection, func, select
 
 from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
-from serving_layer import cells, progress, quarantine
+from serving_layer import cells, duplicates, progress, quarantine
 from serving_layer.bookkeeping import cell_table, generation, generation_cells
+from serving_layer.duplicates import Found
 from serving_layer.quarantine import Bad
 
 
@@ -25,7 +27,7 @@ class MicroBatch:
     """What was computed from the records of one range of offsets of one query.
 
     cell_tables: the tables of cells it was computed for. newest: the greatest Kafka timestamp in it. tails: what stood
-    last below its end in Kafka, before its records were read.
+    last below its end in Kafka, before its records were read. ids: what was found of its ids, where it has any.
     """
 
     query: str
@@ -36,6 +38,7 @@ class MicroBatch:
     bad: Bad | None
     newest: datetime | None
     tails: Tails = field(default_factory=dict)
+    ids: Found | None = None
 
 
 class Outcome(Enum):
@@ -83,6 +86,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
         cells.stage(connection, staged)
         read |= staged.read
     quarantine.stage(connection, batch.bad)
+    duplicates.stage(connection, batch.ids)
     progress.lock(connection, [batch.query])
     progress.check_fence(connection, batch.query, batch.fence)
     fed = maintained(connection, batch.query)
@@ -97,6 +101,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
         cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=fresh, since=table.since)
     quarantine.write(connection, batch.bad)
     progress.write(connection, batch.query, batch.range.end, batch.newest, batch.tails)
+    duplicates.write(connection, batch.query, batch.ids)
     return Outcome.APPLIED
 
 

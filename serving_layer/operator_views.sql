@@ -43,5 +43,12 @@ CREATE OR REPLACE VIEW lamina.bad_records AS
 SELECT topic, error, records, first, last
 FROM lamina.bad_count;
 
+-- Duplicates: how many records of each stream with UNIQUE were copies of a counted one; in conflict are those that differ
+-- from it and that a rebuild counts in its place.
+CREATE OR REPLACE VIEW lamina.duplicates AS
+SELECT name AS source, duplicates AS records, conflicts
+FROM lamina.query;
+
 GRANT USAGE ON SCHEMA lamina TO analyst;
-GRANT SELECT ON lamina.freshness, lamina.offsets, lamina.generations, lamina.bad_records, lamina.skipped TO analyst;
+GRANT SELECT ON lamina.freshness, lamina.offsets, lamina.generations, lamina.bad_records, lamina.duplicates, lamina.skipped
+TO analyst;

@@ -40,6 +40,8 @@ class Query:
     stopped: str | None
     newest: datetime | None
     committed_at: datetime | None
+    duplicates: int
+    conflicts: int
 
 
 class Fenced(LaminaError):
@@ -58,9 +60,11 @@ def queries(connection: Connection) -> dict[str, Query]:
             query.c.stopped,
             query.c.newest,
             query.c.committed_at,
+            query.c.duplicates,
+            query.c.conflicts,
         ).order_by(query.c.name)
     )
-    return {row.name: Query(*row) for row in rows}
+    return {row.name: Query(**row._asdict()) for row in rows}
 
 
 def lock(connection: Connection, names: Iterable[str]) -> None:

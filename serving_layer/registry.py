@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets
-from serving_layer import dependents, generations, lookup, progress, quarantine, rebuilds, versions, views
+from serving_layer import dependents, duplicates, generations, lookup, progress, quarantine, rebuilds, versions, views
 from serving_layer.bookkeeping import (
     archived,
     cell_table,
@@ -217,6 +217,7 @@ def forget_query(connection: Connection, name: str) -> None:
     """Ends a query whose source is not declared any more; its row stays while tables of cells name it."""
     connection.execute(delete(progress_table).where(progress_table.c.query == name))
     connection.execute(delete(archived).where(archived.c.query == name))
+    duplicates.forget(connection, name)
 
 
 def forget_undeployed(connection: Connection) -> None:
@@ -279,6 +280,7 @@ def _create_query(connection: Connection, name: str, topic: str, at: Topic) -> N
         )
     )
     quarantine.forget(connection, topic)  # of a source that was dropped: its records are read again
+    duplicates.forget(connection, name)
     for place, offset in at.earliest.items():
         connection.execute(
             insert(progress_table).values(

@@ -35,7 +35,8 @@ class ViewStatus:
 class QueryStatus:
     """A query: `lag` is an upper bound of the records behind (offsets, which markers take too).
 
-    skipped: records that were skipped by name; they are in quarantine, too.
+    skipped: records that were skipped by name; they are in quarantine, too. duplicates: records that are copies of a
+    counted one; conflicts: those of them that would have counted in its place in a rebuild, and differ.
     """
 
     query: str
@@ -45,6 +46,8 @@ class QueryStatus:
     committed_at: datetime | None
     quarantined: int
     skipped: int
+    duplicates: int
+    conflicts: int
     writer: str | None
     problem: str | None
 
@@ -115,6 +118,8 @@ def _query(connection: Connection, query: progress.Query, topic: Topic | None, p
         committed_at=query.committed_at,
         quarantined=quarantine.counted(connection, query.topic),
         skipped=sum(at.topic == query.topic for at, _ in skipping.read(connection)),
+        duplicates=query.duplicates,
+        conflicts=query.conflicts,
         writer=query.writer if gone is None else f"{query.writer}, gone for {alarms.age(gone)}",
         problem="; ".join(problems) or None,
     )

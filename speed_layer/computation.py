@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,9 +13,11 @@ import pyarrow.compute
 from master_log.reading import parsed
 from serving_layer.cells import Staged
 from serving_layer.copying import Rows, batches
+from serving_layer.duplicates import Found
 from serving_layer.quarantine import Bad, bad_among
 from view_algebra import fuse, rows
 from view_algebra.compiled import CellTable, Fused, Source
+from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,6 +30,7 @@ class Computed:
     staged: Sequence[Staged]
     bad: Bad | None
     newest: datetime | None
+    ids: Found | None = None
 
 
 @dataclass(frozen=True)
@@ -59,18 +62,61 @@ class Computation:
             fused.append(fuse(source, by_kind["aggregate"]))
         return cls(source, tables, fused)
 
-    def compute(self, raw: DataFrame) -> Computed:
-        """Runs the texts over the raw records of one micro-batch."""
-        records, results = _results(self, raw)
-        some_bad = results[0].some_bad
-        for each in self.older:
-            results += _results(each, raw)[1]
+    def compute(self, raw: DataFrame, find: Callable[[pa.Table], Found]) -> Computed:
+        """Runs the texts over the raw records of one micro-batch; `find` looks up their ids, where they have any."""
+        records = parsed(raw, self.source)
+        if not self.source.ids:
+            return self._with_older(self._of(records, records), raw, find)
+        used = self._used(records).persist()  # the ids are asked for first, and nothing is read and parsed twice
+        try:
+            found = find(_ids(used, self.source))
+            return replace(self._of(records, _without(used, found.copies)), ids=found)
+        finally:
+            used.unpersist()
+
+    def _with_older(self, computed: Computed, raw: DataFrame, find: Callable[[pa.Table], Found]) -> Computed:
+        """With the cells of versions that read these records otherwise; what is bad, the declared source says."""
+        older = [each.compute(raw, find) for each in self.older]
+        newest = [each.newest for each in (computed, *older) if each.newest is not None]
+        staged = [one for each in (computed, *older) for one in each.staged]
+        return replace(computed, staged=staged, newest=max(newest, default=None))
+
+    def _of(self, records: DataFrame, counting: DataFrame) -> Computed:
+        """The effect of those that count, and what is bad among all."""
+        counting.createOrReplaceTempView("records")
+        results = [_gathered(fused, counting.sparkSession.sql(fused.sql)) for fused in self.fused]
         # Every statement tells of bad records; only when there are some does a job fetch them.
         return Computed(
             staged=[result.staged for result in results],
-            bad=bad_among(records, self.source) if some_bad else None,
+            bad=bad_among(records, self.source) if results[0].some_bad else None,
             newest=max((result.newest for result in results if result.newest is not None), default=None),
         )
+
+    def _used(self, records: DataFrame) -> DataFrame:
+        """The columns that some text names, and no others."""
+        texts = "\n".join([self.source.ids, *(fused.sql for fused in self.fused)]).lower()
+        names = [spark_name(name) for name in records.columns]
+        return records.select([name for name in names if name.strip("`").lower() in texts])
+
+
+def _ids(records: DataFrame, source: Source) -> pa.Table:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    records.createOrReplaceTempView("records")
+    found = records.sparkSession.sql(source.ids)
+    given = list(batches(found))
+    return pa.Table.from_batches(given) if given else to_arrow_schema(found.schema).empty_table()
+
+
+def _without(records: DataFrame, copies: pa.Table) -> DataFrame:
+    """The records that count."""
+    from pyspark.sql.functions import broadcast
+
+    if copies.num_rows == 0:
+        return records
+    left_out = copies.rename_columns(["kafka_partition", "kafka_offset"])
+    places = records.sparkSession.createDataFrame(left_out)
+    return records.join(broadcast(places), ["kafka_partition", "kafka_offset"], "left_anti")
 
 
 def _apart(computation: Computation, number: int) -> Computation:
@@ -82,13 +128,6 @@ def _apart(computation: Computation, number: int) -> Computation:
         return replace(fused, table=name, staged=fused.staged.replace(fused.table, name), read=read)
 
     return replace(computation, fused=[renamed(fused) for fused in computation.fused])
-
-
-def _results(computation: Computation, raw: DataFrame) -> tuple[DataFrame, list[_Gathered]]:
-    """The records as they are read, and what each of the statements gave."""
-    records = parsed(raw, computation.source)
-    records.createOrReplaceTempView("records")
-    return records, [_gathered(fused, raw.sparkSession.sql(fused.sql)) for fused in computation.fused]
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets, Skipped
 from master_log.reading import Unreadable, kafka_range, stream, unreadable
 from master_log.tails import Tails
-from serving_layer import progress, skipping, versions
+from serving_layer import duplicates, progress, skipping, versions
 from serving_layer.database import Database, PostgresError
+from serving_layer.duplicates import Found
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation
@@ -153,7 +155,7 @@ class Run:
             if range.holds(self._skipped):
                 self._skipped = self._still_skipped()
                 raw = kafka_range(raw.sparkSession, self._parts.brokers, self._source, range, self._skipped)
-            computed = self._computation.compute(raw)
+            computed = self._computation.compute(raw, self._find)
             batch = MicroBatch(
                 query=self._source.name,
                 fence=self._fence,
@@ -163,6 +165,7 @@ class Run:
                 bad=computed.bad,
                 newest=computed.newest,
                 tails=tails,
+                ids=computed.ids,
             )
             if self._committing is not None:
                 self._committing.result()
@@ -175,6 +178,16 @@ class Run:
             # In what is raised here, Spark searches with a pattern that recurses per character: a stack trace in it
             # would overflow the stack of the thread that runs the query.
             raise StartAgain("its micro-batch failed") from None
+
+    def _find(self, ids: pa.Table) -> Found:
+        """What Postgres knows of the ids of a micro-batch, when those of the one before it are there."""
+        if self._committing is not None:
+            self._committing.result()
+        database = self._parts.database
+        return database.waiting(
+            lambda: database.retrying(lambda connection: duplicates.find(connection, self._source, ids)),
+            give_up=self._stopped.is_set,
+        )
 
     def _range(self, batch_id: int) -> OffsetRange:
         """The range of a micro-batch, as Spark planned it: the last line of `offsets/<batch id>` in its checkpoint."""

@@ -13,6 +13,7 @@ from sqlglot import exp
 from view_algebra.compiled import Catalog, Column, Source, View
 from view_algebra.passes import Known, Written, compile_view
 from view_algebra.refusals import AsksForRecords, File, Mistake, Wrong, refuse_all
+from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.records import Key, parse_text
 from view_algebra.written.clauses import refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
@@ -47,6 +48,7 @@ def compile_catalog(files: Mapping[str, str]) -> Catalog:
 
 
 def _source(d: SourceDeclaration) -> Source:
+    told_apart = [(name, kind) for name, kind in d.columns if name in d.unique and d.kind == "stream"]
     return Source(
         name=d.name,
         kind=d.kind,
@@ -64,6 +66,8 @@ def _source(d: SourceDeclaration) -> Source:
             Key(d.unique, d.key_format) if d.kind == "table" else None,
             of_changes=d.format == "debezium-json",
         ),
+        ids=ids_text(told_apart) if told_apart else "",
+        counted=counted_text(told_apart) if told_apart else "",
     )
 
 

@@ -64,13 +64,15 @@ class Partial:
 class Source:
     """A declared source.
 
-    unique: of a table, the columns of its PRIMARY KEY. format, key_format: what the value of its records, and Kafka's
-    key of them, are read as.
+    unique: of a table the columns of its PRIMARY KEY, of a stream those of UNIQUE. format, key_format: what the value
+    of its records, and Kafka's key of them, are read as.
     `parse` is Spark SQL that reads the view `raw_records` (topic, partition, offset, timestamp, key, value,
     headers: the columns of Spark's Kafka source) and gives `kafka_partition`, `kafka_offset`,
     `kafka_timestamp`, `kafka_key`, `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in
     quarantine), of a table `kafka_deleted`, and then the declared columns. Both layers read records through this one
     text.
+    ids, counted: of a stream with UNIQUE (else empty), Spark SQL that gives the ids of `records`, and the records that
+    count of `good_records` (`texts/duplicates.py`).
     """
 
     name: str
@@ -85,6 +87,8 @@ class Source:
     parse: str
     format: Literal["json", "debezium-json"] = "json"
     key_format: Literal["json", "string", "none"] = "none"
+    ids: str = ""
+    counted: str = ""
 
     @property
     def read(self) -> tuple[Column, ...]:

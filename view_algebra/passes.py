@@ -254,7 +254,8 @@ def _cell_tables(
         return (), ""
     longest = longest_text(leaves)
     tables = tuple(cell_table(leaf, "", longest, since) for leaf in leaves)
-    parses = tuple(sources[s].parse for s in sorted({leaf.source for leaf in leaves}))
+    read = [sources[s] for s in sorted({leaf.source for leaf in leaves})]
+    parses = tuple(text for each in read for text in (each.parse, each.counted) if text)
     version = version_of(tables, parses)
     names = [f"{_stem(view)}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]
     return tuple(replace(t, name=name) for t, name in zip(tables, names, strict=True)), version

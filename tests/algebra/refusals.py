@@ -60,7 +60,31 @@ SOURCES = [
         "a reserved name", f"CREATE TABLE x (kafka_key STRING) {_KAFKA};", f"CREATE TABLE x (key STRING) {_KAFKA};"
     ),
     Refusal("a name of Iceberg's", f"CREATE TABLE x (_pos INT) {_KAFKA};", f"CREATE TABLE x (pos INT) {_KAFKA};"),
-    Refusal("UNIQUE", f"CREATE TABLE x (a INT, UNIQUE (a)) {_KAFKA};", f"CREATE TABLE x (a INT) {_KAFKA};"),
+    Refusal(
+        "UNIQUE of no column",
+        f"CREATE TABLE x (a INT, UNIQUE (b)) {_KAFKA};",
+        f"CREATE TABLE x (a INT, UNIQUE (a)) {_KAFKA};",
+    ),
+    Refusal(
+        "UNIQUE of a list",
+        f"CREATE TABLE x (a ARRAY<INT>, b INT, UNIQUE (a)) {_KAFKA};",
+        f"CREATE TABLE x (a ARRAY<INT>, b INT, UNIQUE (b)) {_KAFKA};",
+    ),
+    Refusal(
+        "UNIQUE twice",
+        f"CREATE TABLE x (a INT UNIQUE, b INT UNIQUE) {_KAFKA};",
+        f"CREATE TABLE x (a INT, b INT, UNIQUE (a, b)) {_KAFKA};",
+    ),
+    Refusal(
+        "UNIQUE of a table",
+        f"CREATE TABLE x (a INT PRIMARY KEY, b INT, UNIQUE (b)) {_KAFKA};",
+        f"CREATE TABLE x (a INT PRIMARY KEY, b INT) {_KAFKA};",
+    ),
+    Refusal(
+        "duplicates of a while that is none",
+        f"CREATE TABLE x (a INT, UNIQUE (a)) {_KAFKA} TBLPROPERTIES ('dedupe_within' = 'an hour');",
+        f"CREATE TABLE x (a INT, UNIQUE (a)) {_KAFKA} TBLPROPERTIES ('dedupe_within' = '1 hour');",
+    ),
     Refusal(
         "a primary key of several values",
         f"CREATE TABLE x (a ARRAY<INT> PRIMARY KEY) {_KAFKA};",
@@ -228,7 +252,7 @@ VIEWS = [
     Refusal(
         "duplicates of a while",
         "CREATE TABLE more (x STRING) USING kafka OPTIONS (topic 'more', format 'json') TBLPROPERTIES ('dedupe_within' = '1 day');",
-        "CREATE TABLE more (x STRING) USING kafka OPTIONS (topic 'more', format 'json');",
+        "CREATE TABLE more (x STRING UNIQUE) USING kafka OPTIONS (topic 'more', format 'json') TBLPROPERTIES ('dedupe_within' = '1 day');",
     ),
     Refusal(
         "a word that SQL does not have",

@@ -25,7 +25,7 @@ SOURCE_PROPERTIES = {
     "partitions": "of the topic, where `lamina apply` creates it (4, unless it is said)",
     "quarantine_bytes": "as `1 GB` (unless it is said): of bad records no more are kept, the oldest go first",
     "quarantine_age": "as `90 days` (unless it is said): older bad records are not kept; counts are, for ever",
-    "dedupe_within": "not served yet: refused",
+    "dedupe_within": "as `1 hour`: how long after an event its copies are known (for ever, unless it is said)",
 }
 """What TBLPROPERTIES of a source may say."""
 
@@ -41,11 +41,13 @@ VIEW_PROPERTIES = {
 """What TBLPROPERTIES of a view may say."""
 
 _AGE = r"[1-9]\d{0,4} (day|week|month|year)s?"
+_TIME = r"[1-9]\d{0,4} (minute|hour|day|week)s?"
 
 _FORMS = {
     "partitions": (r"[1-9]\d{0,5}", "Write a whole number from 1, as 'partitions' = '4'."),
     "quarantine_bytes": (r"[1-9]\d{0,5} (kB|MB|GB|TB)", "Write 'quarantine_bytes' = '1 GB'."),
     "quarantine_age": (_AGE, "Write 'quarantine_age' = '90 days'."),
+    "dedupe_within": (_TIME, "Write 'dedupe_within' = '1 hour'."),
     "on_difference": (r"publish|hold", "Write 'publish' or 'hold'."),
     "keep_generations": (r"\d{1,3}", "Write a whole number, as '1'."),
     "keep_versions": (r"\d{1,3}", "Write a whole number, as '1'."),
@@ -131,14 +133,13 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         )
     columns, comments, unique, primary = _columns(schema, report)
     topic, topic_place = _topic(name, schema, options, report)
-    for key in primary:
-        _check_key(key, columns, report, span(schema))
+    _check_keys(primary, unique, columns, report, span(schema))
     format_ = _format(primary, options, report)
     key_format = _key_format(primary, options, "none" if format_ == "json" else "json", report)
     event_time = _event_time(properties, columns, report)
-    if "dedupe_within" in properties:
-        way_out = "Leave it out, and count distinct ids: count(DISTINCT id)."
-        report(Wrong(properties["dedupe_within"][1], "dedupe_within is not served yet", way_out))
+    if "dedupe_within" in properties and not unique:
+        way_out = "Declare what tells an event apart: UNIQUE (id). Or leave dedupe_within out."
+        report(Wrong(properties["dedupe_within"][1], "dedupe_within without UNIQUE", way_out))
     _well_formed(properties, report)
     return SourceDeclaration(
         name,
@@ -159,11 +160,23 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     )
 
 
-def _check_key(name: str, columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
-    """What rows of a table are told apart by has to be a value of its own."""
-    kind = columns.get(name)
-    if kind is not None and (kind.nested or kind.name == "BINARY"):
-        report(Wrong(place, f"a PRIMARY KEY of type {kind}", "Take a column that is a number, a text or a time."))
+def _check_keys(
+    primary: tuple[str, ...],
+    unique: tuple[str, ...],
+    columns: Mapping[str, Type],
+    report: Report,
+    place: Span | None,
+) -> None:
+    """What tells rows of a table, or events of a stream, apart has to be a value of its own."""
+    if primary and unique:
+        way_out = (
+            "Leave UNIQUE out: of a table, the newest record of each key counts. Or declare a stream of its topic."
+        )
+        report(Wrong(place, "UNIQUE beside a PRIMARY KEY", way_out))
+    for what, names in (("PRIMARY KEY", primary), ("UNIQUE", unique)):
+        for kind in (columns[name] for name in names if name in columns):
+            if kind.nested or kind.name == "BINARY":
+                report(Wrong(place, f"a {what} of type {kind}", "Take a column that is a number, a text or a time."))
 
 
 def _format(primary: tuple[str, ...], options: _Found, report: Report) -> Choice["json", "debezium-json"]:
@@ -220,8 +233,9 @@ def _columns(
         if found is not None:
             kind, names = found
             constraint = span(item)
-            if kind == "primary" and primary:
-                report(Wrong(constraint, "a second PRIMARY KEY", "Write one: PRIMARY KEY (a, b)."))
+            if primary if kind == "primary" else unique:
+                word = "PRIMARY KEY" if kind == "primary" else "UNIQUE"
+                report(Wrong(constraint, f"a second {word}", f"Write one: {word} (a, b)."))
             unique, primary = (names, primary) if kind == "unique" else (unique, names)
         if isinstance(item, exp.ColumnDef):
             try:
@@ -241,9 +255,6 @@ def _columns(
         if key.lower() not in declared:
             report(Wrong(constraint, f"no column {key}", suggestion(key, columns)))
     unique, primary = (tuple(declared.get(key.lower(), key) for key in each) for each in (unique, primary))
-    if unique:
-        way_out = "Leave UNIQUE out; every record then counts, each copy of an event too."
-        report(Wrong(constraint, "UNIQUE is not served yet", way_out))
     return columns, comments, unique, primary
 
 

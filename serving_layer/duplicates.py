@@ -1,0 +1,251 @@
+"""The ids of the events that were counted, of streams that tell events apart: a copy of one is not counted again.
+
+An aggregate cannot take a record back, so copies are found before a micro-batch is computed (`find`). Its new ids are
+written in the transaction that moves progress (`write`). So the ids are those of all good records below progress,
+whatever views there are: a crash, a replay or a lost checkpoint changes nothing.
+
+Of copies in one micro-batch the least by (Kafka's time, partition, offset) counts; of others the one that came first.
+The batch layer takes the least of all. Where that is another record, and differs, it is a conflict: it is counted here,
+and the next rebuild corrects it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from serving_layer.bookkeeping import ids as ids_table
+from serving_layer.bookkeeping import progress, query
+from serving_layer.cells import copy, run
+from serving_layer.copying import Rows, batches
+from view_algebra.compiled import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+HOUR = 3_600_000_000
+"""Microseconds. No table of ids is for less time than that: each one more has to be looked into."""
+
+_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+
+_NAMES = 'id, at, partition, "offset", content'
+_COLUMNS = 'id uuid, at bigint, partition integer, "offset" bigint, content bigint'
+"""Of a table of ids: 16 bytes that tell an event; of the record that counts Kafka's time (microseconds since 1970), its
+partition and its offset; a fingerprint of its value."""
+
+_TEMPORARY = "CREATE TEMPORARY TABLE IF NOT EXISTS {name} ({columns}) ON COMMIT DELETE ROWS"
+
+_COPIES = """
+WITH given AS (
+  SELECT *, row_number() OVER (PARTITION BY id ORDER BY at, partition, "offset") AS copy FROM given_ids
+)
+SELECT given.partition, given."offset",
+  copy = 1
+    AND (given.at, given.partition, given."offset") < (counted.at, counted.partition, counted."offset") AS lesser,
+  given.content <> counted.content AS differs
+FROM given LEFT JOIN ({counted}) AS counted USING (id)
+WHERE copy > 1 OR counted.id IS NOT NULL"""
+"""Of the records of a micro-batch those that are copies, of one among them or of one that was counted."""
+
+_NEWEST = "SELECT kafka_partition AS partition, max(at) AS at FROM (\n{ids}\n) GROUP BY kafka_partition"
+_LEAST = """
+SELECT id, least.at, least.kafka_partition, least.kafka_offset, least.content, more
+FROM (
+  SELECT id, min(struct(at, kafka_partition, kafka_offset, content)) AS least, count(*) - 1 AS more
+  FROM (
+{ids}
+  )
+  GROUP BY id
+)"""
+"""Spark SQL: of each event the record that counts, and how many copies there are of it."""
+
+_PLACE = ["partition", "offset"]
+
+Period = tuple[int, int] | tuple[None, None]
+"""From when to when (microseconds since 1970) Kafka's times are of the ids in a table; None where it takes all."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the ids of a micro-batch say, beside those of the events that were counted.
+
+    copies: `partition` and `offset` of the records that do not count, `duplicates` how many. fresh: the ids that are
+    new, and `periods` those of the tables that take them. lesser: copies that come before the record that was counted.
+    conflicts: how many of these differ from it. newest: per partition, the greatest of Kafka's times. horizon: ids of
+    before it are forgotten.
+    """
+
+    copies: pa.Table
+    duplicates: int
+    fresh: Rows
+    periods: Sequence[Period]
+    lesser: Rows
+    conflicts: int
+    newest: Mapping[int, int]
+    horizon: int | None
+
+
+def find(connection: Connection, source: Source, given: pa.Table) -> Found:
+    """Looks up the ids of a micro-batch, and no others; `given` is what `Source.ids` gives of its records."""
+    given = given.rename_columns(["id", "at", "partition", "offset", "content"])
+    run(connection, _TEMPORARY.format(name="given_ids", columns=_COLUMNS))
+    copy(connection, f"given_ids ({_NAMES})", _rows(given))
+    found = run(connection, _COPIES.format(counted=_counted(connection, source.name))).all()
+    copies, lesser = _places(found), [row for row in found if row.lesser]
+    newest = dict(zip(*given.group_by("partition").aggregate([("at", "max")]).to_pydict().values(), strict=True))
+    clock, within = now(connection), dedupe_within(source)
+    horizon = None if within is None else _horizon(connection, source.name, newest, clock, within)
+    fresh = given.join(copies, _PLACE, join_type="left anti")
+    fresh = fresh if horizon is None else fresh.filter(pc.greater_equal(fresh["at"], horizon))
+    begins = _begins(fresh["at"], within, clock)
+    return Found(
+        copies=copies,
+        duplicates=copies.num_rows,
+        fresh=_rows(fresh.append_column("begins", begins)),
+        periods=[_period(each, within) for each in begins.unique().to_pylist()],
+        lesser=_rows(given.join(_places(lesser), _PLACE, join_type="left semi")),
+        conflicts=sum(row.differs for row in lesser),
+        newest=newest,
+        horizon=horizon,
+    )
+
+
+def below(source: Source, records: DataFrame, now: int) -> Found:
+    """The ids of all records below a cut, for a leap: they take the place of those that were counted before."""
+    records.createOrReplaceTempView("records")
+    spark, within = records.sparkSession, dedupe_within(source)
+    newest = {row.partition: row.at for row in spark.sql(_NEWEST.format(ids=source.ids)).collect()}
+    horizon = None if within is None or not newest else min(now, *newest.values()) - within
+    fresh, duplicates, beginnings = Rows(), 0, set[int | None]()
+    for batch in batches(spark.sql(_LEAST.format(ids=source.ids))):
+        given = pa.Table.from_batches([batch])
+        duplicates += pc.sum(given["more"]).as_py() or 0
+        kept = given if horizon is None else given.filter(pc.greater_equal(given["at"], horizon))
+        begins = _begins(kept["at"], within, now)
+        beginnings |= set(begins.unique().to_pylist())
+        fresh.add(kept.drop_columns("more").append_column("begins", begins))
+    periods = [_period(each, within) for each in beginnings]
+    return Found(_places([]), duplicates, fresh, periods, Rows(), 0, newest, horizon)
+
+
+def stage(connection: Connection, found: Found | None) -> None:
+    """Sends ids to Postgres, where nobody sees them yet: a process that freezes meanwhile holds no lock."""
+    if found is not None:
+        run(connection, _TEMPORARY.format(name="fresh_ids", columns=f"{_COLUMNS}, begins bigint"))
+        run(connection, _TEMPORARY.format(name="lesser_ids", columns=_COLUMNS))
+        run(connection, "TRUNCATE fresh_ids, lesser_ids")  # a leap writes those of several queries
+        copy(connection, f"fresh_ids ({_NAMES}, begins)", found.fresh)
+        copy(connection, f"lesser_ids ({_NAMES})", found.lesser)
+
+
+def write(connection: Connection, name: str, found: Found | None) -> None:
+    """Makes staged ids those of counted events, in the transaction that moves the progress of the query."""
+    if found is None:
+        return
+    tables = dict(_tables(connection, name))
+    for period in found.periods:
+        table = tables[period] if period in tables else create(connection, name, period)
+        of_table = "begins IS NULL" if period[0] is None else f"begins = {period[0]}"
+        run(connection, f"INSERT INTO {table} ({_NAMES}) SELECT {_NAMES} FROM fresh_ids WHERE {of_table}")
+    for table in tables.values() if found.lesser.size else ():
+        place = 'at = lesser.at, partition = lesser.partition, "offset" = lesser."offset", content = lesser.content'
+        run(connection, f"UPDATE {table} AS counted SET {place} FROM lesser_ids AS lesser WHERE counted.id = lesser.id")
+    counts = {"duplicates": query.c.duplicates + found.duplicates, "conflicts": query.c.conflicts + found.conflicts}
+    connection.execute(update(query).where(query.c.name == name).values(counts))
+    for partition, at in found.newest.items():
+        row = (progress.c.query == name, progress.c.partition == partition)
+        connection.execute(update(progress).where(*row).values(newest=func.greatest(progress.c.newest, at)))
+    if found.horizon is not None:
+        forgotten = (ids_table.c.query == name, ids_table.c.ends <= found.horizon)
+        connection.execute(delete(ids_table).where(*forgotten))
+
+
+def forget(connection: Connection, name: str) -> None:
+    """Begins anew for a query whose topic is read again from the first record, or whose ids are those of a leap."""
+    connection.execute(delete(ids_table).where(ids_table.c.query == name))
+    connection.execute(update(progress).where(progress.c.query == name).values(newest=None))
+    connection.execute(update(query).where(query.c.name == name).values(duplicates=0, conflicts=0))
+
+
+def create(connection: Connection, name: str, period: Period) -> str:
+    """Makes a table for ids of a query; gives its name."""
+    values = {"query": name, "begins": period[0], "ends": period[1]}
+    id = connection.execute(insert(ids_table).values(values).returning(ids_table.c.id)).scalar_one()
+    table = f"realtime.ids_{id}"
+    run(connection, f"CREATE TABLE {table} ({_COLUMNS.replace('uuid', 'uuid NOT NULL')})")
+    run(connection, f"CREATE INDEX ON {table} (id)")
+    return table
+
+
+def dedupe_within(source: Source) -> int | None:
+    """For how many microseconds the copies of an event are known; None for ever."""
+    declared = source.properties.get("dedupe_within")
+    if declared is None:
+        return None
+    number, unit = declared.split(" ")
+    return int(number) * _SECONDS[unit.removesuffix("s")] * 1_000_000
+
+
+def now(connection: Connection) -> int:
+    """Postgres' clock, in microseconds since 1970."""
+    return round(connection.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar_one() * 1_000_000)
+
+
+def _tables(connection: Connection, name: str) -> dict[Period, str]:
+    rows = connection.execute(select(ids_table).where(ids_table.c.query == name).order_by(ids_table.c.id))
+    return {(row.begins, row.ends): f"realtime.ids_{row.id}" for row in rows}
+
+
+def _counted(connection: Connection, name: str) -> str:
+    tables = list(_tables(connection, name).values())
+    return " UNION ALL ".join(f"SELECT {_NAMES} FROM {table}" for table in tables or ["given_ids WHERE false"])
+
+
+def _horizon(connection: Connection, name: str, newest: Mapping[int, int], now: int, within: int) -> int | None:
+    """Ids of before are forgotten; None while none is.
+
+    Partitions are read at a pace of their own, so the one that is farthest behind decides: the copy may be in it. One
+    that holds nothing decides nothing, once the query has caught up.
+    """
+    rows = connection.execute(select(progress.c.partition, progress.c.newest).where(progress.c.query == name))
+    reached = {row.partition: row.newest for row in rows}
+    known = [_greatest(reached.get(at), newest.get(at)) for at in {*reached, *newest}]
+    caught_up = connection.execute(select(query.c.caught_up_at).where(query.c.name == name)).scalar_one()
+    times = [each for each in known if each is not None]
+    if not times or (len(times) < len(known) and caught_up is None):
+        return None
+    return min(now, *times) - within
+
+
+def _greatest(*times: int | None) -> int | None:
+    return max((each for each in times if each is not None), default=None)
+
+
+def _begins(at: pa.ChunkedArray, within: int | None, now: int) -> pa.Array:
+    """When the periods begin that ids are of; one that is ahead of the clock is of now."""
+    if within is None:
+        return pa.nulls(len(at), pa.int64())
+    length = max(within, HOUR)
+    return pa.array(np.minimum(at.to_numpy(), now) // length * length, pa.int64())
+
+
+def _period(begins: int | None, within: int | None) -> Period:
+    return (None, None) if begins is None or within is None else (begins, begins + max(within, HOUR))
+
+
+def _places(rows: Sequence[object]) -> pa.Table:
+    """`partition` and `offset` of rows that begin with them."""
+    partitions, offsets = ([row[place] for row in rows] for place in (0, 1))  # type: ignore[index]
+    return pa.table({"partition": pa.array(partitions, pa.int32()), "offset": pa.array(offsets, pa.int64())})
+
+
+def _rows(table: pa.Table) -> Rows:
+    rows = Rows()
+    rows.add(table)
+    return rows

@@ -1,0 +1,199 @@
+"""Streams that tell events apart: each counts once, whatever is sent twice, and however its micro-batches fall."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+
+import pytest
+
+from serving_layer import dropping
+from tests.fix_lamina import Deployed, one
+
+PAYMENTS = """
+    CREATE TABLE payments (id BIGINT, till STRING, amount BIGINT, UNIQUE (id, till))
+    USING kafka OPTIONS (topic '{topics}_payments', format 'json') TBLPROPERTIES ('partitions' = '3');
+"""
+
+WITHIN_AN_HOUR = PAYMENTS.replace("'partitions' = '3'", "'partitions' = '3', 'dedupe_within' = '1 hour'")
+
+VIEWS = {
+    "takings": "CREATE VIEW takings AS SELECT till, count(*) AS n, sum(amount) AS amount FROM payments GROUP BY till;",
+    "receipts": "CREATE VIEW receipts AS SELECT id, till, amount FROM payments WHERE amount > 0;",
+    "tills": "CREATE VIEW tills AS SELECT count(DISTINCT till) AS tills, max(amount) AS largest FROM payments;",
+}
+
+ALL = "SELECT coalesce(sum(n), 0)::int, coalesce(sum(amount), 0)::int FROM takings"
+
+NOON = 1_700_000_000_000
+"""A time of Kafka's, in milliseconds."""
+
+
+def payment(id: int | None, amount: int = 1, till: str | None = "a") -> dict[str, object]:
+    return {"id": id, "till": till, "amount": amount}
+
+
+def sent_at(deployed: Deployed, milliseconds: int, *values: dict[str, object], partition: int = 0) -> None:
+    topic = deployed.topic("payments")
+    for value in values:
+        deployed.producer.send(topic, json.dumps(value).encode(), partition=partition, timestamp_ms=milliseconds)
+    deployed.producer.flush()
+
+
+def told(deployed: Deployed) -> tuple[int, int]:
+    """How many duplicates there were, and how many conflicts."""
+    found = one(deployed.owner("SELECT duplicates, conflicts FROM lamina.query"))
+    return found[0], found[1]
+
+
+def stops(deployed: Deployed, place: str, times: int = 1) -> Callable[[], None]:
+    """Lets the speed layer fail at a place; what is given lets it go on."""
+    left = [times]
+
+    def at(reached: str) -> None:
+        if reached == place and left[0]:
+            left[0] -= 1
+            raise OSError(f"stopped {place}")
+
+    before = deployed.deployment.at
+    deployed.deployment.at = at
+
+    def mended() -> None:
+        deployed.deployment.at = before
+
+    return mended
+
+
+def test_an_event_counts_once_in_every_view_of_its_stream(deployed: Deployed) -> None:
+    deployed.apply(payments=PAYMENTS, **VIEWS)
+    deployed.send("payments", payment(1), payment(2), payment(1), partition=0)  # in one micro-batch
+    deployed.send("payments", payment(2), payment(1, till="b"), partition=1)  # across partitions, and another event
+    deployed.catch_up()
+    deployed.send("payments", payment(1), payment(3), partition=2)  # across micro-batches, and a new checkpoint
+    deployed.catch_up()
+    assert deployed.rows(ALL) == [(4, 4)]
+    assert sorted(deployed.rows("SELECT id, till FROM receipts")) == [(1, "a"), (1, "b"), (2, "a"), (3, "a")]
+    assert told(deployed) == (3, 0)
+    assert {proof.differing for proof in deployed.deployment.batch.rebuild()} == {0}
+    deployed.send("payments", payment(3), payment(4), partition=0)  # across the cut
+    deployed.catch_up()
+    assert deployed.rows(ALL) == [(5, 5)]
+    deployed.check()
+
+
+def test_an_event_without_an_id_is_no_copy_and_a_bad_record_claims_no_id(deployed: Deployed) -> None:
+    deployed.apply(payments=PAYMENTS, **VIEWS)
+    bad = b'{"id": 7, "till": "a", "amount": "much"}'
+    deployed.send("payments", payment(None), payment(None), payment(7, till=None), payment(7, till=None), bad)
+    deployed.catch_up()
+    deployed.send("payments", payment(None), payment(7))
+    deployed.catch_up()
+    assert deployed.rows(ALL) == [(6, 6)]
+    assert told(deployed) == (0, 0)
+    deployed.check()
+
+
+@pytest.mark.parametrize("place", ["before computing", "before the commit", "inside the commit", "after the commit"])
+def test_a_micro_batch_that_fails_leaves_no_id_behind(deployed: Deployed, place: str) -> None:
+    deployed.apply(payments=PAYMENTS, **VIEWS)
+    deployed.send("payments", *(payment(id) for id in range(20)), *(payment(id) for id in range(20)))
+    mended = stops(deployed, place, times=3)
+    with deployed.speed(max_records=7):
+        deployed.wait_for("payments")
+    mended()
+    assert deployed.rows(ALL) == [(20, 20)]
+    assert told(deployed) == (20, 0)
+    deployed.check()
+
+
+def test_the_least_copy_counts_in_a_rebuild_where_the_live_one_came_first(deployed: Deployed) -> None:
+    deployed.apply(payments=PAYMENTS, **VIEWS)
+    sent_at(deployed, NOON + 20, payment(7, amount=1), payment(8, amount=5))
+    deployed.catch_up()
+    sent_at(deployed, NOON + 10, payment(7, amount=9), payment(8, amount=5), partition=1)  # one differs, one does not
+    deployed.catch_up()
+    assert deployed.rows(ALL) == [(2, 6)]
+    assert told(deployed) == (2, 1)
+    sent_at(deployed, NOON + 10, payment(7, amount=9), partition=2)  # what was told once is not told again
+    deployed.catch_up()
+    assert told(deployed) == (3, 1)
+    assert {proof.view: proof.differing > 0 for proof in deployed.deployment.batch.rebuild()} == dict.fromkeys(
+        VIEWS, True
+    )
+    assert deployed.rows(ALL) == [(2, 14)]
+    assert sorted(deployed.rows("SELECT id, amount FROM receipts")) == [(7, 9), (8, 5)]
+    deployed.check()
+
+
+def test_what_comes_again_after_the_horizon_is_corrected_by_the_next_rebuild(deployed: Deployed) -> None:
+    deployed.apply(payments=WITHIN_AN_HOUR, **VIEWS)
+    minutes = 60_000
+    for partition in range(3):
+        sent_at(deployed, NOON, payment(100 + partition), partition=partition)
+    sent_at(deployed, NOON, payment(1))
+    deployed.catch_up()
+    sent_at(deployed, NOON + 59 * minutes, payment(1), partition=1)
+    deployed.catch_up()
+    assert told(deployed) == (1, 0), "within the horizon"
+    for partition in range(3):
+        sent_at(deployed, NOON + 200 * minutes, payment(200 + partition), partition=partition)
+        deployed.catch_up()
+        sent_at(deployed, NOON + 200 * minutes, payment(1), partition=partition)
+        deployed.catch_up()
+    assert deployed.rows(ALL) == [(8, 8)], "known until the last partition has passed the horizon, then counted again"
+    assert told(deployed) == (3, 0)
+    names = {name for (name,) in deployed.owner("SELECT 'ids_' || id FROM lamina.ids")}
+    dropping.drop_unused(deployed.deployment.database)
+    left = "SELECT relname FROM pg_class WHERE relname ~ '^ids_[0-9]+$' AND relkind = 'r'"
+    assert {name for (name,) in deployed.owner(left)} == names
+    assert any(proof.differing for proof in deployed.deployment.batch.rebuild())
+    assert deployed.rows(ALL) == [(7, 7)]
+    deployed.check()
+
+
+def test_a_leap_knows_the_ids_that_it_leapt_over(deployed: Deployed) -> None:
+    deployed.apply(payments=PAYMENTS, **VIEWS)
+    deployed.send("payments", payment(1), payment(2))
+    deployed.catch_up()
+    deployed.send("payments", payment(2), payment(3), payment(3))
+    deployed.deployment.batch.rebuild(leap=True)
+    assert deployed.rows(ALL) == [(3, 3)]
+    assert told(deployed) == (2, 0)
+    deployed.send("payments", payment(1), payment(3), payment(4))
+    deployed.catch_up()
+    assert deployed.rows(ALL) == [(4, 4)]
+    deployed.check()
+
+
+def test_a_source_that_is_declared_again_knows_no_ids_of_before(deployed: Deployed) -> None:
+    deployed.apply(payments=PAYMENTS, **VIEWS)
+    deployed.send("payments", payment(1))
+    deployed.catch_up()
+    files = deployed.files
+    deployed.files = {}
+    deployed.apply(other=PAYMENTS.replace("payments", "others"))
+    deployed.files = files
+    deployed.apply()
+    deployed.catch_up()
+    assert deployed.rows(ALL) == [(1, 1)]
+    deployed.check()
+
+
+def test_events_at_random_count_once(deployed: Deployed) -> None:
+    """Copies in any partition, of any time, in micro-batches of any size, with rebuilds in between."""
+    deployed.apply(payments=PAYMENTS, **VIEWS)
+    chance = random.Random(11)
+    for turn in range(6):
+        for _ in range(60):
+            id = chance.choice([None, *range(40)])
+            value = payment(id, amount=0 if id is None else id % 7, till=chance.choice(["a", "b"]))
+            sent_at(deployed, NOON + chance.randrange(1_000), value, partition=chance.randrange(3))
+        with deployed.speed(max_records=chance.choice([3, 20, 1_000])):
+            deployed.wait_for("payments")
+        deployed.check()
+        if turn % 3 == 1:
+            proven = {proof.view: proof.differing for proof in deployed.deployment.batch.rebuild()}
+            assert {proven["takings"], proven["tills"]} == {0}  # a row is known by its place, and copies have several
+    distinct = "SELECT count(DISTINCT (id, till)) = count(*) FILTER (WHERE id IS NOT NULL) FROM receipts"
+    assert one(deployed.rows(distinct)) == (True,)
