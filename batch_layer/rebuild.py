@@ -35,6 +35,7 @@ from serving_layer import (
     rebuilds,
     registry,
     skipping,
+    versions,
     views,
 )
 from serving_layer.checks import Verdict
@@ -93,18 +94,18 @@ class BatchLayer:
                     self.tell(f"held back, and read as before: {', '.join(held)}")
                 self.retire(id)
             except BaseException as error:
-                self._failed(id, error)
+                self.failed(id, error)
                 raise
         return proofs
 
-    def _failed(self, id: int, error: BaseException) -> None:
+    def failed(self, id: int, error: BaseException) -> None:
         """Records why a rebuild failed and retires what it leaves; where Postgres is away, the next rebuild does."""
         if isinstance(error, KeyboardInterrupt):
             self.give_up()
 
         def step(connection: Connection) -> None:
             rebuilds.end(connection, id, "failed", _why(error))
-            _retire_the_dead(connection)
+            registry.retire_the_dead(connection)
 
         with suppress(PostgresAway, PostgresError):
             self.database.retrying(step)
@@ -118,7 +119,7 @@ class BatchLayer:
                 return known
             wanted = self._with_cells(connection, names)
             id = rebuilds.begin(connection, wanted, leap=False, by=by)
-            _retire_the_dead(connection)
+            registry.retire_the_dead(connection)
             # All queries are locked before the first generation is opened: the order of locking is one.
             catalog = deployed(connection)
             progress.lock(connection, {source for name in wanted for source in _fed_by(catalog, name)})
@@ -135,15 +136,16 @@ class BatchLayer:
         """Takes every record below the cuts of the rebuild into the master log."""
         self._expect(id)
         with self.database.begin() as connection:
-            catalog = deployed(connection)
+            sources: dict[str, Source] = {}
             cuts: dict[str, Offsets] = {}
             tails: dict[str, Tails] = {}
             for each in lookup.of_rebuild(connection, id):
+                sources |= versions.get(connection, each.view, each.version).sources
                 for name in each.queries:
                     cuts[name] = lookup.cut_of(connection, each.id, name)
                     tails[name] = lookup.tails_of(connection, each.id, name)
         for name, cut in sorted(cuts.items()):
-            self.archive_source(catalog.sources[name], cut, tails=tails[name])
+            self.archive_source(sources[name], cut, tails=tails[name])
         self._done(id, "archive")
 
     def archive_source(
@@ -174,7 +176,7 @@ class BatchLayer:
 
     def tidy(self) -> list[int]:
         """Retires what dead rebuilds have left and drops what nobody reads; gives the generations that were dropped."""
-        self.database.retrying(_retire_the_dead)
+        self.database.retrying(registry.retire_the_dead)
         return dropping.drop_unused(self.database)
 
     def _whole_log(self, source: Source) -> MasterLog:
@@ -202,17 +204,17 @@ class BatchLayer:
         self._expect(id)
         with self.database.begin() as connection:
             each = self._generation(connection, id, name)
-            catalog = deployed(connection)
+            version = versions.get(connection, name, each.version)
             todo = loading.not_loaded(connection, each.id)
         total = 0
-        for table in catalog.views[name].cell_tables:
+        for table in version.view.cell_tables:
             if table.name not in todo:
                 continue
             with self.database.begin() as connection:
                 attempt = loading.prepare(connection, each.id, table.name)
                 cut = lookup.cut_of(connection, each.id, table.source)
                 start = progress.starts(connection, [table.source])
-            source = catalog.sources[table.source]
+            source = version.sources[table.source]
             records = self.log().records_below(source, cut, since=start)
             computed = compute.cells_of(records, source, table, each.since)
             parts = compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
@@ -369,11 +371,15 @@ class BatchLayer:
         return []
 
     def roll_back(self, view_name: str) -> tuple[int, int]:
-        """Hands a view back to the generation before the one it is read from; gives (from, to)."""
+        """Hands a view back to the generation before the one it is read from; gives (from, to).
+
+        One of another version brings the view's SELECT of then back with it.
+        """
         with self.database.begin(isolation="REPEATABLE READ") as connection:
             now, before = generations.before_published(connection, view_name)
-            overwriting.note(connection, before, now)
-        handed = self.database.retrying(lambda connection: generations.roll_back(connection, view_name))
+            if before.version == now.version:
+                overwriting.note(connection, before, now)
+        handed = self.database.retrying(lambda connection: registry.roll_back(connection, view_name))
         dropping.drop_unused(self.database)
         return handed
 
@@ -411,7 +417,7 @@ class BatchLayer:
         def step(connection: Connection) -> None:
             rebuilds.running(connection, id)
             rebuilds.end(connection, id, "failed", "it was given up")
-            _retire_the_dead(connection)
+            registry.retire_the_dead(connection)
 
         self.database.retrying(step)
         dropping.drop_unused(self.database)
@@ -428,7 +434,7 @@ class BatchLayer:
                 return known, catalog, [], []
             wanted, sources = _closure(catalog, self._with_cells(connection, names))
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
-            _retire_the_dead(connection)
+            registry.retire_the_dead(connection)
             for name in sources:
                 progress.take_over(connection, name, rebuilds.leap_writer(id))
             return id, catalog, wanted, sources
@@ -442,7 +448,7 @@ class BatchLayer:
                 at: tail for name in sources for at, tail in self.log().tails(catalog.sources[name], to[name]).items()
             }
         except BaseException as error:
-            self._failed(id, error)  # or the speed layer would wait for it
+            self.failed(id, error)  # or the speed layer would wait for it
             raise
 
         def step(connection: Connection) -> None:
@@ -608,8 +614,3 @@ def _closure(catalog: Catalog, names: Iterable[str]) -> tuple[list[str], list[st
         if wider <= views_:
             return sorted(views_), sorted(sources)
         views_ |= wider
-
-
-def _retire_the_dead(connection: Connection) -> None:
-    """Retires what rebuilds that failed have left."""
-    generations.retire(connection, [each.id for each in lookup.left_by_failures(connection)])

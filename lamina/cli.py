@@ -1,6 +1,6 @@
 """The command line: each command opens the parts it needs, calls one function of a layer, and shows what it gave.
 
-Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a check or a proof found a difference, 130 interrupted (Ctrl-C).
+Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a check, a proof or `plan` found a difference, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -30,10 +31,11 @@ from view_algebra.explain import cost, kept
 
 if TYPE_CHECKING:
     from lamina.deployment import Deployment
+    from serving_layer.changes import Change
     from serving_layer.checks import Verdict
 
 DIFFERENT = 3
-"""Exit code when a check or a proof found a difference."""
+"""Exit code when a check or a proof found a difference, or `plan` something to do."""
 
 
 INTERRUPTED = 130
@@ -45,7 +47,7 @@ AGAIN_SECONDS = 0.05
 
 
 class Different(Exception):
-    """A check or a proof found a difference; it has been shown."""
+    """A check, a proof or `plan` found a difference; it has been shown."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -157,7 +159,10 @@ def demo(output: Output, once: bool) -> None:
 @command()
 @with_catalog
 def plan(output: Output, catalog: Path) -> None:
-    """Say what applying a catalog would do, without doing it."""
+    """Say what applying a catalog would do, without doing it.
+
+    Exits 0 when there is nothing to do, 3 when there is.
+    """
     from lamina.deployment import catalog_files
 
     files = catalog_files(catalog)
@@ -166,31 +171,37 @@ def plan(output: Output, catalog: Path) -> None:
         _changes(output, changes)
     if any(change.action == "drop" for change in changes):
         output.tell("A deployment holds one catalog: `lamina apply` drops what is not in it with --prune only.")
+    if any(change.breaks for change in changes):
+        output.tell("Readers may use what would go: `lamina apply` does it with --allow-break only.")
+    if any(change.action not in ("nothing", "keep") for change in changes):
+        raise Different
 
 
 @command()
 @with_catalog
 @click.option("--prune", is_flag=True, help="Drop what is deployed and is not in this catalog.")
-def apply(output: Output, catalog: Path, prune: bool) -> None:
+@click.option("--allow-break", is_flag=True, help="Let columns go, or change their type, that readers may use.")
+def apply(output: Output, catalog: Path, prune: bool, allow_break: bool) -> None:
     """Deploy a catalog: its sources, its views, what analysts see.
 
-    A deployment holds one catalog. What is deployed and not in this one is dropped only with --prune, or a yes at a
-    terminal.
+    A view whose cells change is computed from all records beside the old one, which is served until then. `plan` says
+    which. A deployment holds one catalog. What is deployed and not in this one is dropped only with --prune, or a yes
+    at a terminal.
     """
     from lamina.deployment import catalog_files
-    from serving_layer.registry import WouldDrop
+    from serving_layer.changes import WouldDrop
 
     files = catalog_files(catalog)
     with deployment(output) as opened:
         try:
-            changes = opened.apply(files, prune=prune)
+            changes = opened.apply(files, prune=prune, allow_break=allow_break)
         except WouldDrop as error:
             if output.as_json or not (sys.stdin.isatty() and output.err.is_terminal):
                 raise
             output.tell(f"{error.what}:\n{error.evidence}")
             if not click.confirm("Drop these?", err=True):
                 raise
-            changes = opened.apply(files, prune=True)
+            changes = opened.apply(files, prune=True, allow_break=allow_break)
         _changes(output, changes)
 
 
@@ -328,7 +339,7 @@ def export(output: Output, view: str, to: str) -> None:
     """Write all rows of a view to a file or a topic."""
     from master_log.export import export as write
     from serving_layer.analyst import selected
-    from serving_layer.views import quoted
+    from serving_layer.sides import quoted
 
     with deployment(output) as opened:
         declared = _known(opened.deployed().views, view, "view")
@@ -700,12 +711,24 @@ def _known(declared: Any, name: str, what: str) -> Any:
     return declared[name]
 
 
-def _changes(output: Output, changes: Sequence[Any]) -> None:
+def _changes(output: Output, changes: Sequence[Change]) -> None:
     shown = [change for change in changes if change.action != "nothing"]
-    if not shown and not output.as_json:
+    if output.as_json:
+        for change in shown:
+            said = asdict(change)
+            output.record({"change": said.pop("action"), "what": said.pop("kind"), **said})
+        return
+    if not shown:
         output.tell("nothing to change")
         return
     output.table(("change", "what", "name", "effect"), [(c.action, c.kind, c.name, c.effect) for c in shown])
+    for change in shown:
+        for lost in change.breaks:
+            output.text(f"\n{change.name}: a break for readers: {lost}")
+        if change.dependents:
+            output.text(f"\n{change.name} is read by {', '.join(change.dependents)}")
+        if change.diff:
+            output.text(f"\n{change.diff}")
 
 
 def _verdicts(output: Output, verdicts: Sequence[Verdict]) -> None:

@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from batch_layer.rebuild import BatchLayer
+from batch_layer.reprocess import Target, apply, end_what_a_dead_apply_left, reprocess
 from lamina.services import folders
 from lamina.settings import Settings
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, Skipped, TopicPartition
-from serving_layer import checks, install, readers, registry, skipping, views
+from serving_layer import checks, dropping, install, readers, registry, skipping, views
+from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
 from serving_layer.database import Database, PostgresError, is_lock_timeout, login_of
 from serving_layer.deployed import deployed
 from serving_layer.quarantine import BadRecord
-from serving_layer.registry import Change, Topic
+from serving_layer.registry import Topic
 from serving_layer.waiting import waiting
 from speed_layer.layer import SpeedLayer
 from speed_layer.member import Parts
@@ -203,21 +205,31 @@ class Deployment:
             effect = "Lamina is installed: schemas, bookkeeping, functions and roles"
         return [Change("database", name, "update" if there else "create", effect), *changes]
 
-    def apply(self, files: Mapping[str, str], *, prune: bool = False) -> list[Change]:
-        """Deploys these files; topics that do not exist are created.
+    def apply(self, files: Mapping[str, str], *, prune: bool = False, allow_break: bool = False) -> list[Change]:
+        """Deploys these files; topics that do not exist are created, and new versions of views computed.
 
-        What is deployed and not in these files is dropped with `prune`; without it, they are refused.
+        What is deployed and not in these files is dropped with `prune`, columns that readers may use go with
+        `allow_break`; without, they are refused.
         """
         catalog = compile_catalog(files)
         planned = self._plan(catalog)
-        registry.check_allowed(planned, prune=prune)  # before anything is installed, and before topics are created
+        # Before anything is installed, and before topics are created.
+        check_allowed(planned, prune=prune, allow_break=allow_break)
         self.install()
         topics = {name: self._topic(source) for name, source in catalog.sources.items()}
+        target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
         with readers_named(self.database, "A reader holds a view that this change renews"):
-            changes = self.database.retrying(
-                lambda connection: registry.apply(connection, files, catalog, topics, prune=prune)
-            )
+            changes = self._deploy(target, planned)
+        dropping.drop_unused(self.database)
         return [change for change in planned if change.kind == "database"] + changes
+
+    def _deploy(self, target: Target, planned: list[Change]) -> list[Change]:
+        """Deploys a catalog that may be: at once or, where new cells are to be computed, after that."""
+        end_what_a_dead_apply_left(self.batch)
+        if any(change.action == "reprocess" for change in planned):
+            reprocess(self.batch, target)
+            return [change for change in planned if change.kind != "database"]
+        return self.database.retrying(lambda connection: apply(connection, target))
 
     def check_live(self, names: Sequence[str] = ()) -> list[Verdict]:
         """Runs the checks of views (of all, when none is named) as they are read now, and keeps the results."""

@@ -41,7 +41,7 @@ from serving_layer.duplicates import Found
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.rebuilds import Scheduler
 from serving_layer.registry import Topic
-from serving_layer.views import quoted
+from serving_layer.sides import quoted
 from serving_layer.waiting import waiting
 from speed_layer.computation import Computation
 from view_algebra import compile_catalog

@@ -230,12 +230,12 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
     told: list[str] = []
     newest: Any = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
     if newest is not None and newest.state == "failed" and newest.error not in rebuilds.ENDED_BY_A_PERSON:
-        told.append(
-            f"rebuild {newest.id} failed after step `{newest.step}`: {newest.error} (`lamina rebuild` begins anew)"
-        )
+        again = "`lamina apply`" if newest.key == rebuilds.APPLY else "`lamina rebuild`"
+        told.append(f"rebuild {newest.id} failed after step `{newest.step}`: {newest.error} ({again} begins anew)")
     if newest is not None and newest.state == "running" and (left := _left(connection, newest)):
+        on = "apply the catalog again" if newest.key == rebuilds.APPLY else "go on with its steps"
         told.append(
-            f"rebuild {newest.id} {left} after step `{newest.step}`: go on with its steps, or"
+            f"rebuild {newest.id} {left} after step `{newest.step}`: {on}, or"
             f" `lamina step abandon --rebuild {newest.id}`, which loses nothing"
         )
     if limits.rebuild_within is not None:

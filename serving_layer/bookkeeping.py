@@ -77,6 +77,17 @@ compiled = Table(
     comment="what the deployed catalog was compiled to: what runs, whatever this Lamina would make of the declarations",
 )
 
+version = Table(
+    "version",
+    metadata,
+    Column("view", Text, primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("texts", JSONB, nullable=False, comment="the compiled view with all of its texts"),
+    Column("sources", JSONB, nullable=False, comment="the compiled sources that its cells are fed by"),
+    _now("compiled_at"),
+    comment="the versions of views beside the deployed catalog that have cells: computed now, or kept to return to",
+)
+
 query = Table(
     "query",
     metadata,
@@ -147,9 +158,11 @@ view = Table(
     Column("served", Text, comment="the body that the analyst's view has now; NULL while there is none"),
     Column("reads", ARRAY(Text), nullable=False, comment="the views it reads"),
     Column("keep_generations", Integer, nullable=False, server_default="1"),
+    Column("keep_versions", Integer, nullable=False, server_default="1"),
     Column("on_difference", Text, nullable=False, server_default="publish"),
     Column("retain", Text, comment="how long ago a group may be that is kept; NULL for all"),
     _now("applied_at"),
+    Column("before", JSONB, nullable=False, server_default="[]", comment="what it was, for snapshots of before a move"),
     CheckConstraint("kind IN ('aggregate', 'row', 'derived')", name="kind"),
     CheckConstraint("on_difference IN ('publish', 'hold')", name="on_difference"),
     comment="the views that are declared now",

@@ -18,7 +18,7 @@ from serving_layer import views
 from serving_layer.bookkeeping import checked
 from serving_layer.cells import run
 from serving_layer.lookup import Generation
-from serving_layer.views import quoted
+from serving_layer.sides import placed, quoted
 from view_algebra.compiled import Catalog, Check, View
 from view_algebra.language.quoting import postgres_name
 
@@ -166,10 +166,10 @@ def _made(
 ) -> frozenset[str]:
     """Makes temporary views of everything that the new generations change; gives their names."""
     made: set[str] = set()
-    places = {table: place for each in new for table, place in each.places.items()}
+    where = {(each.view, table): place for each in new for table, place in each.places.items()}
     for name in (name for name, changed in affects.items() if changed):
         view = catalog.views[name]
-        body = _over(views.placed(view.final, places), made)
+        body = _over(placed(view.final, where), made)
         columns = ", ".join(quoted(column.name) for column in view.columns)
         run(connection, f"CREATE TEMPORARY VIEW {quoted(name)} ({columns}) AS\n{body}")
         made.add(name)

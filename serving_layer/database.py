@@ -114,13 +114,13 @@ class Database:
         with self._connected() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
-    def retrying(self, what: Callable[[Connection], T]) -> T:
+    def retrying(self, what: Callable[[Connection], T], *, patience: float = PATIENCE_SECONDS) -> T:
         """The value of `what` in a transaction of its own, repeated when Postgres ended it to resolve a deadlock.
 
-        Repeated for some seconds, too, where it set a `lock_timeout` and a reader was in its way: between two tries
-        whoever waits behind it goes on.
+        Repeated for some seconds (`patience`), too, where it set a `lock_timeout` and a reader was in its way: between
+        two tries whoever waits behind it goes on.
         """
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + patience
         attempt = 0
         while True:
             try:
@@ -224,6 +224,16 @@ def is_deadlock(error: DBAPIError) -> bool:
 def is_lock_timeout(error: DBAPIError) -> bool:
     """True when a lock was not to be had within `lock_timeout`."""
     return isinstance(error.orig, psycopg2.errors.LockNotAvailable)
+
+
+def is_other_shape(error: DBAPIError) -> bool:
+    """True when a view cannot be renewed because columns would go, move or change."""
+    return isinstance(error.orig, psycopg2.errors.InvalidTableDefinition)
+
+
+def has_readers(error: DBAPIError) -> bool:
+    """True when something was not dropped because something else in the database reads it."""
+    return isinstance(error.orig, psycopg2.errors.DependentObjectsStillExist)
 
 
 def first_line(error: BaseException) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from serving_layer import cells, lookup, overwriting
+from serving_layer import cells, lookup, overwriting, versions, views
 from serving_layer.bookkeeping import cell_table, generation, generation_cells, view
-from serving_layer.database import READER_PATIENCE_MS, Database, is_deadlock, is_lock_timeout
+from serving_layer.database import READER_PATIENCE_MS, Database, has_readers, is_deadlock, is_lock_timeout
 from serving_layer.lookup import Generation
 
 
@@ -22,6 +22,7 @@ def drop_unused(database: Database) -> list[int]:
 
     Gives the generations of which nothing is left.
     """
+    _settle(database)
     with database.begin() as connection:
         retired = lookup.find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
     dropped = [each.id for each in retired if _dropped_generation(database, each)]
@@ -31,7 +32,17 @@ def drop_unused(database: Database) -> list[int]:
         _dropped(database, [name])
     with database.begin() as connection:
         _forget_unused(connection)
+        versions.forget_unused(connection)
     return dropped
+
+
+def _settle(database: Database) -> None:
+    """Lets views forget what they were before a move; one that a reader holds is left for the next time."""
+    try:
+        views.settle(database)
+    except DBAPIError as error:
+        if not is_lock_timeout(error) and not is_deadlock(error):
+            raise
 
 
 def _dropped_generation(database: Database, each: Generation) -> bool:
@@ -57,7 +68,7 @@ def _dropped(database: Database, tables: Iterable[str]) -> bool:
             for table in tables:
                 cells.drop(connection, table)
     except DBAPIError as error:
-        if not is_lock_timeout(error) and not is_deadlock(error):
+        if not is_lock_timeout(error) and not is_deadlock(error) and not has_readers(error):
             raise
         return False
     return True

@@ -27,6 +27,7 @@ from serving_layer import cells, overwriting, progress
 from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, query, view
 from serving_layer.database import Database
 from serving_layer.lookup import Generation, find, get, published
+from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
 
 ABSORB_ABOVE = 20_000
@@ -41,20 +42,19 @@ def open_building(
     rebuild: int | None,
     at: Offsets | None = None,
     tails: Tails | None = None,
+    of: View | None = None,
 ) -> Generation:
-    """Opens a generation of the registered version of a view: from now on every micro-batch merges into it, too.
+    """Opens a generation of the declared version of a view: from now on every micro-batch merges into it, too.
 
     Its cut is progress, read under the lock of its queries, so that every micro-batch lies wholly below the cut or
-    wholly above it. Only a leap, which has taken the queries over, gives another cut: `at`, and its tails.
+    wholly above it. Only a leap, which has taken the queries over, gives another cut: `at`, and its tails. `of` is
+    another version, whose tables of cells are registered.
     """
+    declared = select(view.c.version).where(view.c.name == view_name).scalar_subquery()
+    version = declared if of is None else of.version
+    wanted = (cell_table.c.view == view_name, cell_table.c.version == version)
     tables = {
-        row.name: row
-        for row in connection.execute(
-            select(cell_table)
-            .join(view, (view.c.name == cell_table.c.view) & (view.c.version == cell_table.c.version))
-            .where(view.c.name == view_name)
-            .order_by(cell_table.c.name)
-        )
+        row.name: row for row in connection.execute(select(cell_table).where(*wanted).order_by(cell_table.c.name))
     }
     if not tables:
         raise LaminaError(
@@ -64,12 +64,13 @@ def open_building(
         )
     feeding = sorted({row.query for row in tables.values()})
     progress.lock(connection, feeding)
-    version = next(iter(tables.values())).version
-    new = connection.execute(
-        insert(generation)
-        .values(view=view_name, version=version, state="building", rebuild=rebuild, since=_since(connection, view_name))
-        .returning(generation.c.id)
-    ).scalar_one()
+    if of is None:
+        retain = connection.execute(select(view.c.retain).where(view.c.name == view_name)).scalar_one()
+    else:
+        retain = of.properties.get("retain")
+    values = {"view": view_name, "version": next(iter(tables.values())).version, "state": "building"}
+    values |= {"rebuild": rebuild, "since": None if retain is None else _since(connection, feeding, retain)}
+    new = connection.execute(insert(generation).values(values).returning(generation.c.id)).scalar_one()
     for name in feeding:
         reached, known = progress.known(connection, name)
         if at is not None:
@@ -83,15 +84,14 @@ def open_building(
     return get(connection, new)
 
 
-def _since(connection: Connection, view_name: str) -> datetime | None:
+def _since(connection: Connection, feeding: Sequence[str], retain: str) -> datetime | None:
     """Since when a generation that is opened now keeps groups: from a day's beginning (UTC) on.
 
     By the clock, but never by one that is ahead of the newest record: it would let groups go that are not that old.
     """
-    feeding = select(cell_table.c.query).where(cell_table.c.view == view_name)
     newest = select(func.max(query.c.newest)).where(query.c.name.in_(feeding)).scalar_subquery()
-    begins = func.date_trunc("day", func.least(func.now(), newest) - cast(view.c.retain, INTERVAL), "UTC")
-    found: datetime | None = connection.execute(select(begins).where(view.c.name == view_name)).scalar_one()
+    begins = func.date_trunc("day", func.least(func.now(), newest) - cast(retain, INTERVAL), "UTC")
+    found: datetime | None = connection.execute(select(begins)).scalar_one()
     return found
 
 
@@ -142,6 +142,13 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
                 way_out="Only a live generation can be handed over: run the steps of the rebuild in their order.",
             )
         new, now = get(connection, id), published(connection).get(name)
+        declared = connection.execute(select(view.c.version).where(view.c.name == name)).scalar_one()
+        if new.version != declared:
+            raise LaminaError(
+                f"Generation {id} of {name} is of another version than the one that is declared",
+                evidence=f"it is of version {new.version}, declared is {declared}",
+                way_out="`lamina apply` moves a view to another version, with all that is read of it.",
+            )
         if now is not None and now != id and (old := get(connection, now)).version == new.version:
             _exchange(connection, new, old)
         if now is not None and now != id:
@@ -216,14 +223,23 @@ def retire(connection: Connection, ids: Sequence[int]) -> None:
 
 
 def superseded(connection: Connection, view_name: str) -> list[int]:
-    """The live generations of a view beyond the published one and the `keep_generations` that were shown last."""
+    """The live generations of a view that are kept no longer.
+
+    Kept are the published one and, of its version, the `keep_generations` that were shown last. Of the `keep_versions`
+    that were shown last before it, one generation each is kept.
+    """
     now = published(connection).get(view_name)
-    keep = connection.execute(select(view.c.keep_generations).where(view.c.name == view_name)).scalar() or 0
+    row = connection.execute(select(view).where(view.c.name == view_name)).one_or_none()
+    generations_, versions_ = (0, 0) if row is None else (row.keep_generations, row.keep_versions)
+    declared = None if row is None else row.version
     others = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
     shown_until = select(generation.c.id, generation.c.shown_until).where(generation.c.view == view_name)
     shown = {row.id: row.shown_until for row in connection.execute(shown_until)}
-    others.sort(key=lambda each: (shown[each.id] is not None, shown[each.id], each.id))
-    return [each.id for each in others][: max(0, len(others) - keep)]
+    others.sort(key=lambda each: (shown[each.id] is not None, shown[each.id], each.id), reverse=True)
+    same = [each.id for each in others if each.version == declared]
+    newest_of = {each.version: each.id for each in reversed(others) if each.version != declared}
+    kept = {*same[:generations_], *sorted(newest_of.values(), key=[each.id for each in others].index)[:versions_]}
+    return [each.id for each in reversed(others) if each.id not in kept]
 
 
 def land(

@@ -7,7 +7,7 @@ needed to compare them, because both are cells of the same records.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,8 @@ from serving_layer import cells, lookup
 from serving_layer.bookkeeping import cell_table, proof, view
 from serving_layer.lookup import Generation
 from serving_layer.overwriting import both_keep, comparison
-from serving_layer.views import quoted
+from serving_layer.sides import quoted
+from serving_layer.versions import Shared
 from view_algebra.language.quoting import postgres_text
 
 EXAMPLES = 5
@@ -39,12 +40,22 @@ class Proof:
 
 def prove(connection: Connection, new: Generation, old: Generation) -> Proof:
     """Compares every cell of two live generations of one version, in the snapshot of this transaction."""
+    rows = connection.execute(select(cell_table).where(cell_table.c.name.in_(new.tables))).all()
+    return _prove(connection, new, old, {row.name: (row, row.name) for row in rows})
+
+
+def prove_shared(connection: Connection, new: Generation, old: Generation, of: Mapping[str, Shared]) -> Proof:
+    """The same of two versions, for what both of them compute."""
+    return _prove(connection, new, old, {name: (each, each.old) for name, each in of.items()})
+
+
+def _prove(connection: Connection, new: Generation, old: Generation, of: Mapping[str, tuple[Any, str]]) -> Proof:
+    """Compares two generations: `of` gives for each table of the new one what is compared, and the old one's table."""
     compared, differing, since = 0, 0, both_keep(new, old)
     examples: list[dict[str, Any]] = []
-    for name in new.tables:
-        row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
+    for name, (row, other) in sorted(of.items()):
         where = "true" if since is None else f"{quoted(row.retained)} >= '{since}'"
-        counted = cells.run(connection, _comparison(connection, row, new.places[name], old.places[name], where)).one()
+        counted = cells.run(connection, _comparison(connection, row, new.places[name], old.places[other], where)).one()
         compared += counted.cells
         differing += counted.differing
         examples += counted.examples or []

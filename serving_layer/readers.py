@@ -16,7 +16,7 @@ from psycopg2.extensions import encrypt_password
 from sqlalchemy import Connection, text
 
 from serving_layer.cells import run
-from serving_layer.views import quoted
+from serving_layer.sides import quoted
 from view_algebra.errors import LaminaError
 
 SUPERUSERS = Path(__file__).parents[1] / "deploy" / "postgres" / "superuser.sql"

@@ -32,6 +32,9 @@ LEASE = timedelta(hours=6)
 ENDED_BY_A_PERSON = ("it was given up", "it was interrupted")
 """Errors of rebuilds that a person has ended, who need not be told."""
 
+APPLY = "apply"
+"""The key of a rebuild that computes the new versions of a changed catalog."""
+
 STEPS = ("seal", "archive", "compute", "go-live", "prove", "hand-over", "retire")
 """The steps of a rebuild, in their order."""
 
@@ -78,12 +81,14 @@ def begun(connection: Connection, by: Scheduler | None) -> int | None:
     return connection.execute(select(rebuild.c.id).where(*sealed)).scalar_one_or_none()
 
 
-def begin(connection: Connection, views: Sequence[str], *, leap: bool, by: Scheduler | None) -> int:
+def begin(
+    connection: Connection, views: Sequence[str], *, leap: bool, by: Scheduler | None, applies: bool = False
+) -> int:
     """Records a new rebuild and gives its id; refused while another is alive, and the dead ones are failed.
 
-    Without a scheduler, the caller is `in_one_process`.
+    Without a scheduler, the caller is `in_one_process`. One that `applies` computes the versions of a changed catalog.
     """
-    key = by.key if by else None
+    key = by.key if by else APPLY if applies else None
     run(connection, f"LOCK TABLE {rebuild} IN SHARE UPDATE EXCLUSIVE MODE")  # which lets rows be written
     running = connection.execute(
         select(rebuild.c.id, rebuild.c.key, rebuild.c.lease_until > func.clock_timestamp()).where(
@@ -91,13 +96,35 @@ def begin(connection: Connection, views: Sequence[str], *, leap: bool, by: Sched
         )
     )
     for id, its_key, leased in running.all():
-        repeated = key is not None and its_key == key
+        repeated = by is not None and key is not None and its_key == key
         if (leased and not repeated) or (leased is None and by and held_by_a_process(connection)):
             raise _running(connection)
         end(connection, id, "failed", "its process died; the next rebuild found it")
     until = func.clock_timestamp() + LEASE if by else None
     new = insert(rebuild).values(views=sorted(views), leap=leap, key=key, step="begin", lease_until=until)
     return int(connection.execute(new.returning(rebuild.c.id)).scalar_one())
+
+
+def left_by_apply(connection: Connection) -> int | None:
+    """The running rebuild of an apply, for a caller who knows that its process is dead or their own."""
+    mine = (rebuild.c.key == APPLY, rebuild.c.state == "running", rebuild.c.lease_until.is_(None))
+    found: int | None = connection.execute(select(func.max(rebuild.c.id)).where(*mine)).scalar_one()
+    return found
+
+
+def refuse_beside_apply(connection: Connection) -> None:
+    """Raises while another process applies a catalog whose new versions it computes."""
+    id = left_by_apply(connection)
+    if id is not None and held_by_a_process(connection):
+        raise _applying(connection, id)
+
+
+def _applying(connection: Connection, id: int) -> LaminaError:
+    return LaminaError(
+        "Another apply is running",
+        evidence=f"rebuild {id} computes new versions of {', '.join(get(connection, id).views)}",
+        way_out="Wait for it, or interrupt it: nothing is changed before it has computed all of them.",
+    )
 
 
 def leap_writer(id: int) -> str:
@@ -144,6 +171,8 @@ def _running(connection: Connection) -> LaminaError:
         .limit(1)
     ).one_or_none()
     one_at_a_time = "Only one rebuild runs at a time: two would seal, prove and hand over across each other."
+    if found is not None and found.id == left_by_apply(connection):
+        return _applying(connection, found.id)
     if found is None:
         return LaminaError("Another rebuild is beginning", evidence=one_at_a_time, way_out="Repeat the command.")
     if found.lease_until is None:
@@ -209,6 +238,21 @@ def _let_go(connection: Connection) -> None:
     with contextlib.suppress(DBAPIError):
         run(connection, "ROLLBACK")
     connection.invalidate()
+
+
+def rate(connection: Connection) -> float | None:
+    """Offsets a second that the last rebuild has read, of each view those below its cut; None before the first."""
+    return connection.execute(
+        text(
+            'SELECT sum(c."offset" - p.start_offset) / nullif(extract(epoch FROM r.ended_at - r.started_at), 0)::float8'
+            " FROM lamina.rebuild AS r"
+            " JOIN lamina.generation AS g ON g.rebuild = r.id"
+            " JOIN lamina.cut AS c ON c.generation = g.id"
+            " JOIN lamina.progress AS p USING (query, topic, partition)"
+            " WHERE r.state = 'done' GROUP BY r.id HAVING sum(c.\"offset\" - p.start_offset) > 0"
+            " ORDER BY r.id DESC LIMIT 1"
+        )
+    ).scalar()
 
 
 def finished(connection: Connection, id: int, step: str) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select, text
 from serving_layer import alarms, lookup, progress, quarantine, skipping
 from serving_layer.alarms import Limits, Topic
 from serving_layer.bookkeeping import generation, proof, rebuild, view
-from serving_layer.views import quoted
+from serving_layer.sides import quoted
 
 
 @dataclass(frozen=True)

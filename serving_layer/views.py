@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, select, text, update
+from sqlalchemy.exc import DBAPIError
 
-from serving_layer.bookkeeping import generation_cells, publication, view
+from serving_layer import dependents
+from serving_layer.bookkeeping import publication, view
 from serving_layer.cells import run
-from serving_layer.database import READER_PATIENCE_MS
-from view_algebra.language.quoting import postgres_name, postgres_text
+from serving_layer.database import READER_PATIENCE_MS, Database, is_other_shape
+from serving_layer.sides import Side, body, place_of, placed, places, quoted, transactions
+from view_algebra.compiled import Catalog, View
 
 NOT_PUBLISHED_YET = """
 CREATE OR REPLACE FUNCTION lamina.not_published_yet(view text) RETURNS boolean
@@ -30,31 +33,99 @@ ANALYST = "analyst"
 """The read-only role of dashboards and analysts."""
 
 
-def serve(connection: Connection) -> list[str]:
+def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
     """Makes or renews the analyst's view of every declared view that can be read; gives the names of those.
 
     A view with cells can be read once a generation of it is published, a derived view once all that it reads can.
     Until then it is absent: an empty view would be untrue, and so would be what a snapshot of before shows of it (its
-    cells as far as they were loaded), which is why a view asks whether it is published in the reader's snapshot.
+    cells as far as they were loaded), which is why a view asks what is published in the reader's snapshot.
     A view that a reader holds is waited for no longer than `READER_PATIENCE_MS`, nor is anything after it in this
-    transaction: see `Database.retrying`.
+    transaction: see `Database.retrying`. `but` are views that are about to go.
     """
     run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
     readable: set[str] = set(connection.execute(select(publication.c.view)).scalars())
-    places = places_read(connection)
-    made = []
-    for row in connection.execute(select(view).order_by(view.c.position)).all():
+    where = places(connection)
+    made: list[str] = []
+    dropped: dict[str, list[str]] = {}
+    for row in connection.execute(select(view).where(view.c.name.not_in(but)).order_by(view.c.position)).all():
         if row.kind == "derived" and set(row.reads) <= readable:
             readable.add(row.name)
-        final = placed(row.final, {name: place for (_, name), place in places.items()})
-        final = _published_only(row, final, [place for (of, _), place in places.items() if of == row.name])
+        final = _body(row, where)
         body = json.dumps([final, row.columns, row.comment])
-        if row.name not in readable or row.served == body:
+        if row.name not in readable or (row.served == body and row.name not in dropped):
             continue
-        _create(connection, row, final)
+        dropped |= _create(connection, row, final)
+        for right in dropped.get(row.name, []):
+            run(connection, right)
         connection.execute(update(view).where(view.c.name == row.name).values(served=body))
         made.append(row.name)
+    gone = dropped.keys() - set(made)
+    connection.execute(update(view).where(view.c.name.in_(gone)).values(served=None))
     return made
+
+
+def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog) -> None:
+    """Keeps what views are now for the snapshots of now, before `moving` are read from cells of another version.
+
+    That is every one of these, and every other of which the text changes, too, and which reads one of them. What reads
+    columns that go cannot be kept: it raises in such a snapshot.
+    """
+    where = places(connection)
+    rows = {row.name: row for row in connection.execute(select(view)).all()}
+    changing = {name for name, row in rows.items() if not _goes_on(row, catalog.views.get(name))}
+    broken = {name for name in changing if _breaks(rows[name], catalog.views.get(name))}
+    for name, row in rows.items():
+        before = [side for side in _sides(row) if not broken & set(side.reads)]
+        below = set(moving) & _below(name, rows)
+        if row.served and (name in moving or (name in changing and below)) and not broken & set(row.reads):
+            asked = {name, *below, *(each for side in before for each in side.at)}
+            at = {each: place for each in asked if (place := place_of(each, where)) is not None}
+            now = Side(at, placed(row.final, where), row.columns, list(row.reads))
+            before = [now, *before] if at else before
+        kept = [vars(side) for side in before]
+        if kept != row.before:
+            connection.execute(update(view).where(view.c.name == name).values(before=kept))
+
+
+def settle(database: Database) -> bool:
+    """Renews the views whose older sides no snapshot needs any more; False where a reader still may need one.
+
+    Two transactions: what is open when the first looks may have a snapshot of before the move; what begins later has
+    none.
+    """
+    with database.begin() as connection:
+        rows = _locked(connection)
+        open_now = transactions(connection)
+        for row in rows:
+            sides = [side if side.readers is not None else replace(side, readers=open_now) for side in _sides(row)]
+            connection.execute(
+                update(view).where(view.c.name == row.name).values(before=[vars(side) for side in sides])
+            )
+    if not rows:
+        return True
+    with database.begin() as connection:
+        rows = _locked(connection)
+        open_now = transactions(connection)
+        left = False
+        for row in rows:
+            sides = [side for side in _sides(row) if side.readers is None or set(side.readers) & set(open_now)]
+            left = left or bool(sides)
+            connection.execute(
+                update(view).where(view.c.name == row.name).values(before=[vars(side) for side in sides])
+            )
+        serve(connection)
+    return not left
+
+
+def shown_columns(compiled: View) -> list[dict[str, Any]]:
+    """The columns of a view as they are recorded: name, type in Postgres, comment."""
+    return [{"name": column.name, "type": column.postgres, "comment": column.comment} for column in compiled.columns]
+
+
+def _locked(connection: Connection) -> list[Any]:
+    """The views that have an older side. No view moves until this transaction ends."""
+    rows = connection.execute(select(view).order_by(view.c.name).with_for_update()).all()
+    return [row for row in rows if row.before]
 
 
 def served(connection: Connection) -> set[str]:
@@ -67,59 +138,69 @@ def rows(connection: Connection, name: str, columns: str) -> list[tuple[Any, ...
     return [tuple(row) for row in run(connection, f"SELECT {columns} FROM analytics.{quoted(name)}")]
 
 
-def withdraw(connection: Connection, name: str) -> None:
-    """Drops the analyst's view; refused by Postgres while somebody's own view reads it."""
-    run(connection, f"DROP VIEW IF EXISTS analytics.{quoted(name)}")
+def withdraw(connection: Connection, names: Collection[str]) -> None:
+    """Drops analysts' views; refused while somebody's own view reads one."""
+    if names:
+        dependents.drop_all(connection, names)
 
 
-def quoted(name: str) -> str:
-    """A name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
+def _body(row: Any, where: Mapping[tuple[str, str], str]) -> str:
+    """The body of an analyst's view, with a side for each version that a snapshot may need."""
+    before = _sides(row)
+    asked = {row.name, *(each for side in before for each in side.at)}
+    at = {each: place for each in asked if (place := place_of(each, where)) is not None}
+    final = placed(row.final, where)
+    return body(row.name, Side(at, final, row.columns), before) if at else final
 
 
-def places_read(connection: Connection) -> dict[tuple[str, str], str]:
-    """Where the cells are that readers read, by the names of the view and of the table of cells."""
-    shown = select(publication.c.view, generation_cells.c.cell_table, generation_cells.c.place).join(
-        publication, publication.c.generation == generation_cells.c.generation
-    )
-    rows = connection.execute(shown.order_by(generation_cells.c.cell_table))
-    return {(row.view, row.cell_table): row.place for row in rows}
+def _sides(row: Any) -> list[Side]:
+    return [Side(**side) for side in row.before]
 
 
-def _published_only(row, final: str, places: list[str]) -> str:  # type: ignore[no-untyped-def]
-    """The body of a view with cells, which raises in a snapshot in which these are not published.
+def _goes_on(row: Any, compiled: View | None) -> bool:
+    """Does the text of a view stay as it is?"""
+    return compiled is not None and (row.final, row.columns) == (compiled.final, shown_columns(compiled))
 
-    Names are found as they are now, rows as they were: a snapshot that is older than the first publication would read
-    the part of the cells that was loaded by then. All tables of a view are published at once, so one is asked for.
+
+def _breaks(row: Any, compiled: View | None) -> bool:
+    """Would a text that reads all columns of a view no longer find them?"""
+    now = {} if compiled is None else {column.name: column.postgres for column in compiled.columns}
+    return any(now.get(column["name"]) != column["type"] for column in row.columns)
+
+
+def _below(name: str, rows: Mapping[str, Any]) -> set[str]:
+    """The views that a view reads, directly or through others."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        reads = set(rows[each].reads if (each := todo.pop()) in rows else ()) - found
+        found |= reads
+        todo += reads
+    return found
+
+
+def _create(connection: Connection, row: Any, final: str) -> dict[str, list[str]]:
+    """Makes or renews a view; one of another shape is dropped first, with those that read it.
+
+    Gives the names of those that were dropped, each with the rights that others have been given on it.
     """
-    if not places:
-        return final
-    columns = ", ".join(quoted(column["name"]) for column in row.columns)
-    name, place = map(postgres_text, (row.name, places[0]))
-    return f"""SELECT * FROM (
-{final}
-) AS served ({columns})
-WHERE (SELECT coalesce((
-  SELECT true FROM lamina.publication JOIN lamina.generation_cells USING (generation)
-  WHERE view = {name} AND place = {place}), lamina.not_published_yet({name})))"""
-
-
-def placed(final: str, places: Mapping[str, str]) -> str:
-    """The body of a view with the tables that hold its cells, by the names of the tables of cells."""
-    for name, place in places.items():
-        final = re.sub(rf"\bcells\.{re.escape(postgres_name(name))}(?!\w)", place, final)
-    return final
-
-
-def _create(connection: Connection, row, final: str) -> None:  # type: ignore[no-untyped-def]
     name = f"analytics.{quoted(row.name)}"
     columns = ", ".join(quoted(column["name"]) for column in row.columns)
-    run(connection, f"CREATE OR REPLACE VIEW {name} ({columns}) AS\n{final}")
+    dropped: dict[str, list[str]] = {}
+    try:
+        with connection.begin_nested():
+            run(connection, f"CREATE OR REPLACE VIEW {name} ({columns}) AS\n{final}")
+    except DBAPIError as error:
+        if not is_other_shape(error):
+            raise
+        dropped = dependents.drop(connection, row.name)
+        run(connection, f"CREATE VIEW {name} ({columns}) AS\n{final}")
     run(connection, f"COMMENT ON VIEW {name} IS {_literal(connection, row.comment)}")
     for column in row.columns:
         comment = _literal(connection, column["comment"])
         run(connection, f"COMMENT ON COLUMN {name}.{quoted(column['name'])} IS {comment}")
     run(connection, f"GRANT SELECT ON {name} TO {ANALYST}")
+    return dropped
 
 
 def _literal(connection: Connection, value: str | None) -> str:

@@ -35,11 +35,23 @@ class Computed:
 
 @dataclass(frozen=True)
 class Computation:
-    """The compiled texts of all that one query maintains."""
+    """The compiled texts of all that one query maintains.
+
+    older: of versions that are kept since the source was declared otherwise; they read its records as they did then.
+    """
 
     source: Source
     tables: Sequence[CellTable]
     fused: Sequence[Fused]
+    older: Sequence[Computation] = ()
+
+    @classmethod
+    def of_all(cls, readings: Sequence[tuple[Source, Sequence[CellTable]]]) -> Computation:
+        """The computation of these tables of cells, by how records are read: first as their source is declared."""
+        (source, tables), *before = readings
+        now = cls.of(source, tables)
+        older = [_apart(cls.of(*reading), number) for number, reading in enumerate(before, 1)]
+        return replace(now, tables=[table for _, read in readings for table in read], older=older)
 
     @classmethod
     def of(cls, source: Source, tables: Sequence[CellTable]) -> Computation:
@@ -54,15 +66,28 @@ class Computation:
         """Runs the texts over the raw records of one micro-batch; `find` looks up their ids, where they have any."""
         records = parsed(raw, self.source)
         if not self.source.ids:
-            return self._of(records, records)
+            return self._with_older(self.of_records(records, records), raw)
         used = self._used(records).persist()  # the ids are asked for first, and nothing is read and parsed twice
         try:
             found = find(_ids(used, self.source))
-            return replace(self._of(records, _without(used, found.copies)), ids=found)
+            computed = self.of_records(records, _without(used, found.copies))
+            return replace(self._with_older(computed, raw, found.copies), ids=found)
         finally:
             used.unpersist()
 
-    def _of(self, records: DataFrame, counting: DataFrame) -> Computed:
+    def _with_older(self, computed: Computed, raw: DataFrame, copies: pa.Table | None = None) -> Computed:
+        """With the cells of versions that read these records otherwise.
+
+        Which records are bad, and which are copies, the source says as it is declared.
+        """
+        all_ = [computed]
+        for each in self.older:
+            records = parsed(raw, each.source)
+            all_.append(each.of_records(records, records if copies is None else _without(records, copies)))
+        newest = max((each.newest for each in all_ if each.newest is not None), default=None)
+        return replace(computed, staged=[one for each in all_ for one in each.staged], newest=newest)
+
+    def of_records(self, records: DataFrame, counting: DataFrame) -> Computed:
         """The effect of those that count, and what is bad among all."""
         results = [_gathered(fused, selected(counting, "records", fused.sql)) for fused in self.fused]
         # Every statement tells of bad records; only when there are some does a job fetch them.
@@ -96,6 +121,17 @@ def _without(records: DataFrame, copies: pa.Table) -> DataFrame:
     left_out = copies.rename_columns(["kafka_partition", "kafka_offset"])
     places = records.sparkSession.createDataFrame(left_out)
     return records.join(broadcast(places), ["kafka_partition", "kafka_offset"], "left_anti")
+
+
+def _apart(computation: Computation, number: int) -> Computation:
+    """The same, staged in temporary tables of its own: they are named by their columns, which may be others'."""
+
+    def renamed(fused: Fused) -> Fused:
+        name = f"{fused.table}_{number}"
+        read = {table: text.replace(fused.table, name) for table, text in fused.read.items()}
+        return replace(fused, table=name, staged=fused.staged.replace(fused.table, name), read=read)
+
+    return replace(computation, fused=[renamed(fused) for fused in computation.fused])
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ from speed_layer.member import Member, Parts
 from speed_layer.query import Query
 from speed_layer.run import spark_is_gone
 from speed_layer.runs import Runs
-from view_algebra.compiled import Catalog
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.speed")
@@ -60,7 +59,6 @@ class SpeedLayer:
     stopping: threading.Event = field(default_factory=threading.Event)
     clock: Callable[[], float] = time.monotonic
     _queries: dict[str, Query] = field(default_factory=dict)
-    _catalog: Catalog | None = None
     _deployed_at: object = None
     _checked_at: float = 0.0
     _caught_up_at: float = 0.0
@@ -132,9 +130,8 @@ class SpeedLayer:
             now = applied(connection)
             if now == self._deployed_at:
                 return
-            self._catalog = deployed(connection)
+            sources = deployed(connection).sources
         self._deployed_at = now
-        sources = self._catalog.sources
         for name in [name for name, query in self._queries.items() if sources.get(name) != query.source]:
             self._runs.end([self._queries.pop(name)])
             log.info("%s: %s", name, "declared anew" if name in sources else "dropped")
@@ -143,7 +140,6 @@ class SpeedLayer:
 
     def _begin(self, query: Query) -> None:
         """Takes a query over, where it is not ours yet, and reads where it is."""
-        assert self._catalog is not None
         try:
             if query.fence is None:
                 with self.parts.database.begin() as connection:
@@ -153,7 +149,7 @@ class SpeedLayer:
                         return
                     query.fence = progress.take_over(connection, query.source.name, writer())
                     query.halvings = max(query.halvings, halvings_after(progress.deaths(connection, query.source.name)))
-            query.member = Member(self.parts, query.source, self._catalog, query.fence)
+            query.member = Member(self.parts, query.source, query.fence)
             query.behind = query.member.behind(self.parts.brokers.latest(query.source.topic))
         except Exception as error:
             query.member = None

@@ -25,7 +25,7 @@ from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets, Skipped
 from master_log.reading import Unreadable, kafka_range, unreadable
 from master_log.tails import Tails
-from serving_layer import duplicates, progress, skipping
+from serving_layer import duplicates, progress, skipping, versions
 from serving_layer.database import Connection, Database, PostgresError
 from serving_layer.deployed import deployed
 from serving_layer.duplicates import Found
@@ -33,7 +33,7 @@ from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation
 from speed_layer.continuity import check_id, check_tails, check_topic
-from view_algebra.compiled import Catalog, Source
+from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -95,12 +95,12 @@ class Member:
     commits: micro-batches that it has committed. failed: the range of the one that it failed at.
     """
 
-    def __init__(self, parts: Parts, source: Source, catalog: Catalog, fence: int) -> None:
+    def __init__(self, parts: Parts, source: Source, fence: int) -> None:
         self._parts, self.source, self._fence = parts, source, fence
         with parts.database.begin() as connection:
             self._topic_id = progress.queries(connection)[source.name].topic_id
             self.position, self._tails = progress.known(connection, source.name)
-            self._computation = _computation(connection, source, catalog)
+            self._computation = _computation(connection, source)
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
         self._skipped = self._still_skipped()
         self._committing: Future[None] | None = None
@@ -279,16 +279,17 @@ class Member:
     def _computed_again(self, part: Part, find: Callable[[pa.Table], Found]) -> MicroBatch:
         """The same range, computed for the tables of cells that are maintained now."""
         with self._parts.database.snapshot() as connection:
-            catalog = deployed(connection)
-            if catalog.sources.get(self.source.name) != self.source:
+            if deployed(connection).sources.get(self.source.name) != self.source:
                 raise StartAgain(f"{self.source.name}: declared anew")
-            self._computation = _computation(connection, self.source, catalog)
+            self._computation = _computation(connection, self.source)
         log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
         return self._computed(None, part, find)
 
 
-def _computation(connection: Connection, source: Source, catalog: Catalog) -> Computation:
-    """Of the tables of cells that the source's micro-batches merge into now."""
+def _computation(connection: Connection, source: Source) -> Computation:
+    """Of the tables of cells that the source's micro-batches merge into now.
+
+    Of all versions that have cells: one that is computed beside the declared one is fed like it.
+    """
     names = {fed.cell_table for fed in maintained(connection, source.name)}
-    tables = [table for view in catalog.views.values() for table in view.cell_tables if table.name in names]
-    return Computation.of(source, tables)
+    return Computation.of_all(versions.readings(connection, source, names))

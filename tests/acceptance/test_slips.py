@@ -63,7 +63,7 @@ def here(settings: Settings, lamina: CommandLine, tmp_path: Path) -> Iterator[He
 
 def test_a_catalog_that_lacks_what_is_deployed_drops_nothing_without_prune(here: Here, lamina: CommandLine) -> None:
     other = here.catalog("other", others=EVENTS.replace("events", "others"), totals=TOTALS.replace("events", "others"))
-    planned = here("plan", "--catalog", other)
+    planned = here("plan", "--catalog", other, code=3)
     assert "drop" in planned.stdout
     assert "A deployment holds one catalog" in planned.stderr
     refused = here("apply", "--catalog", other, code=1)

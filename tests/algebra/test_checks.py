@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from serving_layer.registry import _changes
+from serving_layer.changes import Known, compare
 from tests.algebra.refusals import EVENTS
 from view_algebra import Refused, View, compile_catalog
 
@@ -89,7 +89,7 @@ def test_a_check_changes_no_version_and_is_a_change_all_the_same() -> None:
     check = "ALTER VIEW hourly ADD CONSTRAINT c CHECK (n > 0);"
     with_it = compile_catalog({"base.sql": EVENTS, "checks.sql": check})
     assert replace(with_it.views["hourly"], checks=()) == without.views["hourly"]
-    changed = [change for change in _changes(without, with_it, set()) if change.action != "nothing"]
+    changed = [change for change in compare(without, with_it, Known()) if change.action != "nothing"]
     assert [(change.name, change.action) for change in changed] == [("hourly", "update")]
     assert "its checks changed" in changed[0].effect
 

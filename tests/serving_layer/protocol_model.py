@@ -171,6 +171,10 @@ class Rules:
     """No generation that lacks the records a leap leaps over stays live or building."""
     published_is_never_retired: bool = True
     """Maintenance of a generation ends only after it is no longer published."""
+    every_version_is_fed: bool = True
+    """Micro-batches are computed for every version that has cells, not for the declared ones alone."""
+    move_waits_until_it_is_live: bool = True
+    """A view moves to another version only when a generation of that is live."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +189,8 @@ class World:
     """Versions that are registered while everything runs."""
     dropped: tuple[str, ...] = ()
     """Versions that may be dropped, and registered again, while everything runs."""
+    changed: str = ""
+    """A version of a view that an apply computes beside the declared one, and moves the view to."""
     log_grows: bool = False
     """Whether records appear one by one, or stand in the log from the start."""
     flight: int = 1
@@ -274,7 +280,7 @@ class Model:
             zero = tuple(0 for _ in partitions)
             end = zero if self.world.log_grows else tuple(map(len, partitions))
             queries.append(Query(end, zero, 0, (), zero, 1, 1, zero, ()))
-        registered = tuple(v for v in self.world.views if v not in self.world.later)
+        registered = tuple(v for v in self.world.views if v not in (*self.world.later, self.world.changed))
         generations = tuple(
             Generation(v, 1, 0, tuple(Part(LIVE, queries[q].progress) for q in self.fed_by[v])) for v in registered
         )
@@ -285,6 +291,13 @@ class Model:
     def below(self, query: int, offsets: Offsets) -> Cells:
         """The cells of all records below these offsets: the author's SELECT."""
         return self.counted[query][offsets]
+
+    def maintained(self, state: State, query: int) -> tuple[str, ...]:
+        """The versions that micro-batches of a query are computed for: those declared, and those that have cells."""
+        fed = set(state.registered)
+        if self.rules.every_version_is_fed:
+            fed |= {g.version for g in state.generations if any(part.stage != RETIRED for part in g.parts)}
+        return tuple(sorted(v for v in fed if query in self.fed_by[v]))
 
     def complete(self, state: State) -> bool:
         """Whether every record is counted and what the newest rebuild built is published."""
@@ -375,7 +388,7 @@ class Model:
         for q, query in enumerate(state.queries):
             if not query.token or sum(b.token == query.token for b in query.flight) >= self.world.flight:
                 continue
-            versions = tuple(v for v in state.registered if q in self.fed_by[v])
+            versions = self.maintained(state, q)
             listed: tuple[tuple[str, int, str], ...] = ()
             if not self.rules.generations_are_listed_under_the_lock:
                 listed = tuple(
@@ -396,7 +409,7 @@ class Model:
     def commit(self, state: State) -> Successors:
         """The one transaction of a micro-batch: lock, fence, versions, range; then merge, write progress, commit."""
         for q, query in enumerate(state.queries):
-            versions = tuple(v for v in state.registered if q in self.fed_by[v])
+            versions = self.maintained(state, q)
             for batch in query.flight:
                 rest = query._replace(flight=tuple(b for b in query.flight if b is not batch))
                 done = f"{self.names[q]}: commit [{text(batch.start)} → {text(batch.end)}) of writer {batch.token}"
@@ -589,10 +602,7 @@ class Model:
             row = (g.version[0], g.version, g.number)
             published = [p for p in state.published if p[0] == row[0] and p != row]
             if published and g.number < published[0][2] and all(part.stage == LIVE for part in g.parts):
-                yield (
-                    f"{g.version} is rolled back to generation {g.number}",
-                    state._replace(published=self.publishing(state, [g])),
-                )
+                yield f"{g.version} is rolled back to generation {g.number}", self.moved(state, g)
 
     def retire(self, state: State) -> Successors:
         """A live generation that is not published is maintained no longer."""
@@ -698,6 +708,30 @@ class Model:
                     ),
                 )
 
+    def prepare(self, state: State) -> Successors:
+        """An apply opens a generation of a version that is not declared, at its cut; what is declared stays."""
+        version = self.world.changed
+        if version and version not in state.registered and state.sealed <= self.world.rebuilds:
+            number = state.sealed + 1
+            opened = self.opened([version], number, 0, [q.progress for q in state.queries])
+            yield (
+                f"apply {number} seals {version}",
+                state._replace(generations=(*self.without_dead_rebuilds(state), *opened), sealed=number),
+            )
+
+    def move(self, state: State) -> Successors:
+        """One transaction declares another version and publishes its generation; the old one stays live."""
+        for g in state.generations:
+            ready = all(part.stage == LIVE for part in g.parts) or not self.rules.move_waits_until_it_is_live
+            if g.version == self.world.changed and g.version not in state.registered and ready:
+                yield f"{g.version[0]} moves to {g.version} generation {g.number}", self.moved(state, g)
+
+    def moved(self, state: State, generation: Generation) -> State:
+        """The state in which a view is read from a generation, and declared in its version."""
+        others = (v for v in state.registered if v[0] != generation.version[0])
+        registered = tuple(sorted((*others, generation.version)))
+        return state._replace(registered=registered, published=self.publishing(state, [generation]))
+
     def actions(self) -> tuple[Callable[[State], Successors], ...]:
         """Everything that can happen."""
         return (
@@ -719,6 +753,8 @@ class Model:
             self.leap_hand_over,
             self.register,
             self.drop,
+            self.prepare,
+            self.move,
         )
 
 

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from serving_layer.registry import _changes
+import pytest
+
+from serving_layer.changes import NOTHING, Change, Known, check_allowed, compare
 from view_algebra import Catalog, compile_catalog
+from view_algebra.errors import LaminaError
 
 USERS = "CREATE TABLE users (id INT PRIMARY KEY, name STRING) USING kafka OPTIONS (topic 'users', format 'json');"
+EVENTS = "CREATE TABLE events (k STRING, n BIGINT) USING kafka OPTIONS (topic 'events', format 'json');"
+SUMS = "CREATE VIEW sums AS SELECT k, count(*) AS c, sum(n) AS s FROM events GROUP BY k;"
+TOTAL = "CREATE VIEW total AS SELECT sum(c) AS c FROM sums;"
+
+
+def planned(known: Known | None = None, **changed: str) -> dict[str, Change]:
+    """The changes by name, from the catalog of these four to one in which some are others."""
+    before = {"events.sql": EVENTS, "sums.sql": SUMS, "total.sql": TOTAL}
+    after = before | {f"{name}.sql": sql for name, sql in changed.items()}
+    changes = compare(compile_catalog(before), compile_catalog(after), known or Known(counted={"events": 1_000}))
+    return {change.name: change for change in changes if change.action != "nothing"}
 
 
 def test_a_table_that_an_older_lamina_deployed_and_did_not_read_is_read_from_now_on() -> None:
     catalog = compile_catalog({"users.sql": USERS})
     unread = replace(catalog.sources["users"], parse="SELECT 'as streams are read' AS it")
-    changes = _changes(Catalog(sources={"users": unread}, views={}), catalog, set())
+    changes = compare(Catalog(sources={"users": unread}, views={}), catalog, Known())
     assert [(change.kind, change.name, change.action) for change in changes] == [
         ("source", "users", "update"),
         ("view", "users", "create"),
@@ -29,10 +43,74 @@ def test_what_an_older_lamina_does_not_read_of_a_table_is_asked_by_no_new_view()
     CREATE VIEW guests AS SELECT guest, count(*) AS n FROM seats GROUP BY guest;
     CREATE VIEW seen AS SELECT s.guest FROM looks l JOIN seats FOR SYSTEM_TIME AS OF l.ts AS s ON s.id = l.id;"""
     now = compile_catalog({"seats.sql": table, "looks.sql": looks})
-    changes = _changes(Catalog(sources={"seats": older}, views=then.views), now, set())
+    changes = compare(Catalog(sources={"seats": older}, views=then.views), now, Known())
     assert {change.name: change.action for change in changes} == {
         "seats": "nothing",  # the view; the source is kept
         "looks": "create",
         "guests": "create",
         "seen": "refuse",
     }
+
+
+def test_new_groups_and_aggregates_are_named_with_the_records_and_the_time_that_they_take() -> None:
+    wider = "CREATE VIEW sums AS SELECT k, n % 2 AS odd, count(*) AS c, max(n) AS most FROM events GROUP BY k, n % 2;"
+    known = Known(counted={"events": 1_000_000}, rate=10_000.0)
+    change = planned(known, sums=wider)["sums"]
+    assert (change.action, change.records, change.seconds) == ("reprocess", 1_000_000, 100.0)
+    assert change.effect == (
+        "new cells: groups (n_2 is new), partials (max_n is new, sum_n goes); 1,000,000 records are read,"
+        " about 2 min at the rate of the last rebuild; the old version is served meanwhile"
+    )
+    assert change.breaks == ("column s would go",)
+    assert change.dependents == ("total",)
+    assert "-CREATE VIEW sums AS SELECT k, count(*) AS c, sum(n) AS s FROM events GROUP BY k" in change.diff
+
+
+def test_what_is_only_read_otherwise_takes_no_new_cells() -> None:
+    changes = planned(
+        sums="CREATE VIEW sums AS SELECT k, count(*) AS c, sum(n) AS s, sum(n) + 1 AS t FROM events GROUP BY k;"
+    )
+    assert {name: (change.action, change.records) for name, change in changes.items()} == {"sums": ("update", None)}
+
+
+def test_a_break_is_refused_by_name_until_it_is_allowed() -> None:
+    changes = list(planned(sums="CREATE VIEW sums AS SELECT k, count(*) AS c FROM events GROUP BY k;").values())
+    with pytest.raises(LaminaError, match="Readers would lose columns") as refused:
+        check_allowed(changes, prune=False)
+    assert refused.value.evidence == "sums: column s would go (read by total)"
+    check_allowed(changes, prune=False, allow_break=True)
+
+
+def test_a_source_with_another_column_makes_new_versions_of_its_views() -> None:
+    changes = planned(events=EVENTS.replace("n BIGINT", "n BIGINT, device STRING"))
+    assert changes["events"].effect.startswith("column device is new: every record is read anew from its value")
+    assert changes["sums"].action == "reprocess"
+    assert changes["sums"].effect.startswith("new cells: how records are read")
+    assert "total" not in changes
+
+
+def test_a_view_that_is_new_to_history_waits_unless_one_that_is_served_reads_it() -> None:
+    most = "CREATE VIEW most AS SELECT max(n) AS n FROM events;"
+    waits = planned(most=most)["most"]
+    assert (waits.action, waits.effect) == ("create", "served after `lamina rebuild most`: events has history")
+    read = planned(most=most, total="CREATE VIEW total AS SELECT sum(c) AS c, max(m.n) AS n FROM sums, most m;")
+    assert (read["most"].action, read["total"].action) == ("reprocess", "update")
+    along = planned(most=most, sums=SUMS.replace("sum(n)", "max(n)"))["most"]
+    assert along.effect == "computed along with what is reprocessed, and served with it"
+
+
+def test_a_version_that_is_kept_is_returned_to_at_once() -> None:
+    other = SUMS.replace("sum(n)", "max(n)")
+    version = compile_catalog({"events.sql": EVENTS, "sums.sql": other}).views["sums"].version
+    change = planned(Known(counted={"events": 5}, kept={("sums", version): 7}), sums=other)["sums"]
+    assert (change.action, change.effect) == ("update", "this version of its cells is kept, and live: served at once")
+
+
+def test_what_others_read_is_never_dropped() -> None:
+    known = Known(others={"sums": ("public.theirs",)})
+    moved = planned(known, sums="CREATE VIEW sums AS SELECT count(*) AS c, k, sum(n) AS s FROM events GROUP BY k;")[
+        "sums"
+    ]
+    assert (moved.action, "public.theirs reads it" in moved.effect) == ("refuse", True)
+    before = compile_catalog({"events.sql": EVENTS, "sums.sql": SUMS})
+    assert [change.action for change in compare(before, NOTHING, known)] == ["drop", "refuse"]

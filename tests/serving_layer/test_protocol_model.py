@@ -18,6 +18,8 @@ JOIN = "a join of two streams, one of which is taken over"
 CHANGE = "views registered and dropped"
 LEAP = "a leap beside a rebuild and a restarted writer"
 LEAP_OF_ONE = "a leap of one of the two streams of a view"
+VERSIONS = "a view that moves to another version and back, beside a rebuild"
+LEAP_OF_VERSIONS = "a leap beside a view that moves to another version"
 LEAP_AND_CHANGE = "a leap while views are registered and dropped"
 
 GAP, SHORT = ("rx", "r"), ("r",)
@@ -31,6 +33,10 @@ WORLDS = {
     TWO_STREAMS: World({"A": ("rr",), "B": SHORT}, TWO, rebuilds=1),
     JOIN: World({"A": SHORT, "B": SHORT}, {"J": "AB"}, rebuilds=1, takeovers={"B": 1}),
     CHANGE: World({"A": ("r", "r")}, ONE, later=("W",), dropped=("V",), flight=2, rebuilds=1),
+    VERSIONS: World({"A": ("r", "r")}, {"V": "A", "V'": "A"}, changed="V'", flight=2, rebuilds=2),
+    LEAP_OF_VERSIONS: World(
+        {"A": SHORT}, {"V": "A", "V'": "A"}, changed="V'", rebuilds=2, takeovers={"A": 1}, leaps="A"
+    ),
     LEAP: World({"A": ("rr",)}, {"V": "A"}, rebuilds=2, takeovers={"A": 2}, leaps="A"),
     LEAP_OF_ONE: World({"A": SHORT, "B": SHORT}, TWO, rebuilds=1, takeovers={"A": 1}, leaps="A"),
     LEAP_AND_CHANGE: World(
@@ -47,6 +53,8 @@ STATES = {
     JOIN: 8_118,
     CHANGE: 19_075,
     LEAP: 58_016,
+    VERSIONS: 11_042,
+    LEAP_OF_VERSIONS: 7_163,
     LEAP_OF_ONE: 38_542,
     LEAP_AND_CHANGE: 19_586,
 }
@@ -75,6 +83,8 @@ BREAKS_IN = {
     "leap_takes_every_view": LEAP_AND_CHANGE,
     "leap_retires_older_generations": LEAP,
     "published_is_never_retired": NIGHTS,
+    "every_version_is_fed": VERSIONS,
+    "move_waits_until_it_is_live": VERSIONS,
 }
 """A world in which each rule is needed."""
 

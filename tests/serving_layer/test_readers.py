@@ -216,7 +216,7 @@ def test_a_snapshot_of_before_the_first_publication_never_shows_a_part(world: Wo
     world.append("a", 0, *((f"k{n}", n) for n in range(10)))
     world.advance("a")
     files = {**world.files, "fresh.sql": "CREATE VIEW fresh AS SELECT k, count(*) AS c, sum(n) AS s FROM a GROUP BY k;"}
-    later = World(world.database, files=files, log=world.log, fences=world.fences)
+    later = World(world.database, files=files, log=world.log, fences=world.fences, tables=world.tables)
     later.deploy()
     new = later.open("fresh")
     later.load(new)

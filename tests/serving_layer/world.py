@@ -7,13 +7,13 @@ their cells must be is computed here from the records themselves, so nothing of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, text
 
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
-from serving_layer import generations, loading, lookup, progress, registry
+from serving_layer import generations, loading, lookup, progress, rebuilds, registry
 from serving_layer.bookkeeping import generation
 from serving_layer.cells import Staged
 from serving_layer.copying import Rows
@@ -21,6 +21,7 @@ from serving_layer.database import Database
 from serving_layer.micro_batch import MicroBatch, Outcome, commit
 from serving_layer.registry import Topic
 from view_algebra import compile_catalog
+from view_algebra.compiled import CellTable
 
 FILES = {
     "sources.sql": """
@@ -62,6 +63,7 @@ class World:
     files: dict[str, str] = field(default_factory=lambda: dict(FILES))
     log: dict[TopicPartition, list[Record | None]] = field(default_factory=dict)
     fences: dict[str, int] = field(default_factory=dict)
+    tables: dict[str, CellTable] = field(default_factory=dict)
 
     def deploy(self) -> None:
         """Applies the catalog at offset 0 and takes both queries over."""
@@ -77,8 +79,39 @@ class World:
             topics[name] = Topic(f"id-{name}", Offsets.of(name, dict.fromkeys(range(partitions), 0)))
             for number in range(partitions):
                 self.log.setdefault(TopicPartition(name, number), [])
-        self.catalog = compile_catalog(self.files)
+        self._compile()
         registry.apply(connection, self.files, self.catalog, topics, prune=True)
+
+    def _compile(self) -> None:
+        self.catalog = compile_catalog(self.files)
+        self.tables |= {table.name: table for view in self.catalog.views.values() for table in view.cell_tables}
+
+    def begin_change(self, **files: str) -> dict[str, int]:
+        """Opens a generation of each new version of a changed catalog; gives them by view."""
+        self.files |= {f"{name}.sql": sql for name, sql in files.items()}
+        self._compile()
+        with self.database.begin() as connection:
+            changes = registry.plan(connection, self.catalog)
+            id = rebuilds.begin(connection, [], leap=False, by=None, applies=True)
+            registry.prepare(connection, self.catalog, changes, {}, id)
+            return {each.view: each.id for each in lookup.of_rebuild(connection, id)}
+
+    def end_change(self, ready: Mapping[str, int], *, allow_break: bool = False) -> None:
+        """Moves the views of a changed catalog to their new versions, which are live."""
+        with self.database.begin() as connection:
+            registry.apply(connection, self.files, self.catalog, {}, allow_break=allow_break, ready=ready)
+            for name in ready:
+                generations.retire(connection, generations.superseded(connection, name))
+            if (left := rebuilds.left_by_apply(connection)) is not None:
+                rebuilds.end(connection, left, "done")
+
+    def change(self, *, allow_break: bool = False, **files: str) -> None:
+        """Changes the catalog: computes what is new, and moves."""
+        ready = self.begin_change(**files)
+        for id in ready.values():
+            self.load(id)
+        self.go_live(*ready.values())
+        self.end_change(ready, allow_break=allow_break)
 
     def append(self, topic: str, partition: int, *records: Record | None) -> None:
         """Records, and markers, at the end of a partition."""
@@ -174,7 +207,7 @@ class World:
         return fold(records, keyed=bool(found.keys))
 
     def _table(self, name: str):  # type: ignore[no-untyped-def]
-        return next(t for view in self.catalog.views.values() for t in view.cell_tables if t.name == name)
+        return self.tables[name]
 
     def _rows(self, name: str, records: list[Record]) -> tuple[list[str], list[str]]:
         found = self._table(name)

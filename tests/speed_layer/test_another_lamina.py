@@ -112,7 +112,15 @@ def test_a_view_that_is_declared_otherwise_is_not_taken_for_one_that_is_compiled
     deploy_by_an_older_lamina(deployed, sales=SALES, totals=TOTALS)
     other = TOTALS.replace("sum(amount)", "max(amount)")
     files = {**deployed.files, "totals.sql": other}
-    assert actions(deployed.deployment, files)["totals"] == "refuse"
+    deployed.send("sales", {"country": "NL", "amount": 3}, {"country": "NL", "amount": 4})
+    deployed.catch_up()
+    assert actions(deployed.deployment, files)["totals"] == "reprocess"
+    deployed.deployment.apply(files)
+    deployed.send("sales", {"country": "NL", "amount": 2})
+    deployed.catch_up()
+    assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 4)]
+    deployed.deployment.batch.roll_back("totals")
+    assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 9)], "the version of the older Lamina, by its own texts"
 
 
 def test_what_is_deployed_is_what_was_compiled(deployed: Deployed) -> None:

@@ -35,6 +35,7 @@ OPTIONS = ("topic", "format", "key_format")
 VIEW_PROPERTIES = {
     "keep_generations": "how many older generations stay current, to roll back to (1, unless it is said)",
     "on_failure": "`block` (unless it is said) or `warn`: what happens when a check of the view fails",
+    "keep_versions": "how many older versions stay current, to return to, when its cells change (1, unless it is said)",
     "on_difference": "`publish` (unless it is said) or `hold`: what happens when a proof finds a difference",
     "retain": "as `90 days`: groups of longer ago leave when a rebuild is handed over ([how](decisions/10-retain.md))",
 }
@@ -51,6 +52,7 @@ _FORMS = {
     "on_failure": (r"block|warn", "Write 'block' or 'warn'."),
     "on_difference": (r"publish|hold", "Write 'publish' or 'hold'."),
     "keep_generations": (r"\d{1,3}", "Write a whole number, as '1'."),
+    "keep_versions": (r"\d{1,3}", "Write a whole number, as '1'."),
     "retain": (_AGE, "Write 'retain' = '90 days'."),
 }
 """What a property's value looks like, and how to write one."""

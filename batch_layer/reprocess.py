@@ -1,0 +1,137 @@
+"""A changed catalog, reprocessed: new versions of its views are computed beside the old ones, then all move at once.
+
+The steps are those of a rebuild (`batch_layer/rebuild.py`): seal, archive, compute, go live; then the catalog is
+applied in place of the hand-over. Until then nothing that is declared, read or kept has changed. Micro-batches feed the
+old versions and the new ones all the while.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from batch_layer.rebuild import BatchLayer
+from serving_layer import courtesy, lookup, proof, readers, rebuilds, registry, versions
+from serving_layer.changes import Change, check_allowed
+from serving_layer.database import Connection, PostgresError, is_lock_timeout
+from serving_layer.lookup import Generation
+from serving_layer.registry import Topic
+from view_algebra.compiled import Catalog
+
+READERS_SECONDS = 900.0
+"""How long a computed version waits for readers who hold a view in a transaction: longer than a SELECT may take."""
+
+AGAIN_SECONDS = 1.0
+"""Between two tries, in which micro-batches go on: each try locks their queries."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The catalog that is to be deployed, as `registry.apply` takes it."""
+
+    files: Mapping[str, str]
+    catalog: Catalog
+    topics: Mapping[str, Topic]
+    prune: bool = False
+    allow_break: bool = False
+
+
+def reprocess(batch: BatchLayer, target: Target) -> None:
+    """Computes the new versions of a catalog and deploys it, going on with what an apply that was killed has left.
+
+    Where it fails, or is interrupted, what was deployed is as it was.
+    """
+    with rebuilds.in_one_process(batch.database):
+        id = batch.database.retrying(lambda connection: _begun(connection, batch, target))
+        batch.at("after seal")
+        try:
+            batch.archive(id)
+            for each in batch.generations(id):
+                batch.compute(id, each.view)
+            batch.go_live(id)
+            for generation in batch.generations(id):
+                _prove(batch, id, generation)
+            _move(batch, id, target)
+            batch.at("after hand-over")
+            batch.retire(id)
+        except BaseException as error:
+            batch.failed(id, error)
+            raise
+
+
+def _begun(connection: Connection, batch: BatchLayer, target: Target) -> int:
+    """The rebuild that computes the target: one that a dead apply of the same versions has left, or a new one."""
+    changes = registry.plan(connection, target.catalog)
+    check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
+    wanted = {each.name: each.version for each in registry.to_compute(connection, target.catalog, changes)}
+    left = rebuilds.left_by_apply(connection)
+    if left is not None and {each.view: each.version for each in lookup.of_rebuild(connection, left)} == wanted:
+        batch.tell(f"goes on with rebuild {left}, which an apply has left: {', '.join(wanted)}")
+        return left
+    id = rebuilds.begin(connection, sorted(wanted), leap=False, by=None, applies=True)
+    registry.retire_the_dead(connection)
+    registry.prepare(connection, target.catalog, changes, target.topics, id)
+    rebuilds.finished(connection, id, "seal")
+    batch.tell(f"new versions of {', '.join(wanted)} are computed; the old ones are served meanwhile")
+    return id
+
+
+def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
+    """Compares what the new version computes like the one that is read, in one snapshot, and keeps the result."""
+    with batch.database.snapshot() as connection:
+        courtesy.stand_back(connection)
+        now = lookup.published(connection).get(new.view)
+        if now is None or now == new.id:
+            return
+        old = lookup.get(connection, now)
+        alike = versions.shared(*(versions.get(connection, each.view, each.version) for each in (new, old)))
+        if not alike:
+            return
+        proved = proof.prove_shared(connection, lookup.get(connection, new.id), old, alike)
+    with batch.database.begin() as connection:
+        proof.record(connection, proved, id)
+    columns = ", ".join(name for each in alike.values() for name in each.partials)
+    batch.tell(f"{new.view}: {proved.cells:,} cells of both versions compared ({columns}), {proved.differing:,} differ")
+
+
+def _move(batch: BatchLayer, id: int, target: Target) -> None:
+    """Applies the catalog: readers read the new versions in their next snapshot."""
+
+    def step(connection: Connection) -> None:
+        if rebuilds.running(connection, id).step == "hand-over":
+            return
+        ready = {each.view: each.id for each in lookup.of_rebuild(connection, id)}
+        apply(connection, target, ready)
+        rebuilds.finished(connection, id, "hand-over")
+
+    deadline, told = time.monotonic() + READERS_SECONDS, False
+    while True:
+        try:
+            batch.database.retrying(step, patience=0.0)
+            return batch.tell("the new versions are what readers read from now on")
+        except PostgresError as error:
+            if not is_lock_timeout(error) or time.monotonic() > deadline:
+                raise
+        if not told:
+            with batch.database.begin() as connection:
+                found = readers.in_the_way(connection)
+            batch.tell("\n".join(["waiting for readers that hold a view in an open transaction", *found]))
+        told = True
+        time.sleep(AGAIN_SECONDS)
+
+
+def apply(connection: Connection, target: Target, ready: Mapping[str, int] | None = None) -> list[Change]:
+    """Deploys the catalog in this transaction: see `registry.apply`."""
+    given = (target.files, target.catalog, target.topics)
+    return registry.apply(connection, *given, prune=target.prune, allow_break=target.allow_break, ready=ready)
+
+
+def end_what_a_dead_apply_left(batch: BatchLayer) -> None:
+    """Ends the rebuild of an apply that was killed after it had moved its views: what is left is to retire and drop."""
+    with batch.database.begin() as connection:
+        left = rebuilds.left_by_apply(connection)
+        moved = left is not None and rebuilds.get(connection, left).step == "hand-over"
+        alive = rebuilds.held_by_a_process(connection)
+    if left is not None and moved and not alive:
+        batch.retire(left)

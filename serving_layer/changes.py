@@ -1,0 +1,356 @@
+"""What a changed catalog would do, declaration by declaration: in words, and as a difference of the SQL.
+
+Nothing is asked here. What is known of the database beside its catalog is a value (`Known`), so that 200 views are
+compared in one pass.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from view_algebra.compiled import Catalog, Column, Source, View
+from view_algebra.errors import LaminaError
+
+Action = Literal["create", "update", "reprocess", "drop", "keep", "refuse", "nothing"]
+"""`update`: at once, nothing is recomputed. `reprocess`: new cells are computed from all records, beside the old ones.
+`keep`: this Lamina would compile the same declaration otherwise, and goes on with what was deployed."""
+
+NOTHING = Catalog(sources={}, views={})
+
+_OTHER_CHECKS = "its checks changed: they are run before the next hand-over"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What applying a catalog would do to one declaration, or to the database, and what that means.
+
+    diff: of the SQL, as lines of `diff -u`. breaks: what readers use and would lose. dependents: the views that read
+    it, and the relations of others in Postgres. records: offsets below progress that are read anew; seconds: how long
+    that takes at the rate of the last rebuild, where there was one.
+    """
+
+    kind: Literal["database", "source", "view"]
+    name: str
+    action: Action
+    effect: str
+    diff: str = ""
+    breaks: tuple[str, ...] = ()
+    dependents: tuple[str, ...] = ()
+    records: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a database beside its catalog.
+
+    counted: per query, how many offsets lie below its progress. kept: the versions of views that are live and not
+    published, each with its newest generation. rate: offsets a second that the last rebuild has read. others: per view,
+    the relations in Postgres that read it, directly or through views of ours, and are not ours.
+    """
+
+    counted: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    rate: float | None = None
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def moved(self) -> set[str]:
+        """The queries with history: a view that is new to them lacks what they have read."""
+        return {name for name, offsets in self.counted.items() if offsets}
+
+
+def compare(before: Catalog, after: Catalog, known: Known) -> list[Change]:
+    """A change for each declaration of the two catalogs: sources first, then views in the order of their reading."""
+    changes = [_source_change(name, before, after) for name in sorted({*before.sources, *after.sources})]
+    names = [*after.views, *(name for name in before.views if name not in after.views)]
+    changes += [_view_change(name, before, after, known) for name in names]
+    if any(change.action == "reprocess" for change in changes):  # one pass computes what is new as well
+        along = "computed along with what is reprocessed, and served with it"
+        changes = [replace(each, effect=along) if _waits(each) else each for each in changes]
+    return [_with_readers(change, after, known) for change in changes]
+
+
+class WouldDrop(LaminaError):
+    """The catalog lacks declarations that are deployed: what is not in it would be dropped."""
+
+
+def check_allowed(changes: Sequence[Change], *, prune: bool, allow_break: bool = False) -> None:
+    """Raises unless all changes may be made.
+
+    `prune`: what the catalog no longer declares may be dropped. `allow_break`: readers may lose columns.
+    """
+    refused = [change for change in changes if change.action == "refuse"]
+    if refused:
+        raise LaminaError(
+            "This change of the catalog is not applied",
+            evidence=_listed(refused),
+            way_out="Change what each line names; or declare it under a new name, apply, and drop the old one.",
+        )
+    breaking = [change for change in changes if change.breaks]
+    if breaking and not allow_break:
+        raise LaminaError(
+            "Readers would lose columns that they may use; nothing was changed",
+            evidence="\n".join(f"{each.name}: {', '.join(each.breaks)}{_read_by(each)}" for each in breaking),
+            way_out="Keep these columns, or change the readers first; then `lamina apply --allow-break`.",
+        )
+    dropped = [change for change in changes if change.action == "drop"]
+    if dropped and not prune:
+        raise WouldDrop(
+            "This catalog would drop what is deployed; nothing was changed",
+            evidence=_listed(dropped),
+            way_out="A deployment holds one catalog, and what is not in it is dropped. Name the catalog that declares"
+            " these, too; or drop them: `lamina apply --prune`.",
+        )
+
+
+def chosen(before: Catalog, after: Catalog, changes: Iterable[Change], stored: Iterable[View] = ()) -> Catalog:
+    """The catalog that is deployed from now on: the new one, but for what goes on as it was.
+
+    `stored` are views of other versions that are kept: a version is computed in one way, whoever compiles it again.
+    """
+    kept = {(change.kind, change.name) for change in changes if change.action == "keep"}
+    known = {(view.name, view.version): view for view in (*stored, *before.views.values())}
+    return Catalog(
+        sources={n: before.sources[n] if ("source", n) in kept else each for n, each in after.sources.items()},
+        views={
+            n: replace(before.views[n], checks=each.checks)
+            if ("view", n) in kept
+            else _over_its_cells(known.get((n, each.version)), each)
+            for n, each in after.views.items()
+        },
+    )
+
+
+def breaks(old: Sequence[Column], new: Sequence[Column]) -> tuple[str, ...]:
+    """The columns that a reader by name would miss, or find of another type.
+
+    >>> a, b = Column("a", "BIGINT", "bigint"), Column("b", "STRING", "text")
+    >>> breaks([a, b], [b, Column("a", "INT", "integer"), Column("c", "INT", "integer")])
+    ('column a would be integer and is bigint',)
+    >>> breaks([a, b], [a])
+    ('column b would go',)
+    """
+    types = {column.name: column.postgres for column in new}
+    return tuple(
+        f"column {c.name} would be {types[c.name]} and is {c.postgres}"
+        if c.name in types
+        else f"column {c.name} would go"
+        for c in old
+        if types.get(c.name) != c.postgres
+    )
+
+
+def appends(old: Sequence[Column], new: Sequence[Column]) -> bool:
+    """Does the new shape only add columns at the end? Postgres renews such a view; any other is dropped and made."""
+    return _shape(old) == _shape(new[: len(old)])
+
+
+def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
+    old, new = before.sources.get(name), after.sources.get(name)
+    if new is None:
+        return Change("source", name, "drop", "its query ends; its master log stays in the warehouse")
+    if old is None:
+        return Change("source", name, "create", f"a query reads topic {new.topic} from its first record")
+    if (old.topic, old.parse, old.counted) == (new.topic, new.parse, new.counted):
+        return Change("source", name, "nothing", "")
+    if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that did not read tables
+        return Change("source", name, "update", "its rows are served from now on")
+    if old.sql == new.sql:
+        return Change("source", name, "keep", "this Lamina would read its records otherwise; it goes on as deployed")
+    change = Change("source", name, "update", _read_otherwise(old, new), diff=_diff(old.sql, new.sql))
+    if (old.counted, old.ids) != (new.counted, new.ids):
+        effect = "it would tell other events apart than those that were counted: declare it under another name"
+        return replace(change, action="refuse", effect=f"{effect}, and let the views read that")
+    if old.topic != new.topic or old.kind != new.kind:
+        was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
+        effect = f"it would be {now} and is {was}, whose offsets are others: declare it under another name"
+        return replace(change, action="refuse", effect=f"{effect}, and let the views read that")
+    return change
+
+
+def _read_otherwise(old: Source, new: Source) -> str:
+    """In what two declarations of a source differ: every record is read anew from its value, for all views of it."""
+    was, now = ({column.name: column.spark for column in each.columns} for each in (old, new))
+    said = [f"column {name} is new" for name in now if name not in was]
+    said += [f"column {name} goes" for name in was if name not in now]
+    said += [f"column {n} is {now[n]} and was {was[n]}" for n in now if n in was and now[n] != was[n]]
+    what = ", ".join(said) or "its records are read otherwise"
+    return f"{what}: every record is read anew from its value, and its views are computed anew"
+
+
+def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Change:
+    old, new = before.views.get(name), after.views.get(name)
+    if new is None and (others := known.others.get(name)):
+        return Change(
+            "view", name, "refuse", f"it is declared no more, and {', '.join(others)} reads it: drop that first"
+        )
+    if new is None:
+        return Change("view", name, "drop", "it is no longer served; its cells are dropped")
+    if old is None:
+        return _new_view(new, before, after, known)
+    if _declared_alike(name, before, after):
+        if old == new:
+            return Change("view", name, "nothing", "")
+        if old == replace(new, checks=old.checks):
+            return Change("view", name, "update", _OTHER_CHECKS)
+        effect = f"this Lamina would compile it otherwise ({_what_differs(old, new)}); it goes on as deployed"
+        return Change("view", name, "keep", effect)
+    change = Change("view", name, "update", "", diff=_diff(old.sql, new.sql), breaks=breaks(old.columns, new.columns))
+    if (others := known.others.get(name)) and not appends(old.columns, new.columns):
+        effect = f"its columns would be others, or in another order, and {', '.join(others)} reads it: drop that first"
+        return replace(change, action="refuse", effect=effect)
+    if old.version != new.version:
+        return _new_version(change, old, new, known)
+    if (old.final, old.columns, old.comment, old.properties) == (new.final, new.columns, new.comment, new.properties):
+        return Change("view", name, *(("update", _OTHER_CHECKS) if old.checks != new.checks else ("nothing", "")))
+    return replace(change, effect="only what is read from the cells changed: served at once")
+
+
+def _new_view(new: View, before: Catalog, after: Catalog, known: Known) -> Change:
+    """Of a source with history, a view waits for a rebuild; but not where views that are served read it from now on."""
+    if lacking := [each for each in sorted(_fed_by(new)) if _reads_less(each, before, after)]:
+        effect = f"an older Lamina deployed {lacking[0]}, and reads less of its records"
+        return Change("view", new.name, "refuse", effect)
+    waits = sorted(known.moved & _fed_by(new))
+    if not waits:
+        return Change("view", new.name, "create", "served at once")
+    readers = [name for name in before.views if name in after.views and new.name in _below(name, after)]
+    if not readers:
+        effect = f"served after `lamina rebuild {new.name}`: {', '.join(waits)} has history"
+        records = sum(known.counted.get(source, 0) for source in _fed_by(new))
+        return Change("view", new.name, "create", effect, records=records)
+    return _reprocessed(Change("view", new.name, "reprocess", ""), f"{readers[0]} reads it", new, known)
+
+
+def _reads_less(name: str, before: Catalog, after: Catalog) -> bool:
+    """Does a source go on as an older Lamina deployed it, without columns that are read of its records by now?"""
+    old, new = before.sources.get(name), after.sources[name]
+    return old is not None and name in before.views and old.sql == new.sql and old.read != new.read
+
+
+def _new_version(change: Change, old: View, new: View, known: Known) -> Change:
+    if not new.cell_tables:
+        return replace(change, effect="it is read from other views now: served at once, its cells are dropped")
+    if (new.name, new.version) in known.kept:
+        return replace(change, effect="this version of its cells is kept, and live: served at once")
+    change = _reprocessed(change, _why(old, new), new, known)
+    return replace(change, effect=f"{change.effect}; the old version is served meanwhile")
+
+
+def _reprocessed(change: Change, why: str, new: View, known: Known) -> Change:
+    records = sum(known.counted.get(source, 0) for source in _fed_by(new))
+    seconds = None if known.rate is None else records / known.rate
+    time = "" if seconds is None else f", about {_time(seconds)} at the rate of the last rebuild"
+    effect = f"new cells: {why}; {records:,} records are read{time}"
+    return replace(change, action="reprocess", effect=effect, records=records, seconds=seconds)
+
+
+def _fed_by(view: View) -> set[str]:
+    return {table.source for table in view.cell_tables}
+
+
+def _below(name: str, catalog: Catalog) -> set[str]:
+    """The views that a view reads, directly or through others."""
+    reads = set(catalog.views[name].reads)
+    return reads.union(*(_below(each, catalog) for each in reads))
+
+
+def _why(old: View, new: View) -> str:
+    """In what the cells of two versions differ: groups, then partials, then conditions."""
+
+    def names(view: View) -> tuple[set[str], set[str], set[str]]:
+        tables = view.cell_tables
+        keys = {key.name for table in tables for key in table.keys}
+        partials = {partial.column.name for table in tables for partial in table.partials}
+        return keys, partials, {table.source for table in tables}
+
+    said = []
+    for word, was, now in zip(("groups", "partials", "sources"), names(old), names(new), strict=True):
+        found = [f"{name} is new" for name in sorted(now - was)] + [f"{name} goes" for name in sorted(was - now)]
+        said += [f"{word} ({', '.join(found)})"] if found else []
+    if not said and [table.partial for table in old.cell_tables] == [table.partial for table in new.cell_tables]:
+        return "how records are read"
+    return ", ".join(said) or "how they are computed"
+
+
+def _time(seconds: float) -> str:
+    """A length of time as a person says it.
+
+    >>> _time(0.2), _time(95), _time(7_300)
+    ('1 s', '2 min', '2 h')
+    """
+    for unit, size in (("h", 3_600), ("min", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(1, round(seconds))} s"
+
+
+def _waits(change: Change) -> bool:
+    """Is it a view that is new to records which were counted before?"""
+    return change.kind == "view" and change.action == "create" and change.records is not None
+
+
+def _with_readers(change: Change, after: Catalog, known: Known) -> Change:
+    """A change of a view with the views that read it, and the relations of others that do."""
+    if change.kind != "view" or change.action in ("create", "keep", "nothing"):
+        return change
+    ours = sorted(name for name, each in after.views.items() if change.name in each.reads)
+    return replace(change, dependents=(*ours, *known.others.get(change.name, ())))
+
+
+def _declared_alike(name: str, before: Catalog, after: Catalog) -> bool:
+    """Is all that a view is made of declared as it was: the view, and what it names, in the same words?"""
+    old, new = (_declarations(catalog) for catalog in (before, after))
+    seen, todo = {name}, [name]
+    while todo:
+        each = todo.pop()
+        if old[each] != new.get(each):
+            return False
+        named = {word.lower() for word in re.findall(r"\w+", old[each])} & old.keys()
+        todo += named - seen
+        seen |= named
+    return True
+
+
+def _declarations(catalog: Catalog) -> dict[str, str]:
+    sources = {name: source.sql for name, source in catalog.sources.items()}
+    return sources | {name: each.sql for name, each in catalog.views.items()}
+
+
+def _what_differs(old: View, new: View) -> str:
+    """Which texts of a view differ, as a reason to read them."""
+    pairs = list(zip(old.cell_tables, new.cell_tables, strict=False))
+    names = [
+        text for text in ("partial", "cells", "merge") if any(getattr(a, text) != getattr(b, text) for a, b in pairs)
+    ]
+    names += ["other tables of cells"] * (len(old.cell_tables) != len(new.cell_tables))
+    names += [text for text in ("columns", "spelled") if getattr(old, text) != getattr(new, text)]
+    names += ["final"] * (old.final != new.final and old.version == new.version)
+    return ", ".join(names) or "how records are read"
+
+
+def _over_its_cells(old: View | None, new: View) -> View:
+    """A view of the version that is deployed goes on with the cells as they are computed: they are one thing."""
+    return new if old is None or old.version != new.version else replace(new, cell_tables=old.cell_tables)
+
+
+def _shape(columns: Sequence[Column]) -> list[tuple[str, str]]:
+    return [(column.name, column.postgres) for column in columns]
+
+
+def _diff(old: str, new: str) -> str:
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), "deployed", "catalog", lineterm="")
+    return "\n".join(lines)
+
+
+def _listed(changes: Iterable[Change]) -> str:
+    return "\n".join(f"{change.kind} {change.name}: {change.effect}" for change in changes)
+
+
+def _read_by(change: Change) -> str:
+    return f" (read by {', '.join(change.dependents)})" if change.dependents else ""

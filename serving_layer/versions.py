@@ -1,0 +1,160 @@
+"""The versions of views: what each was compiled to, as long as a generation of it has cells.
+
+The declared version of a view is in the deployed catalog. One that is being computed, and one that is kept to return
+to, are here: their cells are fed and read by the texts that they were compiled to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, delete, insert, select, tuple_
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from serving_layer.bookkeeping import cell_table, generation, publication, version
+from serving_layer.deployed import deployed
+from view_algebra.compiled import Catalog, CellTable, Source, View
+from view_algebra.errors import LaminaError
+
+_VIEW, _SOURCES = TypeAdapter(View), TypeAdapter(dict[str, Source])
+
+
+@dataclass(frozen=True)
+class Version:
+    """A view as it was compiled once, with the sources that feed its cells as they were read then."""
+
+    view: View
+    sources: Mapping[str, Source]
+
+
+def register(connection: Connection, compiled: View) -> None:
+    """Makes the tables of cells of a version known: what feeds each, and how cells merge into it."""
+    for table in compiled.cell_tables:
+        values = {
+            "name": table.name,
+            "view": compiled.name,
+            "version": compiled.version,
+            "query": table.source,
+            "ddl": table.cells,
+            "merge": table.merge,
+            "keys": [column.name for column in table.keys],
+            "partials": [partial.column.name for partial in table.partials],
+            "noise": [partial.noise for partial in table.partials],
+            "retained": table.retained or None,
+        }
+        known = connection.execute(select(cell_table.c.name).where(cell_table.c.name == table.name)).one_or_none()
+        if known is None:
+            connection.execute(insert(cell_table).values(values))
+
+
+def keep(connection: Connection, views: Iterable[View], catalog: Catalog) -> None:
+    """Keeps what versions of a catalog were compiled to, beside the one that is deployed."""
+    for each in (view for view in views if view.cell_tables):
+        sources = {table.source: catalog.sources[table.source] for table in each.cell_tables}
+        texts = {"texts": _VIEW.dump_python(each, mode="json"), "sources": _SOURCES.dump_python(sources, mode="json")}
+        statement = upsert(version).values(view=each.name, version=each.version, **texts)
+        connection.execute(
+            statement.on_conflict_do_update(index_elements=[version.c.view, version.c.version], set_=texts)
+        )
+
+
+def stored(connection: Connection) -> list[Version]:
+    """The versions that are kept beside the deployed catalog; what is deployed now may be among them."""
+    rows = connection.execute(select(version).order_by(version.c.view, version.c.version))
+    return [Version(_VIEW.validate_python(row.texts), _SOURCES.validate_python(row.sources)) for row in rows]
+
+
+def get(connection: Connection, name: str, wanted: str) -> Version:
+    """What a version of a view was compiled to."""
+    catalog = deployed(connection)
+    declared = catalog.views.get(name)
+    if declared is not None and declared.version == wanted:
+        return Version(declared, catalog.sources)
+    for each in stored(connection):
+        if (each.view.name, each.view.version) == (name, wanted):
+            return each
+    raise LaminaError(
+        f"Version {wanted} of {name} is not known any more",
+        evidence="neither the deployed catalog has it, nor a version that is kept",
+        way_out="`lamina apply` computes it again from a catalog that declares it.",
+    )
+
+
+def readings(connection: Connection, source: Source, names: Collection[str]) -> list[tuple[Source, list[CellTable]]]:
+    """The compiled tables of cells by these names, of whichever versions, by how the records of a source are read.
+
+    First those that are fed by the source as it is declared; then, where it was declared otherwise before, the others.
+    """
+    catalog = deployed(connection)
+    known = [*(Version(view, catalog.sources) for view in catalog.views.values()), *stored(connection)]
+    found: dict[str, tuple[Source, list[CellTable]]] = {source.parse: (source, [])}
+    left = set(names)
+    for each in known:
+        for table in (table for table in each.view.cell_tables if table.name in left):
+            left.remove(table.name)
+            read = each.sources[table.source]
+            found.setdefault(read.parse, (read, []))[1].append(table)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What two versions compute alike: by table of cells, the old version's table and the partials of both."""
+
+    old: str
+    keys: tuple[str, ...]
+    partials: tuple[str, ...]
+    retained: str | None
+
+    @property
+    def noise(self) -> tuple[str, ...]:
+        """None of these partials is the rounding of other numbers."""
+        return ("",) * len(self.partials)
+
+
+def shared(new: Version, old: Version) -> dict[str, Shared]:
+    """The partials that two versions of a view compute alike, over the same records and by the same keys."""
+    found = {}
+    for table in (each for each in new.view.cell_tables if each.kind == "aggregate"):
+        for other in old.view.cell_tables:
+            alike = _computed_alike(table, other) if _of_the_same(table, other, new, old) else ()
+            if alike:
+                keys = tuple(key.name for key in table.keys)
+                retained = table.retained or other.retained or None
+                found[table.name] = Shared(other.name, keys, alike, retained)
+    return found
+
+
+def _of_the_same(table: CellTable, other: CellTable, new: Version, old: Version) -> bool:
+    """Are both about the same records, taken together by the same keys?"""
+    records = ((each.sources[t.source].parse, t.where, t.generators) for t, each in ((table, new), (other, old)))
+    groups = ((t.source, t.kind, t.keys, t.key_inputs, t.spread) for t in (table, other))
+    return len(set(records)) == len(set(groups)) == 1
+
+
+def _computed_alike(table: CellTable, other: CellTable) -> tuple[str, ...]:
+    theirs = dict(zip(other.partials, other.partial_inputs, strict=True))
+    inputs = zip(table.partials, table.partial_inputs, strict=True)
+    return tuple(each.column.name for each, input in inputs if not each.noise and theirs.get(each) == input)
+
+
+def live(connection: Connection) -> dict[tuple[str, str], int]:
+    """The versions of views that are kept to return to: of each the newest generation that is live and was shown."""
+    rows = connection.execute(
+        select(generation.c.view, generation.c.version, generation.c.id)
+        .where(generation.c.state == "live", generation.c.shown_until.is_not(None))
+        .order_by(generation.c.id)
+    ).all()
+    shown = select(generation.c.view, generation.c.version).join(
+        publication, publication.c.generation == generation.c.id
+    )
+    published = {(row.view, row.version) for row in connection.execute(shown)}
+    return {(row.view, row.version): row.id for row in rows if (row.view, row.version) not in published}
+
+
+def forget_unused(connection: Connection) -> None:
+    """Forgets the versions of which no generation has cells any more."""
+    left = select(generation.c.view, generation.c.version).where(generation.c.dropped_at.is_(None))
+    connection.execute(delete(version).where(tuple_(version.c.view, version.c.version).not_in(left)))

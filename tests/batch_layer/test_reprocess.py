@@ -1,0 +1,207 @@
+"""A changed catalog over a real log: new versions computed beside the old ones, under traffic, killed, rolled back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from serving_layer import lookup, rebuilds
+from serving_layer.bookkeeping import generation
+from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
+from tests.fix_lamina import CommandLine, Deployed, one
+from view_algebra.errors import LaminaError
+
+BY_KIND = HOURLY.replace("hour, country, events", "hour, country, events, kind").replace(
+    "country, count(*),", "country, count(*), kind,"
+)
+BY_KIND = BY_KIND.replace("'1 hour'), country;", "'1 hour'), country, kind;")
+LARGEST = TOTALS.replace("FROM events", ", max(n) AS largest FROM events")
+WIDER = EVENTS.replace("ratio DOUBLE,", "ratio DOUBLE, device STRING,")
+BY_DEVICE = TOTALS.replace("FROM events", ", max(device) AS device FROM events")
+MORE = "CREATE TABLE more (n BIGINT) USING kafka OPTIONS (topic '{topics}_more', format 'json');"
+BOTH = """
+    CREATE VIEW totals AS SELECT count(*) AS events, sum(n) AS n, sum(price) AS price FROM events
+    UNION ALL SELECT count(*), sum(n), NULL FROM more;
+"""
+
+STEPS = ("after seal", "after archive", "compute totals", "after compute totals", "absorbed", "after go-live")
+
+
+class Killed(BaseException):
+    """Stands for an interrupt at a named step."""
+
+
+def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(deployed: Deployed) -> None:
+    deployed.apply(**CATALOG)
+    deployed.send("events", *(event(n) for n in range(300)))
+    deployed.catch_up()
+    sent, busy = 300, False
+
+    def traffic(place: str) -> None:
+        nonlocal sent, busy
+        if busy or place not in ("after archive", "absorbed", "after go-live", "after hand-over"):
+            return
+        busy = True
+        deployed.send("events", *(event(n) for n in range(sent, sent + 50)))
+        sent += 50
+        deployed.catch_up()
+        assert one(deployed.rows("SELECT events FROM totals")) == (sent,)
+        assert one(deployed.rows("SELECT sum(events) FROM places")) == (sent,)
+        busy = False
+
+    deployed.deployment.at = traffic
+    files = {"hourly.sql": BY_KIND, "totals.sql": LARGEST}
+    deployed.files |= files
+    planned = {change.name: change for change in deployed.deployment.plan(deployed.files)}
+    assert {name: change.action for name, change in planned.items() if change.action != "nothing"} == {
+        "hourly": "reprocess",
+        "totals": "reprocess",
+    }
+    assert planned["hourly"].effect.startswith("new cells: groups (kind is new)")
+    assert planned["totals"].records == 300
+    assert planned["hourly"].dependents == ("places",)
+    assert "+" in planned["totals"].diff
+    deployed.deployment.apply(deployed.files)
+    deployed.deployment.at = lambda _: None
+    assert sent == 500
+    compared = deployed.owner("SELECT view, cells, differing FROM lamina.proof")
+    assert compared == [("totals", 1, 0)], "what both versions compute, while records come"
+    deployed.check()
+    assert one(deployed.rows("SELECT events, largest FROM totals")) == (500, 499)
+    assert [change.name for change in deployed.deployment.plan(deployed.files) if change.action != "nothing"] == []
+
+    deployed.send("events", event(500))
+    deployed.catch_up()
+    deployed.deployment.batch.roll_back("totals")
+    assert deployed.rows("SELECT * FROM totals")[0][0] == 501
+    deployed.check()
+    [change] = [change for change in deployed.deployment.plan(deployed.files) if change.action != "nothing"]
+    assert (change.name, change.action) == ("totals", "update")
+    deployed.deployment.apply(deployed.files)
+    assert one(deployed.rows("SELECT events, largest FROM totals")) == (501, 500)
+    proofs = deployed.deployment.batch.rebuild()
+    assert {proof.view: proof.differing for proof in proofs} == {"hourly": 0, "totals": 0, "users": 0, "clicks": 0}
+    deployed.check()
+
+
+@pytest.mark.parametrize("place", STEPS)
+def test_an_apply_that_is_interrupted_changes_nothing_and_the_next_one_succeeds(deployed: Deployed, place: str) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+
+    def die(reached: str) -> None:
+        if reached == place:
+            raise Killed
+
+    deployed.deployment.at = die
+    with pytest.raises(Killed):
+        deployed.apply(totals=LARGEST)
+    deployed.deployment.at = lambda _: None
+    deployed.send("events", event(20))
+    deployed.catch_up()
+    assert deployed.rows("SELECT * FROM totals")[0][0] == 21
+    assert len(deployed.rows("SELECT * FROM totals")[0]) == 3
+    deployed.deployment.apply(deployed.files)
+    assert one(deployed.rows("SELECT events, largest FROM totals")) == (21, 20)
+    deployed.check()
+    assert unfinished(deployed) == 0
+
+
+def unfinished(deployed: Deployed) -> int:
+    """Generations that are building, or live and neither read nor kept."""
+    with deployed.deployment.database.begin() as connection:
+        building = lookup.find(connection, generation.c.state == "building")
+        live = lookup.find(connection, generation.c.state == "live")
+    return len(building) + len(live) - 2
+
+
+@pytest.mark.parametrize("place", ["after archive", "after go-live", "after hand-over"])
+def test_an_apply_that_is_killed_is_gone_on_with(
+    deployed: Deployed, lamina: CommandLine, tmp_path: Path, place: str
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    catalog = tmp_path / "catalog"
+    catalog.mkdir()
+    for name, sql in {**deployed.files, "totals.sql": LARGEST}.items():
+        (catalog / name).write_text(sql)
+    planned = lamina("plan", "--catalog", str(catalog), "--json", code=3)
+    [said] = [json.loads(line) for line in planned.out.splitlines()]
+    assert (said["change"], said["what"], said["name"], said["records"]) == ("reprocess", "view", "totals", 20)
+    lamina("apply", "--catalog", str(catalog), code=-9, LAMINA_STOP_AT=place)
+    deployed.send("events", event(20))
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (21,)
+    again = lamina("apply", "--catalog", str(catalog))
+    if place != "after hand-over":
+        assert "goes on with rebuild" in again.err
+    lamina("plan", "--catalog", str(catalog), code=0)
+    assert one(deployed.rows("SELECT events, largest FROM totals")) == (21, 20)
+    deployed.check()
+    with deployed.deployment.database.begin() as connection:
+        assert rebuilds.left_by_apply(connection) is None
+    assert unfinished(deployed) == 0
+
+
+def test_beside_an_apply_another_one_and_a_rebuild_are_refused(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    refused: list[str] = []
+
+    def others(place: str) -> None:
+        if place == "after archive":
+            opened = deployed.deployment
+            at_once = {**deployed.files, "totals.sql": TOTALS, "more.sql": CLICKS}
+            for what in (lambda: opened.apply(at_once), lambda: opened.apply(deployed.files), opened.batch.rebuild):
+                with pytest.raises(LaminaError) as raised:
+                    what()
+                refused.append(raised.value.what)
+
+    deployed.deployment.at = others
+    deployed.apply(totals=LARGEST)
+    assert refused == ["Another apply is running"] * 3
+    assert one(deployed.rows("SELECT largest FROM totals")) == (19,)
+
+
+def test_a_source_gains_a_column_while_its_producer_sends_it_already(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
+    deployed.send("events", *({**event(n), "device": f"d{n}"} for n in range(20)))
+    deployed.catch_up()
+    with deployed.speed():
+        deployed.apply(events=WIDER, totals=BY_DEVICE)
+        assert one(deployed.rows("SELECT events, device FROM totals")) == (20, "d9")
+        deployed.send("events", {**event(20), "device": "z"})
+        deployed.wait_for("events")
+    assert one(deployed.rows("SELECT events, device FROM totals")) == (21, "z")
+    deployed.check()
+    with pytest.raises(LaminaError, match="its source was declared otherwise"):
+        deployed.deployment.batch.roll_back("totals")
+    proofs = deployed.deployment.batch.rebuild()
+    assert [proof.differing for proof in proofs] == [0, 0]
+    deployed.files |= {"events.sql": EVENTS.replace("{topics}", deployed.prefix), "totals.sql": TOTALS}
+    deployed.deployment.apply(deployed.files, allow_break=True)
+    assert one(deployed.rows("SELECT events FROM totals")) == (21,)
+    deployed.check()
+
+
+def test_a_changed_view_may_read_a_source_that_is_new(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    deployed.apply(more=MORE, totals=BOTH)
+    deployed.send("more", {"n": 7})
+    deployed.catch_up()
+    assert sorted(deployed.rows("SELECT events FROM totals")) == [(1,), (20,)]
+    deployed.check()
+
+
+def test_another_topic_is_refused_with_the_way_out(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    with pytest.raises(LaminaError, match="not applied") as refused:
+        deployed.apply(events=EVENTS.replace("_events'", "_others'"))
+    assert "declare it under another name, and let the views read that" in refused.value.evidence
