@@ -180,6 +180,25 @@ def test_a_source_that_is_declared_again_knows_no_ids_of_before(deployed: Deploy
     deployed.check()
 
 
+def test_a_stream_that_gains_a_column_knows_its_ids_all_the_same(deployed: Deployed) -> None:
+    deployed.apply(payments=PAYMENTS, **VIEWS)
+    deployed.send("payments", payment(1), payment(2), payment(2))
+    deployed.catch_up()
+    wider = PAYMENTS.replace("amount BIGINT,", "amount BIGINT, note STRING,")
+    notes = "CREATE VIEW notes AS SELECT note, count(*) AS n FROM payments GROUP BY note;"
+    deployed.apply(payments=wider, tills=VIEWS["tills"].replace("max(amount)", "min(amount)"), notes=notes)
+    assert deployed.rows(ALL) == [(2, 2)]
+    deployed.send("payments", payment(1) | {"note": "again"}, payment(3) | {"note": "new"})
+    deployed.catch_up()
+    assert deployed.rows(ALL) == [(3, 3)]
+    assert sorted(deployed.rows("SELECT note, n FROM notes"), key=str) == [("new", 1), (None, 2)]
+    deployed.check()
+    del deployed.files["notes.sql"]
+    deployed.apply(payments=PAYMENTS, tills=VIEWS["tills"])  # the versions of before are kept: nothing is computed
+    assert deployed.rows(ALL) == [(3, 3)]
+    deployed.check()
+
+
 def test_events_at_random_count_once(deployed: Deployed) -> None:
     """Copies in any partition, of any time, in micro-batches of any size, with rebuilds in between."""
     deployed.apply(payments=PAYMENTS, **VIEWS)
