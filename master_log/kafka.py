@@ -192,16 +192,19 @@ class Brokers:
 
     def topic_id(self, topic: str) -> str | None:
         """The id that Kafka gave the topic when it was created; None when there is no such topic."""
-        found = self._describe([topic])
-        return str(found[topic]["topic_id"]) if topic in found else None
+        return self.topic_ids(topic).get(topic)
+
+    def topic_ids(self, *topics: str) -> dict[str, str]:
+        """The ids of those topics that there are."""
+        return {topic: str(found["topic_id"]) for topic, found in self._describe(topics).items()}
 
     def partitions(self, topic: str) -> tuple[int, ...]:
         """The numbers of the topic's partitions, ascending."""
         return tuple(sorted(at.partition for at in self._partitions([topic])))
 
-    def earliest(self, topic: str) -> Offsets:
+    def earliest(self, *topics: str) -> Offsets:
         """For each partition, the offset below which the brokers hold nothing any more."""
-        return self._offsets([topic], OffsetSpec.EARLIEST)
+        return self._offsets(topics, OffsetSpec.EARLIEST)
 
     def latest(self, *topics: str) -> Offsets:
         """For each partition, the end of what is committed: below it no transaction is open (last stable offset)."""
@@ -254,7 +257,7 @@ class Brokers:
         )
 
     def tails(self, below: Offsets) -> dict[TopicPartition, str]:
-        """What stands last below these offsets (of one topic), where the brokers hold it: see `master_log/tails.py`."""
+        """What stands last below these offsets, where the brokers hold it: see `master_log/tails.py`."""
         try:
             return self._ask(lambda client: client._manager.run(tails.fetch, client, below))  # noqa: SLF001
         except UnknownTopicOrPartitionError as error:  # a broker that has just started may not know its topics yet

@@ -100,7 +100,9 @@ def _request(offsets: Mapping[KafkaTopicPartition, int], most: int) -> FetchRequ
         )
         for at, offset in offsets.items()
     ]
-    [topic] = {at.topic for at in offsets}
+    topics: dict[str, list[FetchRequest.FetchTopic.FetchPartition]] = {}
+    for at, partition in zip(offsets, partitions, strict=True):
+        topics.setdefault(at.topic, []).append(partition)
     return FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
@@ -108,7 +110,7 @@ def _request(offsets: Mapping[KafkaTopicPartition, int], most: int) -> FetchRequ
         isolation_level=0,
         session_id=0,
         session_epoch=-1,
-        topics=[FetchRequest.FetchTopic(topic=topic, partitions=partitions)],
+        topics=[FetchRequest.FetchTopic(topic=topic, partitions=of) for topic, of in topics.items()],
         forgotten_topics_data=[],
         rack_id="",
         min_version=4,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
@@ -16,6 +17,26 @@ MISSING_SECONDS = 10.0
 
 class CannotGoOn(LaminaError):
     """The topic no longer holds what comes next: reading on would skip records, or read others."""
+
+
+def in_doubt(brokers: Brokers, expected: Mapping[str, tuple[str, Offsets, Tails]]) -> list[str]:
+    """Those topics of which `check_topic` is to be asked: one question about all says that the others are as expected.
+
+    expected: by topic, its id, what was reached in it, and the tails there.
+    """
+    ids = brokers.topic_ids(*expected)
+    there = {topic: each for topic, each in expected.items() if ids.get(topic) == each[0]}
+    if not there:
+        return list(expected)
+    earliest = brokers.earliest(*there)
+    tails = brokers.tails(Offsets({at: offset for _, reached, _ in there.values() for at, offset in reached.items()}))
+    sound = {
+        topic
+        for topic, (_, reached, known) in there.items()
+        if all(tails.get(at) == tail for at, tail in known.items())
+        and all(first <= reached.get(at, 0) for at, first in earliest.items() if at.topic == topic)
+    }
+    return [topic for topic in expected if topic not in sound]
 
 
 def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offsets, tails: Tails) -> None:

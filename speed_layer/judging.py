@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from master_log.reading import Unreadable, cause
 from serving_layer import progress, rebuilds, skipping
 from serving_layer.database import PostgresError, first_line, is_away
 from serving_layer.progress import Fenced
-from speed_layer.continuity import CannotGoOn, check_topic
+from speed_layer.continuity import CannotGoOn, check_topic, in_doubt
 from speed_layer.member import Member, Parts, StartAgain
 from speed_layer.query import GROW_AFTER, Query
 from view_algebra.errors import LaminaError
@@ -107,6 +108,21 @@ class Judge:
         except LaminaError:
             return None
         return None
+
+    def in_doubt(self, queries: Sequence[Query]) -> list[Query]:
+        """Those whose topics may have lost what they need: found by few questions for all of them."""
+        expected = {}
+        with self.parts.database.begin() as connection:
+            recorded = progress.queries(connection)
+            for query in queries:
+                topic_id = recorded[query.source.name].topic_id
+                expected[query.source.topic] = (topic_id, *progress.known(connection, query.source.name))
+        try:
+            doubtful = in_doubt(self.parts.brokers, expected)
+        except LaminaError:
+            return list(queries)
+        topics = Counter(query.source.topic for query in queries)  # one that two sources read is asked of each
+        return [query for query in queries if query.source.topic in doubtful or topics[query.source.topic] > 1]
 
     def _try_again(self, query: Query, failure: BaseException, member: Member | None) -> None:
         query.failures += 1

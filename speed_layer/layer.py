@@ -164,8 +164,8 @@ class SpeedLayer:
         self._checked_at = self.clock()
         if not self.parts.brokers.listening():  # each question would wait for them
             return
-        for query in self._queries.values():
-            if query.refused is None and (reason := self._judge.lost_records(query)) is not None:
+        for query in self._judge.in_doubt([query for query in self._queries.values() if query.refused is None]):
+            if (reason := self._judge.lost_records(query)) is not None:
                 self._runs.end([query])
                 self._judge.refuse(query, reason)
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-TRIGGER = "50 milliseconds"
-"""How often an idle query asks the brokers for records; a busy one starts its next micro-batch at once."""
+TRIGGER, TRIGGER_SHARED = "50 milliseconds", "200 milliseconds"
+"""How often an idle query asks the brokers for records, of one topic and of many; a busy one goes on at once."""
 
 AT_ONCE = 4
 """Members whose parts of a micro-batch are computed, and committed, at the same time."""
@@ -109,7 +109,7 @@ class Run:
             raw.writeStream.queryName(f"{self.name}-{self._checkpoint.name[:8]}")
             .foreachBatch(self._micro_batch)
             .option("checkpointLocation", str(self._checkpoint))
-            .trigger(processingTime=TRIGGER)
+            .trigger(processingTime=TRIGGER_SHARED if self.shared else TRIGGER)
             .start()
         )
 
@@ -150,11 +150,14 @@ class Run:
 def _read_once(raw: DataFrame, *, several: bool) -> Iterator[Callable[[Member], DataFrame]]:
     """Gives each member its records of a micro-batch that is read once.
 
-    Into few parts, and from them in one task per member: the tasks would cost more than the records.
+    Into few parts, and from them in two tasks per member: more of them would cost more than the records.
     """
     if not several:
         yield lambda member: raw.where(raw.topic == member.source.topic)
         return
+    conf = raw.sparkSession.conf  # of this streaming query alone
+    conf.set("spark.sql.adaptive.enabled", "false")
+    conf.set("spark.sql.shuffle.partitions", "1")
     kept = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism).persist()
     try:
         yield lambda member: kept.where(kept.topic == member.source.topic).coalesce(1)
