@@ -131,7 +131,7 @@ class Joins(Values):
 
 def others(dice: random.Random, count: int) -> dict[str, list[Record]]:
     """Records of the sources beside `s`: keys that come again and move, deletions, late ones, and bad ones."""
-    return {"r": _payments(dice, count), "t": _rows(dice, count), "d": _changes(dice, count // 2)}
+    return {"r": _payments(dice, count), "t": _rows(dice, count), "d": _changes(dice, count)}
 
 
 def _at(dice: random.Random, number: int) -> str | None:
