@@ -47,7 +47,7 @@ from serving_layer.proof import Proof
 from serving_layer.quarantine import Bad
 from serving_layer.rebuilds import Scheduler
 from view_algebra.compiled import Catalog, Source
-from view_algebra.errors import LaminaError
+from view_algebra.errors import Blocked, LaminaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -278,16 +278,18 @@ class BatchLayer:
         self._done(id, "prove")
         return proofs
 
-    def check(self, id: int) -> list[Verdict]:
+    def check(self, id: int, catalog: Catalog | None = None) -> list[Verdict]:
         """Runs the checks of views over the new generations, before anybody reads them, and keeps what they find.
 
-        Of all views that would change, also of those over the rebuilt ones; a snapshot for each.
+        Of all views that would change, also of those over the rebuilt ones; a snapshot for each. `catalog` is the one
+        that is to be deployed with these generations; by default the one that is.
         """
         self._expect(id)
         new = self.generations(id)
         found: list[Verdict] = []
-        with self.database.begin() as connection:
-            catalog = deployed(connection)
+        if catalog is None:
+            with self.database.begin() as connection:
+                catalog = deployed(connection)
         for name in (name for name, each in catalog.views.items() if each.checks):
             with self.database.begin(isolation="REPEATABLE READ") as connection:
                 courtesy.stand_back(connection)
@@ -363,7 +365,7 @@ class BatchLayer:
             return sorted(checks.held_together(catalog, new, by_checks.union(proof.held_back(connection, new))))
         if by_checks and run.step != "hand-over":
             blocked = [each.sentence for each in checks.results(connection, run.id) if each.blocked]
-            raise LaminaError(
+            raise Blocked(
                 f"The leap is not handed over: {', '.join(sorted(by_checks))} fails a check",
                 evidence="\n".join(blocked) or "its checks were not run: `lamina step prove` runs them",
                 way_out="Nothing that is read has changed. Correct what fails, or let the check warn: NOT ENFORCED.",

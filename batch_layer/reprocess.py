@@ -1,8 +1,8 @@
 """A changed catalog, reprocessed: new versions of its views are computed beside the old ones, then all move at once.
 
-The steps are those of a rebuild (`batch_layer/rebuild.py`): seal, archive, compute, go live; then the catalog is
-applied in place of the hand-over. Until then nothing that is declared, read or kept has changed. Micro-batches feed the
-old versions and the new ones all the while.
+The steps are those of a rebuild (`batch_layer/rebuild.py`): seal, archive, compute, go live, prove and check; then the
+catalog is applied in place of the hand-over, unless a check that it declares fails. Until then nothing that is declared,
+read or kept has changed. Micro-batches feed the old versions and the new ones all the while.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from serving_layer.database import Connection, PostgresError, is_lock_timeout
 from serving_layer.lookup import Generation
 from serving_layer.registry import Topic
 from view_algebra.compiled import Catalog
+from view_algebra.errors import Blocked
 
 READERS_SECONDS = 900.0
 """How long a computed version waits for readers who hold a view in a transaction: longer than a SELECT may take."""
@@ -52,6 +53,7 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
             batch.go_live(id)
             for generation in batch.generations(id):
                 _prove(batch, id, generation)
+            _check(batch, id, target.catalog)
             _move(batch, id, target)
             batch.at("after hand-over")
             batch.retire(id)
@@ -93,6 +95,22 @@ def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
         proof.record(connection, proved, id)
     columns = ", ".join(name for each in alike.values() for name in each.partials)
     batch.tell(f"{new.view}: {proved.cells:,} cells of both versions compared ({columns}), {proved.differing:,} differ")
+
+
+def _check(batch: BatchLayer, id: int, catalog: Catalog) -> None:
+    """Runs the checks that the catalog declares over its new versions; raises for one that blocks and fails."""
+    verdicts = batch.check(id, catalog)
+    for each in verdicts:
+        if each.failing:
+            batch.tell(each.sentence)
+    blocked = [each for each in verdicts if each.blocked]
+    if blocked:
+        raise Blocked(
+            f"The catalog is not deployed: {', '.join(sorted({each.view for each in blocked}))} fails a check",
+            evidence="\n".join(each.sentence for each in blocked),
+            way_out="Nothing that is declared or read has changed. Correct what fails, or let the check warn:"
+            " NOT ENFORCED.",
+        )
 
 
 def _move(batch: BatchLayer, id: int, target: Target) -> None:

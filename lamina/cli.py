@@ -26,7 +26,7 @@ from lamina.render import Output, log_to_stderr
 from lamina.settings import Settings
 from serving_layer.waiting import waiting
 from view_algebra import compile_catalog, explain
-from view_algebra.errors import LaminaError
+from view_algebra.errors import Blocked, LaminaError
 from view_algebra.explain import cost, kept
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
                 function(output, **options)
             except LaminaError as error:
                 output.error(error)
-                sys.exit(1)
+                sys.exit(DIFFERENT if isinstance(error, Blocked) else 1)
             except Different:
                 sys.exit(DIFFERENT)
             except BrokenPipeError:

@@ -21,5 +21,9 @@ class LaminaError(Exception):
         return "\n\n".join(part for part in (self.what, self.evidence, self.way_out) if part)
 
 
+class Blocked(LaminaError):
+    """What a check that the catalog declares keeps from readers, all of it; nothing that is read has changed."""
+
+
 class Refused(LaminaError):
     """A declaration that cannot be kept true, found when it was declared."""

@@ -8,7 +8,7 @@ from serving_layer import lookup
 from serving_layer.checks import Verdict
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
-from view_algebra.errors import LaminaError
+from view_algebra.errors import Blocked
 
 HOURLY_CHECKS = """
     ALTER VIEW hourly ADD CONSTRAINT country_is_there CHECK (country IS NOT NULL);
@@ -145,7 +145,7 @@ def test_a_generation_that_was_not_checked_is_not_handed_over(deployed: Deployed
 def test_a_leap_that_fails_a_check_does_not_land(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
     deployed.send("events", *(event(n) for n in range(40)))
-    with pytest.raises(LaminaError, match="The leap is not handed over: hourly fails a check"):
+    with pytest.raises(Blocked, match="The leap is not handed over: hourly fails a check"):
         deployed.deployment.batch.rebuild(leap=True)
     assert deployed.rows("SELECT * FROM hourly") == []
     deployed.catch_up()
@@ -153,6 +153,22 @@ def test_a_leap_that_fails_a_check_does_not_land(deployed: Deployed) -> None:
     deployed.apply(checks="")
     deployed.send("events", event(41))
     deployed.deployment.batch.rebuild(leap=True)
+    deployed.check()
+
+
+def test_a_new_version_that_fails_a_check_of_its_catalog_is_not_deployed(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(40)))
+    deployed.catch_up()
+    before = deployed.rows("SELECT * FROM totals"), published(deployed)
+    changed = TOTALS.replace("FROM events", ", min(n) AS least FROM events")
+    check = "ALTER VIEW totals ADD CONSTRAINT large CHECK (least > 1);"
+    with pytest.raises(Blocked, match="The catalog is not deployed: totals fails a check") as caught:
+        deployed.apply(totals=changed, checks=check)
+    assert 'its check large fails for 1 row, the first {"n"' in caught.value.evidence
+    assert (deployed.rows("SELECT * FROM totals"), published(deployed)) == before
+    deployed.apply(totals=changed, checks=check.replace("> 1", "> 0"))
+    assert deployed.rows("SELECT least FROM totals") == [(1,)]
     deployed.check()
 
 
