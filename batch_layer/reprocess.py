@@ -1,8 +1,8 @@
 """A changed catalog, reprocessed: new versions of its views are computed beside the old ones, then all move at once.
 
-The steps are those of a rebuild (`batch_layer/rebuild.py`): seal, archive, compute, go live, prove and check; then the
-catalog is applied in place of the hand-over, unless a check that it declares fails. Until then nothing that is declared,
-read or kept has changed. Micro-batches feed the old versions and the new ones all the while.
+The steps are those of a rebuild (`batch_layer/rebuild.py`): seal, archive, compute, go live, prove and check. Then the
+catalog is applied in place of the hand-over, unless a check that it declares fails. Until then nothing that is
+declared, read or kept has changed. Micro-batches feed the old versions and the new ones all the while.
 """
 
 from __future__ import annotations
