@@ -262,7 +262,8 @@ class _Log:
 
     raw: Mapping[str, DataFrame]
 
-    def records_below(self, source: Source, cut: Offsets) -> DataFrame:  # noqa: ARG002 (all are below it)
+    def records_below(self, source: Source, cut: Offsets, *, since: Offsets | None = None) -> DataFrame:  # noqa: ARG002
+        """All of them: they begin at the first offset and end at progress."""
         return parsed(self.raw[source.name], source)
 
 
