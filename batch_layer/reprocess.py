@@ -53,7 +53,7 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
             batch.go_live(id)
             for generation in batch.generations(id):
                 _prove(batch, id, generation)
-            _check(batch, id, target.catalog)
+            _check(batch, id, target)
             _move(batch, id, target)
             batch.at("after hand-over")
             batch.retire(id)
@@ -97,8 +97,10 @@ def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
     batch.tell(f"{new.view}: {proved.cells:,} cells of both versions compared ({columns}), {proved.differing:,} differ")
 
 
-def _check(batch: BatchLayer, id: int, catalog: Catalog) -> None:
+def _check(batch: BatchLayer, id: int, target: Target) -> None:
     """Runs the checks that the catalog declares over its new versions; raises for one that blocks and fails."""
+    with batch.database.begin() as connection:
+        catalog = registry.planned(connection, target.catalog)
     verdicts = batch.check(id, catalog)
     for each in verdicts:
         if each.failing:

@@ -88,6 +88,11 @@ def to_compute(connection: Connection, catalog: Catalog, changes: Sequence[Chang
     return computed(chosen(deployed(connection), catalog, changes, _kept(connection)), changes)
 
 
+def planned(connection: Connection, catalog: Catalog) -> Catalog:
+    """What is deployed once a catalog is applied."""
+    return chosen(deployed(connection), catalog, plan(connection, catalog), _kept(connection))
+
+
 def computed(catalog: Catalog, changes: Iterable[Change]) -> list[View]:
     """The views of which new cells are computed, and with them those that are new: one pass, and served together."""
     wanted = {change.name for change in changes if change.action == "reprocess"}

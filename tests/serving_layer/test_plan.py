@@ -89,6 +89,17 @@ def test_a_source_with_another_column_makes_new_versions_of_its_views() -> None:
     assert "total" not in changes
 
 
+def test_a_stream_goes_on_telling_the_same_events_apart() -> None:
+    unique = EVENTS.replace("n BIGINT", "n BIGINT, UNIQUE (k)")
+    before = compile_catalog({"events.sql": unique})
+    [change] = compare(before, compile_catalog({"events.sql": unique.replace("n BIGINT", "n BIGINT, d INT")}), Known())
+    assert change.action == "update"
+    for other in (EVENTS, unique.replace("(k)", "(n)"), unique.replace("(k)", "(k, n)")):
+        [change] = compare(before, compile_catalog({"events.sql": other}), Known())
+        assert change.action == "refuse", other
+        assert "declare it under another name, and let the views read that" in change.effect
+
+
 def test_a_view_that_is_new_to_history_waits_unless_one_that_is_served_reads_it() -> None:
     most = "CREATE VIEW most AS SELECT max(n) AS n FROM events;"
     waits = planned(most=most)["most"]
