@@ -282,6 +282,14 @@ def _queries_with_history(connection: Connection) -> set[str]:
 
 
 def _create_query(connection: Connection, name: str, topic: str, at: Topic) -> None:
+    for other in progress.reading(connection, topic):
+        if other.topic_id != at.id:
+            raise LaminaError(
+                f"{name}: topic {topic} is not the one that {other.name} reads",
+                evidence=f"Found: topic id {at.id}.\nWanted: topic id {other.topic_id}.",
+                way_out=f"The topic was created anew, and its records have one log: drop {other.name} first"
+                " (`lamina apply --prune`).",
+            )
     # A source that was dropped may have left its row, for tables of cells that are not dropped yet.
     again = upsert(query).values(name=name, topic=topic, topic_id=at.id)
     connection.execute(
@@ -296,7 +304,7 @@ def _create_query(connection: Connection, name: str, topic: str, at: Topic) -> N
             },
         )
     )
-    quarantine.forget(connection, topic)  # of a source that was dropped: its records are read again
+    quarantine.forget(connection, name)  # of a source that was dropped: its records are read again
     duplicates.forget(connection, name)
     for place, offset in at.earliest.items():
         connection.execute(

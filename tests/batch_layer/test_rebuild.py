@@ -12,7 +12,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from lamina.failures import in_our_words
 from serving_layer import generations, lookup, progress, rebuilds
 from serving_layer.rebuilds import Scheduler
-from speed_layer import layer
+from speed_layer import judging
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, USERS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import LaminaError
@@ -425,7 +425,7 @@ OTHERS = {
 def test_a_leap_heals_one_query_while_the_others_go_on(
     deployed: Deployed, kafka_admin: KafkaAdminClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layer, "REFUSED_EVERY", 0.5)
+    monkeypatch.setattr(judging, "REFUSED_EVERY", 0.5)
     deployed.apply(events=EVENTS, totals=TOTALS, **OTHERS)
     deployment = deployed.deployment
     _outrun_by_retention(deployed, kafka_admin)
