@@ -162,12 +162,12 @@ def test_generations_and_views_that_come_and_go_end_no_run(deployed: Deployed) -
         deployed.apply(extra=extra)
         send(deployed, range(10, 20), "a", "b")
         deployed.wait_for("a")
-        assert deployed.rows("SELECT n FROM a_greatest") == [(19,)]
-        del deployed.files["extra.sql"]
-        deployed.apply()
+        deployed.deployment.batch.rebuild()
         send(deployed, range(20, 30), "a")
         deployed.wait_for("a")
-        deployed.deployment.batch.rebuild()
+        assert deployed.rows("SELECT n FROM a_greatest") == [(29,)]
+        del deployed.files["extra.sql"]
+        deployed.apply()
         send(deployed, range(30, 40), "a", "b")
         deployed.wait_for("a")
         deployed.wait_for("b")
