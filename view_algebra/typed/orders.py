@@ -108,3 +108,10 @@ def _whole(node: exp.Expr) -> int | None:
         left, right = _whole(node.this), _whole(node.expression)
         return None if left is None or right is None else _COMPUTED[type(node)](left, right)
     return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
+
+
+def refuse_windows_in_order(order: Sequence[Order], node: exp.Expr) -> None:
+    """Where ORDER BY can name outputs alone, a window has no bounds to be ordered by: above, it is one value of JSON."""
+    if any(o.expression.type == WINDOW for o in order):
+        way_out = "Put the query into a subquery in FROM, and order around it."
+        raise Wrong(span(node.args["order"]), "ORDER BY a window after DISTINCT or a set operation", way_out)

@@ -33,7 +33,7 @@ from view_algebra.typed.grouping_keys import groups_of, windows_of, written_keys
 from view_algebra.typed.groupings import SOME, Sets, exploded_groups, over_sets
 from view_algebra.typed.hopping import in_every_window
 from view_algebra.typed.names import Outside, Scope
-from view_algebra.typed.orders import limit_of, sort_keys
+from view_algebra.typed.orders import limit_of, refuse_windows_in_order, sort_keys
 from view_algebra.typed.outputs import is_distinct, outputs_of, refuse_outer
 from view_algebra.typed.passing import has_windows, is_of_records, is_projection, passing_on, reads_records
 from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses
@@ -42,7 +42,6 @@ from view_algebra.typed.set_operations import combined, modified
 from view_algebra.typed.spark_refuses import (
     refuse_in_outer_joins,
     refuse_names_of_names,
-    refuse_windows_in_order,
     spark_refuses,
     spark_refuses_of_groupings,
 )

@@ -13,8 +13,8 @@ from view_algebra.language.types import STRING, VOID, WINDOW, Type
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.names import Outside, Scope
-from view_algebra.typed.orders import limit_of, sort_keys
-from view_algebra.typed.spark_refuses import OVERLAPPING, refuse_windows_in_order
+from view_algebra.typed.orders import limit_of, refuse_windows_in_order, sort_keys
+from view_algebra.typed.spark_refuses import OVERLAPPING
 from view_algebra.typed.ties import settled_set
 
 

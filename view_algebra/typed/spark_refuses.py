@@ -31,7 +31,6 @@ from view_algebra.language.expressions import (
 from view_algebra.language.functions import OWN_FRAMES, WINDOW_FUNCTIONS
 from view_algebra.language.relations import nested_in, relations_in
 from view_algebra.language.time_windows import TIME_WINDOWS
-from view_algebra.language.types import WINDOW
 from view_algebra.language.walks import above_group, children, outer_fields, parts, rewrite, walk, walk_all
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope
@@ -57,8 +56,6 @@ def spark_refuses_of_groupings(block: Select) -> None:
 
 
 # Of a block
-
-
 def refuse_windows_together(block: Select) -> None:
     """Spark puts rows into one window of time in GROUP BY and SELECT, and into one in WHERE."""
     _refuse_windows([*(block.group or ()), *(o.expression for o in block.outputs)], "two windows of time of one row", 1)
@@ -133,8 +130,6 @@ OF_BLOCKS: tuple[Callable[[Select], None], ...] = (
 
 
 # Of a block with several groupings
-
-
 def refuse_groupings(block: Select) -> None:
     """Spark answers none about a row beside GROUPING SETS, ROLLUP and CUBE."""
     about = [part.place for part in parts(block) if isinstance(part, Subquery) and part.correlated]
@@ -205,8 +200,6 @@ OF_GROUPINGS: tuple[Callable[[Select], None], ...] = (
 
 
 # Of a clause
-
-
 def refuse_in_outer_joins(relation: Relation | None, place: Place) -> None:
     """Spark lets no column of a query around be named on a side of a join of which rows may be missing."""
     for join in (each for each in relations_in(relation) if isinstance(each, Joined)):
@@ -256,13 +249,6 @@ def refuse_names_of_names(node: exp.Select) -> None:
             raise Wrong(span(item), what, "Write out what the name stands for, or put it into a subquery.")
 
 
-def refuse_windows_in_order(order: Sequence[Order], node: exp.Expr) -> None:
-    """Where ORDER BY can name outputs alone, Spark finds no bounds of a window to order by."""
-    if any(o.expression.type == WINDOW for o in order):
-        way_out = "Put the query into a subquery in FROM, and order around it."
-        raise Wrong(span(node.args["order"]), "ORDER BY a window after DISTINCT or a set operation", way_out)
-
-
 OVERLAPPING = "Spark would make those that overlap one: take their start and end, as session.start and session.end."
 """The way out where sessions are told apart by what they are."""
 
@@ -303,8 +289,6 @@ def refuse_inside_windows(
 
 
 # Of an operator
-
-
 def refuse_order_of_operators(node: exp.Expr) -> None:
     """Spark's parser binds some operators otherwise than standard SQL."""
     sides = zip(
