@@ -111,7 +111,7 @@ def _whole(node: exp.Expr) -> int | None:
 
 
 def refuse_windows_in_order(order: Sequence[Order], node: exp.Expr) -> None:
-    """Where ORDER BY can name outputs alone, a window has no bounds to be ordered by: above, it is one value of JSON."""
+    """Where ORDER BY can name outputs alone, a window has no bounds to go by: above it is a value of JSON."""
     if any(o.expression.type == WINDOW for o in order):
         way_out = "Put the query into a subquery in FROM, and order around it."
         raise Wrong(span(node.args["order"]), "ORDER BY a window after DISTINCT or a set operation", way_out)

@@ -277,15 +277,10 @@ _LAST_ROW = 2**31 - 1
 """How far ROWS can reach in Spark."""
 
 
-def refuse_inside_windows(
-    arguments: Sequence[Expr], partition: Sequence[Expr], order: Sequence[Order], place: Place
-) -> None:
-    """Spark partitions by no map, and takes no window function inside another."""
+def refuse_partition_by_maps(partition: Sequence[Expr], place: Place) -> None:
+    """Spark sorts the rows of a window by what it partitions them by, and sorts no maps."""
     if (by := next((each for each in partition if each.type.name == "MAP"), None)) is not None:
         raise Wrong(by.place or place, "PARTITION BY a map, which Spark cannot sort", "Write to_json(…) of it.")
-    inside = (*arguments, *partition, *(key.expression for key in order))
-    if any(isinstance(part, Windowed) for each in inside for part in walk(each)):
-        raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")
 
 
 # Of an operator

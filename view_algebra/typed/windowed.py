@@ -8,14 +8,15 @@ from functools import partial
 from sqlglot import exp
 
 from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
-from view_algebra.language.expressions import Expr, Place, Windowed
+from view_algebra.language.expressions import Expr, Order, Place, Windowed
 from view_algebra.language.functions import FOREIGN, WINDOW_FUNCTIONS
 from view_algebra.language.types import Type
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.calls import aggregate_over, frame, refuse_nulls_left_out, window_arguments
 from view_algebra.typed.names import Scope, resolved
 from view_algebra.typed.orders import sort_keys
-from view_algebra.typed.spark_refuses import refuse_frame, refuse_inside_windows
+from view_algebra.typed.spark_refuses import refuse_frame, refuse_partition_by_maps
 
 _NAMED_OVER = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
 """What functions of the order of events are called where OVER says the order."""
@@ -46,7 +47,8 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     order = tuple(sort_keys(node, scope, ()))
     if name in WINDOW_FUNCTIONS and name not in ("first_value", "last_value") and not order:
         raise Wrong(place, f"{name}() without ORDER BY", f"Write {name}() OVER (ORDER BY …).")
-    refuse_inside_windows(arguments, partition, order, place)
+    refuse_partition_by_maps(partition, place)
+    _refuse_inside(arguments, partition, order, place)
     if ignores_nulls:
         refuse_nulls_left_out(name, arguments, place)
     rows = frame(node, order)
@@ -67,6 +69,13 @@ def _arguments(
         return window_arguments(name, tuple(resolved(a, scope) for a in given), span(node))
     way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, [*WINDOW_FUNCTIONS, *AGGREGATES])
     raise Wrong(span(node), f"{name}() OVER (…)", way_out)
+
+
+def _refuse_inside(arguments: Sequence[Expr], partition: Sequence[Expr], order: Sequence[Order], place: Place) -> None:
+    """Refuses what Spark computes in two steps, and Postgres not at all."""
+    inside = (*arguments, *partition, *(key.expression for key in order))
+    if any(isinstance(part, Windowed) for each in inside for part in walk(each)):
+        raise Wrong(place, "a window function inside another", "Compute the inner one in a subquery in FROM.")
 
 
 def _share_of(node: exp.WithinGroup, place: Place) -> exp.Expr:
