@@ -7,7 +7,7 @@ that died before the hand-over has changed nothing that anybody reads; the next 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -255,12 +255,21 @@ class BatchLayer:
             dropping.drop_unused(self.database)
         self._done(id, "go-live")
 
-    def prove(self, id: int) -> list[Proof]:
-        """Compares every cell of each new generation with the published one, in one snapshot, and keeps the result."""
+    def prove(self, id: int, names: Sequence[str] = ()) -> list[Proof]:
+        """Compares every cell of each new generation with the published one, in one snapshot, and keeps the result.
+
+        Of the views named, or of all. A view that was dropped meanwhile has nothing left to prove.
+        """
         run = self._expect(id)
+        if unknown := sorted(set(names) - set(run.views)):
+            raise LaminaError(
+                f"Rebuild {id} has no view {unknown[0]}",
+                evidence=f"its views: {', '.join(run.views)}",
+                way_out="Name some of these, or none to prove all of them.",
+            )
         proofs = []
         if not run.leap:
-            for sealed in self.generations(id):
+            for sealed in (each for each in self.generations(id) if each.view in (names or run.views)):
                 with self.database.snapshot() as connection:
                     courtesy.stand_back(connection)
                     each = lookup.get(connection, sealed.id)
@@ -275,7 +284,7 @@ class BatchLayer:
                     proof.record(connection, proved, id)
                 proofs.append(proved)
                 self.tell(f"{each.view}: {proved.cells:,} cells compared, {proved.differing:,} differ")
-        self._done(id, "prove")
+        self._done(id, " ".join(["prove", *names]))
         return proofs
 
     def check(self, id: int, catalog: Catalog | None = None) -> list[Verdict]:
@@ -298,6 +307,13 @@ class BatchLayer:
             checks.record(connection, found, id)
         self.at("checked")
         return found
+
+    def handed_over(self, id: int, held: Collection[str] = ()) -> list[str]:
+        """The views whose rows a hand-over changes: those that it does not hold back, and the derived ones over them."""
+        with self.database.begin() as connection:
+            catalog = deployed(connection)
+            moved = [each.view for each in lookup.of_rebuild(connection, id) if each.view not in held]
+        return [name for name, changed in checks.affected(catalog, moved).items() if changed]
 
     def verdicts(self, id: int) -> list[Verdict]:
         """What the checks of a rebuild have found."""

@@ -1,21 +1,29 @@
 """Every night, every view is recomputed from the master log, proven, checked, and handed over to its readers.
 
-    seal → archive → compute → go_live → prove → hand_over → retire
-                                                     └─→ held
+    seal → archive → compute [views] → go_live → prove [view] → check → hand_over → retire
+                                                                            └─→ held [view]
 
 A task is one `lamina` command, so whatever a task did can be repeated by hand: its log shows the command. What goes
-from task to task is the rebuild's id and its views, as `lamina step seal --json` prints them.
+from task to task is the rebuild's id and its views, as the steps print them with `--json`. Each view has tasks of its
+own, which bear its name: `prove`, and `held` where it is held back.
 
 - **A task that failed can be retried alone**, by Airflow (three times) or by a person ("clear task"): each step looks
   up in Postgres what is left to do.
-- **A missed night needs nothing by hand**: a rebuild covers everything below its cut, so there is nothing to catch up.
+- **A run is about a cut of offsets and not about a time.** No task is told a date. `seal` opens the cut where the views
+  stand, and everything below it is recomputed. So a missed night needs nothing by hand, a run that is cleared as a
+  whole does the same work again, and a `seal` that is repeated within a run goes on with the rebuild it has begun.
 - **A run that failed for good has changed nothing that anybody reads.** Its rebuild can be gone on with for six hours
   (its lease); after that the next `seal` finds it dead and retires what it left. `lamina step abandon` gives it up
   earlier.
 - **A view is held back** when its proof found a difference and its policy (`on_difference`) is to hold, or when a check
-  that the catalog declares for it failed (`lamina step prove` runs proofs and checks): `lamina step hand-over` hands
-  the other views over and exits with 3. Then `hand_over` is *skipped* and not retried, `retire` ends the rebuild, and
-  `held` fails, the run with it. The view goes on being read from the generation before, current as ever.
+  that the catalog declares for it failed: `hand_over` hands the other views over, `retire` ends the rebuild, and `held`
+  fails for this view, the run with it. The view goes on being read from the generation before, current as ever.
+- **Each view is an asset**, `Asset("lamina://analytics/VIEW")`. `hand_over` updates those whose rows it has changed:
+  the views that it handed over, and the derived views over them. A DAG of your own waits for one:
+
+      @dag(schedule=Asset("lamina://analytics/revenue"))
+
+All views are handed over in one transaction, so that readers never see one of tonight beside one of yesterday.
 
 How many Spark applications compute the views, side by side, is LAMINA_REBUILD_APPLICATIONS: each is a mapped task. One
 is the default because it is faster where cores are few: the five views of `examples/online_retail`, 541,909 records,
@@ -32,17 +40,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.bash import BashOperator
-from airflow.sdk import dag, task
+from airflow.sdk import Asset, AssetAlias, dag, task
 
 HELD = 3
 """Exit code of `lamina step hand-over` when a proof or a check held a view back."""
 
+VIEWS = AssetAlias("lamina")
+"""Stands for the assets of all views: which ones a hand-over updates is known when it is done."""
+
 HELD_BACK = """\
 lamina status
-echo 'A proof found a difference and the policy of the view is to hold, or a check of the view failed.
-It is read from the generation before. The log of hand_over names it, the log of prove shows what differs or fails.
+echo '{view}: a proof found a difference and the policy of the view is to hold, or a check of it, or beside it, failed.
+It is read from the generation before. The log of prove shows what differs, the log of check what fails.
 To let it be read all the same:
-lamina step hand-over --anyway --rebuild {{ ti.xcom_pull(task_ids='seal')[0]['rebuild'] }}' >&2
+lamina step hand-over --anyway --rebuild {rebuild}' >&2
 exit 3
 """
 
@@ -58,18 +69,51 @@ def applications(printed: str) -> list[dict[str, Any]]:
     return [{**sealed, "views": sealed["views"][number::count]} for number in range(count)]
 
 
-def step(name: str, **options: Any) -> BashOperator:
+def each(printed: str) -> list[dict[str, Any]]:
+    """The views that go-live printed, one by one.
+
+    >>> each('{"rebuild": 7, "views": ["customers", "revenue"]}')
+    [{'rebuild': 7, 'view': 'customers'}, {'rebuild': 7, 'view': 'revenue'}]
+    """
+    live = json.loads(printed)
+    return [{"rebuild": live["rebuild"], "view": view} for view in live["views"]]
+
+
+class HandOver(BashOperator):
+    """Updates the assets of the views whose rows a hand-over has changed; gives those that it held back."""
+
+    def execute(self, context: Any) -> list[dict[str, Any]]:
+        """Runs the command, whose last line says which."""
+        done = json.loads(super().execute(context))
+        updates = context["outlet_events"][VIEWS]
+        for view in done["handed_over"]:
+            updates.add(Asset(f"lamina://analytics/{view}"), extra={"rebuild": done["rebuild"]})
+        return [{"rebuild": done["rebuild"], "view": view} for view in done["held"]]
+
+
+def step(name: str, after: str = "", of: type[BashOperator] = BashOperator, **options: Any) -> BashOperator:
     """The task of one step of the rebuild that `seal` began."""
     rebuild = "{{ ti.xcom_pull(task_ids='seal')[0]['rebuild'] }}"
-    return BashOperator(
-        task_id=name.replace("-", "_"), bash_command=f"lamina step {name} --rebuild {rebuild}", **options
-    )
+    command = f"lamina step {name} --rebuild {rebuild}{after}"
+    return of(task_id=name.replace("-", "_"), bash_command=command, **options)
 
 
 @task.bash(map_index_template="{{ views | join(', ') }}")
 def compute(rebuild: int, views: list[str]) -> str:
     """One Spark application; a view whose cells are loaded is passed over, so a retry goes on where it was."""
     return shlex.join(["lamina", "step", "compute", "--rebuild", str(rebuild), *views])
+
+
+@task.bash(map_index_template="{{ view }}")
+def prove(rebuild: int, view: str) -> str:
+    """Every cell of one view, against what is read now."""
+    return shlex.join(["lamina", "step", "prove", "--rebuild", str(rebuild), view])
+
+
+@task.bash(map_index_template="{{ view }}", retries=0)
+def held(rebuild: int, view: str) -> str:
+    """The verdict on one view that is held back; without one there is no such task."""
+    return HELD_BACK.format(rebuild=rebuild, view=view)
 
 
 @dag(
@@ -90,16 +134,17 @@ def nightly_rebuild() -> None:
     seal = BashOperator(
         task_id="seal", bash_command="lamina step seal --key '{{ run_id }}' --json", output_processor=applications
     )
-    hand_over = step("hand-over", skip_on_exit_code=HELD)
-    held = BashOperator(task_id="held", bash_command=HELD_BACK, trigger_rule="all_skipped", retries=0)
+    go_live = step("go-live", " --json", output_processor=each)
+    hand_over = step("hand-over", f" --json || [ $? -eq {HELD} ]", HandOver, outlets=[VIEWS])
     (
         seal
         >> step("archive")
         >> compute.expand_kwargs(seal.output)
-        >> step("go-live")
-        >> step("prove")
+        >> go_live
+        >> prove.expand_kwargs(go_live.output)
+        >> step("check")
         >> hand_over
-        >> [step("retire", trigger_rule="none_failed"), held]
+        >> [step("retire"), held.expand_kwargs(hand_over.output)]
     )
 
 

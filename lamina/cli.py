@@ -520,35 +520,57 @@ def compute(output: Output, views: Sequence[str], id: int | None) -> None:
 def go_live(output: Output, id: int | None) -> None:
     """Fold the realtime views into the new cells.
 
-    Micro-batches merge into them from then on.
+    Micro-batches merge into them from then on. Prints the rebuild's id and its views.
     """
     with deployment(output) as opened:
-        opened.batch.go_live(_running(opened, id))
+        id = _running(opened, id)
+        opened.batch.go_live(id)
+        names = [each.view for each in opened.batch.generations(id)]
+        output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
 
 
 @command(parent=step)
+@click.argument("views", nargs=-1)
 @with_rebuild
-def prove(output: Output, id: int | None) -> None:
-    """Compare every new cell with the one that is served, and run the checks of views."""
+def prove(output: Output, views: Sequence[str], id: int | None) -> None:
+    """Compare every new cell with the one that is served.
+
+    Of the views named; where none is, of all, and their checks are run, too.
+    """
     with deployment(output) as opened:
         id = _running(opened, id)
-        _proofs(output, opened.batch.prove(id), fail=False)
-        _verdicts(output, opened.batch.check(id))
+        _proofs(output, opened.batch.prove(id, views), fail=False)
+        if not views:
+            _verdicts(output, opened.batch.check(id))
+
+
+@command(parent=step, name="check")
+@with_rebuild
+def step_check(output: Output, id: int | None) -> None:
+    """Run the checks of views over the new generations."""
+    with deployment(output) as opened:
+        _verdicts(output, opened.batch.check(_running(opened, id)))
 
 
 @command(parent=step)
 @with_rebuild
 @click.option("--anyway", is_flag=True, help="Hand over what is held back, too; also after the rebuild.")
 def hand_over(output: Output, id: int | None, anyway: bool) -> None:
-    """Let readers read the new generations, all at once."""
+    """Let readers read the new generations, all at once.
+
+    Prints the views that were handed over, those over them, and those that are held back.
+    """
     with deployment(output) as opened:
         id = _running(opened, id)
         held = opened.batch.hand_over(id, anyway=anyway)
+        moved = opened.batch.handed_over(id, held)
         if held:
             blocked = [each for each in opened.batch.verdicts(id) if each.blocked]
             for each in blocked:
                 output.tell(each.sentence)
             output.tell(f"held back by their {'checks' if blocked else 'proof'}: {', '.join(held)}")
+        output.text(f"handed over: {', '.join(moved) or 'none'}", rebuild=id, handed_over=moved, held=held)
+        if held:
             raise Different
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import os
 import subprocess
 import sys
@@ -30,6 +31,9 @@ print(json.dumps({
             "after": {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks},
             "retries": {task.task_id: task.retries for task in dag.tasks},
             "mapped": [task.task_id for task in dag.tasks if hasattr(task, "expand_input")],
+            "outlets": [task.task_id for task in dag.tasks if getattr(task, "outlets", None)],
+            "timetable": type(dag.timetable).__name__,
+            "params": dag.params.dump(),
             "words": {task.task_id: str(getattr(task, "bash_command", "")) for task in dag.tasks},
         }
         for dag in bag.dags.values()
@@ -73,27 +77,48 @@ def test_a_rebuild_takes_its_steps_in_their_order_and_ends_where_a_view_is_held(
         "compute": ["archive", "seal"],
         "go_live": ["compute"],
         "prove": ["go_live"],
-        "hand_over": ["prove"],
+        "check": ["prove"],
+        "hand_over": ["check"],
         "retire": ["hand_over"],
         "held": ["hand_over"],
     }
-    assert described["nightly_rebuild"]["mapped"] == ["compute"]
+    assert sorted(described["nightly_rebuild"]["mapped"]) == ["compute", "held", "prove"]
+
+
+def test_a_reprocess_is_triggered_by_hand_and_by_default_loses_nothing(described: dict[str, Any]) -> None:
+    assert described["reprocess"]["timetable"] == "NullTimetable"
+    assert described["reprocess"]["after"] == {"plan": [], "apply": ["plan"]}
+    flags = {name: value for name, value in described["reprocess"]["params"].items() if name != "catalog"}
+    assert flags == {"allow_break": False, "prune": False}
+
+
+def test_what_moves_views_updates_their_assets(described: dict[str, Any]) -> None:
+    updating = {name: dag["outlets"] for name, dag in described.items() if dag["outlets"]}
+    assert updating == {"nightly_rebuild": ["hand_over"], "reprocess": ["apply"]}
+
+
+@pytest.mark.parametrize("file", sorted(DAGS.glob("*.py")), ids=lambda file: file.name)
+def test_no_task_is_told_a_time(file: Path) -> None:
+    """So that a run that is repeated, whenever that is, does the same work."""
+    told = re.findall(r"\{\{\s*(ds|ts|logical_date|data_interval\w*|dag_run)\b", file.read_text())
+    assert told == []
 
 
 def test_missed_runs_are_not_made_up_for_and_no_two_overlap(described: dict[str, Any]) -> None:
-    assert set(described) == {"nightly_rebuild", "archive", "maintenance"}
+    assert set(described) == {"nightly_rebuild", "archive", "maintenance", "reprocess", "watch"}
     for dag in described.values():
         assert not dag["catchup"]
         assert dag["max_active_runs"] == 1
 
 
-def test_every_task_but_the_verdict_is_tried_again(described: dict[str, Any]) -> None:
+def test_every_task_but_a_verdict_is_tried_again(described: dict[str, Any]) -> None:
     for dag in described.values():
-        assert {task for task, retries in dag["retries"].items() if retries < 1} <= {"held"}
+        assert {task for task, retries in dag["retries"].items() if retries < 1} <= {"held", "look"}
 
 
 def test_every_task_is_a_lamina_command(described: dict[str, Any]) -> None:
     for dag in described.values():
-        decorated = {"compute", "archive_all", "maintain_all"}  # their commands are made when they run
+        # The commands of these are made when they run; `look` runs two.
+        decorated = {"compute", "prove", "held", "archive_all", "maintain_all", "look"}
         for task in dag["words"].keys() - decorated:
             assert dag["words"][task].startswith("lamina "), task

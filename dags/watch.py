@@ -1,0 +1,76 @@
+"""Every few minutes, what needs a person fails a run, with one sentence that says what and what to do.
+
+The checks of views are run on what readers read now (`lamina check --live`), then everything is asked for that
+`lamina status --alarms` knows: lag, freshness, a speed layer that is gone, records that Kafka may drop before they are
+archived, quarantine that grows, a rebuild that failed or is overdue, checks that fail. The exception of the task that
+fails is the sentence, so whatever Airflow sends when a task fails (a callback, a notifier) carries it.
+
+A run is not tried again: the next one asks again, and passes when the cause is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from datetime import UTC, datetime
+
+from airflow.sdk import dag, task
+from airflow.sdk.exceptions import AirflowFailException
+
+DIFFERENT = 3
+"""Exit code of `lamina check` when a check fails: `lamina status --alarms` then tells which."""
+
+
+def lamina(*words: str) -> subprocess.CompletedProcess[str]:
+    """Runs one command, whose words and answer the task's log shows."""
+    done = subprocess.run(["lamina", *words, "--json"], capture_output=True, text=True, check=False)
+    print(f"lamina {' '.join(words)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def sentence(done: subprocess.CompletedProcess[str]) -> str:
+    """What is wrong: the alarms that a command printed, or the error it ended with.
+
+    >>> told = '{"alarms": ["orders: 9 records behind (`lamina up`)"]}'
+    >>> sentence(subprocess.CompletedProcess([], 1, told, ""))
+    'orders: 9 records behind (`lamina up`)'
+    >>> sentence(subprocess.CompletedProcess([], 1, "", '{"error": "Postgres is away", "way_out": "Start it."}'))
+    'Postgres is away: Start it.'
+    """
+    try:
+        if done.stdout:
+            return "; ".join(json.loads(done.stdout.splitlines()[-1])["alarms"])
+        error = json.loads(done.stderr.splitlines()[-1])
+        return ": ".join(error[part] for part in ("error", "way_out") if error.get(part))
+    except (IndexError, KeyError, ValueError):
+        return f"`lamina` ended with {done.returncode}: see the log of this task"
+
+
+@dag(
+    schedule=os.environ.get("LAMINA_WATCH_SCHEDULE") or "*/5 * * * *",
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    default_args={"retries": 0},
+    tags=["lamina"],
+    doc_md=__doc__,
+)
+def watch() -> None:
+    """One task, two commands: what the first finds is among what the second tells."""
+
+    @task
+    def look() -> None:
+        """Fails with what needs a person."""
+        checks = lamina("check", "--live")
+        if checks.returncode not in (0, DIFFERENT):
+            raise AirflowFailException(sentence(checks))
+        alarms = lamina("status", "--alarms")
+        if alarms.returncode:
+            raise AirflowFailException(sentence(alarms))
+
+    look()
+
+
+watch()
