@@ -309,7 +309,7 @@ class BatchLayer:
         return found
 
     def handed_over(self, id: int, held: Collection[str] = ()) -> list[str]:
-        """The views whose rows a hand-over changes: those that it does not hold back, and the derived ones over them."""
+        """The views whose rows a hand-over changes: those it does not hold back, and the derived ones over them."""
         with self.database.begin() as connection:
             catalog = deployed(connection)
             moved = [each.view for each in lookup.of_rebuild(connection, id) if each.view not in held]

@@ -1,4 +1,4 @@
-"""Triggered by hand: a catalog that has changed is deployed, and views whose cells change are computed beside the old ones.
+"""Triggered by hand: a changed catalog is deployed; views whose cells change are computed beside the old ones.
 
     plan → apply
 
@@ -9,8 +9,9 @@ does it. Until all new versions are computed the old ones are served, and then a
 - **allow_break** lets columns go, or change their type, that readers may use.
 - **prune** drops what is deployed and is not in the catalog.
 
-An `apply` that failed, or was killed, has changed nothing, and is tried again: it goes on with what was computed. So it
-is while another rebuild runs. The assets of the views that it has changed are updated, as by a hand-over at night.
+An `apply` that failed or was killed has changed nothing. It is tried again, and goes on with what was computed. While
+another rebuild runs it is refused, and tried again, too. It updates the assets of the views that it has changed, as the
+hand-over of `nightly_rebuild` does.
 """
 
 from __future__ import annotations

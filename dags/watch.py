@@ -11,12 +11,15 @@ A run is not tried again: the next one asks again, and passes when the cause is 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 from datetime import UTC, datetime
 
 from airflow.sdk import dag, task
 from airflow.sdk.exceptions import AirflowFailException
+
+log = logging.getLogger("airflow.task")
 
 DIFFERENT = 3
 """Exit code of `lamina check` when a check fails: `lamina status --alarms` then tells which."""
@@ -25,7 +28,7 @@ DIFFERENT = 3
 def lamina(*words: str) -> subprocess.CompletedProcess[str]:
     """Runs one command, whose words and answer the task's log shows."""
     done = subprocess.run(["lamina", *words, "--json"], capture_output=True, text=True, check=False)
-    print(f"lamina {' '.join(words)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    log.info("lamina %s: exit code %s\n%s%s", " ".join(words), done.returncode, done.stdout, done.stderr)
     return done
 
 

@@ -13,7 +13,7 @@ from lamina.failures import in_our_words
 from serving_layer import generations, lookup, progress, rebuilds
 from serving_layer.rebuilds import Scheduler
 from speed_layer import judging
-from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, USERS, event
+from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, USERS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import LaminaError
 
@@ -185,6 +185,30 @@ def test_every_step_can_be_repeated(deployed: Deployed) -> None:
     with deployed.deployment.database.begin() as connection:
         assert rebuilds.get(connection, id).state == "done"
     deployed.check()
+
+
+def test_views_are_proven_one_by_one_and_the_hand_over_says_whose_rows_it_has_changed(
+    deployed: Deployed, lamina: CommandLine
+) -> None:
+    hold = TOTALS.replace("VIEW totals AS", "VIEW totals TBLPROPERTIES ('on_difference' = 'hold') AS")
+    deployed.apply(events=EVENTS, hourly=HOURLY, places=PLACES, totals=hold)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    batch = deployed.deployment.batch
+    id = batch.seal(by=Scheduler())
+    batch.archive(id)
+    for name in ("hourly", "totals"):
+        batch.compute(id, name)
+    live = lamina("step", "go-live", "--json").lines()[-1]
+    assert live == {"rebuild": id, "views": ["hourly", "totals"]}
+
+    with pytest.raises(LaminaError, match=f"Rebuild {id} has no view total"):
+        batch.prove(id, ["total"])
+    proven = lamina("step", "prove", "hourly", "--json").lines()
+    assert [each["view"] for each in proven] == ["hourly"]
+
+    handed = lamina("step", "hand-over", "--json", code=3).lines()[-1]
+    assert handed == {"rebuild": id, "handed_over": ["hourly", "places"], "held": ["totals"]}, "it is not proven"
 
 
 def test_a_new_view_gets_its_history_through_a_rebuild(deployed: Deployed) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,11 +19,16 @@ DAGS = REPOSITORY / "dags"
 ALLOWED = ("airflow.sdk", "airflow.providers.standard")
 
 DESCRIBE = """
-import json, sys
+import doctest, json, sys
 from airflow.dag_processing.dagbag import DagBag
 bag = DagBag(sys.argv[1])
 print(json.dumps({
     "errors": bag.import_errors,
+    "examples": {
+        name: doctest.testmod(module)._asdict()
+        for name, module in list(sys.modules.items())
+        if (getattr(module, "__file__", None) or "").startswith(sys.argv[1])
+    },
     "dags": {
         dag.dag_id: {
             "catchup": dag.catchup,
@@ -55,6 +60,8 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert answer["errors"] == {}
+    assert sum(each["attempted"] for each in answer["examples"].values()) > 4
+    assert not [name for name, each in answer["examples"].items() if each["failed"]], done.stdout
     dags: dict[str, Any] = answer["dags"]
     return dags
 
