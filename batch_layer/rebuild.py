@@ -132,6 +132,11 @@ class BatchLayer:
         self.at("after seal")
         return id
 
+    def due(self, names: Sequence[str] = ()) -> list[str]:
+        """Those of the named views (of all, when none is named) that a scheduler is to rebuild now."""
+        with self.database.begin() as connection:
+            return rebuilds.due(connection, deployed(connection), self._with_cells(connection, names))
+
     def archive(self, id: int) -> None:
         """Takes every record below the cuts of the rebuild into the master log."""
         self._expect(id)

@@ -481,16 +481,20 @@ def step() -> None:
 @click.argument("views", nargs=-1)
 @click.option("--leap", is_flag=True, help="Take the queries over and go on from the end of the log.")
 @click.option("--key", help="A name for this request: repeated, it gives the rebuild that it has begun.")
-def seal(output: Output, views: Sequence[str], leap: bool, key: str | None) -> None:
+@click.option("--due", is_flag=True, help="Leave views out whose `rebuild_every` is not over.")
+def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due: bool) -> None:
     """Begin a rebuild: open a generation of each view at its cut.
 
-    Prints the rebuild's id and its views.
+    Prints the rebuild's id and its views. Where none is due, nothing begins.
     """
     from serving_layer.rebuilds import Scheduler
 
     with deployment(output) as opened:
         opened.require_installed()
         batch, by = opened.batch, Scheduler(key)
+        if due and not (views := batch.due(views)):
+            output.text("no view is due", rebuild=None, views=[])
+            return
         id = batch.leap_seal(views, by=by) if leap else batch.seal(views, by=by)
         names = [each.view for each in batch.generations(id)]
         output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)

@@ -15,13 +15,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, func, insert, select, text, update
+from sqlalchemy import Connection, cast, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.exc import DBAPIError
 
 from serving_layer.bookkeeping import archiving as archiving_table
-from serving_layer.bookkeeping import rebuild, rebuilding
+from serving_layer.bookkeeping import generation, publication, rebuild, rebuilding
 from serving_layer.cells import run
 from serving_layer.database import Database, is_lock_timeout
+from view_algebra.compiled import Catalog
 from view_algebra.errors import LaminaError
 
 log = logging.getLogger("lamina.serving")
@@ -34,6 +36,9 @@ ENDED_BY_A_PERSON = ("it was given up", "it was interrupted")
 
 APPLY = "apply"
 """The key of a rebuild that computes the new versions of a changed catalog."""
+
+EARLY = timedelta(hours=1)
+"""How much sooner a view is due: a run may begin some minutes earlier in the night than the last."""
 
 STEPS = ("seal", "archive", "compute", "go-live", "prove", "hand-over", "retire")
 """The steps of a rebuild, in their order."""
@@ -71,6 +76,26 @@ class Scheduler:
     """Who runs a rebuild step by step. With a `key`, a request to begin it can be repeated: it begins once."""
 
     key: str | None = None
+
+
+def due(connection: Connection, catalog: Catalog, names: Sequence[str]) -> list[str]:
+    """Those of these views whose `rebuild_every` is over, or that are read from no generation yet.
+
+    It counts from when the generation that is read was opened, so a view that was held back is due again. A view that
+    says nothing always is.
+    """
+    opened = select(publication.c.view, generation.c.opened_at).join_from(
+        publication, generation, publication.c.generation == generation.c.id
+    )
+    read = dict(connection.execute(opened).tuples().all())
+
+    def over(name: str) -> bool:
+        every = catalog.views[name].properties.get("rebuild_every")
+        if every is None or name not in read:
+            return True
+        return connection.execute(select(read[name] + cast(every, INTERVAL) - EARLY <= func.now())).scalar_one() is True
+
+    return [name for name in names if over(name)]
 
 
 def begun(connection: Connection, by: Scheduler | None) -> int | None:

@@ -211,6 +211,29 @@ def test_views_are_proven_one_by_one_and_the_hand_over_says_whose_rows_it_has_ch
     assert handed == {"rebuild": id, "handed_over": ["hourly", "places"], "held": ["totals"]}, "it is not proven"
 
 
+def test_a_view_is_due_when_the_generation_that_is_read_is_as_old_as_it_says(
+    deployed: Deployed, lamina: CommandLine
+) -> None:
+    weekly = TOTALS.replace("VIEW totals AS", "VIEW totals TBLPROPERTIES ('rebuild_every' = '7 days') AS")
+    deployed.apply(events=EVENTS, totals=weekly)
+    assert lamina("step", "seal", "--due", "--json").lines() == [{"rebuild": None, "views": []}]
+    deployed.apply(hourly=HOURLY)
+    assert deployed.deployment.batch.due() == ["hourly"]
+
+    def as_old_as(age: str) -> list[str]:
+        with deployed.deployment.database.begin() as connection:
+            opened = f"UPDATE lamina.generation SET opened_at = clock_timestamp() - interval '{age}'"
+            connection.exec_driver_sql(f"{opened} WHERE view = 'totals'")
+        return deployed.deployment.batch.due()
+
+    assert as_old_as("6 days 22 hours") == ["hourly"]
+    assert as_old_as("6 days 23 hours 30 minutes") == ["hourly", "totals"]
+    [sealed] = lamina("step", "seal", "totals", "--due", "--json").lines()
+    assert sealed["views"] == ["totals"]
+    deployed.deployment.batch.abandon(sealed["rebuild"])
+    assert deployed.deployment.batch.due() == ["hourly", "totals"], "nothing was handed over"
+
+
 def test_a_new_view_gets_its_history_through_a_rebuild(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(30)))

@@ -37,6 +37,7 @@ VIEW_PROPERTIES = {
     "on_failure": "`block` (unless it is said) or `warn`: what happens when a check of the view fails",
     "keep_versions": "how many older versions stay current, to return to, when its cells change (1, unless it is said)",
     "on_difference": "`publish` (unless it is said) or `hold`: what happens when a proof finds a difference",
+    "rebuild_every": "as `7 days`: how long nightly rebuilds leave the view out (not at all, unless it is said)",
     "retain": "as `90 days`: groups of longer ago leave when a rebuild is handed over ([how](decisions/10-retain.md))",
 }
 """What TBLPROPERTIES of a view may say."""
@@ -53,6 +54,7 @@ _FORMS = {
     "on_difference": (r"publish|hold", "Write 'publish' or 'hold'."),
     "keep_generations": (r"\d{1,3}", "Write a whole number, as '1'."),
     "keep_versions": (r"\d{1,3}", "Write a whole number, as '1'."),
+    "rebuild_every": (_AGE, "Write 'rebuild_every' = '7 days'."),
     "retain": (_AGE, "Write 'retain' = '90 days'."),
 }
 """What a property's value looks like, and how to write one."""
