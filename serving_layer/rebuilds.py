@@ -87,7 +87,7 @@ def due(connection: Connection, catalog: Catalog, names: Sequence[str]) -> list[
     opened = select(publication.c.view, generation.c.opened_at).join_from(
         publication, generation, publication.c.generation == generation.c.id
     )
-    read = dict(connection.execute(opened).tuples().all())
+    read = {row.view: row.opened_at for row in connection.execute(opened)}
 
     def over(name: str) -> bool:
         every = catalog.views[name].properties.get("rebuild_every")
