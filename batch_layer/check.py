@@ -11,8 +11,9 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from batch_layer.compute import counting, kept
@@ -94,11 +95,7 @@ def check(
         log.create(catalog.sources[name], topic_ids[name], log_begins[name])
         records = log.records(catalog.sources[name], below[name], brokers, since=starts[name])
         counting(records, catalog.sources[name]).createOrReplaceTempView(spark_name(catalog.sources[name].records))
-    for name, view in catalog.views.items():
-        if set(view.sources) <= set(sources):
-            selected = spark.sql(view.spelled).toDF(*[column.name for column in view.columns])
-            since = begins.get(name)
-            (selected if since is None else selected.where(kept(view.retained, since))).createOrReplaceTempView(name)
+    select_all(spark, (view for view in catalog.views.values() if set(view.sources) <= set(sources)), begins)
     found = []
     for name in wanted:
         over = _over(below, catalog.views[name].sources)
@@ -106,6 +103,18 @@ def check(
         left_out = sum(offset < over.get(at, 0) for at, offset in skipped)
         found.append(replace(compared, skipped=left_out))
     return found
+
+
+def select_all(spark: SparkSession, views: Iterable[View], since: Mapping[str, datetime | None]) -> None:
+    """Makes the author's SELECT of each view a table of Spark's: those that it reads come first, and its records.
+
+    since: by view, when the groups begin that it keeps.
+    """
+    for view in views:
+        selected = spark.sql(view.spelled).toDF(*[column.name for column in view.columns])
+        begins = since.get(view.name)
+        rows = selected if begins is None else selected.where(kept(view.retained, begins))
+        rows.createOrReplaceTempView(view.name)
 
 
 def shown_columns(view: View) -> str:

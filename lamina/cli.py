@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 
 import click
 
@@ -649,6 +649,37 @@ def check(output: Output, views: Sequence[str], live: bool) -> None:
                 output.tell(f"{each.view}: {what} {row}")
     if not all(each.equal for each in results):
         raise Different
+
+
+@command()
+@click.argument("view")
+def receipt(output: Output, view: str) -> None:
+    """Print what a view shows now, as one line that can be verified later.
+
+    The line has the offsets below which every record is in it, the version and generation, and a digest of the rows. It
+    is read in one snapshot, as the analyst. SQL has the same: SELECT lamina.receipt('view').
+    """
+    from lamina.receipts import of_view
+
+    settings = Settings.read()
+    with waiting(output.tell, "every row is read and digested"):
+        sys.stdout.write(of_view(settings.reader(), view) + "\n")
+
+
+@command()
+@click.argument("receipt", type=click.File())
+def verify(output: Output, receipt: TextIO) -> None:
+    """Compute what a receipt says (a file, or - for stdin) from the master log.
+
+    Spark runs the SELECT of then over every record below the receipt's offsets. Exits 3 when the rows are others.
+    """
+    from lamina.receipts import read, show
+
+    given = read(receipt)
+    with deployment(output) as opened:
+        opened.require_installed()
+        if not show(output, opened, given):
+            raise Different
 
 
 @command()

@@ -173,6 +173,10 @@ class MasterLog:
         """True when there is a log of the source's topic."""
         return self._table(source).exists()
 
+    def topic_id(self, source: Source) -> str:
+        """Kafka's id of the topic whose records the log holds."""
+        return self._opened(source).properties()[TOPIC_ID]
+
     def start(self, source: Source) -> Offsets:
         """Where the log begins: below it there is nothing, and nothing is missed."""
         return self._start(self._opened(source))

@@ -73,8 +73,19 @@ compiled = Table(
     Column("position", Integer, nullable=False, comment="a view comes after the views it reads"),
     Column("texts", JSONB, nullable=False, comment="the compiled value with all of its texts"),
     _now("compiled_at"),
+    Column("definition", Text, comment="of a view: its SELECT in lamina.definition"),
     CheckConstraint("kind IN ('source', 'view')", name="kind"),
     comment="what the deployed catalog was compiled to: what runs, whatever this Lamina would make of the declarations",
+)
+
+definition = Table(
+    "definition",
+    metadata,
+    Column("id", Text, primary_key=True, comment="SHA-256 of the texts"),
+    Column("view", Text, nullable=False),
+    Column("texts", JSONB, nullable=False, comment="a catalog of this view, and of what it reads"),
+    _now("first_deployed_at"),
+    comment="every SELECT that was ever deployed: receipts name it, and are verified by it",
 )
 
 version = Table(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, func, insert, select
 
+from serving_layer import definitions
 from serving_layer.bookkeeping import compiled, declaration, view
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, Source, View
@@ -51,9 +52,16 @@ def keep(connection: Connection, catalog: Catalog) -> None:
     """Makes this the catalog that is deployed."""
     sources = [("source", name, _SOURCE.dump_python(each, mode="json")) for name, each in catalog.sources.items()]
     views = [("view", name, _VIEW.dump_python(each, mode="json")) for name, each in catalog.views.items()]
+    said = definitions.keep(connection, catalog)
     connection.execute(delete(compiled))
     rows = [
-        {"kind": kind, "name": name, "position": position, "texts": texts}
+        {
+            "kind": kind,
+            "name": name,
+            "position": position,
+            "texts": texts,
+            "definition": said[name] if kind == "view" else None,
+        }
         for position, (kind, name, texts) in enumerate((*sources, *views))
     ]
     if rows:

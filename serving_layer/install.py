@@ -33,6 +33,8 @@ WRITER = "lamina_writer"
 
 OPERATOR_VIEWS = Path(__file__).with_name("operator_views.sql")
 
+RECEIPTS = Path(__file__).with_name("receipts.sql")
+
 MIGRATIONS = Path(__file__).with_name("migrations")
 
 SCHEMAS = ("lamina", "cells", "realtime", "analytics", "spark")
@@ -162,7 +164,8 @@ def parts(connection: Connection, limits: Limits) -> list[Part]:
         rights,
         Part("limits", settings, cause=f"database {id}"),
     ]
-    return found + [Part(_first_words(statement), statement) for statement in _statements(OPERATOR_VIEWS.read_text())]
+    found += [Part(_first_words(statement), statement) for statement in _statements(OPERATOR_VIEWS.read_text())]
+    return [*found, Part("receipts", RECEIPTS.read_text())]
 
 
 def _statements(script: str) -> list[str]:

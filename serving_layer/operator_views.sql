@@ -49,6 +49,36 @@ CREATE OR REPLACE VIEW lamina.duplicates AS
 SELECT name AS source, duplicates AS records, conflicts
 FROM lamina.query;
 
+-- Provenance: per view, what a receipt of it says it was made of: the SELECT that was deployed (`definition`, of
+-- lamina.definition), the generations and versions that are read, and from where to where each source was counted.
+CREATE OR REPLACE VIEW lamina.provenance AS
+WITH RECURSIVE below (view, reads) AS (
+  SELECT name, name FROM lamina.view
+  UNION
+  SELECT b.view, r.name
+  FROM below AS b
+  JOIN lamina.view AS v ON v.name = b.reads
+  CROSS JOIN unnest(v.reads) AS r (name)
+)
+SELECT v.name AS view, v.version, p.generation, c.definition, c.texts -> 'columns' AS columns,
+       (SELECT jsonb_object_agg(b.reads, jsonb_build_object('generation', g.id, 'version', g.version, 'since', g.since))
+        FROM below AS b
+        JOIN lamina.publication AS shown ON shown.view = b.reads
+        JOIN lamina.generation AS g ON g.id = shown.generation
+        WHERE b.view = v.name) AS made_of,
+       (SELECT jsonb_object_agg(s.source, s.counted)
+        FROM (SELECT o.source, jsonb_build_object('topic', q.topic, 'topic_id', q.topic_id,
+                       'from', jsonb_object_agg(o.partition, o.first_offset),
+                       'below', jsonb_object_agg(o.partition, o.next_offset)) AS counted
+              FROM lamina.offsets AS o
+              JOIN lamina.query AS q ON q.name = o.source
+              WHERE o.view = v.name
+              GROUP BY o.source, q.topic, q.topic_id) AS s) AS sources
+FROM lamina.view AS v
+LEFT JOIN lamina.publication AS p ON p.view = v.name
+LEFT JOIN lamina.compiled AS c ON c.kind = 'view' AND c.name = v.name;
+
 GRANT USAGE ON SCHEMA lamina TO analyst;
-GRANT SELECT ON lamina.freshness, lamina.offsets, lamina.generations, lamina.bad_records, lamina.duplicates, lamina.skipped
+GRANT SELECT ON lamina.freshness, lamina.offsets, lamina.generations, lamina.bad_records, lamina.duplicates, lamina.skipped,
+  lamina.provenance
 TO analyst;

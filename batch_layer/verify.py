@@ -1,0 +1,135 @@
+"""`lamina verify`: what a receipt says is computed again from the master log, whatever was rebuilt or changed since.
+
+The SELECT is the one that the receipt names, the records are those below its offsets, and nothing of today's cells has
+a part in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from batch_layer.check import FLOAT, FLOAT_TOLERANCE, select_all
+from batch_layer.compute import counting
+from master_log.archive import MasterLog
+from master_log.kafka import Brokers
+from serving_layer import definitions, progress, receipts
+from serving_layer.copying import Rows, batches
+from serving_layer.database import Database
+from serving_layer.deployed import deployed
+from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
+from serving_layer.receipts import Digest, Receipt
+from view_algebra.compiled import JSON_TIMES, Catalog, View
+from view_algebra.engines.spark import ZERO
+from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import spark_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LARGEST_WEIGHT = 2**16
+"""Of a row's doubles in the sums of a digest (receipts.sql)."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A receipt beside what the log gives; `differing` says in words what differs, and is empty where nothing does."""
+
+    receipt: Receipt
+    found: Digest
+    differing: list[str]
+
+    @property
+    def equal(self) -> bool:
+        """Did the view show what its SELECT gives?"""
+        return not self.differing
+
+
+def verify(database: Database, spark: SparkSession, log: MasterLog, brokers: Brokers, receipt: Receipt) -> Verified:
+    """Computes the rows of a receipt anew, and compares them with what it says."""
+    with database.begin() as connection:
+        definition = definitions.get(connection, receipt.definition, receipt.view)
+    _read_records(database, log, brokers, receipt, definition)
+    select_all(spark, definition.views.values(), receipt.since)
+    view, rows = definition.views[receipt.view], Rows()
+    for batch in batches(_as_texts(spark.table(receipt.view))):
+        rows.add(pa.table(batch.columns, [column.name for column in view.columns]))
+    with database.begin() as connection:
+        found = receipts.digest_of(connection, view, rows)
+    return Verified(receipt, found, differences(view, receipt.digest, found))
+
+
+def differences(view: View, said: Digest, found: Digest) -> list[str]:
+    """What differs between two digests of a view, in words; doubles may differ as far as `lamina check` lets them."""
+    told = []
+    if said.rows != found.rows:
+        told.append(f"how many rows there are: {said.rows:,} and {found.rows:,}")
+    others = [column.name for column in view.columns if said.columns.get(column.name) != found.columns.get(column.name)]
+    others += [
+        column.name
+        for column in view.columns
+        if column.name not in others and not _near(column.name, view, said, found)
+    ]
+    if others:
+        told.append(f"the values of {', '.join(others)}")
+    if not told and (said.digest, set(said.left_out)) != (found.digest, set(found.left_out)):
+        told.append("which values stand in one row: each column by itself holds the same ones")
+    return told
+
+
+def _near(name: str, view: View, said: Digest, found: Digest) -> bool:
+    """Are the doubles of a column as near as those of equal rows are?"""
+    if name not in said.doubles or name not in found.doubles:
+        return said.doubles.keys() ^ found.doubles.keys() == set()
+    [kind] = [column.postgres for column in view.columns if column.name == name]
+    tolerance = FLOAT_TOLERANCE if kind == FLOAT else DOUBLE_TOLERANCE
+    (total, size), (other, other_size) = said.doubles[name], found.doubles[name]
+    rounding = Decimal(ROUNDING) * LARGEST_WEIGHT * found.rows if view.rounded else Decimal(0)
+    within = Decimal(tolerance) * max(size, other_size) + rounding
+    return abs(total - other) <= within and abs(size - other_size) <= within
+
+
+def _read_records(database: Database, log: MasterLog, brokers: Brokers, receipt: Receipt, definition: Catalog) -> None:
+    """Makes the records of each source of the receipt a table of Spark's, read as they were declared then."""
+    with database.begin() as connection:
+        catalog = deployed(connection)
+        topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
+        begins = {name: progress.begins(connection, source.topic) for name, source in catalog.sources.items()}
+    for name, source in definition.sources.items():
+        counted = receipt.sources.get(name)
+        if counted is None or counted.topic != source.topic:
+            raise LaminaError(
+                "That is no receipt",
+                evidence=f"it has no offsets of {name}, which its SELECT reads from topic {source.topic}",
+                way_out="`lamina receipt VIEW` prints one: a line of JSON, to be given as it is.",
+            )
+        declared = catalog.sources.get(name)
+        if declared is not None and declared.topic == counted.topic and topic_ids[name] == counted.topic_id:
+            log.create(declared, counted.topic_id, begins[name])
+        if (now := log.topic_id(source)) != counted.topic_id:
+            raise LaminaError(
+                f"The topic {counted.topic} was created anew since the receipt was given",
+                evidence=f"the receipt is about the topic with id {counted.topic_id}, the log about {now}",
+                way_out=f"The log of the topic before is set aside as `{counted.topic}-{counted.topic_id}`. Verify the"
+                " receipt where a backup of then was restored.",
+            )
+        records = log.records(source, counted.below, brokers, since=counted.begins)
+        counting(records, source).createOrReplaceTempView(spark_name(source.records))
+
+
+def _as_texts(rows: DataFrame) -> DataFrame:
+    """The rows as Postgres reads them: nested values as the JSON that the view shows of them."""
+    from pyspark.sql.functions import col, lit, regexp_replace, replace, to_json
+
+    nested = [field.dataType.typeName() in ("struct", "array", "map") for field in rows.schema]
+    return rows.select(
+        [
+            regexp_replace(to_json(col(spark_name(name)), JSON_TIMES), ZERO, "$1\ufffd").alias(name)
+            if json
+            else replace(col(spark_name(name)).cast("string"), lit("\0"), lit("\ufffd")).alias(name)
+            for name, json in zip(rows.columns, nested, strict=True)
+        ]
+    )

@@ -1,0 +1,53 @@
+"""What `lamina receipt` and `lamina verify` show."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from batch_layer.verify import verify
+from lamina.deployment import Deployment
+from lamina.render import Output
+from serving_layer.analyst import select
+from serving_layer.receipts import Receipt
+from serving_layer.waiting import waiting
+from view_algebra.language.quoting import postgres_text
+
+
+def of_view(url: str, view: str) -> str:
+    """The receipt of a view, read as the role that `url` names."""
+    [(line,)] = select(url, f"SELECT lamina.receipt({postgres_text(view)})")[1]
+    return str(line)
+
+
+def read(file: TextIO) -> Receipt:
+    """The receipt in a file."""
+    return Receipt.read(file.read())
+
+
+def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:
+    """Verifies a receipt and shows what was found; True when the view showed what its SELECT gives."""
+    spark, log = opened.spark, opened.log
+    with waiting(output.tell, "every record below the receipt's offsets is read, every row computed again"):
+        found = verify(opened.database, spark, log, opened.brokers, receipt)
+    said, computed = receipt.digest, found.found
+    result = "equal" if found.equal else "DIFFERENT"
+    if output.as_json:
+        output.record(
+            {
+                "view": receipt.view,
+                "read_at": receipt.read_at,
+                "rows": said.rows,
+                "rows_by_the_log": computed.rows,
+                "result": result,
+                "differs": found.differing,
+                "left_out": computed.left_out,
+            }
+        )
+        return found.equal
+    row = (receipt.view, receipt.read_at, said.rows, computed.rows, result)
+    output.table(("view", "read at", "rows", "rows by the log", "result"), [row])
+    for each in found.differing:
+        output.tell(f"{receipt.view}: the receipt and the log differ in {each}")
+    if computed.left_out:
+        output.tell(f"not in the digest, for the doubles nested in them: {', '.join(computed.left_out)}")
+    return found.equal

@@ -1,0 +1,182 @@
+"""A receipt says what a view showed, and the master log says later whether that was true."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import psycopg2
+import pytest
+
+from batch_layer.verify import Verified, verify
+from serving_layer.receipts import Receipt
+from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, TOTALS, event
+from tests.fix_lamina import CommandLine, Deployed, one
+from view_algebra.errors import LaminaError
+
+DOUBLES = """
+    CREATE VIEW ratios (country, total, spread, exact, one, low) AS
+    SELECT country, sum(ratio), stddev(ratio), max(n), CAST(sum(ratio) AS FLOAT), struct(min(ratio) AS low)
+    FROM events GROUP BY country;
+"""
+NESTED = """
+    CREATE VIEW nested AS
+    SELECT kind, max_by(payload, ts) AS payload, collect_set(country) AS countries, struct(sum(price) AS price) AS sums,
+           concat(repeat('long', 800), coalesce(country, '')) AS long
+    FROM events GROUP BY kind, concat(repeat('long', 800), coalesce(country, ''));
+"""
+LARGEST = TOTALS.replace("FROM events", ", max(n) AS largest FROM events")
+UNIQUE = """
+    CREATE TABLE orders (id STRING, n BIGINT, UNIQUE (id)) USING kafka OPTIONS (topic '{topics}_orders', format 'json');
+"""
+OF_ORDERS = "CREATE VIEW of_orders AS SELECT count(*) AS orders, sum(n) AS n FROM orders;"
+
+
+def receipt(deployed: Deployed, view: str) -> str:
+    """The receipt of a view, as an analyst."""
+    [(line,)] = deployed.rows(f"SELECT lamina.receipt('{view}')")
+    return str(line)
+
+
+def verified(deployed: Deployed, line: str) -> Verified:
+    opened = deployed.deployment
+    return verify(opened.database, opened.spark, opened.log, opened.brokers, Receipt.read(line))
+
+
+def forged(line: str, **changed: Any) -> str:
+    return json.dumps({**json.loads(line), **changed})
+
+
+def test_a_receipt_is_verified_after_records_rebuilds_and_a_rollback(deployed: Deployed) -> None:
+    deployed.apply(**CATALOG, nested=NESTED)
+    deployed.send("events", *(event(n) for n in range(120)))
+    deployed.catch_up()
+    first = {view: receipt(deployed, view) for view in ("hourly", "totals", "users", "clicks", "places", "nested")}
+    deployed.send("events", *(event(n) for n in range(120, 200)))
+    deployed.catch_up()
+    deployed.deployment.batch.rebuild()
+    deployed.send("events", *(event(n) for n in range(200, 210)))
+    deployed.catch_up()
+    second = receipt(deployed, "hourly")
+    deployed.deployment.batch.roll_back("hourly")
+    third = receipt(deployed, "hourly")
+    for line in (*first.values(), second, third):
+        found = verified(deployed, line)
+        assert found.equal, found
+        assert found.found.digest == found.receipt.digest.digest
+    assert json.loads(second)["digest"] == json.loads(third)["digest"] != json.loads(first["hourly"])["digest"]
+    assert json.loads(second)["generation"] != json.loads(third)["generation"]
+    assert json.loads(first["totals"])["rows"] == 1
+    assert json.loads(first["places"])["made_of"].keys() == {"hourly"}
+
+
+def test_what_is_forged_differs(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, ratios=DOUBLES, clicks=CLICKS)
+    deployed.send("events", *(event(n) for n in range(60)))
+    deployed.catch_up()
+    line = receipt(deployed, "ratios")
+    given = json.loads(line)
+    assert verified(deployed, line).equal
+    assert given["left_out"] == ["low"]
+    assert verified(deployed, forged(line, rows=5)).differing == ["how many rows there are: 5 and 4"]
+    columns = {**given["columns"], "exact": given["columns"]["exact"][::-1]}
+    assert verified(deployed, forged(line, columns=columns)).differing == ["the values of exact"]
+    total, size = given["doubles"]["total"].split()
+    near = {**given["doubles"], "total": f"{float(total) * (1 + 1e-12)!r} {size}"}
+    assert verified(deployed, forged(line, doubles=near)).equal
+    far = {**given["doubles"], "total": f"{float(total) * (1 + 1e-7)!r} {size}"}
+    assert verified(deployed, forged(line, doubles=far)).differing == ["the values of total"]
+    [told] = verified(deployed, forged(line, digest=given["digest"][::-1])).differing
+    assert told.startswith("which values stand in one row")
+    [partition] = [p for p, end in given["sources"]["events"]["below"].items() if end][:1]
+    sources = json.loads(json.dumps(given["sources"]))
+    sources["events"]["below"][partition] -= 1
+    assert not verified(deployed, forged(line, sources=sources)).equal
+    with pytest.raises(LaminaError, match="That is no receipt"):
+        Receipt.read(line[:-2])
+
+
+def test_what_readers_were_shown_in_error_is_told(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, ratios=DOUBLES, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    with deployed.deployment.database.begin() as connection:
+        for (place,) in connection.exec_driver_sql("SELECT place FROM lamina.generation_cells").all():
+            [column] = connection.exec_driver_sql(
+                "SELECT attname FROM pg_attribute WHERE attrelid = '" + place + "'::regclass AND attnum > 0"
+                " AND atttypid = 'numeric'::regtype LIMIT 1"
+            ).scalars().all() or [None]
+            if column:
+                connection.exec_driver_sql(f'UPDATE {place} SET "{column}" = "{column}" + 1')
+    [told] = verified(deployed, receipt(deployed, "totals")).differing
+    assert told.startswith("the values of ")
+
+
+def test_a_receipt_outlives_the_version_and_the_view(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
+    deployed.send("events", *(event(n) for n in range(30)))
+    deployed.catch_up()
+    first = receipt(deployed, "totals")
+    assert deployed.deployment.settings.analyst is not None
+    reader = psycopg2.connect(deployed.deployment.settings.analyst)
+    reader.set_session(isolation_level="REPEATABLE READ")
+    with reader.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM analytics.clicks")
+        deployed.apply(totals=LARGEST)
+        deployed.send("events", *(event(n) for n in range(30, 40)))
+        deployed.catch_up()
+        cursor.execute("SELECT lamina.receipt('totals')")
+        [(held,)] = cursor.fetchall()
+    reader.close()
+    second = receipt(deployed, "totals")
+    assert json.loads(second)["columns"].keys() == {"events", "n", "price", "largest"}
+    assert {**json.loads(held), "read_at": None} == {**json.loads(first), "read_at": None}, "a snapshot of before"
+    deployed.deployment.batch.roll_back("totals")
+    third = receipt(deployed, "totals")
+    del deployed.files["totals.sql"]
+    deployed.apply()
+    for line in (first, held, second, third):
+        assert verified(deployed, line).equal
+    unknown = forged(first, definition="0" * 16)
+    with pytest.raises(LaminaError, match="was never deployed here"):
+        verified(deployed, unknown)
+
+
+def test_a_receipt_of_a_stream_that_counts_each_event_once_is_verified(deployed: Deployed) -> None:
+    deployed.apply(orders=UNIQUE, of_orders=OF_ORDERS)
+    deployed.send("orders", *({"id": str(n % 10), "n": n % 10} for n in range(25)))
+    deployed.catch_up()
+    line = receipt(deployed, "of_orders")
+    deployed.send("orders", *({"id": str(n % 15), "n": n % 15} for n in range(25)))
+    deployed.catch_up()
+    deployed.deployment.batch.rebuild()
+    assert one(deployed.rows("SELECT orders FROM of_orders")) == (15,)
+    assert verified(deployed, line).equal
+
+
+def test_a_receipt_is_given_and_verified_by_the_command_line(deployed: Deployed, lamina: CommandLine) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    given = lamina("receipt", "totals").out
+    assert given.count("\n") == 1
+    ended = lamina("verify", "-", "--json", stdin=given)
+    assert ended.lines()[0]["result"] == "equal"
+    ended = lamina("verify", "-", stdin=forged(given, rows=2), code=3)
+    assert "totals: the receipt and the log differ in how many rows there are: 2 and 1" in ended.err
+    assert "There is no view named nothing" in lamina("receipt", "nothing", code=1).err
+
+
+def test_an_empty_view_and_one_that_keeps_the_last_days_have_receipts(deployed: Deployed) -> None:
+    recent = """
+        CREATE VIEW daily TBLPROPERTIES ('retain' = '3 days') AS
+        SELECT date_trunc('DAY', ts) AS day, count(*) AS events FROM events GROUP BY date_trunc('DAY', ts);
+    """
+    deployed.apply(events=EVENTS, daily=recent, totals=TOTALS)
+    assert verified(deployed, receipt(deployed, "daily")).equal
+    assert verified(deployed, receipt(deployed, "totals")).equal
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    found = verified(deployed, receipt(deployed, "daily"))
+    assert found.equal
+    assert found.found.rows == 0, "all of them are of long ago"
