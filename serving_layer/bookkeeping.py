@@ -81,7 +81,7 @@ compiled = Table(
 definition = Table(
     "definition",
     metadata,
-    Column("id", Text, primary_key=True, comment="SHA-256 of the texts"),
+    Column("id", Text, primary_key=True, comment="the beginning of the SHA-256 of the texts"),
     Column("view", Text, nullable=False),
     Column("texts", JSONB, nullable=False, comment="a catalog of this view, and of what it reads"),
     _now("first_deployed_at"),

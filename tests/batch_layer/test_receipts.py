@@ -121,6 +121,7 @@ def test_a_receipt_outlives_the_version_and_the_view(deployed: Deployed) -> None
     reader = psycopg2.connect(deployed.deployment.settings.analyst)
     reader.set_session(isolation_level="REPEATABLE READ")
     with reader.cursor() as cursor:
+        cursor.execute("SET idle_in_transaction_session_timeout = 0")
         cursor.execute("SELECT count(*) FROM analytics.clicks")
         deployed.apply(totals=LARGEST)
         deployed.send("events", *(event(n) for n in range(30, 40)))

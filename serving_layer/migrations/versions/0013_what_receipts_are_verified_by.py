@@ -14,7 +14,7 @@ def upgrade() -> None:
     """Applies the change."""
     op.create_table(
         "definition",
-        sa.Column("id", sa.Text(), nullable=False, comment="SHA-256 of the texts"),
+        sa.Column("id", sa.Text(), nullable=False, comment="the beginning of the SHA-256 of the texts"),
         sa.Column("view", sa.Text(), nullable=False),
         sa.Column("texts", JSONB(), nullable=False, comment="a catalog of this view, and of what it reads"),
         sa.Column("first_deployed_at", sa.DateTime(timezone=True), server_default=sa.func.now(), nullable=False),
