@@ -1747,3 +1747,15 @@ SELECT country, array(max(user_id), max(price)) AS a, map('a', min(user_id), 'b'
 CREATE VIEW same_column_twice AS SELECT count(*) AS n FROM (SELECT country, country FROM by_country_and_kind ORDER BY country LIMIT 4);
 
 CREATE VIEW substring_from_zero AS SELECT city, substring(city, 0, 1) AS a, substr(city, 0) AS b, max(substring(kind, 0, 2)) AS c FROM events GROUP BY city;
+
+CREATE VIEW raised_each AS
+SELECT max(country) AS m, transform(sort_array(collect_set(user_id)), e -> e + 1) AS t FROM (SELECT country, user_id FROM events GROUP BY country, user_id);
+
+CREATE VIEW filtered_and_found AS
+SELECT country, filter(sort_array(collect_list(m)), e -> e > 1) AS t, exists(collect_set(kind), k -> k = country) AS x FROM (SELECT country, kind, max(user_id) AS m FROM events GROUP BY country, kind) GROUP BY country;
+
+CREATE VIEW numbered_in_each_grouping AS
+SELECT country, kind, transform(sort_array(collect_set(city)), (e, i) -> concat(e, i)) AS t FROM events GROUP BY ROLLUP(country, kind);
+
+CREATE VIEW raised_over_a_join AS
+SELECT a.country, transform(sort_array(collect_set(b.city)), e -> upper(e)) AS t FROM events a JOIN events b ON a.user_id = b.user_id AND a.kind = b.kind GROUP BY a.country;

@@ -22,7 +22,7 @@ from view_algebra.language.expressions import (
     both,
     conjuncts,
 )
-from view_algebra.language.fields import member
+from view_algebra.language.fields import VARIABLE, member
 from view_algebra.language.limits import prefix
 from view_algebra.language.relations import with_nested
 from view_algebra.language.time_windows import is_session, window_key
@@ -83,7 +83,9 @@ def _refuse_ungrouped(block: Select, group: Sequence[Expr]) -> None:
     def known(part: Expr) -> Expr | None:
         if part in group or isinstance(part, Aggregate):
             return part
-        if isinstance(part, Field) and not part.outer and (part.relation, part.path[:1]) not in grouped:
+        if not isinstance(part, Field) or part.outer or part.relation == VARIABLE:
+            return None
+        if (part.relation, part.path[:1]) not in grouped:
             raise neither(part)
         return None
 

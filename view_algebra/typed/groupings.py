@@ -34,6 +34,7 @@ from view_algebra.language.expressions import (
     Output,
     Select,
 )
+from view_algebra.language.fields import VARIABLE
 from view_algebra.language.time_windows import bounds, is_session
 from view_algebra.language.types import BIGINT, BOOLEAN, TINYINT
 from view_algebra.language.walks import above_group, rewritten, walk
@@ -163,7 +164,7 @@ def over_sets(block: Select, sets: Sets) -> Select:
             return read(expression, aggregates[expression])
         if isinstance(expression, Call) and expression.function in ("grouping", "grouping_id"):
             return _bits(expression, left_out)
-        if isinstance(expression, Field):
+        if isinstance(expression, Field) and expression.relation != VARIABLE:
             raise neither(expression)
         return None
 
