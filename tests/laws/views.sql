@@ -1759,3 +1759,9 @@ SELECT country, kind, transform(sort_array(collect_set(city)), (e, i) -> concat(
 
 CREATE VIEW raised_over_a_join AS
 SELECT a.country, transform(sort_array(collect_set(b.city)), e -> upper(e)) AS t FROM events a JOIN events b ON a.user_id = b.user_id AND a.kind = b.kind GROUP BY a.country;
+
+CREATE VIEW times_of_a_zone AS
+SELECT event_id, ts > '2024-01-01 10:59:59 +00:00' AS a, ts > TIMESTAMP '2024-01-01 12:59:59.999999+02:00' AS b, ts = CAST('2024-01-01 10:20:30 UTC' AS TIMESTAMP) AS c, ts < '2024-03-10T02:30:00 -05:00' AS d FROM events;
+
+CREATE VIEW times_of_a_zone_above AS
+SELECT country, max(ts) >= '2024-01-01 10:59:59 +00:00' AS a, max(ts) = TIMESTAMP '2024-03-10 02:30:00-05:00' AS b FROM events GROUP BY country;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import reduce
 
 from view_algebra.language.casts import PLAIN_TEXT, instead_of
@@ -49,21 +49,31 @@ def as_time(text: str, kind: Type) -> str | None:
 
     >>> as_time("2024-01-31", TIMESTAMP), as_time("2024-1-31", DATE), as_time("2024-01-31T12:30", TIMESTAMP)
     ('2024-01-31 00:00:00', None, '2024-01-31 12:30:00')
+    >>> as_time("2024-01-31 12:30:00 +02:00", TIMESTAMP), as_time("2024-01-31 12:30:00+02:00", TIMESTAMP_NTZ)
+    ('2024-01-31 10:30:00', None)
     """
-    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?(Z?)", text.strip())
-    if match is None or (match[5] and kind != TIMESTAMP):
+    match = re.fullmatch(_TIME, text.strip())
+    if match is None or (match[5] and kind != TIMESTAMP) or (match[6] and not match[3]):
         return None
     try:
         date.fromisoformat(match[1])
-        datetime.fromisoformat(f"{match[1]} {match[2] or '00:00'}:{match[3] or '00'}")
-    except ValueError:
+        at = datetime.fromisoformat(f"{match[1]} {match[2] or '00:00'}:{match[3] or '00'}{match[6] or ''}")
+        at = at if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
     if kind == DATE:
         return match[1] if match[2] is None else None
     if kind in (TIMESTAMP, TIMESTAMP_NTZ):
         fraction = f".{match[4].ljust(6, '0')}" if match[4] else ""
-        return f"{match[1]} {match[2] or '00:00'}:{match[3] or '00'}{fraction}"
+        return f"{at:%Y-%m-%d %H:%M:%S}".rjust(19, "0") + fraction
     return None
+
+
+_TIME = (
+    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?"
+    r"(Z?| ?(?:Z|UTC|([+-](?:0\d|1[0-7]):[0-5]\d)))"
+)
+"""A date, a time of day, and the time zone that it is of."""
 
 
 def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = False) -> tuple[Expr, ...]:
