@@ -551,6 +551,11 @@ $$;
 
 -- without a step in either direction; with one, where Spark would raise, NULL
 
+CREATE OR REPLACE FUNCTION spark.sequence(first bigint, last bigint, step bigint) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT jsonb_agg(n ORDER BY i) FROM generate_series(first, last, step) WITH ORDINALITY AS each (n, i)
+$$;
+
 CREATE OR REPLACE FUNCTION spark.days(first date, last date, step integer DEFAULT NULL) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT jsonb_agg(first + n ORDER BY i)

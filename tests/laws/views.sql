@@ -1765,3 +1765,21 @@ SELECT event_id, ts > '2024-01-01 10:59:59 +00:00' AS a, ts > TIMESTAMP '2024-01
 
 CREATE VIEW times_of_a_zone_above AS
 SELECT country, max(ts) >= '2024-01-01 10:59:59 +00:00' AS a, max(ts) = TIMESTAMP '2024-03-10 02:30:00-05:00' AS b FROM events GROUP BY country;
+
+CREATE VIEW shares_that_are_computed AS
+SELECT country, percentile_disc(0.2 + 0.3) WITHIN GROUP (ORDER BY user_id) AS p, percentile(amount, 1 - 0.1) AS q, percentile(amount, array(1 / 4, CAST(0.75 AS DOUBLE))) AS r, listagg(kind, concat(',', ' ')) WITHIN GROUP (ORDER BY kind) AS l, round(sum(amount), 3 - 2) AS s FROM events GROUP BY country;
+
+CREATE VIEW offsets_that_are_computed AS
+SELECT kind, city, lag(n, 1 + 1) OVER (ORDER BY kind, city) AS l, ntile(2 * 2) OVER (ORDER BY kind, city) AS t FROM (SELECT kind, city, count(*) AS n FROM events GROUP BY kind, city);
+
+CREATE VIEW steps_between_counts AS
+SELECT country, explode(sequence(count(kind), count(*), 5)) AS s FROM events GROUP BY country;
+
+CREATE VIEW steps_down_and_lists AS
+SELECT country, sequence(count(*), 0, -7) AS s, sequence(-3, CAST(count(*) AS INT), 10) AS i FROM events GROUP BY country;
+
+CREATE VIEW steps_of_literals AS
+SELECT event_id, explode(sequence(1, 10, 2 + 2)) AS s FROM events;
+
+CREATE VIEW steps_down_beside_groups AS
+SELECT s, country FROM (SELECT explode(sequence(10, 1, -4)) AS s) CROSS JOIN (SELECT country, count(*) AS n FROM events GROUP BY country);

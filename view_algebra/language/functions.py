@@ -24,6 +24,7 @@ from view_algebra.language.types import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    VOID,
     Type,
     adjusted,
     schema,
@@ -106,6 +107,7 @@ _TEXT_TO_TIME = "Postgres reads other texts as times than Spark does"
 _NESTED = "to Postgres nested values are JSON, which has no such function"
 _HASH = "Postgres has no such function"
 _SPLIT = "CASE WHEN {0} = '' THEN '[\"\"]' ELSE to_jsonb(string_to_array({0}, nullif({1}, ''))) END"
+_NUMBERS = "CASE WHEN {0} <= {1} THEN sequence({0}, {1}, {2}) END"
 _DAYS = "CASE WHEN {0} <= {1} THEN sequence({0}, {1}, INTERVAL '{2}' DAY) END"
 
 
@@ -510,6 +512,7 @@ _NESTED_VALUES = [
     _f("to_json", "struct", STRING, why=_NESTED),
     _f("to_json", "array", STRING, why=_NESTED),
     _f("to_json", "map", STRING, why=_NESTED),
+    _f("array", "", _array_of(VOID), "jsonb_build_array()"),
     _f("array", "common common*", lambda t, _: _array_of(t[0]), "jsonb_build_array({inside})"),
     _f("sequence", "natural natural", _array_of(INT), "spark.sequence({0}, {1})"),
     _f("sequence", "day day", _array_of(DATE), "spark.days({0}, {1})"),
@@ -517,6 +520,9 @@ _NESTED_VALUES = [
     _f("sequence", "instant instant positive", _array_of(TIMESTAMP), "spark.instants({0}, {1}, {2})", below=""),
     _f("sequence", "int int", _array_of(INT), "spark.sequence({0}, {1})", below=""),
     _f("sequence", "bigint bigint", _array_of(BIGINT), "spark.sequence({0}, {1})", below=""),
+    _f("sequence", "natural natural positive", _array_of(INT), "spark.sequence({0}, {1}, {2})", below=_NUMBERS),
+    _f("sequence", "int int nonzero", _array_of(INT), "spark.sequence({0}, {1}, {2})", below=""),
+    _f("sequence", "bigint bigint nonzero", _array_of(BIGINT), "spark.sequence({0}, {1}, {2})", below=""),
     _f("size", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
     _f("size", "map", INT, why=_NESTED),
     _f("cardinality", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),

@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Context, Decimal
 from itertools import pairwise, zip_longest
+from operator import add, mul, sub, truediv
 from zoneinfo import available_timezones
 
 from view_algebra.language.backtracking import endless
-from view_algebra.language.expressions import Constant, Expr
+from view_algebra.language.expressions import Call, Constant, Expr
 from view_algebra.language.regexes import decides, finds
-from view_algebra.language.types import BOOLEAN, INT, STRING, schema
+from view_algebra.language.types import BIGINT, BITS, BOOLEAN, DOUBLE, INT, STRING, Type, schema
 
 UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
@@ -62,6 +64,46 @@ def as_literal(argument: Constant, kind: str) -> Expr | None:
         coarse = unit in ("year", "quarter", "month", "week")
         return replace(argument, value=unit) if unit and (coarse or kind == "unit") else None
     return argument
+
+
+def folded(value: Expr) -> Expr:
+    """A literal, where an expression is one of literals alone; any other expression as it is.
+
+    >>> from view_algebra.language.operators import calculate
+    >>> from view_algebra.language.types import decimal
+    >>> made = folded(calculate("+", Constant("0.2", decimal(1, 1)), Constant("0.3", decimal(1, 1))))
+    >>> made.value, made.type.spark
+    ('0.5', 'DECIMAL(2,1)')
+    """
+    given = [folded(each) for each in value.arguments] if isinstance(value, Call) else []
+    texts = [each.value for each in given if isinstance(each, Constant) and each.value is not None]
+    if not isinstance(value, Call) or not texts or len(texts) < len(given):
+        return value
+    kind, (first, *others) = value.type, [each.type for each in given]
+    made = None
+    if value.function == "concat" and {first, *others} == {STRING}:
+        made = "".join(texts)
+    elif value.function == "cast" and first.numeric and (kind in (DOUBLE, BIGINT) or kind.name == "DECIMAL"):
+        made = texts[0] if kind == DOUBLE or first.integral else None
+    elif value.function in _COMPUTED and kind == DOUBLE and {first, *others} == {DOUBLE}:
+        numbers = [float(text) for text in texts]
+        made = None if value.function == "/" and not numbers[1] else repr(_COMPUTED[value.function](*numbers))
+    elif value.function in _EXACTLY and (kind.integral or kind.name == "DECIMAL"):
+        exact = _EXACTLY[value.function](*map(Decimal, texts))
+        made = f"{exact:f}" if _fits(exact, kind) else None
+    return value if made is None else Constant(made, kind, value.place)
+
+
+_WIDE = Context(prec=80)
+_EXACTLY: dict[str, Callable[..., Decimal]] = {"+": _WIDE.add, "-": _WIDE.subtract, "*": _WIDE.multiply}
+_COMPUTED: dict[str, Callable[..., float]] = {"+": add, "-": sub, "*": mul, "/": truediv}
+
+
+def _fits(exact: Decimal, kind: Type) -> bool:
+    """Has a type this number, so that Spark neither rounds it nor wraps it around?"""
+    if kind.integral:
+        return -(1 << BITS[kind.name]) <= exact < 1 << BITS[kind.name]
+    return -int(exact.as_tuple().exponent) <= kind.scale and abs(exact) < 10 ** (kind.precision - kind.scale)
 
 
 def is_regex(text: str) -> bool:

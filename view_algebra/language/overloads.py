@@ -10,7 +10,7 @@ from view_algebra.language.backtracking import endless
 from view_algebra.language.expressions import Call, Constant, Expr, Place
 from view_algebra.language.formats import refuse_format
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, UNBOUNDED, Function
-from view_algebra.language.literals import CHECKED, LITERALS, NUMBERS, as_literal, as_python, is_regex
+from view_algebra.language.literals import CHECKED, LITERALS, NUMBERS, as_literal, as_python, folded, is_regex
 from view_algebra.language.meeting import as_time, cast, meet
 from view_algebra.language.quoting import words
 from view_algebra.language.types import (
@@ -239,7 +239,8 @@ def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
         return argument if _SHAPES[kind](type_) else None
     match kind:
         case _ if kind in LITERALS:
-            return as_literal(argument, kind) if isinstance(argument, Constant) else None
+            literal = folded(argument)
+            return as_literal(literal, kind) if isinstance(literal, Constant) else None
         case "texts" if type_ == Type("ARRAY", element=STRING):
             return argument
         case "text" | "texts":

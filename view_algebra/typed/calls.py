@@ -21,6 +21,7 @@ from view_algebra.language.aggregates import (
 from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Order, Place, Windowed
 from view_algebra.language.functions import WINDOW_FUNCTIONS
 from view_algebra.language.lengths import LENGTHS
+from view_algebra.language.literals import folded
 from view_algebra.language.meeting import cast, meet
 from view_algebra.language.time_windows import bounds
 from view_algebra.language.times import OF_LENGTHS, interval, microseconds
@@ -115,6 +116,7 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> Non
 
 def _parameters(name: str, given: Sequence[Expr], place: Place) -> tuple[Constant, ...]:
     """What an aggregate over values takes beside them: shares from 0 to 1, what to put between texts, a number."""
+    given = [folded(argument) for argument in given]
     for argument in given:
         if not isinstance(argument, Constant) or argument.value is None:
             raise Wrong(argument.place or place, f"{name}() takes a literal there", "Write it out.")
@@ -241,7 +243,9 @@ def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tu
     fewest, most = counts.get(name, (0, 0))
     if not fewest <= len(arguments) <= most:
         raise Wrong(place, f"{name}() with {len(arguments)} arguments", "See docs/sql.md.")
-    for offset in arguments[1:2] if name != "ntile" else arguments:
+    first = 0 if name == "ntile" else 1
+    arguments = (*arguments[:first], *map(folded, arguments[first : first + 1]), *arguments[first + 1 :])
+    for offset in arguments[first : first + 1]:
         if not (isinstance(offset, Constant) and offset.type == INT):
             raise Wrong(offset.place or place, f"{name}() takes a literal number", f"Write {name}(…, 1).")
         if name in ("ntile", "nth_value") and int(offset.value or 0) < 1:

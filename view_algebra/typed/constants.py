@@ -37,6 +37,7 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.fields import VARIABLE
 from view_algebra.language.limits import can_make_any_text
+from view_algebra.language.literals import folded
 from view_algebra.language.meeting import cast
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, VOID, Type, common
@@ -82,11 +83,13 @@ def elements(array: Expr, place: Place) -> list[Expr]:
     """What `array(1, 2)` and `sequence(0, 23)` hold, where no record decides it."""
     if isinstance(array, Call) and array.function == "array" and all(isinstance(e, Constant) for e in array.arguments):
         return [*array.arguments]
-    if isinstance(array, Call) and array.function == "sequence":
-        first, last = (int(getattr(each, "value", None) or 0) for each in array.arguments)
-        if abs(last - first) < MOST_ELEMENTS:
-            step = 1 if last >= first else -1
-            return [Constant(str(each), INT) for each in range(first, last + step, step)]
+    given = [folded(each) for each in array.arguments] if isinstance(array, Call) else []
+    numbers = [int(each.value) for each in given if isinstance(each, Constant) and each.type == INT and each.value]
+    if isinstance(array, Call) and array.function == "sequence" and len(numbers) == len(given):
+        first, last, *steps = numbers
+        step = steps[0] if steps else 1 if last >= first else -1
+        if 0 <= (last - first) // step < MOST_ELEMENTS:
+            return [Constant(str(each), INT) for each in range(first, last + (1 if step > 0 else -1), step)]
     way_out = "Write the rows out, as VALUES (1), (2), or of each row CROSS JOIN LATERAL explode(tags) AS t(tag)."
     raise Wrong(place, "explode() of what is no record", way_out)
 
