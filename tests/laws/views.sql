@@ -1783,3 +1783,12 @@ SELECT event_id, explode(sequence(1, 10, 2 + 2)) AS s FROM events;
 
 CREATE VIEW steps_down_beside_groups AS
 SELECT s, country FROM (SELECT explode(sequence(10, 1, -4)) AS s) CROSS JOIN (SELECT country, count(*) AS n FROM events GROUP BY country);
+
+CREATE VIEW empty_lists_of_records AS
+SELECT event_id, coalesce(payload.tags, array()) AS a, CASE WHEN user_id > 1 THEN map('a', price) ELSE map() END AS m, size(array()) AS z, array(array(), payload.tags) AS aa FROM events;
+
+CREATE VIEW empty_lists_of_groups AS
+SELECT country, if(count(*) > 20, array(), array(count(*))) AS a, CASE WHEN count(*) > 20 THEN map('a', count(*)) ELSE map() END AS m, size(array()) AS z FROM events GROUP BY country;
+
+CREATE VIEW elements_or_none AS
+SELECT tag, count(*) AS n FROM events LATERAL VIEW OUTER explode(coalesce(payload.tags, array())) t AS tag GROUP BY tag;

@@ -41,6 +41,8 @@ def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
         read = as_time(expression.value, kind)
         if read is not None:
             return replace(expression, value=read, type=kind)
+    if isinstance(expression, Call) and expression.type.element == VOID and not expression.arguments:
+        return replace(expression, type=kind)  # array() and map()
     return Call("cast", (expression,), kind, implicit, place=expression.place)
 
 

@@ -203,6 +203,8 @@ def common(left: Type, right: Type) -> Type | None:
         return left
     if left == VOID or right == VOID:
         return right if left == VOID else left
+    if left.name == right.name and VOID in (left.element, right.element):  # array() and map()
+        return right if left.element == VOID else left
     if left.numeric and right.numeric:
         low, high = sorted((left, right), key=lambda t: _RANK[t.name])
         if high.name == "DECIMAL":

@@ -12,7 +12,7 @@ from view_algebra.language.types import INT
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.constants import elements, table
 from view_algebra.typed.names import Scope
-from view_algebra.typed.nested import json_fields, stacked
+from view_algebra.typed.nested import is_empty, json_fields, stacked
 from view_algebra.typed.scalars import expression
 
 
@@ -25,6 +25,8 @@ def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Gen
         given = [json_fields(given, place)]
     if len(given) != 1:
         raise Wrong(place, f"{node.name}() with {len(given)} arguments", f"Write {node.name}(tags).")
+    if is_empty(given[0]):
+        raise Wrong(place, f"{node.name}() of nothing", "Name what it may hold: explode(coalesce(tags, array())).")
     return _generator(node.name, given[0], names, alias, place)
 
 

@@ -38,6 +38,8 @@ _WINDOWS = ("window", "window_start", "window_end", "session", "session_start", 
 def structured(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
     """struct(a, b AS c), named_struct('a', x) and map('a', x): a value with names."""
     name, given, place = node.name.lower(), node.expressions, span(node)
+    if name == "map" and not given:
+        return Call(name, (), Type("MAP", key=STRING, element=VOID), place=place)
     if name == "struct":
         names = [_name(item, number) for number, item in enumerate(given, 1)]
         values = [read(item.this if isinstance(item, (exp.Alias, exp.PropertyEQ)) else item, scope) for item in given]
@@ -55,6 +57,11 @@ def structured(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
         kind = Type("STRUCT", fields=tuple((n, value.type) for n, value in zip(names, values, strict=True)))
     pairs = [part for n, value in zip(names, values, strict=True) for part in (Constant(n, STRING), value)]
     return Call("map" if name == "map" else "named_struct", tuple(pairs), kind, place=place)
+
+
+def is_empty(part: Expr) -> bool:
+    """Is it array() or map()?"""
+    return isinstance(part, Call) and part.function in ("array", "map") and not part.arguments
 
 
 def _name(item: exp.Expr, number: int) -> str:
