@@ -12,6 +12,12 @@ import pytest
 from tests.laws.engines import Engines, same
 from view_algebra import Refused, compile_catalog
 from view_algebra.language.functions import FUNCTIONS, Function
+from view_algebra.language.types import VOID
+from view_algebra.typed.names import Context, Outside, Scope
+from view_algebra.typed.natural_names import natural_name
+from view_algebra.typed.queries import query
+from view_algebra.typed.scalars import expression
+from view_algebra.written.dialect import parsed
 
 VALUES: dict[str, tuple[str, list[object]]] = {
     "b": ("BOOLEAN", [True, False, None]),
@@ -188,6 +194,8 @@ SHORT = {
     "sequence(ts, ts, 2)": "sequence(TIMESTAMP(day2), TIMESTAMP(day2) + INTERVAL 9 HOURS, INTERVAL 2 HOURS)",
     "sequence(i, ti)": "sequence(CAST(ti AS INT), ti + 3)",
     "sequence(l, m)": "sequence(CAST(ti AS BIGINT), CAST(ti - 3 AS BIGINT))",
+    "sequence(i, ti, -1)": "sequence(CAST(ti AS INT), ti - 3, -2)",
+    "sequence(l, m, -1)": "sequence(CAST(ti AS BIGINT), CAST(ti + 3 AS BIGINT), 2)",
 }
 """Calls that would make long lists of the least and the greatest values, or are written otherwise."""
 
@@ -622,3 +630,14 @@ def test_every_character_has_the_same_case_in_both_engines(engines: Engines) -> 
     ]
     assert differs == []
     assert [tuple(row) for row in rows] == found
+
+
+def test_a_call_without_a_name_is_called_what_spark_calls_it(engines: Engines) -> None:
+    engines.spark.createDataFrame(
+        [], ", ".join(f"{name} {kind}" for name, (kind, _) in VALUES.items())
+    ).createOrReplaceTempView("s")
+    nowhere = Outside(Context({}, {}, {}, {}, {}, {}, expression, query))
+    here = Scope(nowhere, relations={"s": tuple((name, VOID) for name in VALUES)})
+    named = {call: name for row in ROWS for call in calls(row) if (name := natural_name(parsed(call), here))}
+    assert len(named) > 300
+    assert engines.spark.sql(f"SELECT {', '.join(named)} FROM s").columns == [*named.values()]

@@ -80,9 +80,18 @@ def test_a_column_without_a_name_is_called_what_spark_calls_it(engines: Engines)
     of_truth = {"count_if", "every", "bool_or"}
     calls = [f"{name}({'known' if name in of_truth else 'price'})" for name in more.split() if name != "collect_set"]
     fields = "quarter(ts), month(ts), dayofweek(ts), hour(ts), length(country)"
+    computed = (
+        "bool_and(price > 1), count(*) + 1, sum(amount * 2 - -1), min(-price), round(avg(price)), max(e.price), "
+        "minute((ts)), count(1) > 2.50 AND NOT known, sum(price) FILTER (WHERE kind <> 'a b'), percentile(price, "
+        "0.5), array_agg(amount), if(known, 1, 2), max_by(kind, price), count(kind, country), country || 'x', "
+        "CAST(ts AS DATE), max(CAST(price AS INT)), CASE WHEN country IS NULL THEN 'none' ELSE country END, "
+        "country IN ('NL', 'FR'), CASE country WHEN 'NL' THEN 1 END, country LIKE 'N', country IS NOT NULL, "
+        "floor(max(price)), max(tags[0]), max(payload.tags[1]), split(country, ','), country IS DISTINCT FROM "
+        "'NL', max(price) BETWEEN 1 AND 2, 7, true, substring(country, 1, 2), coalesce(country, '')"
+    )
     select = (
-        f"SELECT country, {few}, {fields}, {', '.join(calls)}, collect_set(kind)"
-        " FROM (SELECT *, kind IS NULL AS known FROM events) GROUP BY country, ts"
+        f"SELECT country, {few}, {fields}, {', '.join(calls)}, collect_set(kind), {computed}"
+        " FROM (SELECT *, kind IS NULL AS known, payload.tags AS tags FROM events) e GROUP BY country, ts, known"
     )
     catalog = compile_catalog({"views.sql": f"{SOURCE}CREATE VIEW unnamed AS {select};"})
     engines.oracle(catalog, {})

@@ -1792,3 +1792,18 @@ SELECT country, if(count(*) > 20, array(), array(count(*))) AS a, CASE WHEN coun
 
 CREATE VIEW elements_or_none AS
 SELECT tag, count(*) AS n FROM events LATERAL VIEW OUTER explode(coalesce(payload.tags, array())) t AS tag GROUP BY tag;
+
+CREATE VIEW unnamed_in_a_subquery AS
+SELECT *, rank() OVER (ORDER BY n) AS r FROM (SELECT left(country, 2), count(*) AS n, count(*) + 1, bool_and(price > 1) FROM events GROUP BY left(country, 2));
+
+CREATE VIEW unnamed_tell_rows_apart AS
+SELECT n, lag(n) OVER (ORDER BY n) AS l FROM (SELECT left(country, 2), count(*) AS n FROM events GROUP BY left(country, 2));
+
+CREATE VIEW unnamed_beside_qualify AS
+SELECT kind, count(*) + 1 FROM events GROUP BY kind QUALIFY rank() OVER (ORDER BY count(*)) = 1;
+
+CREATE VIEW unnamed_in_a_union AS
+SELECT country, count(*) + 1 FROM events GROUP BY country UNION SELECT 'x', 1 ORDER BY 2, 1 LIMIT 2;
+
+CREATE VIEW unnamed_of_rows AS
+SELECT event_id, user_id + 1, concat(kind, '-'), CASE WHEN user_id > 1 THEN 'a' END FROM events;

@@ -11,13 +11,14 @@ from view_algebra.language.expressions import Constant, Expr, Field, Output
 from view_algebra.language.fields import member
 from view_algebra.language.lengths import LENGTHS
 from view_algebra.language.meeting import cast
-from view_algebra.language.quoting import spark_name, words
-from view_algebra.language.time_windows import TIME_WINDOWS
+from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import STRING, VOID, WINDOW, inside
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.generators import generated, makes_rows
 from view_algebra.typed.names import Scope, find, given_once, parts_of, refuse_alike
+from view_algebra.typed.natural_names import natural_name
+from view_algebra.typed.nested import is_empty
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import OVERLAPPING
 from view_algebra.written.oracle import spell_columns
@@ -42,11 +43,14 @@ def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
             outputs += _exploded(inner, item, scope)
             continue
         given = expression(inner, scope)
-        name = item.alias if isinstance(item, exp.Alias) else _natural_name(item)
+        name = item.alias if isinstance(item, exp.Alias) else natural_name(item, scope)
         if any(kind.length for kind in inside(given.type)) and given.type not in LENGTHS:
             raise Wrong(span(item), "the column is an interval", "Subtract unix_timestamp() of both times instead.")
         if given.type == VOID:
             given = cast(given, STRING, implicit=True)
+        elif VOID in inside(given.type) and any(map(is_empty, walk(given))):
+            way_out = "Write it beside others, as coalesce(tags, array())."
+            raise Wrong(given.place or span(item), f"{given.type}, of nothing whose type is known", way_out)
         outputs.append(Output(name, given))
         if isinstance(item, exp.Alias):
             scope.unclear |= {name.lower()} & scope.aliases.keys()
@@ -138,32 +142,6 @@ def _fields(item: exp.Column, scope: Scope) -> list[Output]:
     if not struct.type.fields or item.this.args.get("except_") or item.this.args.get("except"):
         raise Wrong(place, f"{'.'.join(names)}.* of {struct.type}", "Name the fields.")
     return [Output(name, member(struct, name, place)) for name, _ in struct.type.fields]
-
-
-def _natural_name(item: exp.Expr) -> str:
-    """The name of an output without an alias; empty where the author must give one."""
-    if isinstance(item, exp.Paren):
-        return _natural_name(item.this)
-    if isinstance(item, exp.Column):
-        return str(item.name)
-    if isinstance(item, exp.Dot):
-        return str(item.expression.name)
-    if isinstance(item, exp.Anonymous) and item.name.lower() in TIME_WINDOWS:
-        return str(item.name.lower())
-    if isinstance(item, exp.Anonymous) and item.name.lower() in _NAMED_BY_SPARK and len(item.expressions) == 1:
-        distinct = isinstance(item.expressions[0], exp.Distinct)
-        arguments = item.expressions[0].expressions if distinct else item.expressions
-        texts = ["1" if isinstance(a, exp.Star) else a.name for a in arguments]
-        if all(isinstance(a, exp.Star) or (isinstance(a, exp.Column) and len(a.parts) == 1) for a in arguments):
-            return f"{item.name.lower()}({'DISTINCT ' if distinct else ''}{', '.join(texts)})"
-    return ""
-
-
-_NAMED_BY_SPARK = words(
-    "count sum min max avg mean count_if stddev std variance var_pop first last first_value any_value median mode every"
-    " bool_or collect_list collect_set approx_count_distinct year quarter month day dayofweek hour to_date upper length"
-)
-"""Calls that have a name of their own, of a column alone: Spark names others, too, by all that is in them."""
 
 
 def is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
