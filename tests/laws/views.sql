@@ -1807,3 +1807,21 @@ SELECT country, count(*) + 1 FROM events GROUP BY country UNION SELECT 'x', 1 OR
 
 CREATE VIEW unnamed_of_rows AS
 SELECT event_id, user_id + 1, concat(kind, '-'), CASE WHEN user_id > 1 THEN 'a' END FROM events;
+
+CREATE VIEW by_a_struct AS
+SELECT payload.user AS u, count(*) AS n, max(price) AS m, max(payload.user.id) AS i FROM events GROUP BY payload.user;
+
+CREATE VIEW by_a_made_struct AS
+SELECT struct(kind, price) AS k, count(*) AS n, count(DISTINCT city) AS c, last(city) AS l FROM events GROUP BY struct(kind, price) HAVING count(*) > 1;
+
+CREATE VIEW first_structs AS
+SELECT payload.user.id AS i, payload.user AS u, kind, count(*) AS n FROM events GROUP BY payload.user, kind ORDER BY n DESC, kind LIMIT 3;
+
+CREATE VIEW by_a_struct_above AS
+SELECT u, sum(n) AS n, count(*) AS c FROM (SELECT payload.user AS u, struct(country, kind) AS k, count(*) AS n FROM events GROUP BY ALL) GROUP BY u;
+
+CREATE VIEW by_a_struct_of_aggregates AS
+SELECT p, count(*) AS n FROM (SELECT struct(country AS x, min(user_id) AS y) AS p FROM events GROUP BY country, city) GROUP BY p;
+
+CREATE VIEW by_a_struct_over_a_join AS
+SELECT a.payload.user AS u, count(*) AS n FROM events a JOIN events b ON a.user_id = b.user_id AND a.kind = b.kind GROUP BY a.payload.user;

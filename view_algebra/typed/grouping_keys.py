@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from view_algebra.language.expressions import Aggregate, Constant, Expr, Field, Output
 from view_algebra.language.fields import member
+from view_algebra.language.structs import scalars
 from view_algebra.language.time_windows import TIME_WINDOWS, bounds, is_session, window_key
 from view_algebra.language.types import WINDOW
 from view_algebra.language.walks import is_made_of_bytes, walk
@@ -20,6 +21,7 @@ from view_algebra.typed.orders import position
 from view_algebra.typed.output_names import meant_by
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import OVERLAPPING
+from view_algebra.typed.struct_keys import in_spark, is_key
 from view_algebra.written.oracle import written
 
 
@@ -30,6 +32,8 @@ def groups_of(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tup
         raise Wrong(span(node), "GROUP BY DISTINCT, or ALL beside columns", "Write GROUP BY a, b.")
     key = partial(_key, scope=scope, outputs=outputs)
     sets = sets_of(node, key)
+    if sets is not None and (struct := next((k for k in keys_of(node, key) if is_key(k.type)), None)) is not None:
+        raise Wrong(struct.place or span(node), "a struct among several groupings", "Group by its fields.")
     return (_group(node, scope, outputs) if sets is None else keys_of(node, key)), sets
 
 
@@ -58,7 +62,7 @@ def _key(item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
     if key.type == WINDOW and isinstance(key, Field) and not scope.above:
         key = member(key, "start", key.place)
     refuse_aggregates(key, "GROUP BY", "Aggregate in a subquery, and group its result.")
-    if key.type.nested and not (key.type == WINDOW and scope.above):
+    if key.type.nested and not is_key(key.type) and not (key.type == WINDOW and scope.above):
         raise Wrong(span(item), f"a group key of type {key.type}", "Group by its fields, or by to_json(…).")
     if key.type.session:
         raise Wrong(span(item), "GROUP BY the sessions of a subquery", OVERLAPPING)
@@ -76,6 +80,8 @@ def written_keys(node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[
         key, meant = _key(item, scope, outputs), meant_by(item, node)
         if key is not None and (window := _time_window(meant)) is not None:
             found[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
+        elif isinstance(key, Field) and is_key(key.type) and meant is not None:
+            found |= {part: in_spark(part, key, written(meant)) for part in scalars(key)}
         elif key is not None and meant is not None:
             found[key] = written(meant)
     return found
