@@ -1825,3 +1825,12 @@ SELECT p, count(*) AS n FROM (SELECT struct(country AS x, min(user_id) AS y) AS 
 
 CREATE VIEW by_a_struct_over_a_join AS
 SELECT a.payload.user AS u, count(*) AS n FROM events a JOIN events b ON a.user_id = b.user_id AND a.kind = b.kind GROUP BY a.payload.user;
+
+CREATE VIEW lists_in_an_order AS
+SELECT country, array_agg(kind ORDER BY user_id) AS x, collect_list(city ORDER BY price DESC, ts DESC) AS y, array_agg(amount ORDER BY city, kind) FILTER (WHERE price > 1 OR user_id = 1) AS z, array_agg(kind ORDER BY user_id)[0] AS f FROM events GROUP BY country;
+
+CREATE VIEW lists_in_an_order_above AS
+SELECT country, array_agg(kind ORDER BY n DESC) AS x FROM (SELECT country, kind, count(*) AS n FROM events GROUP BY country, kind) GROUP BY country;
+
+CREATE VIEW lists_in_an_order_over_a_join AS
+SELECT a.country, array_agg(b.city ORDER BY b.ts) AS x FROM events a JOIN events b ON a.user_id = b.user_id AND a.kind = b.kind AND b.price = 1.5 GROUP BY a.country;

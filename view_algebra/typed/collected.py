@@ -31,15 +31,21 @@ from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import aggregate, refuse_aggregates
 from view_algebra.typed.estimates import bucketed, estimate
 from view_algebra.typed.events import event_order
+from view_algebra.typed.lists_in_order import list_in_order
 from view_algebra.typed.names import Scope, resolved
+from view_algebra.written.clauses import is_list_in_order
 from view_algebra.written.dialect import parsed
-from view_algebra.written.oracle import spell, written
+from view_algebra.written.oracle import put, spell, written
 
 
 def collected(
     name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None
 ) -> Expr | None:
     """A call of an aggregate, None where it is none; `when`: its FILTER."""
+    if is_list_in_order(node):
+        listed = list_in_order(node, filter_)
+        put(node if filter_ is None else filter_, listed)
+        return resolved(listed, scope)
     if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
         return _shares(node, scope, when)
     if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():

@@ -82,12 +82,19 @@ _INSTEAD: dict[type | str, str] = {
 }
 
 
+def is_list_in_order(node: exp.Expr | None) -> bool:
+    """Is it array_agg(x ORDER BY y)?"""
+    given = node.expressions if isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.Window) else []
+    ordered = len(given) == 1 and isinstance(given[0], exp.Order)
+    return isinstance(node, exp.Anonymous) and ordered and node.name.lower() in ("array_agg", "collect_list")
+
+
 def refuse_unread(query: exp.Expr) -> None:
     """Raises for the first part of a query that would be left out unsaid."""
     for node in query.walk():
         read = next((_READ[kind] for kind in type(node).__mro__ if kind in _READ), None)
         for name, value in node.args.items():
-            if value and read is not None and name not in read:
+            if value and read is not None and name not in read and not is_list_in_order(node.parent):
                 parts = value if isinstance(value, list) else [value]
                 if name == "hint":  # whose own places are counted from its beginning
                     parts = node.expressions
