@@ -53,6 +53,8 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
                 if name in ("printf", "format_string"):
                     refuse_format(name, taken, place)
                 return Call(name, taken, _given(row, taken, literals), place=place)
+    if (computed := [*map(folded, arguments)]) != [*arguments]:
+        return call(name, computed, place)
     _refuse_literals(name, overloads, arguments)
     if name in UNBOUNDED and len(arguments) == len(overloads[0].takes) - 1:
         why, way_out = UNBOUNDED[name]
@@ -239,8 +241,7 @@ def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
         return argument if _SHAPES[kind](type_) else None
     match kind:
         case _ if kind in LITERALS:
-            literal = folded(argument)
-            return as_literal(literal, kind) if isinstance(literal, Constant) else None
+            return as_literal(argument, kind) if isinstance(argument, Constant) else None
         case "texts" if type_ == Type("ARRAY", element=STRING):
             return argument
         case "text" | "texts":

@@ -15,6 +15,7 @@ from view_algebra.language.aggregates import AGGREGATES, BY_EVENT_ORDER, SYNONYM
 from view_algebra.language.functions import FUNCTIONS
 from view_algebra.language.quoting import words
 from view_algebra.language.time_windows import TIME_WINDOWS
+from view_algebra.language.types import Type
 from view_algebra.typed.names import Scope
 from view_algebra.typed.output_names import names_an_output
 
@@ -60,14 +61,20 @@ def _filled(text: str, parts: Sequence[exp.Expr], scope: Scope) -> Printed:
 
 
 def _column(node: exp.Column, scope: Scope) -> Printed:
-    """A column without its relation, and the fields in it."""
+    """A column without its relation, and the fields in it; what is in a map Spark prints otherwise."""
     names = [part.name for part in node.parts]
     first = names[0].lower()
-    column = any(name.lower() == first for columns in scope.relations.values() for name, _ in columns)
+    kinds = [kind for columns in scope.relations.values() for name, kind in columns if name.lower() == first]
     qualified = first in scope.relations and len(names) > 1
-    if first in scope.windows or column == qualified:
+    if first in scope.windows or bool(kinds) == qualified:
+        return None
+    if len(names) > 1 + qualified and any("MAP<" in kind.spark for kind in kinds or _kinds(first, names[1], scope)):
         return None
     return ".".join(names[1:] if qualified else names)
+
+
+def _kinds(relation: str, column: str, scope: Scope) -> list[Type]:
+    return [kind for name, kind in scope.relations[relation] if name.lower() == column.lower()]
 
 
 def _literal(node: exp.Literal, _: Scope) -> Printed:
