@@ -82,7 +82,7 @@ def test_a_column_without_a_name_is_called_what_spark_calls_it(engines: Engines)
     fields = "quarter(ts), month(ts), dayofweek(ts), hour(ts), length(country)"
     computed = (
         "bool_and(price > 1), count(*) + 1, sum(amount * 2 - -1), min(-price), round(avg(price)), max(e.price), "
-        "minute((ts)), count(1) > 2.50 AND NOT known, sum(price) FILTER (WHERE kind <> 'a b'), percentile(price, "
+        "minute((ts)), count(1) > 2 AND NOT known, sum(price) FILTER (WHERE kind <> 'a b'), percentile(price, "
         "0.5), array_agg(amount), if(known, 1, 2), max_by(kind, price), count(kind, country), country || 'x', "
         "CAST(ts AS DATE), max(CAST(price AS INT)), CASE WHEN country IS NULL THEN 'none' ELSE country END, "
         "country IN ('NL', 'FR'), CASE country WHEN 'NL' THEN 1 END, country LIKE 'N', country IS NOT NULL, "

@@ -78,9 +78,14 @@ def _kinds(relation: str, column: str, scope: Scope) -> list[Type]:
 
 
 def _literal(node: exp.Literal, _: Scope) -> Printed:
+    """A literal as it is written; a fraction that is compared is rounded by Spark, where the other side is whole."""
     if node.is_string:
         return None if set("'\"\\") & set(node.name) else node.name
-    return node.name if re.fullmatch(r"(0|[1-9]\d{0,17})(\.\d+)?", node.name) else None
+    around = node.parent
+    while isinstance(around, (exp.Paren, exp.Neg)):
+        around = around.parent
+    kept = "." not in node.name or not isinstance(around, (exp.Predicate, exp.In, exp.Between, exp.Case))
+    return node.name if kept and re.fullmatch(r"(0|[1-9]\d{0,17})(\.\d+)?", node.name) else None
 
 
 def _negative(node: exp.Neg, scope: Scope) -> Printed:
