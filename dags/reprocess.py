@@ -10,8 +10,8 @@ does it. Until all new versions are computed the old ones are served, and then a
 - **prune** drops what is deployed and is not in the catalog.
 
 An `apply` that failed or was killed has changed nothing. It is tried again, and goes on with what was computed. While
-another rebuild runs it is refused, and tried again, too. It updates the assets of the views that it has changed, as the
-hand-over of `nightly_rebuild` does.
+another rebuild runs it is refused, and tried again, too; where a check blocks the new versions it is not. It updates
+the assets of the views that it has changed, as the hand-over of `nightly_rebuild` does.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from typing import Any
 
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import Asset, AssetAlias, Param, dag
+from airflow.sdk.exceptions import AirflowFailException
 
 DIFFERENT = 3
-"""Exit code of `lamina plan` when there is something to do."""
+"""Exit code of `lamina plan` when there is something to do, and of `lamina apply` when a check blocks it."""
 
 VIEWS = AssetAlias("lamina")
 """Stands for the assets of all views, as in `nightly_rebuild`."""
@@ -46,7 +47,10 @@ class Apply(BashOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Runs the command, whose last line says which."""
-        views = changed(super().execute(context))
+        printed = super().execute(context)
+        if printed == "blocked":
+            raise AirflowFailException("a check fails for the new versions, so nothing has changed: this log names it")
+        views = changed(printed)
         for view in views:
             context["outlet_events"][VIEWS].add(Asset(f"lamina://analytics/{view}"))
         return views
@@ -76,7 +80,8 @@ def reprocess() -> None:
     """Two tasks, two commands."""
     options = "{{ ' --allow-break' if params.allow_break }}{{ ' --prune' if params.prune }}"
     plan = BashOperator(task_id="plan", bash_command=f"lamina plan || [ $? -eq {DIFFERENT} ]")
-    command = f"lamina apply --json{options} | paste -s -d , ; exit ${{PIPESTATUS[0]}}"
+    ended = f"case ${{PIPESTATUS[0]}} in 0) ;; {DIFFERENT}) echo blocked ;; *) exit 1 ;; esac"
+    command = f"lamina apply --json{options} | paste -s -d ,; {ended}"
     apply = Apply(task_id="apply", bash_command=command, outlets=[VIEWS])
     plan >> apply
 
