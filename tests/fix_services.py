@@ -142,9 +142,16 @@ def databases(services: Services) -> Databases:
 
 
 @pytest.fixture
-def database(databases: Databases) -> str:
-    """The URL of an empty database of the test's own."""
-    return databases()
+def database(databases: Databases, services: Services) -> Iterator[str]:
+    """The URL of an empty database of the test's own. Its sessions end with it: Spark keeps one for the log's catalog."""
+    url = databases()
+    yield url
+    connection = psycopg2.connect(services.database_url("postgres", "postgres"))
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+        cursor.execute(ended, [url.rpartition("/")[2]])
+    connection.close()
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def test_an_event_without_an_id_is_no_copy_and_a_bad_record_claims_no_id(deploye
 def test_a_micro_batch_that_fails_leaves_no_id_behind(deployed: Deployed, place: str) -> None:
     deployed.apply(payments=PAYMENTS, **VIEWS)
     deployed.send("payments", *(payment(id) for id in range(20)), *(payment(id) for id in range(20)))
-    mended = stops(deployed, place, times=3)
+    mended = stops(deployed, place)
     with deployed.speed(max_records=7):
         deployed.wait_for("payments")
     mended()
