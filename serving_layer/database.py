@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import psycopg2
 import psycopg2.errors
 import sqlalchemy
-from sqlalchemy import Engine, create_engine, make_url, text
+from sqlalchemy import Engine, create_engine, func, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from view_algebra.errors import LaminaError
@@ -155,16 +155,16 @@ class Database:
                     log.warning("Postgres is back after %.1f s", time.monotonic() - away_since)
                 return value
 
-    def answers(self) -> bool:
-        """Is it there now?"""
+    def is_blocked(self, session: int) -> bool:
+        """Does a session wait for a lock that another holds? False, too, while Postgres is away."""
         try:
             with self.begin() as connection:
-                connection.execute(text("SELECT 1"))
+                blocking = select(func.cardinality(func.pg_blocking_pids(session)))
+                return bool(connection.execute(blocking).scalar_one())
         except (DBAPIError, psycopg2.Error, LaminaError) as error:
             if not is_away(error):
                 raise
             return False
-        return True
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -178,6 +178,12 @@ class Database:
     def close(self) -> None:
         """Gives all connections back."""
         self.engine.dispose()
+
+
+def session_of(connection: Connection) -> int:
+    """The number that Postgres knows the session of a connection by."""
+    number: int = connection.connection.driver_connection.get_backend_pid()  # type: ignore[union-attr]
+    return number
 
 
 class PostgresAway(LaminaError):

@@ -26,7 +26,7 @@ from master_log.offsets import OffsetRange, Offsets, Skipped
 from master_log.reading import Unreadable, kafka_range, unreadable
 from master_log.tails import Tails
 from serving_layer import duplicates, progress, skipping, versions
-from serving_layer.database import Connection, Database, PostgresError
+from serving_layer.database import Connection, Database, PostgresError, session_of
 from serving_layer.deployed import deployed
 from serving_layer.duplicates import Found
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("lamina.speed")
 
 PATIENCE = 1.0
-"""Seconds for which the members of a run wait for the commit of one of them."""
+"""Seconds for which the members of a run wait for the commit of one of them that waits for a lock."""
 
 COMPUTED_AGAIN = 5
 """How often a micro-batch is computed for what is maintained by then, before its query starts again from progress."""
@@ -104,6 +104,7 @@ class Member:
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
         self._skipped = self._still_skipped()
         self._committing: Future[None] | None = None
+        self._session: int | None = None  # of Postgres, in which it is committing
         self._raised: BaseException | None = None
         self.commits = self._untrimmed = 0
         self.failed: OffsetRange | None = None
@@ -228,8 +229,9 @@ class Member:
             except TimeoutError:
                 if self._committing.done():
                     raise
-                if self._parts.database.answers():  # while Postgres is away, the others wait as well
-                    raise StartAgain(f"{self.source.name}: its commit takes long, and it goes on alone") from None
+                session = self._session
+                if session is not None and self._parts.database.is_blocked(session):
+                    raise StartAgain(f"{self.source.name}: its commit waits for a lock, and it goes on alone") from None
 
     def _commit(self, batch: MicroBatch, part: Part, stopped: threading.Event) -> None:
         try:
@@ -272,7 +274,11 @@ class Member:
         raise StartAgain(f"{batch.query}: {outcome.value}")
 
     def _write(self, connection: Connection, batch: MicroBatch) -> Outcome:
-        outcome = commit(connection, batch)
+        self._session = session_of(connection)
+        try:
+            outcome = commit(connection, batch)
+        finally:
+            self._session = None
         self._parts.at("inside the commit")
         return outcome
 

@@ -143,7 +143,7 @@ def databases(services: Services) -> Databases:
 
 @pytest.fixture
 def database(databases: Databases, services: Services) -> Iterator[str]:
-    """The URL of an empty database of the test's own. Its sessions end with it: Spark keeps one for the log's catalog."""
+    """The URL of an empty database of the test's own. Its sessions end with it: Spark keeps one for its catalog."""
     url = databases()
     yield url
     connection = psycopg2.connect(services.database_url("postgres", "postgres"))

@@ -189,6 +189,8 @@ DAYS = {
 }
 """Functions whose result must stay within the calendar of both engines."""
 SHORT = {
+    "array()": "coalesce(arr, array())",
+    "map()": "coalesce(map, map())",
     "sequence(day, day2)": "sequence(day2, date_add(day2, ti % 3))",
     "sequence(day, day2, 2)": "sequence(day2, date_add(day2, 5), INTERVAL 2 DAYS)",
     "sequence(ts, ts, 2)": "sequence(TIMESTAMP(day2), TIMESTAMP(day2) + INTERVAL 9 HOURS, INTERVAL 2 HOURS)",

@@ -71,7 +71,9 @@ def test_small_sources_share_a_run_and_each_view_equals_its_select(deployed: Dep
     assert len(deployed.check()) == 10
 
 
-def test_a_source_that_fails_leaves_the_others_alone_and_comes_back(deployed: Deployed) -> None:
+def test_a_source_that_fails_leaves_the_others_alone_and_comes_back(
+    deployed: Deployed, caplog: pytest.LogCaptureFixture
+) -> None:
     apply(deployed, "a", "b", "c")
     [(place,)] = deployed.owner("SELECT place FROM lamina.generation_cells WHERE cell_table LIKE 'a_names%'")
     with deployed.speed(clock=hurried):
@@ -87,6 +89,7 @@ def test_a_source_that_fails_leaves_the_others_alone_and_comes_back(deployed: De
         deployed.until(lambda: "fails again and again" in str(stopped(deployed, "a")), "somebody is told")
         assert stopped(deployed, "b") is stopped(deployed, "c") is None
         assert records(deployed, "a", "b", "c") == [10, 30, 30]
+        assert {each.getMessage()[:2] for each in caplog.records if each.name == "lamina.speed"} == {"a:"}
         deployed.owner(f"ALTER TABLE {place} DROP CONSTRAINT never")
         deployed.wait_for("a")
         deployed.until(lambda: shared_by(deployed, 3), "it is back")
