@@ -85,11 +85,10 @@ class Run:
         Only a member that has failed may still be committing afterwards.
         """
         self._committer.stopped.set()
-        settled = self._in_micro_batch.acquire(timeout=SETTLES_WITHIN)
+        if self._in_micro_batch.acquire(timeout=SETTLES_WITHIN):
+            self._in_micro_batch.release()  # to one that begins now, and ends at once: Spark waits for it
         with suppress(Py4JError, ConnectionError):  # Spark's process is gone, and the query with it
             self._query.stop()
-        if settled:
-            self._in_micro_batch.release()
         for member in self.members:
             if member.failure() is None or not self.shared:
                 member.settle()
