@@ -24,9 +24,9 @@ from benchmarks.common import (
     benchmark,
     catch_up,
     deployment,
+    in_turns,
     median_ratio,
     nowhere,
-    spread,
 )
 from lamina.deployment import Deployment
 from lamina.render import Output
@@ -104,13 +104,7 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
             THREE_JOBS: lambda turn: plain(opened, three_jobs),
             ONE_JOB: lambda turn: plain(opened, one_job),
         }
-        took: dict[str, list[float]] = {name: [] for name in sides}
-        for turn in range(turns + 1):
-            for name, run in sides.items():
-                seconds = run(turn)
-                output.tell(f"{'warming' if turn == 0 else f'turn {turn}'}: {name}, {seconds:.1f} s")
-                took[name] += [seconds] if turn else []
-        output.tell(spread(took))
+        took = in_turns(output, sides, turns)
     fastest = [min(pair) for pair in zip(took[THREE_JOBS], took[ONE_JOB], strict=True)]
     return [
         *(Figure(f"{name}, best turn", records / min(seconds), "records/s") for name, seconds in took.items()),

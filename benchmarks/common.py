@@ -190,6 +190,18 @@ def percentile(values: Sequence[float], share: float) -> float:
     return values[max(0, -(-int(share * 1_000_000) * len(values) // 1_000_000) - 1)]
 
 
+def in_turns(output: Output, sides: Mapping[str, Callable[[int], float]], turns: int) -> dict[str, list[float]]:
+    """The seconds that each side takes, measured in turns; one turn of each before warms it and is not counted."""
+    took: dict[str, list[float]] = {name: [] for name in sides}
+    for turn in range(turns + 1):
+        for name, run in sides.items():
+            seconds = run(turn)
+            output.tell(f"{'warming' if turn == 0 else f'turn {turn}'}: {name}, {seconds:.1f} s")
+            took[name] += [seconds] if turn else []
+    output.tell(spread(took))
+    return took
+
+
 def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
     """The median of the ratios of what was measured in the same turn."""
     return statistics.median(a / b for a, b in zip(above, below, strict=True))

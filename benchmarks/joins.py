@@ -15,6 +15,8 @@ import click
 from benchmarks.common import Figure, analyst, benchmark, catch_up, deployment
 from lamina.deployment import Deployment
 from lamina.render import Output
+from serving_layer.cells import copy
+from serving_layer.copying import Rows
 
 AT_MOST, FEWER_AT_MOST = 1.1, 0.5
 """Of the time that raw rows take: where there are about as many cells as orders, and where there are fewer."""
@@ -111,9 +113,6 @@ def copy_raw_rows(opened: Deployment) -> None:
 
 
 def _load(opened: Deployment, table: str, columns: list[str], rows) -> None:  # type: ignore[no-untyped-def]
-    from serving_layer.cells import copy
-    from serving_layer.copying import Rows
-
     given = Rows()
     given.add(rows)
     with opened.database.begin() as connection:

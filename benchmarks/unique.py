@@ -7,6 +7,7 @@ turn of each side, which warms the JVM, is not counted.
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import click
 
@@ -18,8 +19,8 @@ from benchmarks.common import (
     benchmark,
     catch_up,
     deployment,
+    in_turns,
     median_ratio,
-    spread,
 )
 from lamina.deployment import Deployment
 from lamina.render import Output
@@ -45,17 +46,18 @@ def main(output: Output, records: int, turns: int) -> list[Figure]:
         opened.speed(threading.Event(), max_records=MAX_RECORDS)  # Spark starts as it does for the speed layer
         events.send_a_day(opened, records)
         output.tell(f"{records:,} records are in Kafka")
-        took: dict[str, list[float]] = {name: [] for name in SIDES}
         bytes_per_id = 0.0
-        for turn in range(turns + 1):
-            for number, (name, source) in enumerate(SIDES.items()):
-                with another_database(opened, f"turn_{turn}_{number}") as fresh:
-                    fresh.apply({**events.catalog(**events.VIEWS), "events.sql": source})
-                    seconds = catch_up(fresh)
-                    bytes_per_id = _bytes_of_ids(fresh) / records
-                output.tell(f"{'warming' if turn == 0 else f'turn {turn}'}: {name}, {seconds:.1f} s")
-                took[name] += [seconds] if turn else []
-        output.tell(spread(took))
+
+        def side(number: int, source: str, turn: int) -> float:
+            nonlocal bytes_per_id
+            with another_database(opened, f"turn_{turn}_{number}") as fresh:
+                fresh.apply({**events.catalog(**events.VIEWS), "events.sql": source})
+                seconds = catch_up(fresh)
+                bytes_per_id = max(bytes_per_id, _bytes_of_ids(fresh) / records)
+            return seconds
+
+        sides = {name: partial(side, number, source) for number, (name, source) in enumerate(SIDES.items())}
+        took = in_turns(output, sides, turns)
     return [
         *(Figure(f"{name}, best turn", records / min(seconds), "records/s") for name, seconds in took.items()),
         Figure("share of the rate without UNIQUE, median", median_ratio(*took.values()), "", at_least=AT_LEAST),

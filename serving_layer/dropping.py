@@ -84,23 +84,24 @@ def _folded(connection: Connection) -> list[str]:
 
 def _exchanged(connection: Connection) -> list[str]:
     """What was noted for exchanges that were made, or are made no more."""
-    unused = text(
-        "SELECT format('realtime.%I', relname) FROM pg_class"
-        " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
-        " AND relname ~ '^differing_[0-9]+(_[0-9]+_[0-9a-f]{8})?$'"
-        " AND relname NOT IN (SELECT 'differing_' || id FROM lamina.noted)"
+    return _unknown(
+        connection, r"^differing_[0-9]+(_[0-9]+_[0-9a-f]{8})?$", "SELECT 'differing_' || id FROM lamina.noted"
     )
-    return list(connection.execute(unused).scalars())
 
 
 def _forgotten(connection: Connection) -> list[str]:
     """The tables of ids whose copies are not known any more, or whose source was dropped."""
-    unused = text(
+    return _unknown(connection, "^ids_[0-9]+$", "SELECT 'ids_' || id FROM lamina.ids")
+
+
+def _unknown(connection: Connection, pattern: str, known: str) -> list[str]:
+    """The tables in schema `realtime` whose names are of a pattern, and not among those that a SELECT gives."""
+    there = text(
         "SELECT format('realtime.%I', relname) FROM pg_class"
-        " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r' AND relname ~ '^ids_[0-9]+$'"
-        " AND relname NOT IN (SELECT 'ids_' || id FROM lamina.ids)"
+        " WHERE relnamespace = 'realtime'::regnamespace AND relkind = 'r'"
+        f" AND relname ~ :pattern AND relname NOT IN ({known})"
     )
-    return list(connection.execute(unused).scalars())
+    return list(connection.execute(there, {"pattern": pattern}).scalars())
 
 
 def _forget_unused(connection: Connection) -> None:

@@ -148,7 +148,7 @@ def write(connection: Connection, name: str, found: Found | None) -> None:
     """Makes staged ids those of counted events, in the transaction that moves the progress of the query."""
     if found is None:
         return
-    tables = dict(_tables(connection, name))
+    tables = _tables(connection, name)
     for period in found.periods:
         table = tables[period] if period in tables else create(connection, name, period)
         of_table = "begins IS NULL" if period[0] is None else f"begins = {period[0]}"

@@ -66,35 +66,33 @@ class Computation:
         """Runs the texts over the raw records of one micro-batch; `find` looks up their ids, where they have any."""
         records = parsed(raw, self.source)
         if not self.source.ids:
-            return self._with_older(self.of_records(records, records), raw)
+            return self._computed(raw, records, records)
         used = self._used(records).persist()  # the ids are asked for first, and nothing is read and parsed twice
         try:
             found = find(_ids(used, self.source))
-            computed = self.of_records(records, _without(used, found.copies))
-            return replace(self._with_older(computed, raw, found.copies), ids=found)
+            return replace(self._computed(raw, records, _without(used, found.copies), found.copies), ids=found)
         finally:
             used.unpersist()
 
-    def _with_older(self, computed: Computed, raw: DataFrame, copies: pa.Table | None = None) -> Computed:
-        """With the cells of versions that read these records otherwise.
+    def _computed(
+        self, raw: DataFrame, records: DataFrame, counting: DataFrame, copies: pa.Table | None = None
+    ) -> Computed:
+        """The effect of the records that count, and what is bad among all.
 
-        Which records are bad, and which are copies, the source says as it is declared.
+        Older versions read the raw records otherwise. Which of them are bad, and which are copies, the source says as
+        it is declared.
         """
-        all_ = [computed]
-        for each in self.older:
-            records = parsed(raw, each.source)
-            all_.append(each.of_records(records, records if copies is None else _without(records, copies)))
-        newest = max((each.newest for each in all_ if each.newest is not None), default=None)
-        return replace(computed, staged=[one for each in all_ for one in each.staged], newest=newest)
-
-    def of_records(self, records: DataFrame, counting: DataFrame) -> Computed:
-        """The effect of those that count, and what is bad among all."""
-        results = [_gathered(fused, selected(counting, "records", fused.sql)) for fused in self.fused]
+        gathered = [_gathered(fused, counting) for fused in self.fused]
         # Every statement tells of bad records; only when there are some does a job fetch them.
+        bad = bad_among(records, self.source) if gathered[0].some_bad else None
+        for each in self.older:
+            otherwise = parsed(raw, each.source)
+            counted = otherwise if copies is None else _without(otherwise, copies)
+            gathered += [_gathered(fused, counted) for fused in each.fused]
         return Computed(
-            staged=[result.staged for result in results],
-            bad=bad_among(records, self.source) if results[0].some_bad else None,
-            newest=max((result.newest for result in results if result.newest is not None), default=None),
+            staged=[each.staged for each in gathered],
+            bad=bad,
+            newest=max((each.newest for each in gathered if each.newest is not None), default=None),
         )
 
     def _used(self, records: DataFrame) -> DataFrame:
@@ -143,10 +141,10 @@ class _Gathered:
     newest: datetime | None
 
 
-def _gathered(fused: Fused, result: DataFrame) -> _Gathered:
+def _gathered(fused: Fused, records: DataFrame) -> _Gathered:
     rows, some_bad, newest = Rows(), False, None
     names = [column.name for column in fused.columns]
-    for batch in batches(result):
+    for batch in batches(selected(records, "records", fused.sql)):
         table = pa.Table.from_batches([batch])
         some_bad = some_bad or _any_zero(table.column("v"))
         latest: datetime | None = pyarrow.compute.max(table.column("newest")).as_py()

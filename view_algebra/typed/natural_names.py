@@ -18,6 +18,7 @@ from view_algebra.language.time_windows import TIME_WINDOWS
 from view_algebra.language.types import Type
 from view_algebra.typed.names import Scope
 from view_algebra.typed.output_names import names_an_output
+from view_algebra.typed.scalars import BINARY
 
 Printed = str | None
 """An expression as Spark prints it; None where that is not known."""
@@ -159,23 +160,8 @@ def _filtered(node: exp.Filter, scope: Scope) -> Printed:
     return _filled("{} FILTER (WHERE {})", (node.this, node.expression.this), scope)
 
 
-_OPERATORS: dict[type[exp.Expr], str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.Mod: "%",
-    exp.IntDiv: "div",
-    exp.EQ: "=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "<=>",
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-    exp.BitwiseXor: "^",
-}
+_OPERATORS = {kind: sign for kind, sign in BINARY.items() if kind is not exp.NEQ}
+"""Spark writes `a <> b` as NOT (a = b)."""
 
 _PRINTERS: dict[type[exp.Expr], Callable[[Any, Scope], Printed]] = {
     exp.Paren: lambda node, scope: _printed(node.this, scope),

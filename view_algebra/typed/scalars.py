@@ -36,7 +36,7 @@ from view_algebra.typed.windowed import window_function
 from view_algebra.written.dialect import is_suffixed
 from view_algebra.written.oracle import spell, written
 
-_BINARY: dict[type[exp.Expr], str] = {
+BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
     exp.Mul: "*",
@@ -54,6 +54,7 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.BitwiseOr: "|",
     exp.BitwiseXor: "^",
 }
+"""The signs of operators with two sides."""
 
 
 def expression(node: exp.Expr, scope: Scope) -> Expr:
@@ -69,7 +70,7 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
             return replace(NULL, place=span(node))
         # sqlglot notes the NOT of `x NOT LIKE y` beside the rest
         return Call("not", (made,), BOOLEAN, place=span(node)) if node.args.get("negate") else made
-    operator = _BINARY.get(type(node))
+    operator = BINARY.get(type(node))
     if operator is not None:
         return _binary(operator, typed(exp.Binary, node), scope)
     if isinstance(node, exp.Func):
