@@ -89,7 +89,7 @@ def test_a_source_that_fails_leaves_the_others_alone_and_comes_back(
         deployed.until(lambda: "fails again and again" in str(stopped(deployed, "a")), "somebody is told")
         assert stopped(deployed, "b") is stopped(deployed, "c") is None
         assert records(deployed, "a", "b", "c") == [10, 30, 30]
-        assert {each.getMessage()[:2] for each in caplog.records if each.name == "lamina.speed"} == {"a:"}
+        assert {each.getMessage()[0] for each in caplog.records if each.name == "lamina.speed"}.isdisjoint("bc")
         deployed.owner(f"ALTER TABLE {place} DROP CONSTRAINT never")
         deployed.wait_for("a")
         deployed.until(lambda: shared_by(deployed, 3), "it is back")
