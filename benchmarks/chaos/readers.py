@@ -28,12 +28,14 @@ SHOWN = 20
 class Snapshot:
     """What one transaction of REPEATABLE READ has shown: rows by view, and the offsets that it named.
 
-    since: by view, when the groups begin that its generation keeps. bad: records in quarantine, by source.
+    widths: by view, how many columns it has now, and `declared` in the version that the snapshot reads. since: by
+    view, when the groups begin that its generation keeps. bad: records in quarantine, by source.
     """
 
     at: datetime
     views: dict[str, Counter[Row]]
     widths: dict[str, int]
+    declared: dict[str, int]
     offsets: Offsets
     of_view: dict[str, Offsets]
     since: dict[str, datetime | None]
@@ -57,10 +59,13 @@ def read_within(cursor: psycopg2.extensions.cursor) -> Snapshot:
     for view, source, partition, first, end in cursor.fetchall():
         of_view.setdefault(view, {})[source, partition] = (first, end)
     cursor.execute(
-        "SELECT v.name, g.since FROM lamina.view v LEFT JOIN lamina.publication p ON p.view = v.name"
+        "SELECT v.name, g.since, jsonb_array_length(v.columns) FROM lamina.view v"
+        " LEFT JOIN lamina.publication p ON p.view = v.name"
         " LEFT JOIN lamina.generation g ON g.id = p.generation WHERE v.served IS NOT NULL"
     )
-    since = dict(cursor.fetchall())
+    found = cursor.fetchall()
+    since = {name: begins for name, begins, _ in found}
+    declared = {name: columns for name, _, columns in found}
     cursor.execute(
         "SELECT q.name, coalesce(sum(b.records), 0) FROM lamina.query q"
         " LEFT JOIN lamina.bad_records b ON b.source = q.name GROUP BY q.name"
@@ -72,7 +77,7 @@ def read_within(cursor: psycopg2.extensions.cursor) -> Snapshot:
         views[name] = Counter(map(told, cursor.fetchall()))
         widths[name] = len(cursor.description or ())
     together = {at: ends for offsets in of_view.values() for at, ends in offsets.items()}
-    return Snapshot(at, views, widths, together, dict(of_view), since, bad)
+    return Snapshot(at, views, widths, declared, together, dict(of_view), since, bad)
 
 
 @dataclass
@@ -113,7 +118,9 @@ class Readers:
         oracle.await_reached(snapshot.offsets)
         found = {}
         for name, shown in snapshot.views.items():
-            wanted = oracle.rows(declared(name, snapshot.widths[name]), snapshot.of_view[name], snapshot.since[name])
+            view = version_of(name, snapshot.declared[name])
+            whole = oracle.rows(view, snapshot.of_view[name], snapshot.since[name])
+            wanted = as_wide(whole, snapshot.widths[name])
             if shown != wanted:
                 found[name] = (wanted - shown, shown - wanted)
         sources = {source for source, _ in snapshot.offsets}
@@ -150,7 +157,12 @@ class Readers:
         return path
 
 
-def declared(name: str, width: int) -> View:
+def as_wide(rows: Counter[Row], width: int) -> Counter[Row]:
+    """Rows of an older version, as the view shows them to a snapshot of before: a column that is new is NULL there."""
+    return Counter(row[:width] + (None,) * (width - len(row)) for row in rows.elements())
+
+
+def version_of(name: str, width: int) -> View:
     """The view of a name; of one that changes, the version that has so many columns."""
     if name.startswith("spare_"):
         source = name.removesuffix("_kinds")

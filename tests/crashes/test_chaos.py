@@ -142,7 +142,7 @@ def test_a_snapshot_that_lacks_a_record_or_counts_it_twice_differs(tmp_path: Pat
         oracle.sent[str(number).encode()] = record
     oracle.take("orders", [(0, number, str(number).encode()) for number in range(4)])
 
-    def seen(orders: int, total: int, bad: int) -> list[str]:
+    def seen(orders: int, total: int | None, bad: int, declared: int = 3) -> list[str]:
         offsets = {("orders", 0): (0, 4)}
         shown = Counter([("gift", orders, total)])
         return readers.compare(
@@ -150,6 +150,7 @@ def test_a_snapshot_that_lacks_a_record_or_counts_it_twice_differs(tmp_path: Pat
                 world.began,
                 {"extra": shown},
                 {"extra": 3},
+                {"extra": declared},
                 offsets,
                 {"extra": offsets},
                 {"extra": None},
@@ -160,6 +161,8 @@ def test_a_snapshot_that_lacks_a_record_or_counts_it_twice_differs(tmp_path: Pat
     assert seen(3, 3, bad=1) == []
     assert seen(2, 1, bad=1) == ["extra: missing 1 rows, surplus 1"]
     assert seen(4, 5, bad=1) == ["extra: missing 1 rows, surplus 1"]
+    assert seen(3, None, bad=1, declared=2) == [], "an older snapshot reads the older version"
+    assert seen(3, 3, bad=1, declared=2) == ["extra: missing 1 rows, surplus 1"]
     assert seen(3, 3, bad=2) == ["orders: 1 bad records, 2 in quarantine"]
-    assert len(readers.wrong) == 3
+    assert len(readers.wrong) == 4
     assert json.loads(readers.wrong[0].read_text())["rows"]["extra"]["missing"] == [["gift", 3, 3]]

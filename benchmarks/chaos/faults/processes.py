@@ -141,12 +141,19 @@ def archive_jvm_killed(stage: Stage, dice: random.Random) -> None:
 
 @fault(4, beside=True)
 def apply_killed(stage: Stage, dice: random.Random) -> None:
-    """An apply that changes the catalog is killed, and repeated."""
-    world = stage.world
-    world.extra = dice.choice((0, 1)) if world.extra is None else None
-    catalog = str(stage.write_catalog())
-    _killed(stage, dice, "apply", "--prune", "--catalog", catalog, longest=4)
-    stage.insist("apply", "--prune", "--catalog", catalog)
+    """An apply that adds, changes or drops a view is killed, and repeated."""
+    world, before = stage.world, stage.world.extra
+    world.extra = dice.choice([each for each in (None, 0, 1, 1 - (before or 0)) if each != before])
+    changes = None not in (before, world.extra)
+    apply = ("apply", "--prune", "--allow-break", "--catalog", str(stage.write_catalog()))
+    _killed(stage, dice, *apply, longest=30 if changes else 4)
+    stage.insist(*apply)
+
+
+@fault(2, beside=True)
+def version_rolled_back(stage: Stage, _: random.Random) -> None:
+    """A view that has an older version goes back to it."""
+    stage.lamina("rollback", "extra")
 
 
 @fault(2, beside=True)
