@@ -1,0 +1,166 @@
+"""Catalogs of views: plan, apply, explain, test."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lamina.commands.command import Different, command, deployment, with_catalog
+from lamina.render import Output
+from view_algebra import compile_catalog, explain
+from view_algebra.errors import LaminaError
+from view_algebra.explain import cost, kept
+
+if TYPE_CHECKING:
+    from serving_layer.changes import Change
+
+
+@command()
+@with_catalog
+def plan(output: Output, catalog: Path) -> None:
+    """Say what applying a catalog would do, without doing it.
+
+    Exits 0 when there is nothing to do, 3 when there is.
+    """
+    from lamina.deployment import catalog_files
+
+    files = catalog_files(catalog)
+    with deployment(output) as opened:
+        changes = opened.plan(files)
+        _changes(output, changes)
+    if any(change.action == "drop" for change in changes):
+        output.tell("A deployment holds one catalog: `lamina apply` drops what is not in it with --prune only.")
+    if any(change.breaks for change in changes):
+        output.tell("Readers may use what would go: `lamina apply` does it with --allow-break only.")
+    if any(change.action not in ("nothing", "keep") for change in changes):
+        raise Different
+
+
+@command()
+@with_catalog
+@click.option("--prune", is_flag=True, help="Drop what is deployed and is not in this catalog.")
+@click.option("--allow-break", is_flag=True, help="Let columns go, or change their type, that readers may use.")
+def apply(output: Output, catalog: Path, prune: bool, allow_break: bool) -> None:
+    """Deploy a catalog: its sources, its views, what analysts see.
+
+    A view whose cells change is computed from all records beside the old one, which is served until then. `plan` says
+    which. A deployment holds one catalog. What is deployed and not in this one is dropped only with --prune, or a yes
+    at a terminal.
+    """
+    from lamina.deployment import catalog_files
+    from serving_layer.changes import WouldDrop
+
+    files = catalog_files(catalog)
+    with deployment(output) as opened:
+        try:
+            changes = opened.apply(files, prune=prune, allow_break=allow_break)
+        except WouldDrop as error:
+            if output.as_json or not (sys.stdin.isatty() and output.err.is_terminal):
+                raise
+            output.tell(f"{error.what}:\n{error.evidence}")
+            if not click.confirm("Drop these?", err=True):
+                raise
+            changes = opened.apply(files, prune=True, allow_break=allow_break)
+        _changes(output, changes)
+
+
+@command(name="explain")
+@click.argument("view")
+@with_catalog
+def explain_(output: Output, view: str, catalog: Path) -> None:
+    """Print the four texts of a view (partial, cells, merge, final), its cost, and what its columns are made of.
+
+    Of the catalog in --catalog; where there is none, of the one that is deployed.
+    """
+    from lamina.deployment import catalog_files
+
+    given = click.get_current_context().get_parameter_source("catalog")
+    if given == click.core.ParameterSource.DEFAULT and not catalog.exists():
+        with deployment(output) as opened:
+            compiled, where = opened.deployed(), "the catalog that is deployed"
+    else:
+        compiled, where = compile_catalog(catalog_files(catalog)), str(catalog)
+    if view not in compiled.views:
+        raise LaminaError(
+            f"There is no view named {view} in {where}",
+            evidence="declared: " + (", ".join(compiled.views) or "none"),
+            way_out="Name one of these, or another catalog with --catalog.",
+        )
+    chosen = compiled.views[view]
+    output.text(
+        explain(chosen),
+        view=view,
+        kind=chosen.kind,
+        version=chosen.version,
+        final=chosen.final,
+        columns=[
+            {"column": each.column, "aggregates": each.aggregates, "from": each.columns} for each in chosen.lineage
+        ],
+        tables=[
+            {
+                "name": table.name,
+                "kept": kept(table),
+                "cost": cost(table),
+                "sub_keys": table.cost.sub_keys,
+                "panes": table.cost.panes,
+                "partial": table.partial,
+                "cells": table.cells,
+                "merge": table.merge,
+            }
+            for table in chosen.cell_tables
+        ],
+    )
+
+
+@command()
+@click.argument("tests", nargs=-1)
+@with_catalog
+@click.option("--seed", type=int, help="Decides how records fall into micro-batches; a failed test tells it.")
+def test(output: Output, tests: Sequence[str], catalog: Path, seed: int | None) -> None:
+    """Run the tests of a catalog: files `*.test` beside its views.
+
+    Each says which records come in and which rows go out, and is run by micro-batches, by a rebuild, and by DuckDB.
+    TESTS are names, or beginnings of names; all by default. Neither Kafka nor a deployment is needed.
+    """
+    from lamina.testing import run
+
+    found = run(catalog, tests, seed, output.tell)
+    if output.as_json:
+        for each in found:
+            output.record(each.record())
+    else:
+        rows = [(each.test, each.view, each.way, each.rows, each.result) for each in found]
+        output.table(("test", "view", "way", "rows", "result"), rows)
+    for why, times in Counter(each.left_out for each in found if each.left_out).items():
+        output.tell(f"DuckDB was not asked {times} times: {why}")
+    for each in found:
+        for line in each.difference:
+            output.tell(f"{each.test}: {each.view}, {each.way}: {line}")
+    if not all(each.equal for each in found):
+        raise Different
+
+
+def _changes(output: Output, changes: Sequence[Change]) -> None:
+    shown = [change for change in changes if change.action != "nothing"]
+    if output.as_json:
+        for change in shown:
+            said = asdict(change)
+            output.record({"change": said.pop("action"), "what": said.pop("kind"), **said})
+        return
+    if not shown:
+        output.tell("nothing to change")
+        return
+    output.table(("change", "what", "name", "effect"), [(c.action, c.kind, c.name, c.effect) for c in shown])
+    for change in shown:
+        for lost in change.breaks:
+            output.text(f"\n{change.name}: a break for readers: {lost}")
+        if change.dependents:
+            output.text(f"\n{change.name} is read by {', '.join(change.dependents)}")
+        if change.diff:
+            output.text(f"\n{change.diff}")

@@ -1,0 +1,142 @@
+"""What every command shares: options, exit codes, errors in our words, the deployment that it opens."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from lamina import __version__
+from lamina.failures import in_our_words
+from lamina.render import Output, log_to_stderr
+from lamina.settings import Settings
+from view_algebra.errors import Blocked, LaminaError
+
+if TYPE_CHECKING:
+    from lamina.deployment import Deployment
+    from serving_layer.checks import Verdict
+
+DIFFERENT = 3
+"""Exit code when a check or a proof found a difference, or `plan` something to do."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as a shell gives it."""
+
+
+class Different(Exception):
+    """A check, a proof or `plan` found a difference; it has been shown."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="lamina")
+def lamina() -> None:
+    """SQL views over Kafka, true at every instant."""
+
+
+def command(*, parent: click.Group = lamina, name: str | None = None) -> Callable[[Callable[..., None]], click.Command]:
+    """A command with the common option; its function takes the `Output` first."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        def call(as_json: bool, **options: Any) -> None:
+            output = Output(as_json=as_json)
+            log_to_stderr(output.err)
+            try:
+                function(output, **options)
+            except LaminaError as error:
+                output.error(error)
+                sys.exit(DIFFERENT if isinstance(error, Blocked) else 1)
+            except Different:
+                sys.exit(DIFFERENT)
+            except BrokenPipeError:
+                nobody_reads()
+            except KeyboardInterrupt:
+                output.tell("\ninterrupted")
+                sys.exit(INTERRUPTED)
+            except Exception as error:
+                told = in_our_words(error)
+                if told is None:
+                    raise
+                output.error(told)
+                sys.exit(1)
+
+        with_json = click.option("--json", "as_json", is_flag=True, help="Results as JSON, one object per line.")
+        return parent.command(name or function.__name__.replace("_", "-"))(with_json(call))
+
+    return decorate
+
+
+def with_catalog(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds `--catalog DIR`."""
+    return click.option(
+        "--catalog",
+        type=click.Path(path_type=Path),
+        envvar="LAMINA_CATALOG",
+        default=Path("catalog"),
+        show_default=True,
+        help="Folder of .sql files (or LAMINA_CATALOG).",
+    )(function)
+
+
+@contextmanager
+def deployment(output: Output) -> Iterator[Deployment]:
+    """The deployment of the settings, closed at the end."""
+    from lamina.deployment import Deployment
+
+    opened = Deployment(Settings.read(), tell=output.tell, at=_stop_at)
+    try:
+        yield opened
+    except KeyboardInterrupt:
+        opened.give_up()
+        raise
+    finally:
+        with suppress(Exception):
+            opened.close()
+
+
+def _stop_at(place: str) -> None:
+    """Ends the process at a named place, as kill -9 would: only when LAMINA_STOP_AT asks for it (crash tests do)."""
+    if os.environ.get("LAMINA_STOP_AT") == place:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def nobody_reads() -> NoReturn:
+    """The reader of a pipe has gone (`| head`): there is nobody left to tell, and nothing went wrong."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
+
+
+def known(declared: Any, name: str, what: str) -> Any:
+    """What is deployed under a name; LaminaError says what is, where nothing is."""
+    if name not in declared:
+        raise LaminaError(
+            f"There is no {what} named {name}",
+            evidence="deployed: " + (", ".join(declared) or "none"),
+            way_out="`lamina apply` deploys a catalog.",
+        )
+    return declared[name]
+
+
+def show_verdicts(output: Output, verdicts: Sequence[Verdict]) -> None:
+    """A row per check of a view."""
+    if output.as_json:
+        for each in verdicts:
+            output.record({**vars(each), "result": each.result})
+    elif verdicts:
+        rows = [(each.view, each.check, each.failing, each.result) for each in verdicts]
+        output.table(("view", "check", "failing", "result"), rows)
+
+
+def tell_failing(output: Output, verdicts: Sequence[Verdict]) -> bool:
+    """Whether a check that blocks has failed; every check that fails is told in a sentence."""
+    for each in verdicts:
+        if each.failing:
+            output.tell(each.sentence)
+    return any(each.blocked for each in verdicts)

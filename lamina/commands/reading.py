@@ -1,0 +1,126 @@
+"""What is served: SQL, status, checks, receipts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TextIO
+
+import click
+
+from lamina.commands.command import Different, command, deployment, show_verdicts, tell_failing
+from lamina.render import Output
+from lamina.settings import Settings
+from serving_layer.waiting import waiting
+from view_algebra.errors import LaminaError
+
+
+@command()
+@click.argument("query")
+@click.option("--limit", type=int, help="Rows at the most.")
+def sql(output: Output, query: str, limit: int | None) -> None:
+    """Run one SELECT as the analyst, read-only."""
+    from lamina.statuses import behind_of
+    from serving_layer.analyst import select
+    from serving_layer.database import PostgresError
+
+    settings = Settings.read()
+    with waiting(output.tell, "Postgres is asked"):
+        columns, rows = select(settings.reader(), query, limit)
+    output.table(columns, rows)
+    with suppress(LaminaError, PostgresError), deployment(output) as opened:  # which the answer does not depend on
+        for line in behind_of(opened, query):
+            output.tell(line)
+
+
+@command()
+@click.option("--alarms", is_flag=True, help="Only what needs a person: quick, for a health check.")
+def status(output: Output, alarms: bool) -> None:
+    """Show views, queries, generations and the last rebuild.
+
+    Exits 1 when something needs a person.
+    """
+    from lamina.statuses import show, show_alarms
+
+    with deployment(output) as opened:
+        opened.require_installed()
+        (show_alarms if alarms else show)(output, opened)
+
+
+@command()
+@click.argument("views", nargs=-1)
+@click.option("--live", is_flag=True, help="Run the checks that the catalog declares for views, as they are read now.")
+def check(output: Output, views: Sequence[str], live: bool) -> None:
+    """Compare every row of views with their whole SELECT.
+
+    Spark runs it over every record below the progress that was read with the view. With --live, Postgres runs the
+    checks of the catalog (ADD CONSTRAINT) instead, and Spark is not needed.
+    """
+    from batch_layer.check import EXAMPLES
+    from batch_layer.check import check as run
+
+    with deployment(output) as opened:
+        opened.require_installed()
+        if live:
+            verdicts = opened.check_live(views)
+            show_verdicts(output, verdicts)
+            if tell_failing(output, verdicts):
+                raise Different
+            return
+        spark, log = opened.spark, opened.log
+        with waiting(output.tell, "every record is read from the log and Kafka, every row compared"):
+            results = run(opened.database, spark, log, opened.brokers, views)
+    rows = [
+        (
+            each.view,
+            each.rows,
+            len(each.missing),
+            len(each.surplus),
+            "equal" if each.equal else "DIFFERENT",
+            str(each.below),
+        )
+        for each in results
+    ]
+    output.table(("view", "rows", "missing", "surplus", "result", "every record below"), rows)
+    for each in results:
+        if each.skipped:
+            output.tell(
+                f"{each.view}: {each.skipped:,} records were skipped by name (`lamina skip`) and are in neither"
+            )
+        for what, examples in (("missing", each.missing), ("surplus", each.surplus)):
+            for row in examples[:EXAMPLES]:
+                output.tell(f"{each.view}: {what} {row}")
+    if not all(each.equal for each in results):
+        raise Different
+
+
+@command()
+@click.argument("view")
+def receipt(output: Output, view: str) -> None:
+    """Print what a view shows now, as one line that can be verified later.
+
+    The line has the offsets below which every record is in it, the version and generation, and a digest of the rows. It
+    is read in one snapshot, as the analyst. SQL has the same: SELECT lamina.receipt('view').
+    """
+    from lamina.receipts import of_view
+
+    settings = Settings.read()
+    with waiting(output.tell, "every row is read and digested"):
+        sys.stdout.write(of_view(settings.reader(), view) + "\n")
+
+
+@command()
+@click.argument("receipt", type=click.File())
+def verify(output: Output, receipt: TextIO) -> None:
+    """Compute what a receipt says (a file, or - for stdin) from the master log.
+
+    Spark runs the SELECT of then over every record below the receipt's offsets. Exits 3 when the rows are others.
+    """
+    from lamina.receipts import read, show
+
+    given = read(receipt)
+    with deployment(output) as opened:
+        opened.require_installed()
+        if not show(output, opened, given):
+            raise Different

@@ -1,0 +1,185 @@
+"""Rebuilds, whole and step by step, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lamina.commands.command import Different, command, deployment, lamina, show_verdicts, tell_failing
+from lamina.render import Output
+
+if TYPE_CHECKING:
+    from lamina.deployment import Deployment
+    from serving_layer.checks import Verdict
+
+
+def with_rebuild(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds `--rebuild ID`; without it, the one that is running."""
+    return click.option("--rebuild", "id", type=int, help="Its id; by default the one that is running.")(function)
+
+
+@command()
+@click.argument("views", nargs=-1)
+@click.option("--leap", is_flag=True, help="Take the queries over and go on from the end of the log.")
+def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
+    """Recompute views (all, by default), prove and check them, hand them over."""
+    with deployment(output) as opened:
+        opened.require_installed()
+        verdicts: list[Verdict] = []
+        proofs = opened.batch.rebuild(views, leap=leap, on_checks=verdicts.extend)
+        _proofs(output, proofs)
+        show_verdicts(output, verdicts)
+        if tell_failing(output, verdicts) or any(each.differing for each in proofs):
+            raise Different
+
+
+@lamina.group()
+def step() -> None:
+    """The steps of a rebuild, one by one, for a scheduler. Each can be repeated."""
+
+
+@command(parent=step)
+@click.argument("views", nargs=-1)
+@click.option("--leap", is_flag=True, help="Take the queries over and go on from the end of the log.")
+@click.option("--key", help="A name for this request: repeated, it gives the rebuild that it has begun.")
+@click.option("--due", is_flag=True, help="Leave views out whose `rebuild_every` is not over.")
+def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due: bool) -> None:
+    """Begin a rebuild: open a generation of each view at its cut.
+
+    Prints the rebuild's id and its views. Where none is due, nothing begins.
+    """
+    from serving_layer.rebuilds import Scheduler
+
+    with deployment(output) as opened:
+        opened.require_installed()
+        batch, by = opened.batch, Scheduler(key)
+        if due and not (views := batch.due(views)):
+            output.text("no view is due", rebuild=None, views=[])
+            return
+        id = batch.leap_seal(views, by=by) if leap else batch.seal(views, by=by)
+        names = [each.view for each in batch.generations(id)]
+        output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
+
+
+@command(parent=step, name="archive")
+@with_rebuild
+def step_archive(output: Output, id: int | None) -> None:
+    """Take every record below the cuts into the master log."""
+    with deployment(output) as opened:
+        opened.batch.archive(_running(opened, id))
+
+
+@command(parent=step)
+@click.argument("views", nargs=-1)
+@with_rebuild
+def compute(output: Output, views: Sequence[str], id: int | None) -> None:
+    """Compute the cells of views (all, by default) below their cuts."""
+    with deployment(output) as opened:
+        id = _running(opened, id)
+        for name in views or [each.view for each in opened.batch.generations(id)]:
+            opened.batch.compute(id, name)
+
+
+@command(parent=step)
+@with_rebuild
+def go_live(output: Output, id: int | None) -> None:
+    """Fold the realtime views into the new cells.
+
+    Micro-batches merge into them from then on. Prints the rebuild's id and its views.
+    """
+    with deployment(output) as opened:
+        id = _running(opened, id)
+        opened.batch.go_live(id)
+        names = [each.view for each in opened.batch.generations(id)]
+        output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
+
+
+@command(parent=step)
+@click.argument("views", nargs=-1)
+@with_rebuild
+def prove(output: Output, views: Sequence[str], id: int | None) -> None:
+    """Compare every new cell with the one that is served.
+
+    Of the views named; where none is, of all, and their checks are run, too.
+    """
+    with deployment(output) as opened:
+        id = _running(opened, id)
+        _proofs(output, opened.batch.prove(id, views))
+        if not views:
+            show_verdicts(output, opened.batch.check(id))
+
+
+@command(parent=step, name="check")
+@with_rebuild
+def step_check(output: Output, id: int | None) -> None:
+    """Run the checks of views over the new generations."""
+    with deployment(output) as opened:
+        show_verdicts(output, opened.batch.check(_running(opened, id)))
+
+
+@command(parent=step)
+@with_rebuild
+@click.option("--anyway", is_flag=True, help="Hand over what is held back, too; also after the rebuild.")
+def hand_over(output: Output, id: int | None, anyway: bool) -> None:
+    """Let readers read the new generations, all at once.
+
+    Prints the views that were handed over, those over them, and those that are held back.
+    """
+    with deployment(output) as opened:
+        id = _running(opened, id)
+        held = opened.batch.hand_over(id, anyway=anyway)
+        moved = opened.batch.handed_over(id, held)
+        if held:
+            blocked = [each for each in opened.batch.verdicts(id) if each.blocked]
+            for each in blocked:
+                output.tell(each.sentence)
+            output.tell(f"held back by their {'checks' if blocked else 'proof'}: {', '.join(held)}")
+        output.text(f"handed over: {', '.join(moved) or 'none'}", rebuild=id, handed_over=moved, held=held)
+        if held:
+            raise Different
+
+
+@command(parent=step)
+@with_rebuild
+def retire(output: Output, id: int | None) -> None:
+    """End the rebuild: retire what nobody reads or may roll back to."""
+    with deployment(output) as opened:
+        opened.batch.retire(_running(opened, id))
+
+
+@command(parent=step)
+@with_rebuild
+def abandon(output: Output, id: int | None) -> None:
+    """Give a rebuild up; nothing that is read changes."""
+    with deployment(output) as opened:
+        opened.batch.abandon(_running(opened, id))
+
+
+@command()
+@click.argument("view")
+def rollback(output: Output, view: str) -> None:
+    """Hand a view back to the generation before, kept current since."""
+    with deployment(output) as opened:
+        opened.require_installed()
+        before, after = opened.batch.roll_back(view)
+        output.text(f"{view}: generation {before} → {after}", view=view, before=before, after=after)
+
+
+def _running(opened: Deployment, id: int | None) -> int:
+    from serving_layer import rebuilds
+
+    opened.require_installed()
+    with opened.database.begin() as connection:
+        return rebuilds.get(connection, id).id
+
+
+def _proofs(output: Output, proofs: Sequence[Any]) -> None:
+    output.table(
+        ("view", "generation", "against", "cells", "differing"),
+        [(each.view, each.generation, each.against, each.cells, each.differing) for each in proofs],
+    )
+    for each in proofs:
+        for example in each.examples:
+            output.tell(f"{each.view}: {example}")

@@ -1,0 +1,184 @@
+"""Records on their way: into a source, into the log, out of a view; and the one that is skipped."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Literal
+
+import click
+
+from lamina.commands.command import command, deployment, known
+from lamina.render import Output
+from serving_layer.waiting import waiting
+from view_algebra.errors import LaminaError
+
+
+@command()
+@click.argument("source")
+@click.argument("file")
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["jsonl", "csv", "parquet"]),
+    help="By default by the file's name; needed with '-', standard input.",
+)
+@click.option(
+    "--on-bad",
+    type=click.Choice(["refuse", "quarantine"]),
+    default="refuse",
+    show_default=True,
+    help="One bad line: send nothing, or send it and let it go to quarantine.",
+)
+@click.option("--ignore-unknown", is_flag=True, help="Send fields that the source does not declare, too.")
+@click.option("--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Leave the first N records out.")
+@click.option("--key-by", multiple=True, metavar="COLUMN", help="Column that decides the partition (repeatable).")
+@click.option("--rate", type=float, help="Records a second; by default as fast as the brokers take them.")
+def ingest(
+    output: Output,
+    source: str,
+    file: str,
+    file_format: str | None,
+    on_bad: Literal["refuse", "quarantine"],
+    ignore_unknown: bool,
+    skip: int,
+    key_by: Sequence[str],
+    rate: float | None,
+) -> None:
+    """Send a file (JSON lines, CSV, Parquet; - is stdin) to a source.
+
+    Ctrl-C says how many records were sent, and the command that goes on behind them.
+    """
+    from master_log.ingest import Interrupted
+    from master_log.ingest import ingest as send
+
+    with deployment(output) as opened:
+        declared = known(opened.deployed().sources, source, "source")
+        try:
+            with output.progress(file) as told, waiting(output.tell, f"{file} is read and sent", said=output.has_bar):
+                done = send(
+                    declared,
+                    file,
+                    opened.brokers,
+                    file_format=file_format,
+                    on_bad=on_bad,
+                    key_by=key_by or None,
+                    rate=rate,
+                    ignore_unknown=ignore_unknown,
+                    skip=skip,
+                    on_progress=told,
+                )
+        except Interrupted as error:
+            output.tell(f"\n{error}. To go on behind them: {_with_skip(error.sent)}")
+            if output.as_json:
+                output.record({"source": source, "interrupted": True, "skip": error.sent})
+            raise
+    for bad in done.first_bad:
+        output.tell(f"{file}: {bad}")
+    records = "record" if done.sent == 1 else "records"
+    said = f"{done.sent:,} {records} sent to {declared.topic}" + (f", {done.bad:,} of them bad" if done.bad else "")
+    first = [vars(bad) for bad in done.first_bad]
+    output.text(said, source=source, sent=done.sent, skipped=done.skipped, bad=done.bad, first_bad=first)
+
+
+def _with_skip(count: int) -> str:
+    """The command that was called, which leaves out the first `count` records."""
+    given = iter(sys.argv[1:])
+    kept = []
+    for word in given:
+        if word == "--skip":
+            next(given, None)
+        elif not word.startswith("--skip="):
+            kept.append(word)
+    return shlex.join(["lamina", *kept, "--skip", str(count)])
+
+
+@command()
+@click.argument("source")
+@click.argument("partition", type=click.IntRange(min=0))
+@click.argument("offset", type=click.IntRange(min=0))
+@click.option("--reason", required=True, metavar="TEXT", help="Why: it is kept with the record's name, for ever.")
+def skip(output: Output, source: str, partition: int, offset: int, reason: str) -> None:
+    """Skip one record that stops a source: it goes to quarantine.
+
+    Views, the master log, rebuilds and checks are without it from now on.
+    """
+    with deployment(output) as opened:
+        declared = known(opened.deployed().sources, source, "source")
+        new = opened.skip(declared, partition, offset, reason)
+    named = f"{source}: partition {partition}, offset {offset} of {declared.topic}"
+    output.text(
+        f"{named} is skipped" if new else f"{named} was skipped before",
+        source=source,
+        topic=declared.topic,
+        partition=partition,
+        offset=offset,
+        reason=reason,
+        new=new,
+    )
+
+
+@command()
+@click.argument("sources", nargs=-1)
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Go on where Kafka removed or lost records that should be in the log; which, is kept.",
+)
+def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
+    """Take what Kafka holds of sources (all, by default) into the log."""
+    with deployment(output) as opened:
+        catalog = opened.deployed()
+        rows, failed = [], []
+        for name in sources or catalog.sources:
+            source = known(catalog.sources, name, "source")
+            try:
+                end = opened.brokers.latest(source.topic)
+                count = opened.batch.archive_source(source, end, accept_loss=accept_loss)
+                rows.append((name, count, str(opened.log.held(source))))
+            except LaminaError as error:  # the records of the others do not wait for this one
+                output.error(error)
+                failed.append(name)
+        output.table(("source", "records", "held"), rows)
+        if failed:
+            sys.exit(1)
+
+
+@command()
+@click.argument("sources", nargs=-1)
+def maintain(output: Output, sources: Sequence[str]) -> None:
+    """Compact the log of sources (all, by default), and remove what nothing needs any more.
+
+    Every backup of the last LAMINA_BACKUP_DAYS can be restored afterwards.
+    """
+    from lamina.maintenance import maintain as run
+
+    with deployment(output) as opened:
+        declared = opened.deployed().sources
+        done = run(opened, [known(declared, name, "source") for name in sources or declared])
+    output.tell(f"generations dropped: {', '.join(map(str, done.dropped)) or 'none'}")
+    names = ("source", "files compacted", "snapshots expired", "files removed")
+    output.table(names, [(name, log.compacted, log.expired, log.removed) for name, log in done.logs.items()])
+    for error in done.failed:
+        output.error(error)
+    if done.failed:
+        sys.exit(1)
+
+
+@command()
+@click.argument("view")
+@click.option("--to", required=True, metavar="FILE|kafka:TOPIC", help="A .jsonl, .csv or .parquet file (.gz too).")
+def export(output: Output, view: str, to: str) -> None:
+    """Write all rows of a view to a file or a topic."""
+    from master_log.export import export as write
+    from serving_layer.analyst import selected
+    from serving_layer.sides import quoted
+
+    with deployment(output) as opened:
+        declared = known(opened.deployed().views, view, "view")
+        settings = opened.settings
+        query = f"SELECT * FROM analytics.{quoted(view)}"
+        with selected(settings.analyst or settings.postgres, query) as (_, rows):
+            count = write(declared.columns, rows, to, opened.brokers)
+    output.text(f"{count:,} rows of {view} written to {to}", view=view, rows=count, to=to)

@@ -1,0 +1,83 @@
+"""Starting and stopping: the embedded services, the speed layer, the demo."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import click
+
+from lamina.commands.command import command, deployment
+from lamina.render import Output
+from lamina.settings import Settings
+
+
+@command()
+def up(output: Output) -> None:
+    """Start the embedded Kafka and Postgres, and the speed layer."""
+    from lamina import embedded
+
+    embedded.up(output)
+
+
+@command()
+def down(output: Output) -> None:
+    """Stop what `up` has started; nothing is left running."""
+    from lamina import embedded
+
+    embedded.down(output)
+
+
+@command()
+@click.option("--once", is_flag=True, help="End when everything was shown, leaving nothing running.")
+def demo(output: Output, once: bool) -> None:
+    """See it all in five minutes, on real data.
+
+    Live views over a shop's invoices, a rebuild under traffic, its proof, a late record.
+    """
+    from lamina.demo import run
+
+    run(output, once=once)
+
+
+@command()
+@click.option("--until-caught-up", is_flag=True, help="End when every record that is in Kafka now is in Postgres.")
+@click.option("--max-records", default=500_000, show_default=True, help="Records in one micro-batch, at the most.")
+@click.option("--mark", hidden=True, help="Tells this process from others.")
+def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | None) -> None:  # noqa: ARG001
+    """Run the speed layer: keep every view fresh until stopped."""
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    _wait_for_services(output, stopping)
+    if stopping.is_set():
+        return
+    with deployment(output) as opened:
+        opened.database.waiting(opened.require_installed, give_up=stopping.is_set)
+        opened.speed(stopping, max_records=max_records).run(until_caught_up=until_caught_up)
+
+
+def _wait_for_services(output: Output, stopping: threading.Event) -> None:
+    """Returns when the embedded services run, or others are set: where one of them runs, the other is waited for."""
+    from lamina.services.embedded import NotRunning
+
+    told = False
+    while not stopping.is_set():
+        try:
+            Settings.read()
+            return
+        except NotRunning as error:
+            if not error.one_runs:
+                raise
+            if not told:
+                output.tell(f"{error.what}: {error.evidence} Waiting; `lamina up` starts it.")
+            told = True
+            stopping.wait(1.0)
+
+
+@command()
+def password(output: Output) -> None:
+    """Give the analyst's role the password in LAMINA_ANALYST."""
+    with deployment(output) as opened:
+        role = opened.set_password()
+        output.text(f"{role} has the password of LAMINA_ANALYST", role=role)
