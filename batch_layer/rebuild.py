@@ -7,23 +7,23 @@ that died before the hand-over has changed nothing that anybody reads; the next 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from batch_layer import compute
+from batch_layer.leap import Leap
 from master_log import durable
 from master_log.archive import Maintained, MasterLog
 from master_log.kafka import Brokers
-from master_log.offsets import Offsets, TopicPartition
+from master_log.offsets import Offsets
 from master_log.tails import Tails
 from serving_layer import (
     checks,
     courtesy,
     dropping,
-    duplicates,
     generations,
     loading,
     log_catalog,
@@ -31,7 +31,6 @@ from serving_layer import (
     overwriting,
     progress,
     proof,
-    quarantine,
     rebuilds,
     registry,
     skipping,
@@ -41,10 +40,8 @@ from serving_layer import (
 from serving_layer.checks import Verdict
 from serving_layer.database import Connection, Database, PostgresAway, PostgresError
 from serving_layer.deployed import deployed
-from serving_layer.duplicates import Found
 from serving_layer.lookup import Generation
 from serving_layer.proof import Proof
-from serving_layer.quarantine import Bad
 from serving_layer.rebuilds import Scheduler
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import Blocked, LaminaError
@@ -82,7 +79,7 @@ class BatchLayer:
         A view that differs is handed over only if its policy says so, and one that fails a check that blocks never.
         """
         with rebuilds.in_one_process(self.database):
-            id = self.leap_seal(names) if leap else self.seal(names)
+            id = (self.leap_seal if leap else self.seal)(names)
             try:
                 self.archive(id)
                 for each in self.generations(id):
@@ -117,12 +114,12 @@ class BatchLayer:
         def step(connection: Connection) -> int:
             if (known := rebuilds.begun(connection, by)) is not None:
                 return known
-            wanted = self._with_cells(connection, names)
+            wanted = registry.with_cells(connection, names)
             id = rebuilds.begin(connection, wanted, leap=False, by=by)
             registry.retire_the_dead(connection)
             # All queries are locked before the first generation is opened: the order of locking is one.
             catalog = deployed(connection)
-            progress.lock(connection, {source for name in wanted for source in _fed_by(catalog, name)})
+            progress.lock(connection, {source for name in wanted for source in catalog.views[name].fed_by})
             for name in wanted:
                 generations.open_building(connection, name, rebuild=id)
             rebuilds.finished(connection, id, "seal")
@@ -135,7 +132,7 @@ class BatchLayer:
     def due(self, names: Sequence[str] = ()) -> list[str]:
         """Those of the named views (of all, when none is named) that a scheduler is to rebuild now."""
         with self.database.begin() as connection:
-            return rebuilds.due(connection, deployed(connection), self._with_cells(connection, names))
+            return rebuilds.due(connection, deployed(connection), registry.with_cells(connection, names))
 
     def archive(self, id: int) -> None:
         """Takes every record below the cuts of the rebuild into the master log."""
@@ -339,7 +336,7 @@ class BatchLayer:
                 if new.state == "live" and old.id != new.id and old.version == new.version:
                     overwriting.note(connection, new, old)
         self.at("noted")
-        lost = self._lost(id)
+        leap = self._leap
 
         def step(connection: Connection) -> list[str]:
             run = rebuilds.running(connection, id, or_held=anyway)
@@ -353,17 +350,7 @@ class BatchLayer:
             if run.step == "hand-over" and not anyway:
                 return held  # it is repeated: what was rolled back since stays so
             if run.leap:
-                anew = {at.topic for at in lost}
-                for each in bad:
-                    if each.topic in anew:
-                        quarantine.forget(connection, each.source, but=skipping.SKIPPED)
-                    quarantine.stage(connection, each)
-                    quarantine.write(connection, each)
-                for name, found in ids.items():
-                    duplicates.forget(connection, name)
-                    duplicates.stage(connection, found)
-                    duplicates.write(connection, name, found)
-                self._land(connection, id, new, lost)
+                leap.land(connection, id, new, gathered)
             else:
                 now = lookup.published(connection)
                 newer = {each.view: each.id for each in new if each.id > now.get(each.view, 0)}
@@ -374,7 +361,7 @@ class BatchLayer:
                 rebuilds.end(connection, id, "done")
             return held
 
-        bad, ids = self._leapt_over(id, lost), self._ids_of_leap(id)
+        gathered = leap.gather(id)
         held = self.database.retrying(step)
         self.at("after hand-over")
         return held
@@ -405,6 +392,25 @@ class BatchLayer:
         handed = self.database.retrying(lambda connection: registry.roll_back(connection, view_name))
         dropping.drop_unused(self.database)
         return handed
+
+    def leap_seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
+        """Takes the queries over, archives to the end of the log and opens generations there.
+
+        All views that a query feeds leap with it, since its progress moves for all of them.
+        """
+        begun = self._leap.begin(names, by)
+        if begun.views:
+            try:
+                self._leap.open(begun)
+            except BaseException as error:
+                self.failed(begun.id, error)  # or the speed layer would wait for it
+                raise
+            self.at("after seal")
+        return begun.id
+
+    @property
+    def _leap(self) -> Leap:
+        return Leap(self.database, self.brokers, self.log, self.archive_source, self.tell)
 
     def retire(self, id: int) -> None:
         """Ends the maintenance of generations that nobody reads or may roll back to, and drops what none can see."""
@@ -445,159 +451,10 @@ class BatchLayer:
         self.database.retrying(step)
         dropping.drop_unused(self.database)
 
-    def leap_seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
-        """Takes the queries over, archives to the end of the log and opens generations there.
-
-        All views that a query feeds leap with it, since its progress moves for all of them.
-        """
-
-        def begin(connection: Connection) -> tuple[int, Catalog, list[str], list[str]]:
-            catalog = deployed(connection)
-            if (known := rebuilds.begun(connection, by)) is not None:
-                return known, catalog, [], []
-            wanted, sources = _closure(catalog, self._with_cells(connection, names))
-            id = rebuilds.begin(connection, wanted, leap=True, by=by)
-            registry.retire_the_dead(connection)
-            for name in sources:
-                progress.take_over(connection, name, rebuilds.leap_writer(id))
-            return id, catalog, wanted, sources
-
-        id, catalog, wanted, sources = self.database.retrying(begin)
-        if not wanted:  # the step is repeated
-            return id
-        try:
-            to = {name: self._archived_to_the_end(catalog.sources[name]) for name in sources}
-            tails = {
-                at: tail for name in sources for at, tail in self.log().tails(catalog.sources[name], to[name]).items()
-            }
-        except BaseException as error:
-            self.failed(id, error)  # or the speed layer would wait for it
-            raise
-
-        def step(connection: Connection) -> None:
-            rebuilds.running(connection, id)
-            progress.lock(connection, sources)
-            at = Offsets({place: offset for end in to.values() for place, offset in end.items()})
-            declared = set(self._with_cells(connection, ()))
-            for name in (name for name in wanted if name in declared):  # others were dropped meanwhile
-                generations.open_building(connection, name, rebuild=id, at=at, tails=tails)
-            rebuilds.finished(connection, id, "seal")
-
-        self.database.retrying(step)
-        self.at("after seal")
-        return id
-
-    def _archived_to_the_end(self, source: Source) -> Offsets:
-        """Where the master log of a source ends, after all of its topic was taken into it."""
-        self.archive_source(source, self.brokers.latest(source.topic))
-        return self.log().held(source)
-
-    def _leapt_over(self, id: int, lost: Sequence[TopicPartition]) -> list[Bad]:
-        """The bad records between progress and the cut of a leap, which no micro-batch will read.
-
-        They are quarantined in the transaction that moves progress, and gathered before it: what Spark is asked for
-        takes long. Of a topic whose end Kafka has lost, they are all: in quarantine may be what was lost.
-        """
-        anew = {at.topic for at in lost}
-        return [
-            quarantine.bad_among(
-                self.log().records_below(source, cut, since=start if source.topic in anew else reached), source
-            )
-            for source, cut, reached, start in self._to_land(id)
-        ]
-
-    def _ids_of_leap(self, id: int) -> dict[str, Found]:
-        """The ids of all records below the cut of a leap, by query: of what was counted before, some may be lost."""
-        told_apart = [(source, cut, start) for source, cut, _, start in self._to_land(id) if source.ids]
-        found = {}
-        for source, cut, start in told_apart:
-            records = self.log().records_below(source, cut, since=start)
-            with self.database.begin() as connection:
-                now = duplicates.now(connection)
-            found[source.name] = duplicates.below(source, records, now)
-        return found
-
-    def _to_land(self, id: int) -> list[tuple[Source, Offsets, Offsets, Offsets]]:
-        """The sources of a leap that has not landed, each with its cut, its progress and its first offsets."""
-        with self.database.begin() as connection:
-            run = rebuilds.get(connection, id)
-            if not run.leap or run.state != "running" or run.step == "hand-over":
-                return []
-            catalog = deployed(connection)
-            new = lookup.of_rebuild(connection, id)
-            cuts = {name: lookup.cut_of(connection, each.id, name) for each in new for name in each.queries}
-            return [
-                (
-                    catalog.sources[name],
-                    cuts[name],
-                    progress.read(connection, [name]),
-                    progress.starts(connection, [name]),
-                )
-                for name in sorted(cuts)
-            ]
-
     def generations(self, id: int) -> list[Generation]:
         """The generations that a rebuild has opened and that are not retired."""
         with self.database.begin() as connection:
             return lookup.of_rebuild(connection, id)
-
-    def _lost(self, id: int) -> list[TopicPartition]:
-        """The partitions whose end Kafka has lost since it was counted, of the queries that a leap has taken over."""
-        with self.database.begin() as connection:
-            if not rebuilds.get(connection, id).leap:
-                return []
-            names = {name for each in lookup.of_rebuild(connection, id, retired=True) for name in each.queries}
-            known = [progress.known(connection, name) for name in sorted(names)]
-        lost = [each for reached, tails in known for each in self.brokers.differing(reached, tails)]
-        for each in lost:
-            self.tell(f"{each.at.topic}: what Kafka lost is counted no more. {each}")
-        return [each.at for each in lost]
-
-    def _land(self, connection: Connection, id: int, new: Sequence[Generation], lost: Sequence[TopicPartition]) -> None:
-        queries = progress.queries(connection)
-        names = {name for each in new for name in each.queries}
-        me = rebuilds.leap_writer(id)
-        taken = [name for name in names if queries[name].writer != me]
-        if taken:
-            raise progress.Fenced(
-                f"The query {min(taken)} was taken over by {queries[min(taken)].writer} during the leap",
-                way_out="Stop the speed layer, or let it go on without a leap: `lamina rebuild`.",
-            )
-        to = Offsets(
-            {
-                at: end
-                for each in new
-                for name in each.queries
-                for at, end in lookup.cut_of(connection, each.id, name).items()
-            }
-        )
-        tails = {
-            at: tail
-            for each in new
-            for name in each.queries
-            for at, tail in lookup.tails_of(connection, each.id, name).items()
-        }
-        fences = {name: queries[name].fence for name in names}
-        generations.land(connection, [each.id for each in new], fences, to, tails, lost)
-
-    def _with_cells(self, connection: Connection, names: Iterable[str]) -> list[str]:
-        """The views asked for (all, when none is named) that have cells; an unknown name is refused."""
-        kinds = registry.kinds(connection)
-        unknown = sorted(set(names) - set(kinds))
-        if unknown:
-            raise LaminaError(
-                f"There is no view named {unknown[0]}",
-                evidence="deployed: " + (", ".join(sorted(kinds)) or "none"),
-                way_out="`lamina apply` deploys the views of a catalog.",
-            )
-        wanted = sorted(name for name in (names or kinds) if kinds[name] != "derived")
-        if not wanted:
-            raise LaminaError(
-                "There is nothing to rebuild",
-                evidence="derived views hold no cells of their own" if kinds else "no view is deployed",
-                way_out="Name a view with cells, or deploy a catalog with `lamina apply`.",
-            )
-        return wanted
 
     def _generation(self, connection: Connection, id: int, name: str) -> Generation:
         found = [each for each in lookup.of_rebuild(connection, id) if each.view == name]
@@ -622,18 +479,3 @@ def _why(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "it was interrupted"
     return str(error).splitlines()[0] if str(error) else repr(error)
-
-
-def _fed_by(catalog: Catalog, name: str) -> set[str]:
-    return {table.source for table in catalog.views[name].cell_tables}
-
-
-def _closure(catalog: Catalog, names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The views, and the queries, that share a query with the named ones, directly or through others."""
-    views_, sources = set(names), set[str]()
-    while True:
-        sources |= {source for name in views_ for source in _fed_by(catalog, name)}
-        wider = {name for name in catalog.views if _fed_by(catalog, name) & sources}
-        if wider <= views_:
-            return sorted(views_), sorted(sources)
-        views_ |= wider

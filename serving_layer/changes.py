@@ -213,16 +213,16 @@ def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Ch
 
 def _new_view(new: View, before: Catalog, after: Catalog, known: Known) -> Change:
     """Of a source with history, a view waits for a rebuild; but not where views that are served read it from now on."""
-    if lacking := [each for each in sorted(_fed_by(new)) if _reads_less(each, before, after)]:
+    if lacking := [each for each in sorted(new.fed_by) if _reads_less(each, before, after)]:
         effect = f"an older Lamina deployed {lacking[0]}, and reads less of its records"
         return Change("view", new.name, "refuse", effect)
-    waits = sorted(known.moved & _fed_by(new))
+    waits = sorted(known.moved & new.fed_by)
     if not waits:
         return Change("view", new.name, "create", "served at once")
     readers = [name for name in before.views if name in after.views and new.name in _below(name, after)]
     if not readers:
         effect = f"served after `lamina rebuild {new.name}`: {', '.join(waits)} has history"
-        records = sum(known.counted.get(source, 0) for source in _fed_by(new))
+        records = sum(known.counted.get(source, 0) for source in new.fed_by)
         return Change("view", new.name, "create", effect, records=records)
     return _reprocessed(Change("view", new.name, "reprocess", ""), f"{readers[0]} reads it", new, known)
 
@@ -243,15 +243,11 @@ def _new_version(change: Change, old: View, new: View, known: Known) -> Change:
 
 
 def _reprocessed(change: Change, why: str, new: View, known: Known) -> Change:
-    records = sum(known.counted.get(source, 0) for source in _fed_by(new))
+    records = sum(known.counted.get(source, 0) for source in new.fed_by)
     seconds = None if known.rate is None else records / known.rate
     time = "" if seconds is None else f", about {_time(seconds)} at the rate of the last rebuild"
     effect = f"new cells: {why}; {records:,} records are read{time}"
     return replace(change, action="reprocess", effect=effect, records=records, seconds=seconds)
-
-
-def _fed_by(view: View) -> set[str]:
-    return {table.source for table in view.cell_tables}
 
 
 def _below(name: str, catalog: Catalog) -> set[str]:

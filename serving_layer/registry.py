@@ -57,6 +57,26 @@ def kinds(connection: Connection) -> dict[str, str]:
     return {row.name: row.kind for row in connection.execute(select(view.c.name, view.c.kind))}
 
 
+def with_cells(connection: Connection, names: Iterable[str]) -> list[str]:
+    """The views asked for (all, when none is named) that have cells; an unknown name is refused."""
+    declared = kinds(connection)
+    unknown = sorted(set(names) - set(declared))
+    if unknown:
+        raise LaminaError(
+            f"There is no view named {unknown[0]}",
+            evidence="deployed: " + (", ".join(sorted(declared)) or "none"),
+            way_out="`lamina apply` deploys the views of a catalog.",
+        )
+    wanted = sorted(name for name in (names or declared) if declared[name] != "derived")
+    if not wanted:
+        raise LaminaError(
+            "There is nothing to rebuild",
+            evidence="derived views hold no cells of their own" if declared else "no view is deployed",
+            way_out="Name a view with cells, or deploy a catalog with `lamina apply`.",
+        )
+    return wanted
+
+
 def plan_of_nothing(catalog: Catalog) -> list[Change]:
     """The same for a database in which nothing is installed."""
     return compare(NOTHING, catalog, Known())
@@ -74,7 +94,7 @@ def prepare(
     after = chosen(before, catalog, changes, _kept(connection))
     opened = computed(after, changes)
     versions.keep(connection, opened, after)
-    feeding = {source for each in opened for source in _fed_by(each)}
+    feeding = {source for each in opened for source in each.fed_by}
     for name in feeding - before.sources.keys():
         _create_query(connection, name, after.sources[name].topic, topics[name])
     progress.lock(connection, feeding)
@@ -164,7 +184,7 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
             _withdraw_cells(connection, name)
         if old is None or old.version != compiled.version:
             versions.register(connection, compiled)
-        if old is None and compiled.cell_tables and name not in moving and not moved & _fed_by(compiled):
+        if old is None and compiled.cell_tables and name not in moving and not moved & compiled.fed_by:
             _open_empty(connection, name)
     generations.hand_over(connection, moving)
     gone = [name for name in before.views if name not in catalog.views]
@@ -339,10 +359,6 @@ def _open_empty(connection: Connection, name: str) -> None:
         generations.loaded(connection, new.id, table, attempt=0)
     generations.go_live(connection, [new.id])
     generations.hand_over(connection, {name: new.id})
-
-
-def _fed_by(compiled: View) -> set[str]:
-    return {table.source for table in compiled.cell_tables}
 
 
 def _withdraw_cells(connection: Connection, name: str) -> None:

@@ -248,6 +248,11 @@ class View:
     retained: str = ""
     checks: tuple[Check, ...] = ()
 
+    @property
+    def fed_by(self) -> set[str]:
+        """The queries that feed its cells."""
+        return {table.source for table in self.cell_tables}
+
 
 @dataclass(frozen=True)
 class Catalog:
