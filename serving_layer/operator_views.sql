@@ -106,7 +106,7 @@ CROSS JOIN LATERAL (
   FROM jsonb_array_elements_text(v.texts -> 'sources') AS s (name)
   JOIN lamina.query AS q ON q.name = s.name) AS fed;
 
--- Offsets of previews: as lamina.offsets says them of the deployed views.
+-- Offsets of previews: below which each view has every record, as lamina.offsets says of the deployed ones.
 CREATE OR REPLACE VIEW lamina.preview_offsets AS
 SELECT v.preview, v.view, p.query AS source, p.topic, p.partition, p.start_offset AS first_offset, p.next_offset
 FROM lamina.previewed AS v

@@ -13,11 +13,12 @@ from master_log.offsets import Offsets
 from serving_layer import differences, dropping, generations, lookup, previews, progress, rebuilds, registry
 from serving_layer.differences import ColumnDifference, Difference, Example
 from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
-from tests.serving_layer.world import PARTITIONS, World
+from tests.serving_layer.world import FILES, PARTITIONS, World
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 
-ODD = "CREATE VIEW sums AS SELECT k, count(*) AS c, sum(n) AS s FROM a WHERE n % 2 = 1 GROUP BY k;"
+POSITIVE = "CREATE VIEW sums AS SELECT k, count(*) AS c, sum(n) AS s FROM a WHERE n > 0 GROUP BY k;"
+FEW = "CREATE VIEW sums AS SELECT k, count(*) AS c, nullif(sum(n), 5) AS s FROM a GROUP BY k HAVING sum(n) <> 4;"
 VIEWS = ("sums", "counts", "both")
 NAMED = "CREATE VIEW named AS SELECT 'analytics.counts' AS name, c FROM counts;"
 
@@ -119,27 +120,29 @@ def test_a_preview_counts_every_record_beside_the_deployed_views_and_is_applied_
     world.advance("a")
     assert read(world, "SELECT s FROM dev.counts") == [(2,), (24,), (5,)]
     drop(world, "dev")
-    for expected in ([(1, 2, "y"), (2, 5, "x"), (2, 24, "z")], [(5, 31)]):
-        with world.database.begin() as connection:
-            registry.roll_back(connection, "counts")
-        assert read(world, "SELECT * FROM analytics.counts") == expected
+    with world.database.begin() as connection:
+        _, older = registry.roll_back(connection, "counts")
+        back, first = generations.before_published(connection, "counts")
+    assert (back.id, first.version != back.version) == (older, True), "from the generation before to the version before"
+    assert read(world, "SELECT * FROM analytics.counts") == [(1, 2, "y"), (2, 24, "z"), (2, 5, "x")]
 
 
 def test_a_preview_that_is_dropped_leaves_nothing_and_others_go_on(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
+    dropping.drop_unused(world.database)
     before = left(world)
     assert preview(world, "dev", counts=BY_KEY) == ["counts"]
-    assert preview(world, "other", counts=BY_KEY, sums=ODD) == ["sums"]
+    assert preview(world, "other", counts=BY_KEY, sums=POSITIVE) == ["sums"]
     assert preview(world, "dev", counts=BY_KEY, sums=None) == []
     drop(world, "dev")
     assert read(world, "SELECT * FROM other.counts") == [(1, 1, "x"), (1, 2, "y")]
-    assert read(world, "SELECT * FROM other.sums") == [("x", 1, 1)]
-    assert preview(world, "other", sums=ODD) == []
+    assert read(world, "SELECT * FROM other.sums") == [("x", 1, 1), ("y", 1, 2)]
+    assert preview(world, "other", sums=POSITIVE) == []
     world.append("a", 0, ("y", 3))
     world.advance("a")
     assert read(world, "SELECT * FROM other.counts") == [(3, 6)]
-    assert read(world, "SELECT * FROM other.sums") == [("x", 1, 1), ("y", 1, 3)]
+    assert read(world, "SELECT * FROM other.sums") == [("x", 1, 1), ("y", 2, 5)]
     drop(world, "other")
     assert left(world) == before
     assert read(world, "SELECT nspname FROM pg_namespace WHERE nspname IN ('dev', 'other')") == []
@@ -150,6 +153,7 @@ def test_a_preview_that_is_dropped_leaves_nothing_and_others_go_on(world: World)
 def test_a_preview_goes_on_when_the_deployed_catalog_changes_or_drops_what_it_shares(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
+    dropping.drop_unused(world.database)
     before = left(world)
     preview(world, "dev", named=NAMED)
     world.change(counts=BY_KEY)
@@ -164,7 +168,7 @@ def test_a_preview_goes_on_when_the_deployed_catalog_changes_or_drops_what_it_sh
     assert read(world, "SELECT * FROM dev.counts") == [(3, 7)]
     assert read(world, "SELECT * FROM dev.sums") == [("x", 1, 1), ("y", 2, 6)]
     assert cells(world)["dev", "sums"] == "own"
-    world.files["sums.sql"] = ODD.replace(" WHERE n % 2 = 1", "")
+    world.files["sums.sql"] = FILES["sums.sql"]
     with world.database.begin() as connection:
         [change] = [each for each in registry.plan(connection, compile_catalog(world.files)) if each.action == "create"]
         assert change.effect == "its cells are live, for a preview: served at once"
@@ -194,7 +198,7 @@ def test_what_a_leap_retires_raises_in_a_preview_and_what_is_shared_goes_on(worl
         assert rows(before, "SELECT * FROM dev.total") == [(2, 3)], "a snapshot of before the leap"
     for view in ("counts", "total"):
         with pytest.raises(DBAPIError, match=r"dev.counts has no live cells") as refused:
-            read(world, f"SELECT count(*) FROM dev.{view}")
+            read(world, f"SELECT c FROM dev.{view}")
         assert isinstance(refused.value.orig, psycopg2.errors.ObjectNotInPrerequisiteState)
     assert read(world, "SELECT * FROM dev.sums") == [("x", 1, 1), ("y", 1, 2), ("z", 1, 8)]
     assert {view: of for (_, view), of in cells(world).items()} == {
@@ -270,21 +274,22 @@ def test_a_source_that_is_not_deployed_is_refused(world: World) -> None:
 def test_the_rows_that_differ_are_counted_exactly(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2), (None, 3), ("w", 4))
     world.advance("a")
-    preview(world, "dev", sums=ODD.replace("n % 2 = 1", "n <> 4"))
+    assert preview(world, "dev", sums=FEW) == [], "its cells are the same"
     assert diff(world, "counts", "dev").equal
     found = diff(world, "sums", "dev")
     assert (found.rows_here, found.rows_there, found.only_here, found.only_there) == (4, 3, 1, 0)
     assert (found.same, found.differing, found.key, found.columns) == (3, 0, ["k"], [])
     assert found.examples == [Example({"k": "w", "c": 1, "s": 4}, None)]
-    world.append("a", 0, ("x", 4), (None, 4), ("v", 4))
+    world.append("a", 0, ("x", 4), (None, 2), ("v", 4))
     world.advance("a")
     found = diff(world, "sums", "dev")
     assert (found.only_here, found.only_there, found.same, found.differing) == (2, 0, 1, 2)
-    assert found.columns == [ColumnDifference("c", "bigint", "bigint", 2), ColumnDifference("s", "bigint", "bigint", 2)]
-    assert Example({"k": None, "c": 2, "s": 7}, {"k": None, "c": 1, "s": 3}) in found.examples
-    preview(world, "dev", counts=BY_KEY, sums=ODD.replace("count(*) AS c", "count(*) + 0.5 AS c, max(n) AS m"))
+    assert found.columns == [ColumnDifference("s", "bigint", "bigint", 2)]
+    assert Example({"k": None, "c": 2, "s": 5}, {"k": None, "c": 2, "s": None}) in found.examples
+    assert found.examples[0].there is not None, "pairs come first"
+    preview(world, "dev", counts=BY_KEY, sums=FEW.replace("count(*) AS c", "count(*) + 0.5 AS c, sum(n) + 1 AS m"))
     found = diff(world, "sums", "dev")
-    assert found.columns[0] == ColumnDifference("c", "bigint", "numeric", 2)
+    assert found.columns[0] == ColumnDifference("c", "bigint", "numeric", 3)
     assert found.columns[-1] == ColumnDifference("m", None, "bigint", None)
     found = diff(world, "counts", "dev")
     assert (found.key, found.only_here, found.only_there, found.same) == (None, 1, 5, 0)
