@@ -120,6 +120,18 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
             figures = turned(output, opened, after, turns)
             ended = time.monotonic()
     calmly = (quiet, steps.began)
+    step_by_step(output, steps, reader, watcher)
+    return [
+        *figures,
+        Figure("new version under traffic, from apply to moved", moved - steps.began, "s"),
+        *usual(reader, watcher, calmly),
+        *noticed(reader, watcher, calmly, (steps.began, moved + 5), "a version's change"),
+        *noticed(reader, watcher, calmly, (moved + 5, ended), "rollbacks and changes of final"),
+    ]
+
+
+def step_by_step(output: Output, steps: Steps, reader: Reader, watcher: Watcher) -> None:
+    """Tells what each step of the version's change took of the reader's and the speed layer's time."""
     for name, _ in steps.at:
         begin, end = steps.span(name)
         looks, gaps = reader.of(begin, end), watcher.gaps(begin, end)
@@ -128,13 +140,6 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
             f"{name}: {end - begin:.2f} s; reader's longest {longest:.1f} ms,"
             f" two commits {max(gaps, default=0):.2f} s apart"
         )
-    return [
-        *figures,
-        Figure("new version under traffic, from apply to moved", moved - steps.began, "s"),
-        *usual(reader, watcher, calmly),
-        *noticed(reader, watcher, calmly, (steps.began, moved + 5), "a version's change"),
-        *noticed(reader, watcher, calmly, (moved + 5, ended), "rollbacks and changes of final"),
-    ]
 
 
 def turned(output: Output, opened: Deployment, files: Mapping[str, str], turns: int) -> list[Figure]:
