@@ -119,7 +119,8 @@ def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int
             time.sleep(5)
             figures = turned(output, opened, after, turns)
             ended = time.monotonic()
-    calmly = (quiet, steps.began)
+    # A pause that the change makes longer begins before it: the usual ends with the last commit before.
+    calmly = (quiet, max(at for at, _ in watcher.seen if at <= steps.began))
     step_by_step(output, steps, reader, watcher)
     return [
         *figures,
