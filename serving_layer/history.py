@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, or_, select, text
 
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from serving_layer import progress
-from serving_layer.bookkeeping import generation, history, proof, rebuild
+from serving_layer.bookkeeping import generation, history, proof, query, rebuild
 
 KEPT_DAYS = 7
 """How long the history is kept: a row of some 200 bytes per micro-batch."""
@@ -124,6 +124,7 @@ def read(connection: Connection, queries: Collection[str], views: Collection[str
 
     A gap is where progress moved and no row tells how. In one snapshot: what was moved, and how far.
     """
+    asked, since = since, max(since, now(connection) - timedelta(days=KEPT_DAYS))
     reached = {name: dict(progress.read(connection, [name])) for name in queries}
     ours = or_(history.c.query.in_(queries), history.c.view.in_(views))
     found: list[Moved | Shown] = []
@@ -141,12 +142,20 @@ def read(connection: Connection, queries: Collection[str], views: Collection[str
             found.append(step)
         first = row
     begins = {name: Offsets(at) for name, at in reached.items()}
-    whole = not gap and all(begins[name] == progress.starts(connection, [name]) for name in queries)
-    begun = select(history.c.at).where(history.c.query.in_(queries)).order_by(history.c.id).limit(1)
-    oldest = connection.execute(begun).scalar()
-    complete = whole or (not gap and oldest is not None and oldest < since)
-    known = None if complete else now(connection) if first is None else first.at
+    if gap or not all(_is_whole(connection, name, at, since) for name, at in begins.items()):
+        known = now(connection) if first is None else first.at
+    else:
+        known = since if asked < since else None
     return History(found[::-1], begins, _before(connection, views, None if first is None else first.id), known)
+
+
+def _is_whole(connection: Connection, name: str, begins: Offsets, since: datetime) -> bool:
+    """Is no row about a query missing that was written since then? Those that are there lead back to `begins`."""
+    last = connection.execute(select(query.c.committed_at).where(query.c.name == name)).scalar_one()
+    if last is None or last < since or begins == progress.starts(connection, [name]):
+        return True
+    older = select(history.c.id).where(history.c.query == name, history.c.at < since).limit(1)
+    return connection.execute(older).one_or_none() is not None
 
 
 def now(connection: Connection) -> datetime:

@@ -9,10 +9,10 @@ down_revision = "0013"
 branch_labels = None
 depends_on = None
 
-# What each view shows when the history begins.
+# What each view shows when the history begins; that it began to show it then is not said.
 SHOWN = """
-INSERT INTO lamina.history (view, generation, definition)
-SELECT v.name, p.generation, c.definition
+INSERT INTO lamina.history (at, view, generation, definition)
+SELECT to_timestamp(0), v.name, p.generation, c.definition
 FROM lamina.view AS v
 LEFT JOIN lamina.publication AS p ON p.view = v.name
 LEFT JOIN lamina.compiled AS c ON c.kind = 'view' AND c.name = v.name
