@@ -57,8 +57,8 @@ def read(database: Database, view: View, words: Sequence[str]) -> Key:
         raise LaminaError(
             f"{aggregated[0]} is no column that tells the rows of {view.name} apart"
             if aggregated
-            else f"{view.name} has {len(others)} group columns to be named, and {len(given)} values were given",
-            evidence=f"its group columns: {', '.join(groups) or 'none, it has one row'}",
+            else f"{view.name} has group columns of which no value was given, or more values than group columns",
+            evidence=f"its group columns: {', '.join(groups) or 'none, it has one row'}; values given: {len(words)}",
             way_out="Give their values in this order, or some as column=value. NULL is no value.",
         )
     wanted = named | dict(zip(others, given, strict=False))

@@ -123,6 +123,13 @@ def test_blame_tells_hand_overs_apart_and_what_is_wrong_now(deployed: Deployed) 
     )
     [*_, selected] = blamed(deployed, "hourly", *key).events
     assert moved(selected, "events") == [(2, 4)]
+    deployed.send("events", at(4, "DE", 4), partition=0)
+    deployed.deployment.batch.rebuild(leap=True)
+    [*_, leap] = blamed(deployed, "hourly", *key).events
+    assert leap.ranges == ranges(deployed, (0, 3, 4))
+    assert (leap.micro_batches, moved(leap, "events")) == (0, [(4, 6)])
+    assert leap.turns[0].new is not None
+    assert leap.turns[0].new.leap
 
 
 def before_of(event: Event) -> int:
@@ -159,7 +166,7 @@ def test_blame_refuses_what_it_cannot_answer(
     send(deployed, 0, at(1, "DE", 1), at(2, "DE", 2))
     for words, said in (
         (("nothing",), "There is no view named nothing"),
-        (("hourly", "DE"), "hourly has 2 group columns to be named, and 1 values were given"),
+        (("hourly", "DE"), "hourly has group columns of which no value was given"),
         (("hourly", "noon", "DE"), "'noon' is no value of hour"),
         (("hourly", "events=2"), "events is no column that tells the rows of hourly apart"),
         (("hourly", HOUR, "XX"), "hourly has no such row"),
