@@ -28,7 +28,7 @@ def show(output: Output, opened: Deployment, view: str, key: Sequence[str], *, s
         )
     if output.as_json:
         for event in found.events:
-            output.record(_record(event))
+            output.record(_record(view, event))
         output.record({"at": found.read_at, "what": "now", "offsets": _offsets(found.below), "rows": found.shown})
     else:
         lines = [line for event in found.events for line in _lines(view, event)]
@@ -103,9 +103,17 @@ def _texts(event: Event) -> list[str]:
         return ["not known: another SELECT, or one that has no such columns"]
     if event.changes:
         return [_change(each) for each in event.changes]
-    if all(turn.compared is not None and not turn.compared.differing for turn in event.turns):
+    if all(turn.before is None for turn in event.turns):
+        return ["no row"]
+    if not any(_may_have_corrected(turn) for turn in event.turns):
         return ["unchanged"]
     return ["its SELECT gives the same; whether this row was corrected is not known"]
+
+
+def _may_have_corrected(turn: Turn) -> bool:
+    """Do readers read other cells from then on, of which no proof says that they are equal?"""
+    same = turn.before is not None and turn.before.generation == turn.after.generation
+    return not same and (turn.compared is None or turn.compared.differing > 0)
 
 
 def _change(change: Change) -> str:
@@ -145,14 +153,14 @@ def _range(range: OffsetRange) -> str:
     return " ".join(f"{p}:{first}" + ("" if first == last else f"-{last}") for p, first, last in parts)
 
 
-def _record(event: Event) -> dict[str, Any]:
+def _record(view: str, event: Event) -> dict[str, Any]:
     ranges = {
         name: {at.partition: [each.start[at], end] for at, end in each.end.items()}
         for name, each in event.ranges.items()
     }
     return {
         "at": event.at,
-        "what": _what("", event),
+        "what": _what(view, event),
         "micro_batches": event.micro_batches,
         "offsets": ranges,
         "turns": [_turn_record(each) for each in event.turns],

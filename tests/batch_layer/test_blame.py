@@ -185,3 +185,5 @@ def test_blame_refuses_what_it_cannot_answer(
     out = capsys.readouterr().out
     assert "micro-batch of events" in out
     assert "0:0-1" in out
+    assert "first shown, by apply" in out
+    assert "not known" not in out
