@@ -14,6 +14,7 @@ from serving_layer import (
     dependents,
     duplicates,
     generations,
+    history,
     lookup,
     progress,
     quarantine,
@@ -193,6 +194,7 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     views.serve(connection, but=gone)
     views.withdraw(connection, gone)
     connection.execute(delete(view).where(view.c.name.in_(gone)))
+    history.shown(connection, list(catalog.views))
 
 
 def roll_back(connection: Connection, name: str) -> tuple[int, int]:
@@ -255,6 +257,7 @@ def forget_query(connection: Connection, name: str) -> None:
     connection.execute(delete(progress_table).where(progress_table.c.query == name))
     connection.execute(delete(archived).where(archived.c.query == name))
     duplicates.forget(connection, name)
+    history.forget(connection, name)
 
 
 def forget_undeployed(connection: Connection) -> None:

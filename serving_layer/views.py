@@ -133,9 +133,9 @@ def served(connection: Connection) -> set[str]:
     return set(connection.execute(select(view.c.name).where(view.c.served.is_not(None))).scalars())
 
 
-def rows(connection: Connection, name: str, columns: str) -> list[tuple[Any, ...]]:
+def rows(connection: Connection, name: str, columns: str, where: str = "true") -> list[tuple[Any, ...]]:
     """The rows of a view as an analyst reads them; `columns` is a list of expressions over its columns."""
-    return [tuple(row) for row in run(connection, f"SELECT {columns} FROM analytics.{quoted(name)}")]
+    return [tuple(row) for row in run(connection, f"SELECT {columns} FROM analytics.{quoted(name)} WHERE {where}")]
 
 
 def withdraw(connection: Connection, names: Collection[str]) -> None:
