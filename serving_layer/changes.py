@@ -90,7 +90,7 @@ def _with_renames(said: Mapping[str, str], before: Catalog, after: Catalog, know
     beside = any(change.action == "reprocess" for change in changes)
     anew = "cells are computed anew in the same apply: apply the rename alone, then the rest" if beside else None
     return [
-        _rename(each, old, _not_renamed(old, each.name, said, before, after) or anew, after, as_now)
+        _rename(each, old, renames.why_not(old, each.name, said, before, after) or anew, after, as_now)
         if each.kind == "view" and (old := said.get(each.name)) is not None
         else each
         for each in changes
@@ -103,21 +103,6 @@ def _rename(change: Change, old: str, why: str | None, after: Catalog, known: Kn
     gone = f"{old} would be another view" if old in after.views else f"the name {old} would go"
     change = replace(change, action="update", effect=f"renamed from {old}: its cells stay")
     return _with_readers(replace(change, breaks=(gone, *change.breaks)), after, known)
-
-
-def _not_renamed(old: str, new: str, said: Mapping[str, str], before: Catalog, after: Catalog) -> str | None:
-    """Why a view cannot be renamed, where it cannot."""
-    if old in before.sources or new in after.sources:
-        return "a table has the name of its source"
-    if list(said.values()).count(old) > 1:
-        return "another view says that, too"
-    if old in after.views and after.views[old].properties.get("renamed_from") in before.views:
-        return f"{old} is renamed in the same apply: take one step after the other"
-    if before.views[old].version != after.views[new].version:
-        return "its cells would be others: rename it with the SELECT it has, apply, and change it then"
-    if old in after.views and after.views[old].select == before.views[old].select:
-        return f"{old} is declared as it was: leave one of the two out, or the property"
-    return None
 
 
 class WouldDrop(LaminaError):
@@ -235,7 +220,9 @@ def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Ch
             "view", name, "refuse", f"it is declared no more, and {', '.join(others)} reads it: drop that first"
         )
     if new is None:
-        effect = f"it is no longer served; its cells are dropped{_has_new_name(before.views[name], before, after)}"
+        effect = (
+            f"it is no longer served; its cells are dropped{renames.way_to_keep(before.views[name], before, after)}"
+        )
         return Change("view", name, "drop", effect)
     if old is None:
         return _new_view(new, before, after, known)
@@ -255,16 +242,6 @@ def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Ch
     if (old.final, old.columns, old.comment, old.properties) == (new.final, new.columns, new.comment, new.properties):
         return Change("view", name, *(("update", _OTHER_CHECKS) if old.checks != new.checks else ("nothing", "")))
     return replace(change, effect="only what is read from the cells changed: served at once")
-
-
-def _has_new_name(old: View, before: Catalog, after: Catalog) -> str:
-    """The way to keep its cells, where a view that comes is the same but for its name."""
-    for new in after.views.values():
-        alike = (new.select, new.version, new.columns) == (old.select, old.version, old.columns)
-        if new.name not in before.views and alike and not {old.name, new.name} & {*before.sources, *after.sources}:
-            line = f"TBLPROPERTIES ('renamed_from' = '{old.name}')"
-            return f". {new.name} has the same SELECT: to keep the cells under that name, declare it with {line}"
-    return ""
 
 
 def _new_view(new: View, before: Catalog, after: Catalog, known: Known) -> Change:

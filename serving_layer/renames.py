@@ -68,6 +68,31 @@ def renamed_view(compiled: View, names: Mapping[str, str]) -> View:
     )
 
 
+def why_not(old: str, new: str, said: Mapping[str, str], before: Catalog, after: Catalog) -> str | None:
+    """Why a view cannot be renamed, where it cannot."""
+    if old in before.sources or new in after.sources:
+        return "a table has the name of its source"
+    if list(said.values()).count(old) > 1:
+        return "another view says that, too"
+    if old in after.views and after.views[old].properties.get("renamed_from") in before.views:
+        return f"{old} is renamed in the same apply: take one step after the other"
+    if before.views[old].version != after.views[new].version:
+        return "its cells would be others: rename it with the SELECT it has, apply, and change it then"
+    if old in after.views and after.views[old].select == before.views[old].select:
+        return f"{old} is declared as it was: leave one of the two out, or the property"
+    return None
+
+
+def way_to_keep(old: View, before: Catalog, after: Catalog) -> str:
+    """The way to keep its cells, where a view that comes is the same but for its name."""
+    for new in after.views.values():
+        alike = (new.select, new.version, new.columns) == (old.select, old.version, old.columns)
+        if new.name not in before.views and alike and not {old.name, new.name} & {*before.sources, *after.sources}:
+            line = f"TBLPROPERTIES ('renamed_from' = '{old.name}')"
+            return f". {new.name} has the same SELECT: to keep the cells under that name, declare it with {line}"
+    return ""
+
+
 def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> Catalog:
     """Moves all that is known of views to their new names, in the transaction of an apply; gives the catalog of then.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import psycopg2.errors
 import pytest
 
-from serving_layer import dropping, lookup, registry
+from serving_layer import dropping, lookup, registry, views
 from serving_layer.micro_batch import Outcome
 from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
 from tests.serving_layer.world import FILES, World, shown
+from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 
 FROM = "TBLPROPERTIES ('renamed_from' = '{}') "
@@ -45,10 +46,9 @@ def test_records_before_during_and_after_a_rename_are_counted_once(world: World)
 
 def test_a_view_that_takes_the_old_name_has_cells_of_its_own(world: World) -> None:
     begun(world)
-    rename(world, largest="CREATE VIEW counts AS SELECT count(*) AS c, sum(n) AS s, k FROM a GROUP BY k;")
+    rename(world, largest=BY_KEY)
     with world.database.begin() as connection:
-        new = world.open("counts") if "counts" in lookup.published(connection) else None
-    assert new is None, "it waits for a rebuild: its source has history"
+        assert "counts" not in lookup.published(connection), "it waits for a rebuild: its source has history"
     id = world.open("counts")
     world.append("a", 1, ("x", 4))
     world.advance("a")
@@ -56,8 +56,6 @@ def test_a_view_that_takes_the_old_name_has_cells_of_its_own(world: World) -> No
     world.go_live(id)
     world.hand_over("counts", id)
     with world.database.begin() as connection:
-        from serving_layer import views
-
         views.serve(connection)
     assert shown(world, "counts") == [(1, 2, "y"), (2, 5, "x")]
     assert shown(world, "summed") == [(3, 7)]
@@ -119,12 +117,13 @@ def test_a_version_that_is_kept_is_returned_to_under_the_new_name(world: World) 
     dropping.drop_unused(world.database)
     rename(world, counts=BY_KEY.replace("VIEW counts ", "VIEW summed " + FROM.format("counts")))
     dropping.drop_unused(world.database)
+    older = compile_catalog({"sources.sql": FILES["sources.sql"], "counts.sql": SUMMED}).views["summed"]
+    world.tables |= {table.name: table for table in older.cell_tables}
     with world.database.begin() as connection:
         registry.roll_back(connection, "summed")
     world.append("a", 1, ("x", 4))
     world.advance("a")
-    assert shown(world, "summed") == [(3, 7)] or [row[:2] for row in shown(world, "summed")] == [(3, 7)]
-    dropping.drop_unused(world.database)
+    assert shown(world, "summed") == [(3, 7)]
 
 
 def test_the_relations_of_others_go_on_and_the_break_is_named(world: World, database: str) -> None:
