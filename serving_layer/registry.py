@@ -19,6 +19,7 @@ from serving_layer import (
     progress,
     quarantine,
     rebuilds,
+    renames,
     versions,
     views,
 )
@@ -148,6 +149,7 @@ def apply(
     changes = plan(connection, catalog)
     check_allowed(changes, prune=prune, allow_break=allow_break)
     before = deployed(connection)
+    before = renames.apply(connection, before, {old: new for new, old in renames.wanted(before, catalog).items()})
     catalog = chosen(before, catalog, changes, _kept(connection))
     todo = {(change.kind, change.name): change.action for change in changes}
     gone = [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]
