@@ -31,7 +31,7 @@ from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 EXAMPLES = 5
 """How many rows of each side are shown when they differ."""
@@ -99,7 +99,9 @@ def check(
         skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
         schema = preview or "analytics"
-        shown = {name: views.rows(connection, name, shown_columns(catalog.views[name]), schema) for name in wanted}
+        shown = {
+            name: views.rows(connection, name, shown_columns(catalog.views[name]), schema=schema) for name in wanted
+        }
     for name in sources:
         log.create(catalog.sources[name], topic_ids[name], log_begins[name])
         records = log.records(catalog.sources[name], below[name], brokers, since=starts[name])
@@ -108,7 +110,7 @@ def check(
     found = []
     for name in wanted:
         over = _over(below, catalog.views[name].sources)
-        compared = compare(catalog.views[name], _rows(spark, name), shown[name], over)
+        compared = compare(catalog.views[name], rows_of(spark.table(name)), shown[name], over)
         left_out = sum(offset < over.get(at, 0) for at, offset in skipped)
         found.append(replace(compared, skipped=left_out))
     return found
@@ -144,11 +146,10 @@ def _over(below: dict[str, Offsets], sources: Sequence[str]) -> Offsets:
     return Offsets({at: offset for source in sources for at, offset in below[source].items()})
 
 
-def _rows(spark: SparkSession, name: str) -> list[Row]:
+def rows_of(found: DataFrame) -> list[Row]:
     """The rows of the author's SELECT, nested values as the JSON that the view shows of them."""
     from pyspark.sql.functions import col, to_json
 
-    found = spark.table(name)
     nested = [field.dataType.typeName() in ("struct", "array", "map") for field in found.schema]
     names = [f"`{column}`" for column in found.columns]
     table = found.select(
@@ -163,7 +164,7 @@ def _rows(spark: SparkSession, name: str) -> list[Row]:
 
 def compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> Checked:
     """Multisets of rows: equal ones cancel, and what is left is paired within the tolerance of doubles."""
-    left, right = Counter(map(_exact, wanted)), Counter(map(_exact, shown))
+    left, right = Counter(map(exact, wanted)), Counter(map(exact, shown))
     missing, surplus = list((left - right).elements()), list((right - left).elements())
     tolerances = [FLOAT_TOLERANCE if column.postgres == FLOAT else DOUBLE_TOLERANCE for column in view.columns]
     unmatched = []
@@ -180,7 +181,8 @@ def compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> 
     return Checked(view.name, len(shown), below, unmatched, [row for rows in candidates.values() for row in rows])
 
 
-def _exact(row: Row) -> Row:
+def exact(row: Row) -> Row:
+    """A row that equals those that hold the same, also where values cannot be compared as they are."""
     return tuple("NaN" if isinstance(value, float) and math.isnan(value) else _hashable(value) for value in row)
 
 

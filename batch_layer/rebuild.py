@@ -56,6 +56,7 @@ class BatchLayer:
 
     spark: gives the session when a step needs one. dsn: how executors reach Postgres. tell: takes a line of narration.
     at: called at named places; the tests stop there. give_up: ends at once what Spark computes, and Spark with it.
+    on_held: takes the views that a rebuild does not hand over.
     """
 
     database: Database
@@ -66,6 +67,7 @@ class BatchLayer:
     tell: Callable[[str], None] = logging.getLogger("lamina.batch").info
     at: Callable[[str], None] = lambda place: None
     give_up: Callable[[], None] = lambda: None
+    on_held: Callable[[Sequence[str]], None] = lambda views: None
 
     def rebuild(
         self,
@@ -88,6 +90,7 @@ class BatchLayer:
                 proofs = self.prove(id)
                 on_checks(self.check(id))
                 if held := self.hand_over(id):
+                    self.on_held(held)
                     self.tell(f"held back, and read as before: {', '.join(held)}")
                 self.retire(id)
             except BaseException as error:

@@ -10,7 +10,15 @@ import signal
 import sys
 from pathlib import Path
 
-from lamina.commands import catalog, previews, reading, rebuilds, records, services  # noqa: F401 - each adds its commands
+from lamina.commands import (  # noqa: F401 - each adds its commands
+    blame,
+    catalog,
+    previews,
+    reading,
+    rebuilds,
+    records,
+    services,
+)
 from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
 
 __all__ = ["interrupt_again_if_lost", "lamina", "main"]

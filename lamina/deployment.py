@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING
 from batch_layer.preview import preview
 from batch_layer.rebuild import BatchLayer
 from batch_layer.reprocess import Target, apply, check_previewed, end_what_a_dead_apply_left, reprocess
+from lamina import lineage
 from lamina.services import folders
 from lamina.settings import Settings
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, Skipped, TopicPartition
-from serving_layer import checks, dropping, install, previews, readers, registry, skipping, views
+from serving_layer import checks, dropping, install, previews, readers, rebuilds, registry, skipping, views
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
 from serving_layer.database import Database, PostgresError, is_lock_timeout, login_of
 from serving_layer.deployed import deployed
 from serving_layer.previews import PreviewedView
+from serving_layer.proof import Proof
 from serving_layer.quarantine import BadRecord
 from serving_layer.registry import Topic
 from serving_layer.waiting import waiting
@@ -41,6 +43,9 @@ log = logging.getLogger("lamina")
 
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic that `apply` has to create, unless the source's property `partitions` says otherwise."""
+
+DEPLOYED = ("create", "update", "reprocess")
+"""What `apply` does to a view so that its lineage is told."""
 
 SPEED_NICENESS = 3
 """Readers come before micro-batches: at 3, a process has half the share of one at 0."""
@@ -218,10 +223,13 @@ class Deployment:
         # Before anything is installed, and before topics are created.
         check_allowed(planned, prune=prune, allow_break=allow_break)
         self.install()
-        topics = {name: self._topic(source) for name, source in catalog.sources.items()}
-        target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
-        with readers_named(self.database, "A reader holds a view that this change renews"):
-            changes = self._deploy(target, planned)
+        changed = [each.name for each in planned if each.kind == "view" and each.action in DEPLOYED]
+        with lineage.runs(self.settings, self.tell) as runs:
+            runs.start(lambda: catalog, lambda: changed)
+            topics = {name: self._topic(source) for name, source in catalog.sources.items()}
+            target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
+            with readers_named(self.database, "A reader holds a view that this change renews"):
+                changes = self._deploy(target, planned)
         dropping.drop_unused(self.database)
         return [change for change in planned if change.kind == "database"] + changes
 
@@ -251,6 +259,34 @@ class Deployment:
         with readers_named(self.database, f"A reader holds a view of the preview {name}"):
             self.database.retrying(lambda connection: previews.drop(connection, name))
         dropping.drop_unused(self.database)
+
+    def rebuild(
+        self,
+        names: Sequence[str] = (),
+        *,
+        leap: bool = False,
+        on_checks: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
+    ) -> list[Proof]:
+        """All steps of a rebuild (`BatchLayer.rebuild`), with a run of lineage for each of its views."""
+        with lineage.runs(self.settings, self.tell) as runs:
+
+            def at(place: str) -> None:
+                self.at(place)
+                if place == "after seal":
+                    runs.start(self.deployed, self._rebuilding)
+
+            def checked(verdicts: Sequence[Verdict]) -> None:
+                runs.checked(verdicts)
+                on_checks(verdicts)
+
+            batch = replace(self.batch, at=at, on_held=runs.held)
+            proofs = batch.rebuild(names, leap=leap, on_checks=checked)
+            runs.proved(proofs)
+        return proofs
+
+    def _rebuilding(self) -> tuple[str, ...]:
+        with self.database.begin() as connection:
+            return rebuilds.get(connection).views
 
     def check_live(self, names: Sequence[str] = ()) -> list[Verdict]:
         """Runs the checks of views (of all, when none is named) as they are read now, and keeps the results."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from lamina.deployment import Deployment
 from lamina.services import folders
 from master_log.archive import Maintained
+from serving_layer import history
 from serving_layer.quarantine import trim
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
@@ -24,7 +25,7 @@ class Done:
 
 
 def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
-    """Drops retired generations, removes what dead processes left, and maintains log and quarantine of each source.
+    """Drops retired generations and old history, removes what dead processes left, maintains log and quarantine.
 
     A log that cannot be maintained does not keep the others from it. One that is not there yet is passed over, and
     one that two sources share is maintained once.
@@ -32,6 +33,8 @@ def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
     for kept in ("checkpoints", "spark"):
         folders.sweep(opened.settings.home / kept)
     dropped = opened.batch.tidy()
+    with opened.database.begin() as connection:
+        history.trim(connection)
     before = datetime.now(UTC) - timedelta(days=opened.settings.backup_days)
     logs: dict[str, Maintained] = {}
     topics = set[str]()

@@ -49,6 +49,38 @@ VARIABLES = {
 
 
 @dataclass(frozen=True)
+class LineageReceiver:
+    """Where OpenLineage events go, by the variables that OpenLineage's own client reads.
+
+    url: None where its file, or its variables that begin with OPENLINEAGE__, say more than a URL.
+    """
+
+    namespace: str
+    url: str | None
+    endpoint: str
+    api_key: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> LineageReceiver | None:
+        """None where no receiver is set, or OPENLINEAGE_DISABLED is `true`."""
+        given = {name: value.strip() for name, value in environment.items() if value.strip()}
+        more = "OPENLINEAGE_CONFIG" in given or any(name.startswith("OPENLINEAGE__TRANSPORT__") for name in given)
+        if given.get("OPENLINEAGE_DISABLED", "").lower() == "true" or not (more or "OPENLINEAGE_URL" in given):
+            return None
+        return cls(
+            given.get("OPENLINEAGE_NAMESPACE", "lamina"),
+            None if more else given["OPENLINEAGE_URL"],
+            given.get("OPENLINEAGE_ENDPOINT", "api/v1/lineage"),
+            given.get("OPENLINEAGE_API_KEY"),
+        )
+
+    @property
+    def shown(self) -> str:
+        """Its address without a login."""
+        return self.url.rpartition("@")[2] if self.url else "the receiver of OpenLineage's configuration"
+
+
+@dataclass(frozen=True)
 class Settings:
     """Where everything is. Its repr shows no password.
 
@@ -61,7 +93,7 @@ class Settings:
     embedded: Postgres and Kafka are the embedded ones. limits: how much a reader may take.
     alarm_after: seconds that records may wait without one being counted. alarm_bad_records: how many may go to
     quarantine within an hour. alarm_no_rebuild: hours without a rebuild; None where none is expected.
-    backup_days: the age, in days, of the oldest backup that can be restored.
+    backup_days: the age, in days, of the oldest backup that can be restored. lineage: who is sent OpenLineage events.
     """
 
     postgres: str = field(repr=False)
@@ -78,6 +110,7 @@ class Settings:
     alarm_no_rebuild: float | None = None
     backup_days: float = BACKUP_DAYS
     limits: Limits = field(default_factory=Limits)
+    lineage: LineageReceiver | None = None
 
     @classmethod
     def read(cls, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -127,6 +160,7 @@ class Settings:
             alarm_no_rebuild=_number(values, "alarm_no_rebuild", 0.0) or None,
             backup_days=_days(values["backup_days"]) if "backup_days" in values else BACKUP_DAYS,
             limits=Limits.read(values["analyst_limits"]) if "analyst_limits" in values else Limits(),
+            lineage=LineageReceiver.read(environment),
         )
 
     def reader(self) -> str:

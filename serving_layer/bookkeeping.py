@@ -313,6 +313,23 @@ publication = Table(
     comment="the one live generation that each view shows: its cells are where readers read",
 )
 
+history = Table(
+    "history",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    _now("at"),
+    Column("query", Text, comment="whose progress moved: by a micro-batch, or by a leap"),
+    Column("partitions", ARRAY(Integer), comment="in which it moved"),
+    Column("first", ARRAY(BigInteger), comment="of each, the first offset"),
+    Column("next", ARRAY(BigInteger), comment="of each, the offset after the last"),
+    Column("view", Text, comment="which shows another generation or definition from now on"),
+    Column("generation", BigInteger, comment="the one it shows; of a query, the one that leapt"),
+    Column("definition", Text, comment="its SELECT in lamina.definition"),
+    CheckConstraint("(query IS NULL) <> (view IS NULL)", name="of"),
+    comment="what moved the numbers of views, in order: each micro-batch, and each change of what a view shows",
+)
+Index("history_shown", history.c.view, history.c.id, postgresql_where=history.c.view.is_not(None))
+
 rebuilding = Table(
     "rebuilding",
     metadata,

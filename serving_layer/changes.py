@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from serving_layer import renames
 from view_algebra.compiled import Catalog, Column, Source, View
 from view_algebra.errors import LaminaError
 
@@ -51,13 +52,14 @@ class Known:
     counted: per query, how many offsets lie below its progress. kept: the versions of views that are live and not
     published, each with its newest generation: to return to, or for a preview. rate: offsets a second that the last
     rebuild has read. others: per view, the relations in Postgres that read it, directly or through views of ours, and
-    are not ours.
+    are not ours. previewed: per view, the previews that have one of that name.
     """
 
     counted: Mapping[str, int] = field(default_factory=dict)
     kept: Mapping[tuple[str, str], int] = field(default_factory=dict)
     rate: float | None = None
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    previewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def moved(self) -> set[str]:
@@ -67,6 +69,8 @@ class Known:
 
 def compare(before: Catalog, after: Catalog, known: Known) -> list[Change]:
     """A change for each declaration of the two catalogs: sources first, then views in the order of their reading."""
+    if said := renames.wanted(before, after):
+        return _with_renames(said, before, after, known)
     changes = [_source_change(name, before, after) for name in sorted({*before.sources, *after.sources})]
     names = [*after.views, *(name for name in before.views if name not in after.views)]
     changes += [_view_change(name, before, after, known) for name in names]
@@ -74,6 +78,41 @@ def compare(before: Catalog, after: Catalog, known: Known) -> list[Change]:
         along = "computed along with what is reprocessed, and served with it"
         changes = [replace(each, effect=along) if _waits(each) else each for each in changes]
     return [_with_readers(change, after, known) for change in changes]
+
+
+def _with_renames(said: Mapping[str, str], before: Catalog, after: Catalog, known: Known) -> list[Change]:
+    """The changes as they would be had the renamed views always had their new names, and the renames."""
+    names = {old: new for new, old in said.items()}
+    as_now = replace(
+        known,
+        kept={(names.get(view, view), version): id for (view, version), id in known.kept.items()},
+        others={names.get(view, view): readers for view, readers in known.others.items()},
+    )
+    changes = compare(renames.renamed(before, names), after, as_now)
+    beside = any(change.action == "reprocess" for change in changes)
+    anew = "cells are computed anew in the same apply: apply the rename alone, then the rest" if beside else None
+    return [
+        _rename(each, old, _why_not_renamed(each.name, said, before, after, known) or anew, after, as_now)
+        if each.kind == "view" and (old := said.get(each.name)) is not None
+        else each
+        for each in changes
+    ]
+
+
+def _why_not_renamed(new: str, said: Mapping[str, str], before: Catalog, after: Catalog, known: Known) -> str | None:
+    """Why a view keeps its name: also where a preview has it, of which the cells are known by the name."""
+    for name in (said[new], new):
+        for preview in known.previewed.get(name, ()):
+            return f"the preview {preview} has {name}; `lamina apply --preview {preview} --drop`, or wait for its end"
+    return renames.why_not(said[new], new, said, before, after)
+
+
+def _rename(change: Change, old: str, why: str | None, after: Catalog, known: Known) -> Change:
+    if why is not None or change.action == "refuse":
+        return replace(change, action="refuse", effect=f"it is not renamed from {old}: {why or change.effect}")
+    gone = f"{old} would be another view" if old in after.views else f"the name {old} would go"
+    change = replace(change, action="update", effect=f"renamed from {old}: its cells stay")
+    return _with_readers(replace(change, breaks=(gone, *change.breaks)), after, known)
 
 
 class WouldDrop(LaminaError):
@@ -95,9 +134,9 @@ def check_allowed(changes: Sequence[Change], *, prune: bool, allow_break: bool =
     breaking = [change for change in changes if change.breaks]
     if breaking and not allow_break:
         raise LaminaError(
-            "Readers would lose columns that they may use; nothing was changed",
+            "Readers would lose columns or names that they may use; nothing was changed",
             evidence="\n".join(f"{each.name}: {', '.join(each.breaks)}{_read_by(each)}" for each in breaking),
-            way_out="Keep these columns, or change the readers first; then `lamina apply --allow-break`.",
+            way_out="Keep these, or change the readers first; then `lamina apply --allow-break`.",
         )
     dropped = [change for change in changes if change.action == "drop"]
     if dropped and not prune:
@@ -191,7 +230,10 @@ def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Ch
             "view", name, "refuse", f"it is declared no more, and {', '.join(others)} reads it: drop that first"
         )
     if new is None:
-        return Change("view", name, "drop", "it is no longer served; its cells are dropped")
+        effect = (
+            f"it is no longer served; its cells are dropped{renames.way_to_keep(before.views[name], before, after)}"
+        )
+        return Change("view", name, "drop", effect)
     if old is None:
         return _new_view(new, before, after, known)
     if _declared_alike(name, before, after):

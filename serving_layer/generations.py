@@ -23,7 +23,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import Tails
-from serving_layer import cells, overwriting, progress
+from serving_layer import cells, history, overwriting, progress
 from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, query, view
 from serving_layer.database import Database
 from serving_layer.lookup import Generation, find, get, of_previews, published, shown_before
@@ -162,6 +162,7 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
                 index_elements=[publication.c.view], set_={"generation": id, "handed_over_at": func.clock_timestamp()}
             )
         )
+    history.shown(connection, sorted(to))
 
 
 def _exchange(connection: Connection, new: Generation, old: Generation) -> None:
@@ -281,7 +282,10 @@ def land(
         )
     retire(connection, [each.id for each in older])
     for name in fences:
-        progress.write(connection, name, _on(progress.read(connection, [name]).topics(), to), None, tails)
+        reached = progress.read(connection, [name])
+        end = _on(reached.topics(), to)
+        progress.write(connection, name, end, None, tails)
+        history.leapt(connection, name, reached, end, leapt_to=max(ids))
 
 
 def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:

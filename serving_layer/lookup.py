@@ -99,6 +99,15 @@ def previews(connection: Connection) -> list[str]:
     return list(connection.execute(select(preview.c.name).order_by(preview.c.name)).scalars())
 
 
+def previewed_views(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """The previews that have a view of each name."""
+    found: dict[str, tuple[str, ...]] = {}
+    if previews(connection):
+        for row in connection.execute(select(previewed.c.view, previewed.c.preview).order_by(previewed.c.preview)):
+            found[row.view] = (*found.get(row.view, ()), row.preview)
+    return found
+
+
 def of_previews(connection: Connection) -> set[int]:
     """The generations that views of previews are made of. They are found by their places, which a hand-over exchanges:
     a preview reads one table all along, as every reader does.

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select
 
 from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
-from serving_layer import cells, duplicates, progress, quarantine
+from serving_layer import cells, duplicates, history, progress, quarantine
 from serving_layer.bookkeeping import cell_table, generation, generation_cells
 from serving_layer.duplicates import Found
 from serving_layer.quarantine import Bad
@@ -101,6 +101,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
         cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=fresh, since=table.since)
     quarantine.write(connection, batch.bad)
     progress.write(connection, batch.query, batch.range.end, batch.newest, batch.tails)
+    history.moved(connection, batch.query, batch.range)
     duplicates.write(connection, batch.query, batch.ids)
     return Outcome.APPLIED
 

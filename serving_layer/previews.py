@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
-from serving_layer import generations, lookup, progress, registry, versions, views
+from serving_layer import generations, lookup, progress, registry, renames, versions, views
 from serving_layer.bookkeeping import generation, preview, previewed
 from serving_layer.cells import run
 from serving_layer.changes import check_allowed, compare
@@ -79,6 +79,13 @@ def compiled(connection: Connection, catalog: Catalog) -> Catalog:
             evidence="A preview reads what the deployed sources have counted; a source that is new is read once it is"
             " applied.",
             way_out="Add the source to the catalog that is deployed, and `lamina apply` that; then preview.",
+        )
+    if said := renames.wanted(before, catalog):
+        new_name, old = next(iter(said.items()))
+        raise LaminaError(
+            f"{new_name} cannot be previewed as another name of {old}",
+            evidence=f"It says 'renamed_from' = '{old}', and a rename moves the cells to the new name.",
+            way_out="Apply the rename alone, then preview the rest; or preview it without the property.",
         )
     known = replace(registry.known(connection), others={})  # who read deployed views: these stay as they are
     check_allowed(compare(before, catalog, known), prune=True, allow_break=True)

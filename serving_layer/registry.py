@@ -14,10 +14,12 @@ from serving_layer import (
     dependents,
     duplicates,
     generations,
+    history,
     lookup,
     progress,
     quarantine,
     rebuilds,
+    renames,
     versions,
     views,
 )
@@ -168,6 +170,7 @@ def apply(
     changes = plan(connection, catalog)
     check_allowed(changes, prune=prune, allow_break=allow_break)
     before = deployed(connection)
+    before = renames.apply(connection, before, {old: new for new, old in renames.wanted(before, catalog).items()})
     catalog = chosen(before, catalog, changes, _kept(connection))
     todo = {(change.kind, change.name): change.action for change in changes}
     gone = [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]
@@ -216,6 +219,7 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     views.serve(connection, but=gone)
     views.withdraw(connection, gone)
     connection.execute(delete(view).where(view.c.name.in_(gone)))
+    history.shown(connection, list(catalog.views))
 
 
 def roll_back(connection: Connection, name: str) -> tuple[int, int]:
@@ -278,6 +282,7 @@ def forget_query(connection: Connection, name: str) -> None:
     connection.execute(delete(progress_table).where(progress_table.c.query == name))
     connection.execute(delete(archived).where(archived.c.query == name))
     duplicates.forget(connection, name)
+    history.forget(connection, name)
 
 
 def forget_undeployed(connection: Connection) -> None:
@@ -316,6 +321,7 @@ def known(connection: Connection) -> Known:
         kept=versions.live(connection),
         rate=rebuilds.rate(connection),
         others=dependents.of_others(connection),
+        previewed=lookup.previewed_views(connection),
     )
 
 

@@ -146,9 +146,12 @@ def served(connection: Connection) -> set[str]:
     return set(connection.execute(select(view.c.name).where(view.c.served.is_not(None))).scalars())
 
 
-def rows(connection: Connection, name: str, columns: str, schema: str = "analytics") -> list[tuple[Any, ...]]:
+def rows(
+    connection: Connection, name: str, columns: str, where: str = "true", schema: str = "analytics"
+) -> list[tuple[Any, ...]]:
     """The rows of a view as an analyst reads them; `columns` is a list of expressions over its columns."""
-    return [tuple(row) for row in run(connection, f"SELECT {columns} FROM {quoted(schema)}.{quoted(name)}")]
+    found = run(connection, f"SELECT {columns} FROM {quoted(schema)}.{quoted(name)} WHERE {where}")
+    return [tuple(row) for row in found]
 
 
 def withdraw(connection: Connection, names: Collection[str]) -> None:

@@ -309,14 +309,14 @@ def _cell_tables(
     read = [sources[s] for s in sorted({leaf.source for leaf in leaves})]
     parses = tuple(text for each in read for text in (each.parse, each.counted) if text)
     version = version_of(tables, parses)
-    names = [f"{_stem(view)}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]
+    names = [f"{stem(view)}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]
     return tuple(replace(t, name=name) for t, name in zip(tables, names, strict=True)), version
 
 
-def _stem(view: str) -> str:
+def stem(view: str) -> str:
     """What the names of a view's tables begin with, so that they fit Postgres' 63 bytes: its own, shortened if need be.
 
-    >>> _stem("revenue"), _stem("revenue_of_each_customer_by_country_and_month")
+    >>> stem("revenue"), stem("revenue_of_each_customer_by_country_and_month")
     ('revenue', 'revenue_of_each_customer_by_fe211e6e')
     """
     digest = hashlib.sha256(view.encode()).hexdigest()[:8]

@@ -46,7 +46,9 @@ def plan(output: Output, catalog: Path) -> None:
 @command()
 @with_catalog
 @click.option("--prune", is_flag=True, help="Drop what is deployed and is not in this catalog.")
-@click.option("--allow-break", is_flag=True, help="Let columns go, or change their type, that readers may use.")
+@click.option(
+    "--allow-break", is_flag=True, help="Let names or columns go, or columns change their type, that readers may use."
+)
 @click.option("--preview", metavar="NAME", help="Serve the views in schema NAME instead; what is deployed stays.")
 @click.option("--drop", is_flag=True, help="With --preview: end the preview. No catalog is read.")
 def apply(output: Output, catalog: Path, prune: bool, allow_break: bool, preview: str | None, drop: bool) -> None:

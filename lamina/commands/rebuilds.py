@@ -28,7 +28,7 @@ def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
     with deployment(output) as opened:
         opened.require_installed()
         verdicts: list[Verdict] = []
-        proofs = opened.batch.rebuild(views, leap=leap, on_checks=verdicts.extend)
+        proofs = opened.rebuild(views, leap=leap, on_checks=verdicts.extend)
         _proofs(output, proofs)
         show_verdicts(output, verdicts)
         if tell_failing(output, verdicts) or any(each.differing for each in proofs):

@@ -125,3 +125,25 @@ def test_what_others_read_is_never_dropped() -> None:
     assert (moved.action, "public.theirs reads it" in moved.effect) == ("refuse", True)
     before = compile_catalog({"events.sql": EVENTS, "sums.sql": SUMS})
     assert [change.action for change in compare(before, NOTHING, known)] == ["drop", "refuse"]
+
+
+def test_a_view_that_goes_and_comes_under_another_name_is_told_how_its_cells_stay() -> None:
+    changes = planned(sums=SUMS.replace("VIEW sums", "VIEW added"), total=TOTAL.replace("sums", "added"))
+    line = "TBLPROPERTIES ('renamed_from' = 'sums')"
+    assert changes["sums"].effect.endswith(f"to keep the cells under that name, declare it with {line}")
+    declared = SUMS.replace("VIEW sums", f"VIEW added {line}")
+    changes = planned(sums=declared, total=TOTAL.replace("sums", "added"))
+    assert "sums" not in changes
+    assert (changes["added"].action, changes["added"].effect) == ("update", "renamed from sums: its cells stay")
+    assert changes["added"].breaks == ("the name sums would go",)
+
+
+def test_a_rename_is_refused_where_cells_would_be_others_or_the_old_view_stays() -> None:
+    line = "TBLPROPERTIES ('renamed_from' = 'sums')"
+    added = SUMS.replace("VIEW sums", f"VIEW added {line}")
+    of_new_cells = added.replace("sum(n) AS s", "max(n) AS s")
+    assert planned(sums=of_new_cells, total=TOTAL.replace("sums", "added"))["added"].action == "refuse"
+    assert planned(added=added)["added"].action == "refuse"
+    other = "CREATE VIEW extra AS SELECT max(n) AS m FROM events;"
+    both = planned(sums=added, extra=other, total=TOTAL.replace("sums", "added").replace("sum(c)", "max(c)"))
+    assert both["added"].action == "update"

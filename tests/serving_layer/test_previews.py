@@ -301,3 +301,18 @@ def test_the_rows_that_differ_are_counted_exactly(world: World) -> None:
         with pytest.raises(LaminaError, match=match):
             diff(world, view, name)
     drop(world, "dev")
+
+
+def test_no_view_is_renamed_in_a_preview_or_while_one_has_it(world: World) -> None:
+    totals = "CREATE VIEW totals TBLPROPERTIES ('renamed_from' = 'counts') AS SELECT count(*) AS c, sum(n) AS s FROM a;"
+    with pytest.raises(LaminaError, match="totals cannot be previewed as another name of counts"):
+        preview(world, "dev", counts=None, totals=totals)
+    preview(world, "dev", sums=FEW)
+    del world.files["counts.sql"]
+    world.files["totals.sql"] = totals
+    with world.database.begin() as connection, pytest.raises(LaminaError, match="not applied") as refused:
+        world.apply(connection)
+    assert "the preview dev has counts" in refused.value.evidence
+    drop(world, "dev")
+    with world.database.begin() as connection:
+        registry.plan(connection, compile_catalog(world.files))

@@ -38,6 +38,7 @@ VIEW_PROPERTIES = {
     "keep_versions": "how many older versions stay current, to return to, when its cells change (1, unless it is said)",
     "on_difference": "`publish` (unless it is said) or `hold`: what happens when a proof finds a difference",
     "rebuild_every": "as `7 days`: how long nightly rebuilds leave the view out (not at all, unless it is said)",
+    "renamed_from": "the name that the view had: its cells stay. It says nothing once that was applied",
     "retain": "as `90 days`: groups of longer ago leave when a rebuild is handed over ([how](decisions/10-retain.md))",
 }
 """What TBLPROPERTIES of a view may say."""
@@ -55,6 +56,7 @@ _FORMS = {
     "keep_generations": (r"\d{1,3}", "Write a whole number, as '1'."),
     "keep_versions": (r"\d{1,3}", "Write a whole number, as '1'."),
     "rebuild_every": (_AGE, "Write 'rebuild_every' = '7 days'."),
+    "renamed_from": (r"\w{1,63}", "Write the name that the view had, as 'old_name'."),
     "retain": (_AGE, "Write 'retain' = '90 days'."),
 }
 """What a property's value looks like, and how to write one."""

@@ -1,0 +1,354 @@
+"""`lamina blame`: what moved the rows of one key, and from which values to which.
+
+The history says where progress stood after each micro-batch, and what the view showed. The values are the oracle's: the
+author's SELECT, by Spark, over every record below such a place. It is asked at few of them: on both sides of the
+micro-batches whose own records give a row of the key, of every hand-over, and wherever two answers differ and it is
+not known which micro-batch between them did it. What is still between two answers is told as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from batch_layer.check import Row, compare, exact, shown_columns
+from batch_layer.oracle import Oracle, State
+from master_log.archive import MasterLog
+from master_log.kafka import Brokers
+from master_log.offsets import OffsetRange, Offsets
+from serving_layer import definitions, history, keys, progress, views
+from serving_layer.database import Connection, Database
+from serving_layer.deployed import deployed
+from serving_layer.history import Compared, History, Made, Moved, Shown
+from serving_layer.keys import Key
+from view_algebra.compiled import Catalog, View
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SLICES = 32
+"""Questions to Spark in one job."""
+
+ROUNDS = 4
+"""How often what lies between two different answers is divided: 1/SLICES of it, each time, where it is one place."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A view showed something else from then on: how what it shows was made, and what its proof found."""
+
+    view: str
+    before: Shown | None
+    after: Shown
+    old: Made | None
+    new: Made | None
+    compared: Compared | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row before and after, by column; None where there was none."""
+
+    before: Mapping[str, object] | None
+    after: Mapping[str, object] | None
+
+
+@dataclass(frozen=True)
+class Event:
+    """What changed the rows of the key: a micro-batch, or several; or what the view showed from then on.
+
+    changes: None where the values on one of its sides are not known.
+    """
+
+    at: datetime
+    micro_batches: int
+    ranges: Mapping[str, OffsetRange]
+    turns: Sequence[Turn]
+    changes: Sequence[Change] | None
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The events, oldest first, and what the view shows now.
+
+    below: progress. selected: the rows of the author's SELECT below it, where they are others. known_since: where the
+    history does not reach back as far as was asked, when it begins.
+    """
+
+    events: Sequence[Event]
+    read_at: datetime
+    below: Mapping[str, Offsets]
+    shown: Sequence[Mapping[str, object]]
+    selected: Sequence[Mapping[str, object]] | None
+    known_since: datetime | None
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What one snapshot of Postgres says."""
+
+    catalog: Catalog
+    history: History
+    below: Mapping[str, Offsets]
+    made: Mapping[int, Made]
+    compared: Mapping[tuple[int, int], Compared]
+    rows: list[Row]
+    read_at: datetime
+
+
+@dataclass(frozen=True)
+class _Step:
+    """From one state to the next: a micro-batch; or all that happened between two, at a hand-over or a leap."""
+
+    at: datetime
+    moved: tuple[Moved, ...]
+    turns: tuple[Turn, ...]
+
+    @property
+    def micro_batch(self) -> bool:
+        return not self.turns and all(each.leapt is None for each in self.moved)
+
+
+def blame(
+    database: Database,
+    spark: Callable[[], SparkSession],
+    log: Callable[[], MasterLog],
+    brokers: Brokers,
+    name: str,
+    words: Sequence[str],
+    *,
+    since: str,
+    limit: int,
+) -> Blame:
+    """What moved the rows of a view that these words name; Spark is asked for once the question is a valid one."""
+    with database.begin() as connection:
+        catalog = deployed(connection)
+    if name not in catalog.views:
+        raise LaminaError(
+            f"There is no view named {name}",
+            evidence="deployed: " + (", ".join(catalog.views) or "none"),
+            way_out="`lamina status` lists the views.",
+        )
+    key = keys.read(database, catalog.views[name], words)
+    began = keys.time(database, since)
+    with database.snapshot() as connection:
+        known = _read(connection, name, key, began)
+    states, steps = _states(known, name)
+    with closing(Oracle(database, spark(), log(), brokers, name, key, states)) as oracle:
+        rows = _Answers(oracle, states, steps, limit).all()
+    view = known.catalog.views[name]
+    if not known.rows and not any(rows.values()):
+        raise LaminaError(
+            f"{name} has no such row, and had none since {began:%Y-%m-%d %H:%M:%S %Z}",
+            evidence=f"asked for {key.spark(view)}",
+            way_out="Give the group columns' values in order, or some as column=value; look further back with --since.",
+        )
+    return _told(known, view, steps, rows, oracle)
+
+
+def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Known:
+    keys.in_utc(connection)
+    catalog = deployed(connection)
+    view = catalog.views[name]
+    if name not in views.served(connection):
+        raise LaminaError(
+            f"{name} is not served",
+            evidence="no generation of it is live",
+            way_out=f"`lamina rebuild {name}` computes it.",
+        )
+    under = list(definitions.of(catalog, name).views)
+    found = history.read(connection, view.sources, under, since)
+    changed = [each for each in found.steps if isinstance(each, Shown)]
+    ids = {each.generation for each in (*changed, *found.shown.values()) if each.generation is not None}
+    made = history.made(connection, ids)
+    return _Known(
+        catalog,
+        found,
+        {source: progress.read(connection, [source]) for source in view.sources},
+        made,
+        history.compared(connection, ids),
+        views.rows(connection, name, shown_columns(view), key.postgres(view)),
+        history.now(connection),
+    )
+
+
+def _states(known: _Known, name: str) -> tuple[list[State], list[_Step]]:
+    """Where progress stood and what was shown, before the first step and after each."""
+    below, shown = dict(known.history.begins), dict(known.history.shown)
+    states, steps = [_state(known, name, below, shown)], list[_Step]()
+    for group in _groups(known.history.steps):
+        turns = []
+        for each in group:
+            if isinstance(each, Moved):
+                below[each.query] = below[each.query].updated(each.range.end)
+            else:
+                turns.append(_turn(known, shown.get(each.view), each))
+                shown[each.view] = each
+        moved = tuple(each for each in group if isinstance(each, Moved))
+        steps.append(_Step(group[-1].at, moved, tuple(turns)))
+        states.append(_state(known, name, below, shown))
+    return states, steps
+
+
+def _groups(steps: Iterable[Moved | Shown]) -> list[list[Moved | Shown]]:
+    """Each micro-batch by itself; what one transaction has handed over, or leapt to, together."""
+    found: list[list[Moved | Shown]] = []
+    for each in steps:
+        together = isinstance(each, Shown) or each.leapt is not None
+        if together and found and found[-1][-1].at == each.at:
+            found[-1].append(each)
+        else:
+            found.append([each])
+    return found
+
+
+def _state(known: _Known, name: str, below: Mapping[str, Offsets], shown: Mapping[str, Shown]) -> State:
+    since = {view: known.made[each.generation].since for view, each in shown.items() if each.generation is not None}
+    now = shown.get(name)
+    return State(dict(below), now is not None, None if now is None else now.definition, since)
+
+
+def _turn(known: _Known, before: Shown | None, after: Shown) -> Turn:
+    old = None if before is None or before.generation is None else known.made[before.generation]
+    new = None if after.generation is None else known.made[after.generation]
+    pair = {each.generation for each in (before, after) if each is not None and each.generation is not None}
+    compared = known.compared.get((max(pair), min(pair))) if pair else None
+    return Turn(after.view, before, after, old, new, compared)
+
+
+class _Answers:
+    """The oracle's answers at as few states as tell what each step did to the rows."""
+
+    def __init__(self, oracle: Oracle, states: Sequence[State], steps: Sequence[_Step], limit: int) -> None:
+        self._oracle, self._states, self._steps, self._limit = oracle, states, steps, limit
+        self._rows: dict[int, list[Row] | None] = {}
+
+    def all(self) -> dict[int, list[Row] | None]:
+        """By state, the rows of the key; between two that are neighbours here, what is not told apart."""
+        points = {0, len(self._steps)}
+        turns = [at for at, step in enumerate(self._steps) if not step.micro_batch][-self._limit :]
+        points |= {at + side for at in turns for side in (0, 1)}
+        holding, floor = self._holding()
+        points |= {at + side for at in holding for side in (0, 1)}
+        self._ask(points)
+        for _ in range(ROUNDS):
+            unclear = [
+                (a, b) for a, b in pairwise(sorted(self._rows)) if a >= floor and b - a > 1 and self._differ(a, b)
+            ]
+            if not unclear:
+                break
+            newest = unclear[-self._limit :]
+            self._ask({at for a, b in newest for at in _divided(a, b, max(2, SLICES // len(newest)))})
+        return self._rows
+
+    def _holding(self) -> tuple[list[int], int]:
+        """The newest micro-batches whose own records give a row of the key, and the step from which on they are all."""
+        found: list[int] = []
+        for first, end in reversed(self._runs()):
+            spans = [(first, end)]
+            while any(b - a > 1 for a, b in spans):
+                parts = max(2, SLICES // len(spans))
+                divided = [part for a, b in spans for part in pairwise([a, *_divided(a, b, parts), b])]
+                holds = self._oracle.hold(divided)
+                spans = [part for part, has in zip(divided, holds, strict=True) if has]
+                spans = spans[-(self._limit - len(found)) :]
+            found = [a for a, _ in spans] + found
+            if len(found) >= self._limit:
+                return found, found[0]
+        return found, 0
+
+    def _runs(self) -> list[tuple[int, int]]:
+        """The longest runs of micro-batches with no hand-over between them."""
+        others = [-1, *(at for at, step in enumerate(self._steps) if not step.micro_batch), len(self._steps)]
+        return [(a + 1, b) for a, b in pairwise(others) if b > a + 1]
+
+    def _ask(self, points: Iterable[int]) -> None:
+        new = sorted(set(points) - self._rows.keys())
+        for start in range(0, len(new), SLICES):
+            some = new[start : start + SLICES]
+            self._rows |= zip(some, self._oracle.rows(some), strict=True)
+
+    def _differ(self, a: int, b: int) -> bool:
+        """Do the rows differ, by one SELECT?"""
+        one = self._states[a].definition == self._states[b].definition
+        return one and bool(
+            _changes(self._oracle.view_at(a), self._rows[a], self._oracle.view_at(b), self._rows[b], ())
+        )
+
+
+def _divided(a: int, b: int, parts: int) -> list[int]:
+    """Places between two, which divide what is between them.
+
+    >>> _divided(0, 10, 4), _divided(3, 5, 4), _divided(3, 4, 4)
+    ([2, 5, 7], [4], [])
+    """
+    return sorted({a + (b - a) * part // parts for part in range(1, parts)} - {a, b})
+
+
+def _told(
+    known: _Known, view: View, steps: Sequence[_Step], rows: Mapping[int, list[Row] | None], oracle: Oracle
+) -> Blame:
+    events = []
+    for a, b in pairwise(sorted(rows)):
+        between = steps[a:b]
+        turns = [turn for step in between for turn in step.turns]
+        changes = _changes(oracle.view_at(a), rows[a], oracle.view_at(b), rows[b], keys.group_columns(view))
+        if changes or turns or changes is None:
+            moved = [each for step in between for each in step.moved]
+            count = sum(step.micro_batch for step in between)
+            events.append(Event(between[-1].at, count, _ranges(moved), turns, changes))
+    selected = rows[len(steps)]
+    same = selected is not None and compare(view, selected, known.rows, Offsets({})).equal
+    return Blame(
+        events,
+        known.read_at,
+        known.below,
+        [_named(view, row) for row in known.rows],
+        None if same or selected is None else [_named(view, row) for row in selected],
+        known.history.known_since,
+    )
+
+
+def _ranges(moved: Iterable[Moved]) -> dict[str, OffsetRange]:
+    """By source, from where to where all of these went."""
+    starts: dict[str, Offsets] = {}
+    ends: dict[str, Offsets] = {}
+    for each in moved:
+        starts[each.query] = each.range.start.updated(starts.get(each.query, {}))
+        ends[each.query] = ends.get(each.query, Offsets({})).updated(each.range.end)
+    return {name: OffsetRange(starts[name], end) for name, end in ends.items()}
+
+
+def _changes(
+    old: View | None,
+    before: Sequence[Row] | None,
+    new: View | None,
+    after: Sequence[Row] | None,
+    groups: Sequence[str],
+) -> list[Change] | None:
+    """What of the rows is another, or has come or gone; None where one of the two is not known."""
+    if before is None or after is None:
+        return None
+    gone, come = list(before), list(after)
+    if old is not None and new is not None and old.columns == new.columns:
+        compared = compare(new, come, gone, Offsets({}))
+        originals = {exact(row): row for row in (*gone, *come)}
+        come, gone = ([originals[row] for row in side] for side in (compared.missing, compared.surplus))
+    left, right = [_named(old, row) for row in gone], [_named(new, row) for row in come]
+    left, right = [row for row in left if row not in right], [row for row in right if row not in left]
+    found = []
+    for row in left:
+        same = [each for each in right if [each.get(name) for name in groups] == [row.get(name) for name in groups]]
+        found.append(Change(row, same[0] if len(same) == 1 else None))
+        right = [each for each in right if not (len(same) == 1 and each is same[0])]
+    return found + [Change(None, row) for row in right]
+
+
+def _named(view: View | None, row: Row) -> dict[str, object]:
+    assert view is not None, "a view that was not there has no rows"
+    return dict(zip([column.name for column in view.columns], row, strict=True))

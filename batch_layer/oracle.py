@@ -1,0 +1,157 @@
+"""The author's SELECT at states of the past: over every record below their offsets, as it was deployed then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from batch_layer.check import Row, rows_of, select_all
+from batch_layer.compute import counting
+from master_log.archive import MasterLog
+from master_log.kafka import Brokers
+from master_log.offsets import OffsetRange, Offsets
+from serving_layer import definitions, progress
+from serving_layer.database import Database
+from serving_layer.deployed import deployed
+from serving_layer.keys import Key
+from view_algebra.compiled import Source, View
+from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import spark_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MANY = 100
+"""Rows of one key that are gone into: more of them are no key."""
+
+
+@dataclass(frozen=True)
+class State:
+    """How far progress was, by source, and what the view was.
+
+    shown: was it shown? definition: None where its SELECT is not known. since: by view, when the groups began that were
+    kept.
+    """
+
+    below: Mapping[str, Offsets]
+    shown: bool
+    definition: str | None
+    since: Mapping[str, datetime | None]
+
+
+class Oracle:
+    """Answers for the rows of one key of a view, at any of these states; the last is the newest."""
+
+    def __init__(
+        self,
+        database: Database,
+        spark: SparkSession,
+        log: MasterLog,
+        brokers: Brokers,
+        name: str,
+        key: Key,
+        states: Sequence[State],
+    ) -> None:
+        self._spark, self._log, self._brokers, self._name, self._key = spark, log, brokers, name, key
+        self._states = states
+        self._records: dict[tuple[str, str], tuple[DataFrame, DataFrame]] = {}
+        with database.begin() as connection:
+            catalog = deployed(connection)
+            sources = catalog.views[name].sources
+            self._starts = {source: progress.starts(connection, [source]) for source in sources}
+            begins = {source: progress.begins(connection, catalog.sources[source].topic) for source in sources}
+            topic_ids = {query: each.topic_id for query, each in progress.queries(connection).items()}
+            ids = {state.definition for state in states if state.definition is not None}
+            self._definitions = {id: definitions.get(connection, id, name) for id in ids}
+        self._compiled = catalog.views[name]
+        for source in sources:
+            log.create(catalog.sources[source], topic_ids[source], begins[source])
+
+    def close(self) -> None:
+        """Gives back the memory of Spark that it took."""
+        for _, recent in self._records.values():
+            recent.unpersist()
+
+    def view_at(self, number: int) -> View | None:
+        """The view as it was at a state; None where that is not known."""
+        id = self._states[number].definition
+        return None if id is None else self._definitions[id].views[self._name]
+
+    def rows(self, numbers: Sequence[int]) -> list[list[Row] | None]:
+        """The rows of the key at each of these states; None where its SELECT is not known, or lacks its columns."""
+        asked = [number for number in numbers if self._answers(number)]
+        found: dict[int, list[Row]] = {number: [] for number in asked}
+        frames = {number: self._selected(self._states[number]).limit(MANY + 1) for number in asked}
+        for number, row in self._collected(frames):
+            found[number].append(row)
+        if any(len(rows) > MANY for rows in found.values()):
+            raise LaminaError(
+                f"More than {MANY} rows of {self._name} have this key",
+                evidence=f"asked for {self._key.spark(self._compiled)}",
+                way_out="Name more columns, as column=value.",
+            )
+        return [found.get(number) if self._states[number].shown else [] for number in numbers]
+
+    def hold(self, spans: Sequence[tuple[int, int]]) -> list[bool]:
+        """Whether the SELECT gives a row of the key from the records between two states alone."""
+        frames = {
+            number: self._selected(self._states[end], after=self._states[start].below).limit(1)
+            for number, (start, end) in enumerate(spans)
+            if self._answers(end)
+        }
+        holding = {number for number, _ in self._collected(frames)}
+        return [number in holding for number in range(len(spans))]
+
+    def _answers(self, number: int) -> bool:
+        view = self.view_at(number)
+        return view is not None and self._key.values.keys() <= {column.name for column in view.columns}
+
+    def _collected(self, frames: Mapping[int, DataFrame]) -> list[tuple[int, Row]]:
+        """The rows of several frames, each with the number of its own, by one job of Spark per kind of rows."""
+        from pyspark.sql.functions import lit
+
+        alike: dict[str, list[DataFrame]] = {}
+        for number, frame in frames.items():
+            alike.setdefault(str(frame.schema), []).append(frame.select(lit(number), "*"))
+        found = [rows_of(reduce(lambda whole, part: whole.unionAll(part), some)) for some in alike.values()]
+        return [(number, tuple(row)) for some in found for number, *row in some]
+
+    def _selected(self, state: State, after: Mapping[str, Offsets] | None = None) -> DataFrame:
+        """The rows of the key, by the SELECT of a state over the records below its offsets, or those `after` others."""
+        assert state.definition is not None
+        definition = self._definitions[state.definition]
+        for name, source in definition.sources.items():
+            older, recent = self._of(state.definition, source)
+            begins = self._states[0].below if after is None else after
+            newer = recent.where(_within(OffsetRange(_on(state.below[name], begins[name]), state.below[name])))
+            records = newer if after is not None else older.unionByName(newer)
+            counting(records, source).createOrReplaceTempView(spark_name(source.records))
+        select_all(self._spark, definition.views.values(), state.since)
+        return self._spark.table(self._name).where(self._key.spark(definition.views[self._name]))
+
+    def _of(self, definition: str, source: Source) -> tuple[DataFrame, DataFrame]:
+        """The records of a source below the first state, and those since then, read as a definition declares it."""
+        if (definition, source.name) not in self._records:
+            first, newest = (self._states[at].below[source.name] for at in (0, -1))
+            older = self._log.records(source, first, self._brokers, since=self._starts[source.name])
+            recent = self._log.records(source, newest, self._brokers, since=_on(newest, first)).persist()
+            self._records[definition, source.name] = (older, recent)
+        return self._records[definition, source.name]
+
+
+def _on(below: Offsets, begins: Offsets) -> Offsets:
+    """Where these partitions begin; one that is new then begins at its first record."""
+    return Offsets({at: begins.get(at, 0) for at in below})
+
+
+def _within(range: OffsetRange) -> str:
+    """The condition, in Spark SQL, on a record of a range."""
+    parts = [
+        f"(kafka_partition = {at.partition} AND kafka_offset >= {range.start[at]} AND kafka_offset < {end})"
+        for at, end in range.end.items()
+        if end > range.start[at]
+    ]
+    return " OR ".join(parts) or "false"

@@ -1,0 +1,245 @@
+"""Changed views: how long a change takes, what readers and the speed layer notice of it, and the rate of a reprocess.
+
+Under a trickle of records, with the speed layer as `lamina up` runs it and a reader that asks for one cell after the
+other: a view's cells change, so that a new version is computed, goes live and moves; it is rolled back and moved forth;
+then only its `final` changes. What the reader and the speed layer show before is their usual. Beside that, and with
+nothing else running: `lamina plan` of many views that change, and three views that change over many records.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from benchmarks import events
+from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
+from benchmarks.rebuild import Reader, Steps
+from benchmarks.rebuild_rate import archive
+from benchmarks.traffic import Watcher, traffic
+from lamina.deployment import Deployment
+from lamina.render import Output
+
+AT_ONCE, PLANNED = 1.0, 5.0
+"""Seconds: of a change of `final` and of a rollback; of a plan."""
+
+READER_BEYOND, SPEED_BEYOND = 50.0, 1.0
+"""Milliseconds and seconds beyond the usual longest."""
+
+REPROCESSED = 200_000
+"""Records a second on two cores: a hundred times the rate of the freshness figure."""
+
+TRICKLE = 50
+"""Events a second."""
+
+
+def more_cells(sql: str) -> str:
+    """The view with one more aggregate, which needs new cells."""
+    columns, said, rest = sql.partition("FROM events")
+    return f"{columns.rstrip()}, max(seq) AS newest {said}{rest}"
+
+
+def other_final(sql: str, turn: int) -> str:
+    """The view with a column computed of the cells that it has."""
+    return sql.replace("count(*) AS events", f"count(*) AS events, count(*) + {turn} AS shifted", 1)
+
+
+def at_once(opened: Deployment, files: Mapping[str, str]) -> float:
+    """Applies a change that needs no new cells; gives the seconds it took."""
+    actions = {change.action for change in opened.plan(files)} - {"nothing"}
+    assert actions == {"update"}, f"this change is to be made at once, and is {actions}"
+    began = time.monotonic()
+    opened.apply(files, allow_break=True)
+    return time.monotonic() - began
+
+
+def commanded(opened: Deployment, *arguments: str, files: Mapping[str, str] | None = None, code: int = 0) -> float:
+    """The seconds that a command takes, Python's start included; `files` are its catalog."""
+    with tempfile.TemporaryDirectory(prefix="lamina-benchmark-catalog-") as folder:
+        for name, sql in (files or {}).items():
+            (Path(folder) / name).write_text(sql)
+        catalog = ["--catalog", folder] if files else []
+        given = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
+        environment = {**given, "LAMINA_HOME": str(opened.settings.home)}
+        began = time.monotonic()
+        command = [sys.executable, "-m", "lamina", *arguments, *catalog]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        took = time.monotonic() - began
+    assert done.returncode == code, f"{arguments} ended with {done.returncode}\n{done.stderr}"
+    return took
+
+
+def plan(output: Output, views: int) -> list[Figure]:
+    """`lamina plan` of a catalog in which every view has other cells than the one that is deployed."""
+    names = list(events.VIEWS)
+    declared = {f"{names[n % len(names)]}_{n}": events.VIEWS[names[n % len(names)]] for n in range(views)}
+    changed = {name: more_cells(sql) for name, sql in declared.items()}
+    with deployment(output) as opened:
+        opened.apply(events.catalog(**declared))
+        output.tell(f"{views} views are deployed")
+        took = commanded(opened, "plan", files=events.catalog(**changed), code=3)
+    return [Figure(f"plan of {views} views, the command", took, "s", at_most=PLANNED)]
+
+
+def under_traffic(output: Output, held: int, warm_up: int, calm: int, turns: int) -> list[Figure]:
+    """A version computed, moved, rolled back and moved forth, and changes of `final`, beside readers and records."""
+    days = max(1, min(events.DAYS, held // events.USERS))
+    before = events.catalog(user_days=events.USER_DAYS, lanes=events.LANES)
+    after = events.catalog(user_days=more_cells(events.USER_DAYS), lanes=events.LANES)
+    reader, steps = Reader(), Steps()
+    with deployment(output) as opened:
+        opened.apply(before)
+        events.send_user_days(opened, held, days=days, users=events.USERS)
+        catch_up(opened)
+        with opened.database.autocommit() as connection:
+            connection.exec_driver_sql("VACUUM (ANALYZE)")
+        opened.at = steps.note
+        watcher = Watcher(opened)
+        with (
+            speed_layer(opened),
+            watcher.watching(),
+            reader.reading(opened, days),
+            traffic(opened, rate=TRICKLE, first=held) as told,
+        ):
+            watcher.wait_for(told)
+            time.sleep(warm_up)
+            output.tell(f"watching for {calm} s without a change")
+            quiet = time.monotonic()
+            time.sleep(calm)
+            steps.began = time.monotonic()
+            opened.apply(after)
+            moved = time.monotonic()
+            time.sleep(5)
+            figures = turned(output, opened, after, turns)
+            ended = time.monotonic()
+    # A pause that the change makes longer begins before it: the usual ends with the last commit before.
+    calmly = (quiet, max(at for at, _ in watcher.seen if at <= steps.began))
+    step_by_step(output, steps, reader, watcher)
+    return [
+        *figures,
+        Figure("new version under traffic, from apply to moved", moved - steps.began, "s"),
+        *usual(reader, watcher, calmly),
+        *noticed(reader, watcher, calmly, (steps.began, moved + 5), "a version's change"),
+        *noticed(reader, watcher, calmly, (moved + 5, ended), "rollbacks and changes of final"),
+    ]
+
+
+def step_by_step(output: Output, steps: Steps, reader: Reader, watcher: Watcher) -> None:
+    """Tells what each step of the version's change took of the reader's and the speed layer's time."""
+    for name, _ in steps.at:
+        begin, end = steps.span(name)
+        looks, gaps = reader.of(begin, end), watcher.gaps(begin, end)
+        longest = 1000 * looks[-1].took if looks else 0.0
+        output.tell(
+            f"{name}: {end - begin:.2f} s; reader's longest {longest:.1f} ms,"
+            f" two commits {max(gaps, default=0):.2f} s apart"
+        )
+
+
+def turned(output: Output, opened: Deployment, files: Mapping[str, str], turns: int) -> list[Figure]:
+    """Rollbacks to the version before, and changes of `final`; each once more as a command."""
+    back, forth, final = [], [], []
+    for turn in range(turns):
+        began = time.monotonic()
+        opened.batch.roll_back("user_days")
+        back.append(time.monotonic() - began)
+        forth.append(at_once(opened, files))
+        output.tell(f"turn {turn}: back {back[-1]:.2f} s, forth {forth[-1]:.2f} s")
+    command_back = commanded(opened, "rollback", "user_days")
+    at_once(opened, files)
+    sql = more_cells(events.USER_DAYS)
+    for turn in range(turns):
+        changed = events.catalog(user_days=other_final(sql, turn), lanes=events.LANES)
+        final.append(at_once(opened, changed))
+        output.tell(f"turn {turn}: another final {final[-1]:.2f} s")
+    changed = events.catalog(user_days=other_final(sql, turns), lanes=events.LANES)
+    command_final = commanded(opened, "apply", files=changed)
+    return [
+        Figure("a change of final is live, median", statistics.median(final), "s"),
+        Figure("a change of final is live, max", max(final), "s", at_most=AT_ONCE),
+        Figure("a change of final, the command", command_final, "s"),
+        Figure("rollback of a version, median", statistics.median(back), "s"),
+        Figure("rollback of a version, max", max(back), "s", at_most=AT_ONCE),
+        Figure("rollback of a version, the command", command_back, "s"),
+        Figure("forth again by an apply, max", max(forth), "s"),
+    ]
+
+
+Span = tuple[float, float]
+
+
+def usual(reader: Reader, watcher: Watcher, calm: Span) -> list[Figure]:
+    """What the reader and the speed layer show without a change."""
+    looks = [look.took for look in reader.of(*calm)]
+    return [
+        Figure("reader, usual p50", 1000 * percentile(looks, 0.5), "ms"),
+        Figure(f"reader, usual longest of {len(looks):,}", 1000 * looks[-1], "ms"),
+        Figure("between two commits, usual longest", max(watcher.gaps(*calm)), "s"),
+    ]
+
+
+def noticed(reader: Reader, watcher: Watcher, calm: Span, during: Span, what: str) -> list[Figure]:
+    """How much longer than usual the longest query of the reader was, and the longest pause of the speed layer."""
+    looks = reader.of(*during)
+    longest, beyond = looks[-1].took, looks[-1].took - reader.of(*calm)[-1].took
+    pause = max(watcher.gaps(*during))
+    later = pause - max(watcher.gaps(*calm))
+    return [
+        Figure(f"reader during {what}, longest of {len(looks):,}", 1000 * longest, "ms"),
+        Figure(f"reader during {what}, beyond the usual", 1000 * beyond, "ms", at_most=READER_BEYOND),
+        Figure(f"between two commits during {what}, longest", pause, "s"),
+        Figure(f"speed layer's pause during {what}, beyond the usual", later, "s", at_most=SPEED_BEYOND),
+    ]
+
+
+def reprocess(output: Output, records: int) -> list[Figure]:
+    """New cells for three views over all records, which the master log holds, from the apply until they are read."""
+    steps = Steps()
+    with deployment(output) as opened:
+        opened.apply(events.catalog(**events.VIEWS))
+        events.send_a_day(opened, records)
+        catch_up(opened)
+        archived = archive(opened)
+        output.tell(f"{records:,} records are counted and archived")
+        opened.at = steps.note
+        steps.began = time.monotonic()
+        opened.apply(events.catalog(**{name: more_cells(sql) for name, sql in events.VIEWS.items()}))
+        took = time.monotonic() - steps.began
+        for name, _ in steps.at:
+            begin, end = steps.span(name)
+            output.tell(f"{name}: {end - begin:.2f} s")
+        with opened.database.snapshot() as connection:
+            counted = connection.exec_driver_sql("SELECT sum(events) FROM analytics.places").scalar_one()
+    assert counted == records // events.PARTITIONS * events.PARTITIONS, f"the new version counts {counted:,} records"
+    return [
+        Figure(f"reprocess of three views, {records:,} records", took, "s"),
+        Figure("reprocess of three views", records / took, "records/s", at_least=REPROCESSED),
+        Figure("archive before, once, cold", records / archived, "records/s"),
+        Figure("reprocess of three views, that archive counted", records / (took + archived), "records/s"),
+    ]
+
+
+@click.command()
+@click.option("--records", default=10_000_000, show_default=True, help="Over which three views are reprocessed.")
+@click.option(
+    "--held", default=1_000_000, show_default=True, help="Held where readers and the speed layer are watched."
+)
+@click.option("--views", default=200, show_default=True, help="Of the catalog that is planned.")
+@click.option("--warm-up", default=30, show_default=True, help="Seconds of traffic before anything is watched.")
+@click.option("--calm", default=60, show_default=True, help="Seconds that are watched without a change.")
+@click.option("--turns", default=5, show_default=True, help="Of rollbacks and of changes of final.")
+@benchmark
+def main(output: Output, records: int, held: int, views: int, warm_up: int, calm: int, turns: int) -> list[Figure]:
+    """Changed views: how long they take, what readers and the speed layer notice, the rate of a reprocess."""
+    return [*plan(output, views), *under_traffic(output, held, warm_up, calm, turns), *reprocess(output, records)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""What `lamina blame` shows: a line per event, the newest last, then what the view shows now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from batch_layer.blame import Blame, Change, Event, Turn, blame
+from lamina.deployment import Deployment
+from lamina.render import Output, cell
+from master_log.offsets import OffsetRange, Offsets
+from serving_layer.waiting import waiting
+
+
+def show(output: Output, opened: Deployment, view: str, key: Sequence[str], *, since: str, limit: int) -> bool:
+    """Finds and shows what moved the rows of a key; True when the view shows what its SELECT gives now."""
+    with waiting(output.tell, "every record of the view is read from the log and Kafka"):
+        found = blame(
+            opened.database,
+            lambda: opened.spark,
+            lambda: opened.log,
+            opened.brokers,
+            view,
+            key,
+            since=since,
+            limit=limit,
+        )
+    if output.as_json:
+        for event in found.events:
+            output.record(_record(view, event))
+        output.record({"at": found.read_at, "what": "now", "offsets": _offsets(found.below), "rows": found.shown})
+    else:
+        lines = [line for event in found.events for line in _lines(view, event)]
+        now = [
+            (found.read_at, "now", "below " + "; ".join(map(str, found.below.values())), text) for text in _now(found)
+        ]
+        output.table(("time", "what", "offsets", "values"), [*lines, *now])
+    _tell(output, view, found)
+    return found.selected is None
+
+
+def _tell(output: Output, view: str, found: Blame) -> None:
+    if found.known_since is not None:
+        output.tell(f"what came before {cell(found.known_since)} is not kept, and not in the list")
+    if not found.events:
+        output.tell("nothing has changed it since then")
+    if found.selected is not None:
+        selected = "; ".join(_values(row) for row in found.selected) or "no row"
+        output.tell(f"{view} shows something else than its SELECT gives: {selected}")
+        output.tell(f"`lamina check {view}` compares every row, `lamina rebuild {view}` corrects them.")
+
+
+def _lines(view: str, event: Event) -> Iterator[tuple[Any, ...]]:
+    what, offsets = _what(view, event), ", ".join(f"{name} {_range(each)}" for name, each in event.ranges.items())
+    for number, text in enumerate(_texts(event)):
+        yield (event.at, what, offsets, text) if number == 0 else (None, None, None, text)
+
+
+def _what(view: str, event: Event) -> str:
+    """In words, what an event was.
+
+    >>> from datetime import datetime, UTC
+    >>> of_two = {"events": OffsetRange(Offsets.of("e", {0: 1}), Offsets.of("e", {0: 4}))}
+    >>> _what("hourly", Event(datetime(2026, 1, 1, tzinfo=UTC), 2, of_two, [], []))
+    '2 micro-batches of events'
+    """
+    said = []
+    if event.micro_batches:
+        count = "micro-batch" if event.micro_batches == 1 else f"{event.micro_batches:,} micro-batches"
+        said.append(f"{count} of {', '.join(event.ranges)}")
+    return ", ".join([*said, *(_turn(view, turn) for turn in event.turns)])
+
+
+def _turn(view: str, turn: Turn) -> str:
+    how = _how(turn)
+    return how if turn.view == view else f"{turn.view}: {how}"
+
+
+def _how(turn: Turn) -> str:
+    old, new, before, after = turn.old, turn.new, turn.before, turn.after
+    by = "apply" if new is None or new.rebuild is None else f"rebuild {new.rebuild}" + (" (leap)" if new.leap else "")
+    if before is None:
+        return f"first shown, by {by}"
+    if before.generation == after.generation:
+        return (
+            "apply: another SELECT over the same cells"
+            if before.definition
+            else "apply: its SELECT is kept from then on"
+        )
+    back = (after.generation or 0) < (before.generation or 0)
+    if old is not None and new is not None and old.version != new.version:
+        way = "rollback, or apply of a catalog of before" if back else f"apply, {by}"
+        return f"version {old.version} → {new.version} ({way})"
+    proof = "no proof kept"
+    if turn.compared is not None:
+        proof = f"{turn.compared.differing:,} of {turn.compared.cells:,} cells differed"
+    return f"{f'rollback to generation {after.generation}' if back else by}: {proof}"
+
+
+def _texts(event: Event) -> list[str]:
+    if event.changes is None:
+        return ["not known: another SELECT, or one that has no such columns"]
+    if event.changes:
+        return [_change(each) for each in event.changes]
+    if all(turn.before is None for turn in event.turns):
+        return ["no row"]
+    if not any(_may_have_corrected(turn) for turn in event.turns):
+        return ["unchanged"]
+    return ["its SELECT gives the same; whether this row was corrected is not known"]
+
+
+def _may_have_corrected(turn: Turn) -> bool:
+    """Do readers read other cells from then on, of which no proof says that they are equal?"""
+    same = turn.before is not None and turn.before.generation == turn.after.generation
+    return not same and (turn.compared is None or turn.compared.differing > 0)
+
+
+def _change(change: Change) -> str:
+    """A row before and after, in words.
+
+    >>> _change(Change({"country": "DE", "events": 3}, {"country": "DE", "events": 4}))
+    'events 3 → 4'
+    >>> _change(Change(None, {"country": "DE", "events": 1}))
+    'new: country DE, events 1'
+    """
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return f"new: {_values(after)}" if after is not None else f"gone: {_values(before or {})}"
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return ", ".join(f"{name} {_value(before.get(name))} → {_value(after.get(name))}" for name in names)
+
+
+def _now(found: Blame) -> list[str]:
+    return [_values(row) for row in found.shown] or ["no row"]
+
+
+def _values(row: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {_value(value)}" for name, value in row.items())
+
+
+def _value(value: object) -> str:
+    return "NULL" if value is None else cell(value)
+
+
+def _range(range: OffsetRange) -> str:
+    """The offsets of a range, the last ones included.
+
+    >>> _range(OffsetRange(Offsets.of("e", {0: 1, 1: 7}), Offsets.of("e", {0: 4, 1: 8})))
+    '0:1-3 1:7'
+    """
+    parts = [(at.partition, range.start[at], end - 1) for at, end in range.end.items()]
+    return " ".join(f"{p}:{first}" + ("" if first == last else f"-{last}") for p, first, last in parts)
+
+
+def _record(view: str, event: Event) -> dict[str, Any]:
+    ranges = {
+        name: {at.partition: [each.start[at], end] for at, end in each.end.items()}
+        for name, each in event.ranges.items()
+    }
+    return {
+        "at": event.at,
+        "what": _what(view, event),
+        "micro_batches": event.micro_batches,
+        "offsets": ranges,
+        "turns": [_turn_record(each) for each in event.turns],
+        "changes": None if event.changes is None else [asdict(each) for each in event.changes],
+    }
+
+
+def _turn_record(turn: Turn) -> dict[str, Any]:
+    before, new = turn.before, turn.new
+    return {
+        "view": turn.view,
+        "what": _how(turn),
+        "rebuild": None if new is None else new.rebuild,
+        "generation": turn.after.generation,
+        "before": None if before is None else before.generation,
+        "cells": None if turn.compared is None else turn.compared.cells,
+        "differing": None if turn.compared is None else turn.compared.differing,
+    }
+
+
+def _offsets(below: Mapping[str, Offsets]) -> dict[str, dict[int, int]]:
+    return {name: {at.partition: offset for at, offset in each.items()} for name, each in below.items()}

@@ -1,0 +1,36 @@
+"""What moved a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from lamina.commands.command import Different, command, deployment
+from lamina.render import Output
+
+
+@command()
+@click.argument("view")
+@click.argument("key", nargs=-1)
+@click.option("--since", default="1 day", show_default=True, help="How long ago, or when (UTC).")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Micro-batches that are told one by one, the newest.",
+)
+def blame(output: Output, view: str, key: Sequence[str], since: str, limit: int) -> None:
+    """Say what moved a row of a view: which micro-batches and offsets, which rebuild, which version.
+
+    KEY is the values of the view's group columns, in order, or column=value for some of them; NULL is no value. Spark
+    runs the SELECT over the records below the offsets before and after each. Exits 3 when the view shows something
+    else than its SELECT.
+    """
+    from lamina.blame import show
+
+    with deployment(output) as opened:
+        opened.require_installed()
+        if not show(output, opened, view, key, since=since, limit=limit):
+            raise Different

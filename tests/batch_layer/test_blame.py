@@ -1,0 +1,189 @@
+"""`lamina blame` names what moved a row: the micro-batch with its offsets, the rebuild, the version."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from batch_layer.blame import Blame, Event, blame
+from lamina.blame import show
+from lamina.render import Output
+from master_log.offsets import OffsetRange, Offsets
+from serving_layer import history
+from tests.fix_catalogs import CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
+from tests.fix_lamina import CommandLine, Deployed
+from view_algebra.errors import LaminaError
+
+HOUR = "2026-11-24 10:00"
+
+
+def at(minute: int, country: str | None, n: int) -> dict[str, object]:
+    """A record of one hour."""
+    return {**event(1), "country": country, "n": n, "price": "1.50", "ts": f"2026-11-24T10:{minute:02d}:00Z"}
+
+
+def blamed(deployed: Deployed, view: str, *key: str, since: str = "1 hour", limit: int = 10) -> Blame:
+    opened = deployed.deployment
+    return blame(
+        opened.database, lambda: opened.spark, lambda: opened.log, opened.brokers, view, key, since=since, limit=limit
+    )
+
+
+def micro_batches(found: Blame) -> list[Event]:
+    return [each for each in found.events if each.micro_batches]
+
+
+def moved(event: Event, column: str) -> list[tuple[Any, Any]]:
+    """A column before and after."""
+    assert event.changes is not None
+    return [
+        tuple(None if side is None else side[column] for side in (each.before, each.after))  # type: ignore[misc]
+        for each in event.changes
+    ]
+
+
+def ranges(deployed: Deployed, *offsets: tuple[int, int, int]) -> dict[str, OffsetRange]:
+    """Of the one source: partition, first offset, next offset."""
+    topic = deployed.topic("events")
+    starts, ends = ({partition: each[side] for partition, *each in offsets} for side in (0, 1))
+    return {"events": OffsetRange(Offsets.of(topic, starts), Offsets.of(topic, ends))}
+
+
+def send(deployed: Deployed, partition: int, *records: dict[str, object]) -> None:
+    """Makes these records a micro-batch."""
+    deployed.send("events", *records, partition=partition)
+    deployed.catch_up()
+
+
+def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, hourly=HOURLY, places=PLACES, totals=TOTALS, clicks=CLICKS)
+    send(deployed, 0, *(event(n) for n in range(12)))
+    send(deployed, 1, at(5, "DE", 7), at(6, None, 1))
+    send(deployed, 0, event(12))
+    send(deployed, 0, at(1, "DE", -7), at(2, "FR", 4), event(13))
+    found = blamed(deployed, "hourly", HOUR, "DE")
+    first, late = micro_batches(found)
+    assert first.ranges == ranges(deployed, (1, 0, 2))
+    assert moved(first, "events") == [(None, 1)]
+    assert late.ranges == ranges(deployed, (0, 13, 16))
+    assert moved(late, "largest") == [(7, 7)]
+    assert moved(late, "smallest") == [(7, -7)]
+    assert [row["events"] for row in found.shown] == [2]
+    assert found.selected is None
+    assert found.known_since is None
+    [of_null] = micro_batches(blamed(deployed, "hourly", HOUR, "NULL"))
+    assert of_null.ranges == first.ranges
+    assert [each.ranges for each in micro_batches(blamed(deployed, "places", "DE"))] == [first.ranges, late.ranges]
+    assert [each.ranges for each in micro_batches(blamed(deployed, "clicks", "n=-7"))] == [late.ranges]
+    assert [moved(each, "events") for each in micro_batches(blamed(deployed, "totals"))] == [
+        [(0, 12)],
+        [(12, 14)],
+        [(14, 15)],
+        [(15, 18)],
+    ]
+    newest = micro_batches(blamed(deployed, "totals", limit=1))
+    assert [(each.micro_batches, moved(each, "events")) for each in newest] == [(3, [(0, 15)]), (1, [(15, 18)])]
+
+
+def test_blame_tells_hand_overs_apart_and_what_is_wrong_now(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, hourly=HOURLY)
+    send(deployed, 0, at(1, "DE", 1), at(2, "FR", 2))
+    [(place,)] = deployed.owner("SELECT place FROM lamina.generation_cells")
+    key = (HOUR, "country=DE")
+    deployed.owner(f"UPDATE {place} SET count = 9 WHERE country = 'DE'")
+    wrong = blamed(deployed, "hourly", *key)
+    assert [row["events"] for row in wrong.shown] == [9]
+    assert [row["events"] for row in wrong.selected or ()] == [1]
+    deployed.deployment.batch.rebuild()
+    corrected = blamed(deployed, "hourly", *key)
+    [*_, rebuilt] = corrected.events
+    [turn] = rebuilt.turns
+    assert turn.compared is not None
+    assert (turn.compared.cells, turn.compared.differing) == (2, 1)
+    assert rebuilt.changes == []
+    assert corrected.selected is None
+    send(deployed, 0, at(3, "DE", 3))
+    deployed.deployment.batch.rebuild()
+    [*_, before, again] = blamed(deployed, "hourly", *key).events
+    assert moved(before, "events") == [(1, 2)]
+    assert again.turns[0].compared is not None
+    assert again.turns[0].compared.differing == 0
+    deployed.deployment.batch.roll_back("hourly")
+    deployed.apply(hourly=HOURLY.replace("max(n)", "max(n + 1)"))
+    [*_, back, changed] = blamed(deployed, "hourly", *key).events
+    assert back.turns[0].after.generation == before_of(back)
+    assert moved(changed, "largest") == [(3, 4)]
+    assert changed.turns[0].old is not None
+    assert changed.turns[0].new is not None
+    assert changed.turns[0].old.version != changed.turns[0].new.version
+    deployed.apply(
+        hourly=HOURLY.replace("max(n)", "max(n + 1)").replace("country, count(*),", "country, count(*) * 2,")
+    )
+    [*_, selected] = blamed(deployed, "hourly", *key).events
+    assert moved(selected, "events") == [(2, 4)]
+    deployed.send("events", at(4, "DE", 4), partition=0)
+    deployed.deployment.batch.rebuild(leap=True)
+    [*_, leap] = blamed(deployed, "hourly", *key).events
+    assert leap.ranges == ranges(deployed, (0, 3, 4))
+    assert (leap.micro_batches, moved(leap, "events")) == (0, [(4, 6)])
+    assert leap.turns[0].new is not None
+    assert leap.turns[0].new.leap
+
+
+def before_of(event: Event) -> int:
+    """The generation that was older than the one that a view was rolled back from."""
+    before = event.turns[0].before
+    assert before is not None
+    assert before.generation is not None
+    return before.generation - 1
+
+
+def test_blame_says_from_when_on_it_knows(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    for n in range(3):
+        send(deployed, 0, at(n, "DE", 1))
+    shown, _, second, third = (id for (id,) in deployed.owner("SELECT id FROM lamina.history ORDER BY id"))
+    deployed.owner(f"UPDATE lamina.history SET at = at - interval '8 days' WHERE id < {second}")
+    with deployed.deployment.database.begin() as connection:
+        history.trim(connection)
+    left = deployed.owner("SELECT id FROM lamina.history ORDER BY id")
+    assert left == [(shown,), (second,), (third,)]
+    found = blamed(deployed, "totals", since="30 days")
+    assert [moved(each, "events") for each in found.events] == [[(1, 2)], [(2, 3)]]
+    assert found.known_since == found.events[0].at
+    deployed.owner(f"UPDATE lamina.history SET next = ARRAY[1::bigint] WHERE id = {second}")
+    after_a_gap = blamed(deployed, "totals")
+    assert [moved(each, "events") for each in after_a_gap.events] == [[(2, 3)]]
+    assert after_a_gap.known_since == after_a_gap.events[0].at
+
+
+def test_blame_refuses_what_it_cannot_answer(
+    deployed: Deployed, lamina: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.apply(events=EVENTS, hourly=HOURLY)
+    send(deployed, 0, at(1, "DE", 1), at(2, "DE", 2))
+    for words, said in (
+        (("nothing",), "There is no view named nothing"),
+        (("hourly", "DE"), "hourly has group columns of which no value was given"),
+        (("hourly", "noon", "DE"), "'noon' is no value of hour"),
+        (("hourly", "events=2"), "events is no column that tells the rows of hourly apart"),
+        (("hourly", HOUR, "XX"), "hourly has no such row"),
+    ):
+        with pytest.raises(LaminaError, match=said):
+            blamed(deployed, *words)
+    with pytest.raises(LaminaError, match="'long ago' is no time"):
+        blamed(deployed, "hourly", HOUR, "DE", since="long ago")
+    assert "is no value of hour" in lamina("blame", "hourly", "noon", "DE", code=1).err
+    assert show(Output(as_json=True), deployed.deployment, "hourly", [HOUR, "DE"], since="1 hour", limit=10)
+    [*_, one, now] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert one["offsets"] == {"events": {"0": [0, 2]}}
+    assert one["changes"][0]["after"]["events"] == 2
+    assert now["what"] == "now"
+    assert show(Output(), deployed.deployment, "hourly", [HOUR, "DE"], since="1 hour", limit=10)
+    out = capsys.readouterr().out
+    assert "micro-batch of events" in out
+    assert "0:0-1" in out
+    assert "first shown, by apply" in out
+    assert "not known" not in out

@@ -1,0 +1,183 @@
+"""What a receiver of OpenLineage events is told of an apply and a rebuild, and what they lose where there is none."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamina.lineage import PATIENCE
+from lamina.settings import LineageReceiver
+from tests.fix_catalogs import EVENTS, HOURLY, PLACES, TOTALS, event
+from tests.fix_lamina import CommandLine, Deployed
+
+LARGEST = TOTALS.replace("FROM events", ", max(n) AS largest FROM events")
+FAILING = "ALTER VIEW totals ADD CONSTRAINT few CHECK (events < 3);"
+
+
+@dataclass
+class Receiver:
+    """An HTTP server that keeps every event it is sent."""
+
+    url: str
+    events: list[dict[str, Any]] = field(default_factory=list)
+    keys: set[str | None] = field(default_factory=set)
+
+    def taken(self) -> list[dict[str, Any]]:
+        """The events since the last call."""
+        found, self.events = self.events, []
+        return found
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.path == "/api/v1/lineage"
+            receiver.events.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            receiver.keys.add(self.headers["Authorization"])
+            self.send_response(201)
+            self.end_headers()
+
+        def log_message(self, *of: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    receiver = Receiver(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def send_to(deployed: Deployed, url: str) -> list[str]:
+    """Lets a deployment send its events there; gives the lines that it tells from now on."""
+    told: list[str] = []
+    given = LineageReceiver.read({"OPENLINEAGE_URL": url, "OPENLINEAGE_API_KEY": "secret"})
+    deployed.deployment.settings = replace(deployed.deployment.settings, lineage=given)
+    deployed.deployment.tell = told.append
+    return told
+
+
+def kinds(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return sorted((each["job"]["name"], each["eventType"]) for each in events)
+
+
+def test_a_receiver_is_told_of_every_view_that_an_apply_or_a_rebuild_computes(deployed: Deployed) -> None:
+    with receiving() as receiver:
+        told = send_to(deployed, receiver.url)
+        deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY, places=PLACES)
+        views = ("hourly", "places", "totals")
+        first = receiver.taken()
+        assert kinds(first) == sorted((view, type) for view in views for type in ("START", "COMPLETE"))
+        assert len({each["run"]["runId"] for each in first}) == 3
+        by_view = {each["job"]["name"]: each for each in first if each["eventType"] == "COMPLETE"}
+        database = deployed.prefix
+        [topic] = by_view["totals"]["inputs"]
+        assert topic["name"] == deployed.topic("events")
+        assert topic["namespace"] == f"kafka://{deployed.deployment.settings.kafka}"
+        assert f"{database}.analytics.hourly" in {each["name"] for each in by_view["places"]["inputs"]}
+        [output] = by_view["totals"]["outputs"]
+        assert output["name"] == f"{database}.analytics.totals"
+        assert output["namespace"].startswith("postgres://")
+        assert [each["name"] for each in output["facets"]["schema"]["fields"]] == ["events", "n", "price"]
+        assert by_view["totals"]["job"]["facets"]["sql"]["query"].startswith("SELECT count(*) AS events")
+        assert receiver.keys == {"Bearer secret"}
+
+        deployed.apply()
+        assert receiver.taken() == [], "nothing was to be done"
+
+        deployed.send("events", *(event(n) for n in range(20)))
+        deployed.catch_up()
+        deployed.deployment.rebuild(["totals"])
+        rebuilt = receiver.taken()
+        assert kinds(rebuilt) == [("totals", "COMPLETE"), ("totals", "START")]
+        [proof] = next(each for each in rebuilt if each["eventType"] == "COMPLETE")["run"]["facets"]["test"]["tests"]
+        assert (proof["name"], proof["status"], proof["actual"], proof["description"]) == (
+            "proof",
+            "pass",
+            "0",
+            "of 1 cells",
+        )
+
+        def die(place: str) -> None:
+            if place == "after archive":
+                raise RuntimeError("no power\nat all")
+
+        deployed.deployment.at = die
+        with pytest.raises(RuntimeError, match="no power"):
+            deployed.apply(totals=LARGEST)
+        deployed.deployment.at = lambda _: None
+        failed = receiver.taken()
+        assert kinds(failed) == [("totals", "FAIL"), ("totals", "START")]
+        assert failed[-1]["run"]["facets"]["errorMessage"]["message"] == "no power"
+        assert failed[0]["run"]["runId"] == failed[1]["run"]["runId"]
+
+        deployed.apply(totals=TOTALS + FAILING)
+        receiver.taken()
+        deployed.deployment.rebuild(["totals"])
+        held = receiver.taken()[-1]
+        assert (held["eventType"], held["run"]["facets"]["errorMessage"]["message"]) == ("FAIL", "it is held back")
+        tests = {each["name"]: each["status"] for each in held["run"]["facets"]["test"]["tests"]}
+        assert tests == {"proof": "pass", "few": "fail"}
+        assert [line for line in told if "lineage" in line] == []
+
+
+def test_a_receiver_that_is_away_or_silent_costs_one_line(deployed: Deployed) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and never answers
+        port = silent.getsockname()[1]
+        told = send_to(deployed, f"http://127.0.0.1:{port}")
+        began = time.monotonic()
+        deployed.apply(events=EVENTS, totals=TOTALS)
+        assert time.monotonic() - began < PATIENCE + 10
+        [line] = [line for line in told if "lineage" in line]
+        assert line == f"lineage events were not sent: http://127.0.0.1:{port} did not take them in time"
+    told = send_to(deployed, f"http://somebody:secret@127.0.0.1:{port}")
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    [proof] = deployed.deployment.rebuild()
+    assert (proof.view, proof.differing) == ("totals", 0)
+    [line] = [line for line in told if "lineage" in line]
+    assert "Connection refused" in line
+    assert "secret" not in line
+
+
+def test_without_a_receiver_openlineage_is_not_imported(
+    deployed: Deployed, lamina: CommandLine, tmp_path: Path
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    catalog = tmp_path / "catalog"
+    catalog.mkdir()
+    for name, sql in deployed.files.items():
+        (catalog / name).write_text(sql)
+    (catalog / "totals.sql").write_text(TOTALS.replace("SELECT", "SELECT 1 AS one,"))
+
+    def imported(**environment: str) -> bool:
+        command = lamina.start_program(
+            "-X", "importtime", "-m", "lamina", "apply", "--catalog", "catalog", "--allow-break", **environment
+        )
+        _, said = command.communicate(timeout=120)
+        assert command.returncode == 0, said[-2000:]
+        return "openlineage" in said
+
+    assert not imported()
+    (catalog / "totals.sql").write_text(TOTALS)
+    with receiving() as receiver:
+        assert imported(OPENLINEAGE_URL=receiver.url)
+        assert kinds(receiver.taken()) == [("totals", "COMPLETE"), ("totals", "START")]
+        (catalog / "totals.sql").write_text(TOTALS.replace("SELECT", "SELECT 1 AS one,"))
+        assert not imported(OPENLINEAGE_URL=receiver.url, OPENLINEAGE_DISABLED="true")
+        assert receiver.taken() == []

@@ -1,0 +1,140 @@
+"""A view gets another name: its cells stay, nothing is computed, and every micro-batch counts once."""
+
+from __future__ import annotations
+
+import psycopg2.errors
+import pytest
+
+from serving_layer import dropping, lookup, registry, views
+from serving_layer.micro_batch import Outcome
+from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
+from tests.serving_layer.world import FILES, World, shown
+from view_algebra import compile_catalog
+from view_algebra.errors import LaminaError
+
+FROM = "TBLPROPERTIES ('renamed_from' = '{}') "
+SUMMED = FILES["counts.sql"].replace("VIEW counts ", "VIEW summed " + FROM.format("counts"))
+
+
+def rename(world: World, **files: str) -> None:
+    """Applies a catalog in which `counts` is called `summed`."""
+    world.files |= {"counts.sql": SUMMED} | {f"{name}.sql": sql for name, sql in files.items()}
+    world._compile()
+    world.end_change({}, allow_break=True)
+
+
+def begun(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+
+
+def test_records_before_during_and_after_a_rename_are_counted_once(world: World) -> None:
+    begun(world)
+    world.append("a", 1, ("x", 4))
+    during = world.micro_batch("a", world.progress("a"), world.end("a"))
+    rename(world)
+    assert world.commit(during) is Outcome.OTHER_VERSIONS, "it was computed for the old names"
+    assert shown(world, "summed") == [(2, 3)]
+    assert world.advance("a") is Outcome.APPLIED
+    assert shown(world, "summed") == [(3, 7)]
+    world.append("a", 0, ("z", 8))
+    world.advance("a")
+    assert shown(world, "summed") == [(4, 15)]
+    with world.database.begin() as connection:
+        assert {each.action for each in registry.plan(connection, world.catalog)} == {"nothing"}
+
+
+def test_a_view_that_takes_the_old_name_has_cells_of_its_own(world: World) -> None:
+    begun(world)
+    rename(world, largest=BY_KEY)
+    with world.database.begin() as connection:
+        assert "counts" not in lookup.published(connection), "it waits for a rebuild: its source has history"
+    id = world.open("counts")
+    world.append("a", 1, ("x", 4))
+    world.advance("a")
+    world.load(id)
+    world.go_live(id)
+    world.hand_over("counts", id)
+    with world.database.begin() as connection:
+        views.serve(connection)
+    assert shown(world, "counts") == [(1, 2, "y"), (2, 5, "x")]
+    assert shown(world, "summed") == [(3, 7)]
+
+
+def test_the_same_select_under_the_old_name_later_meets_no_table_of_the_renamed_view(world: World) -> None:
+    begun(world)
+    rename(world)
+    world.files["again.sql"] = FILES["counts.sql"]
+    with world.database.begin() as connection:
+        world.apply(connection)
+    id = world.open("counts")
+    world.append("a", 1, ("x", 4))
+    world.advance("a")
+    world.load(id)
+    world.go_live(id)
+    world.hand_over("counts", id)
+    assert shown(world, "summed") == [(3, 7)]
+
+
+def test_an_old_snapshot_reads_the_old_cells_under_the_new_name_and_nothing_under_the_old(
+    world: World, database: str
+) -> None:
+    world.files["total.sql"] = TOTAL
+    with world.database.begin() as connection:
+        world.apply(connection)
+    begun(world)
+    with reading(database) as before:
+        rename(world, total=TOTAL.replace("counts", "summed"))
+        world.append("a", 1, ("x", 4))
+        world.advance("a")
+        dropping.drop_unused(world.database)
+        assert rows(before, "SELECT * FROM analytics.summed") == [(2, 3)]
+        assert rows(before, "SELECT c, s FROM analytics.total") == [(2, 3)]
+        with pytest.raises(psycopg2.errors.UndefinedTable):
+            rows(before, "SELECT * FROM analytics.counts")
+    assert shown(world, "total") == [(3, 7)]
+    dropping.drop_unused(world.database)
+    assert left(world)["sides"] == 0
+
+
+def test_generations_and_versions_that_are_kept_are_returned_to_under_the_new_name(world: World) -> None:
+    begun(world)
+    id = world.open("counts")
+    world.load(id)
+    world.go_live(id)
+    world.hand_over("counts", id)
+    rename(world)
+    with world.database.begin() as connection:
+        assert registry.roll_back(connection, "summed")[0] == id
+    world.append("a", 1, ("x", 4))
+    world.advance("a")
+    assert shown(world, "summed") == [(3, 7)]
+
+
+def test_a_version_that_is_kept_is_returned_to_under_the_new_name(world: World) -> None:
+    begun(world)
+    world.change(counts=BY_KEY)
+    dropping.drop_unused(world.database)
+    rename(world, counts=BY_KEY.replace("VIEW counts ", "VIEW summed " + FROM.format("counts")))
+    dropping.drop_unused(world.database)
+    older = compile_catalog({"sources.sql": FILES["sources.sql"], "counts.sql": SUMMED}).views["summed"]
+    world.tables |= {table.name: table for table in older.cell_tables}
+    with world.database.begin() as connection:
+        registry.roll_back(connection, "summed")
+    world.append("a", 1, ("x", 4))
+    world.advance("a")
+    assert shown(world, "summed") == [(3, 7)]
+
+
+def test_the_relations_of_others_go_on_and_the_break_is_named(world: World, database: str) -> None:
+    begun(world)
+    with psycopg2.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE VIEW public.theirs AS SELECT c FROM analytics.counts")
+    world.files["counts.sql"] = SUMMED
+    world._compile()
+    with pytest.raises(LaminaError, match="Readers would lose columns or names") as refused:
+        world.end_change({})
+    assert refused.value.evidence == "summed: the name counts would go (read by theirs)"
+    rename(world)
+    with reading(database) as now:
+        assert rows(now, "SELECT * FROM public.theirs") == [(2,)]
