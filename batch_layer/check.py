@@ -20,8 +20,8 @@ from batch_layer.compute import counting, kept
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
-from serving_layer import lookup, progress, skipping, views
-from serving_layer.database import Database
+from serving_layer import lookup, previews, progress, skipping, views
+from serving_layer.database import Connection, Database
 from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from serving_layer.sides import quoted
@@ -67,12 +67,20 @@ class Checked:
 
 
 def check(
-    database: Database, spark: SparkSession, log: MasterLog, brokers: Brokers, names: Iterable[str] = ()
+    database: Database,
+    spark: SparkSession,
+    log: MasterLog,
+    brokers: Brokers,
+    names: Iterable[str] = (),
+    preview: str | None = None,
 ) -> list[Checked]:
-    """Checks the views named (all that are served, when none is), as of one snapshot of Postgres."""
+    """Checks the views named (all that are served, when none is), as of one snapshot of Postgres.
+
+    `preview`: those of a preview, in place of the deployed ones.
+    """
     with database.snapshot() as connection:
-        catalog = deployed(connection)
-        served = views.served(connection)
+        catalog = deployed(connection) if preview is None else previews.get(connection, preview)
+        served = views.served(connection) if preview is None else set(catalog.views)
         wanted = list(names) or [name for name in catalog.views if name in served]
         for name in wanted:
             if name not in served:
@@ -87,10 +95,13 @@ def check(
         below = {source: progress.read(connection, [source]) for source in sources}
         starts = {source: progress.starts(connection, [source]) for source in sources}
         log_begins = {source: progress.begins(connection, catalog.sources[source].topic) for source in sources}
-        begins = {name: lookup.get(connection, id).since for name, id in lookup.published(connection).items()}
+        begins = _begins(connection, preview)
         skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
-        shown = {name: views.rows(connection, name, shown_columns(catalog.views[name])) for name in wanted}
+        schema = preview or "analytics"
+        shown = {
+            name: views.rows(connection, name, shown_columns(catalog.views[name]), schema=schema) for name in wanted
+        }
     for name in sources:
         log.create(catalog.sources[name], topic_ids[name], log_begins[name])
         records = log.records(catalog.sources[name], below[name], brokers, since=starts[name])
@@ -103,6 +114,13 @@ def check(
         left_out = sum(offset < over.get(at, 0) for at, offset in skipped)
         found.append(replace(compared, skipped=left_out))
     return found
+
+
+def _begins(connection: Connection, preview: str | None) -> dict[str, datetime | None]:
+    """Since when each view keeps groups."""
+    if preview is not None:
+        return {name: each.since for name, each in previews.made_of(connection, preview).items()}
+    return {name: lookup.get(connection, id).since for name, id in lookup.published(connection).items()}
 
 
 def select_all(spark: SparkSession, views: Iterable[View], since: Mapping[str, datetime | None]) -> None:

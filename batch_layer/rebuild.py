@@ -292,25 +292,30 @@ class BatchLayer:
         self._done(id, " ".join(["prove", *names]))
         return proofs
 
-    def check(self, id: int, catalog: Catalog | None = None) -> list[Verdict]:
+    def check(self, id: int, catalog: Catalog | None = None, also: Sequence[Generation] = ()) -> list[Verdict]:
         """Runs the checks of views over the new generations, before anybody reads them, and keeps what they find.
 
         Of all views that would change, also of those over the rebuilt ones; a snapshot for each. `catalog` is the one
-        that is to be deployed with these generations; by default the one that is.
+        that is to be deployed with these generations, and with others that are there (`also`); by default the one that
+        is.
         """
         self._expect(id)
-        new = self.generations(id)
-        found: list[Verdict] = []
         if catalog is None:
             with self.database.begin() as connection:
                 catalog = deployed(connection)
+        found = self.checked([*self.generations(id), *also], catalog)
+        with self.database.begin() as connection:
+            checks.record(connection, found, id)
+        self.at("checked")
+        return found
+
+    def checked(self, new: Sequence[Generation], catalog: Catalog) -> list[Verdict]:
+        """What the checks of a catalog find over new generations, a snapshot for each view."""
+        found: list[Verdict] = []
         for name in (name for name, each in catalog.views.items() if each.checks):
             with self.database.begin(isolation="REPEATABLE READ") as connection:
                 courtesy.stand_back(connection)
                 found += checks.of_rebuild(connection, catalog, new, name)
-        with self.database.begin() as connection:
-            checks.record(connection, found, id)
-        self.at("checked")
         return found
 
     def handed_over(self, id: int, held: Collection[str] = ()) -> list[str]:

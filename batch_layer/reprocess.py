@@ -8,16 +8,17 @@ declared, read or kept has changed. Micro-batches feed the old versions and the 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from batch_layer.rebuild import BatchLayer
 from serving_layer import courtesy, lookup, proof, readers, rebuilds, registry, versions
 from serving_layer.changes import Change, check_allowed
+from serving_layer.checks import Verdict
 from serving_layer.database import Connection, PostgresError, is_lock_timeout
 from serving_layer.lookup import Generation
 from serving_layer.registry import Topic
-from view_algebra.compiled import Catalog
+from view_algebra.compiled import Catalog, View
 from view_algebra.errors import Blocked
 
 READERS_SECONDS = 900.0
@@ -52,7 +53,7 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
                 batch.compute(id, each.view)
             batch.go_live(id)
             for generation in batch.generations(id):
-                _prove(batch, id, generation)
+                prove(batch, id, generation)
             _check(batch, id, target)
             _move(batch, id, target)
             batch.at("after hand-over")
@@ -66,20 +67,27 @@ def _begun(connection: Connection, batch: BatchLayer, target: Target) -> int:
     """The rebuild that computes the target: one that a dead apply of the same versions has left, or a new one."""
     changes = registry.plan(connection, target.catalog)
     check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
-    wanted = {each.name: each.version for each in registry.to_compute(connection, target.catalog, changes)}
+    wanted = registry.to_compute(connection, target.catalog, changes)
+    given = (target.catalog, changes, target.topics)
+    return begun(connection, batch, wanted, lambda it: registry.prepare(connection, *given, it))
+
+
+def begun(connection: Connection, batch: BatchLayer, versions: Sequence[View], open: Callable[[int], None]) -> int:
+    """The rebuild that computes these versions: one that a dead apply of the same has left, or a new one."""
+    wanted = {each.name: each.version for each in versions}
     left = rebuilds.left_by_apply(connection)
     if left is not None and {each.view: each.version for each in lookup.of_rebuild(connection, left)} == wanted:
         batch.tell(f"goes on with rebuild {left}, which an apply has left: {', '.join(wanted)}")
         return left
     id = rebuilds.begin(connection, sorted(wanted), leap=False, by=None, applies=True)
     registry.retire_the_dead(connection)
-    registry.prepare(connection, target.catalog, changes, target.topics, id)
+    open(id)
     rebuilds.finished(connection, id, "seal")
     batch.tell(f"new versions of {', '.join(wanted)} are computed; the old ones are served meanwhile")
     return id
 
 
-def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
+def prove(batch: BatchLayer, id: int, new: Generation) -> None:
     """Compares what the new version computes like the one that is read, in one snapshot, and keeps the result."""
     with batch.database.snapshot() as connection:
         courtesy.stand_back(connection)
@@ -101,7 +109,19 @@ def _check(batch: BatchLayer, id: int, target: Target) -> None:
     """Runs the checks that the catalog declares over its new versions; raises for one that blocks and fails."""
     with batch.database.begin() as connection:
         catalog = registry.planned(connection, target.catalog)
-    verdicts = batch.check(id, catalog)
+        previewed = registry.first_shown(connection, target.catalog)
+    _blocked(batch, batch.check(id, catalog, previewed))
+
+
+def check_previewed(batch: BatchLayer, target: Target) -> None:
+    """The same where nothing is to be computed: over the versions that only a preview has shown so far."""
+    with batch.database.begin() as connection:
+        catalog = registry.planned(connection, target.catalog)
+        previewed = registry.first_shown(connection, target.catalog)
+    _blocked(batch, batch.checked(previewed, catalog) if previewed else [])
+
+
+def _blocked(batch: BatchLayer, verdicts: Sequence[Verdict]) -> None:
     for each in verdicts:
         if each.failing:
             batch.tell(each.sentence)
@@ -125,11 +145,16 @@ def _move(batch: BatchLayer, id: int, target: Target) -> None:
         apply(connection, target, ready)
         rebuilds.finished(connection, id, "hand-over")
 
+    patiently(batch, step)
+    batch.tell("the new versions are what readers read from now on")
+
+
+def patiently(batch: BatchLayer, step: Callable[[Connection], None]) -> None:
+    """Renews views in a transaction, tried again while readers hold one of them."""
     deadline, told = time.monotonic() + READERS_SECONDS, False
     while True:
         try:
-            batch.database.retrying(step, patience=0.0)
-            return batch.tell("the new versions are what readers read from now on")
+            return batch.database.retrying(step, patience=0.0)
         except PostgresError as error:
             if not is_lock_timeout(error) or time.monotonic() > deadline:
                 raise

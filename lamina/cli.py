@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from lamina.commands import blame, catalog, reading, rebuilds, records, services  # noqa: F401 - each adds its commands
+from lamina.commands import blame, catalog, previews, reading, rebuilds, records, services  # noqa: F401 - each adds its own
 from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
 
 __all__ = ["interrupt_again_if_lost", "lamina", "main"]

@@ -11,19 +11,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from batch_layer.preview import preview
 from batch_layer.rebuild import BatchLayer
-from batch_layer.reprocess import Target, apply, end_what_a_dead_apply_left, reprocess
+from batch_layer.reprocess import Target, apply, check_previewed, end_what_a_dead_apply_left, reprocess
 from lamina import lineage
 from lamina.services import folders
 from lamina.settings import Settings
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, Skipped, TopicPartition
-from serving_layer import checks, dropping, install, readers, rebuilds, registry, skipping, views
+from serving_layer import checks, dropping, install, previews, readers, rebuilds, registry, skipping, views
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
 from serving_layer.database import Database, PostgresError, is_lock_timeout, login_of
 from serving_layer.deployed import deployed
+from serving_layer.previews import PreviewedView
 from serving_layer.proof import Proof
 from serving_layer.quarantine import BadRecord
 from serving_layer.registry import Topic
@@ -237,6 +239,7 @@ class Deployment:
         if any(change.action == "reprocess" for change in planned):
             reprocess(self.batch, target)
             return [change for change in planned if change.kind != "database"]
+        check_previewed(self.batch, target)
         return self.database.retrying(lambda connection: apply(connection, target))
 
     def rebuild(
@@ -266,6 +269,24 @@ class Deployment:
     def _rebuilding(self) -> tuple[str, ...]:
         with self.database.begin() as connection:
             return rebuilds.get(connection).views
+
+    def preview(self, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
+        """Serves the views of these files in the schema `name`, beside the deployed ones, with live cells."""
+        self.require_installed()
+        catalog = compile_catalog(files)
+        end_what_a_dead_apply_left(self.batch)
+        with readers_named(self.database, f"A reader holds a view of the preview {name}"):
+            preview(self.batch, name, catalog)
+        dropping.drop_unused(self.database)
+        with self.database.begin() as connection:
+            return [each for each in previews.listed(connection) if each.preview == name]
+
+    def drop_preview(self, name: str) -> None:
+        """Ends a preview; what was computed for it alone is dropped."""
+        self.require_installed()
+        with readers_named(self.database, f"A reader holds a view of the preview {name}"):
+            self.database.retrying(lambda connection: previews.drop(connection, name))
+        dropping.drop_unused(self.database)
 
     def check_live(self, names: Sequence[str] = ()) -> list[Verdict]:
         """Runs the checks of views (of all, when none is named) as they are read now, and keeps the results."""

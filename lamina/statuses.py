@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from itertools import groupby
 
 import sqlglot
 from sqlglot.errors import SqlglotError
@@ -19,6 +20,7 @@ from master_log.values import columns
 from serving_layer import alarms as alarms_of
 from serving_layer import progress
 from serving_layer.alarms import Limits, Topic, alarms
+from serving_layer.previews import PreviewedView
 from serving_layer.status import QueryStatus, Status, status
 from view_algebra.errors import LaminaError
 
@@ -148,6 +150,10 @@ def show(output: Output, opened: Deployment) -> None:
             ("generation", "view", "state", "published"),
             [(g["generation"], g["view"], g["state"], "yes" if g["published"] else "") for g in found.generations],
         )
+        if found.previews:
+            output.text("")
+        for line in previews(found.previews):
+            output.text(line)
         if found.rebuild:
             output.text("")
             output.text(_rebuild(found.rebuild))
@@ -164,6 +170,25 @@ def _alarm(output: Output, found: Sequence[str]) -> None:
         output.err.print(alarm, markup=False, soft_wrap=True)
     if found:
         sys.exit(1)
+
+
+def previews(found: Sequence[PreviewedView]) -> list[str]:
+    """A line for each preview.
+
+    >>> from datetime import datetime
+    >>> made = datetime(2024, 3, 1, 9, 30)
+    >>> previews([PreviewedView("dev", "sums", "9f3a", "own", made), PreviewedView("dev", "total", "", "none", made)])
+    ['preview dev, made at 2024-03-01 09:30: 2 views, cells of its own for sums']
+    """
+    told = []
+    for name, each in groupby(found, key=lambda view: view.preview):
+        views = list(each)
+        line = f"preview {name}, made at {views[0].made_at:%Y-%m-%d %H:%M}: {len(views)} views"
+        for cells, says in (("own", "cells of its own for"), ("retired", "not served (make it again):")):
+            if of := [view.view for view in views if view.cells == cells]:
+                line += f", {says} {', '.join(of)}"
+        told.append(line)
+    return told
 
 
 def seconds(value: float | None) -> str:

@@ -99,6 +99,26 @@ version = Table(
     comment="the versions of views beside the deployed catalog that have cells: computed now, or kept to return to",
 )
 
+preview = Table(
+    "preview",
+    metadata,
+    Column("name", Text, primary_key=True, comment="of the schema that holds its views"),
+    Column("sources", JSONB, nullable=False, comment="the compiled sources of its catalog"),
+    _now("made_at"),
+    comment="catalogs whose views are served beside the deployed ones, each in a schema of its own",
+)
+
+previewed = Table(
+    "previewed",
+    metadata,
+    Column("preview", Text, ForeignKey(preview.c.name, ondelete="CASCADE"), primary_key=True),
+    Column("view", Text, primary_key=True),
+    Column("position", Integer, nullable=False, comment="a view comes after the views it reads"),
+    Column("texts", JSONB, nullable=False, comment="the compiled view with all of its texts"),
+    Column("places", ARRAY(Text), nullable=False, comment="the tables of cells that it is made of"),
+    comment="the views of previews; a generation whose cells one of them is made of is not retired as surplus",
+)
+
 query = Table(
     "query",
     metadata,
@@ -226,6 +246,7 @@ generation = Table(
     Column("shown_until", DateTime(timezone=True), comment="when another was handed over in its place"),
     Column("retired_at", DateTime(timezone=True)),
     Column("dropped_at", DateTime(timezone=True)),
+    Column("shown_at", DateTime(timezone=True), comment="when it was first handed over"),
     CheckConstraint("state IN ('building', 'live', 'retired')", name="state"),
     comment="a generation of a view is its cells, opened at a cut: building, then live, then retired",
 )

@@ -50,8 +50,9 @@ class Known:
     """What is known of a database beside its catalog.
 
     counted: per query, how many offsets lie below its progress. kept: the versions of views that are live and not
-    published, each with its newest generation. rate: offsets a second that the last rebuild has read. others: per view,
-    the relations in Postgres that read it, directly or through views of ours, and are not ours.
+    published, each with its newest generation: to return to, or for a preview. rate: offsets a second that the last
+    rebuild has read. others: per view, the relations in Postgres that read it, directly or through views of ours, and
+    are not ours.
     """
 
     counted: Mapping[str, int] = field(default_factory=dict)
@@ -249,6 +250,8 @@ def _new_view(new: View, before: Catalog, after: Catalog, known: Known) -> Chang
     if lacking := [each for each in sorted(new.fed_by) if _reads_less(each, before, after)]:
         effect = f"an older Lamina deployed {lacking[0]}, and reads less of its records"
         return Change("view", new.name, "refuse", effect)
+    if (new.name, new.version) in known.kept:
+        return Change("view", new.name, "create", "its cells are live, for a preview: served at once")
     waits = sorted(known.moved & new.fed_by)
     if not waits:
         return Change("view", new.name, "create", "served at once")

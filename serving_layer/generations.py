@@ -26,7 +26,7 @@ from master_log.tails import Tails
 from serving_layer import cells, history, overwriting, progress
 from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, query, view
 from serving_layer.database import Database
-from serving_layer.lookup import Generation, find, get, published
+from serving_layer.lookup import Generation, find, get, of_previews, published, shown_before
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
 
@@ -154,6 +154,8 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
         if now is not None and now != id:
             replaced = update(generation).where(generation.c.id == now)
             connection.execute(replaced.values(shown_until=func.clock_timestamp()))
+        first = update(generation).where(generation.c.id == id, generation.c.shown_at.is_(None))
+        connection.execute(first.values(shown_at=func.clock_timestamp()))
         statement = upsert(publication).values(view=name, generation=id)
         connection.execute(
             statement.on_conflict_do_update(
@@ -192,7 +194,7 @@ def before_published(connection: Connection, view_name: str) -> tuple[Generation
             evidence="a derived view has none: it is read from the views below it; a new one waits for its rebuild",
             way_out="`lamina status` lists the views with their generations; name one that has one.",
         )
-    older = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id < now)
+    older = shown_before(connection, view_name, now)
     if not older:
         raise LaminaError(
             f"{view_name} has no older live generation to roll back to",
@@ -227,13 +229,15 @@ def superseded(connection: Connection, view_name: str) -> list[int]:
     """The live generations of a view that are kept no longer.
 
     Kept are the published one and, of its version, the `keep_generations` that were shown last. Of the `keep_versions`
-    that were shown last before it, one generation each is kept.
+    that were shown last before it, one generation each is kept. What a preview reads is kept beside these.
     """
     now = published(connection).get(view_name)
     row = connection.execute(select(view).where(view.c.name == view_name)).one_or_none()
     generations_, versions_ = (0, 0) if row is None else (row.keep_generations, row.keep_versions)
     declared = None if row is None else row.version
-    others = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
+    live = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
+    for_previews = of_previews(connection)
+    others = [each for each in live if each.id not in for_previews]
     shown_until = select(generation.c.id, generation.c.shown_until).where(generation.c.view == view_name)
     shown = {row.id: row.shown_until for row in connection.execute(shown_until)}
     others.sort(key=lambda each: (shown[each.id] is not None, shown[each.id], each.id), reverse=True)

@@ -21,7 +21,7 @@ from serving_layer.bookkeeping import installed as installed_table
 from serving_layer.cells import run
 from serving_layer.database import READER_PATIENCE_MS, Database
 from serving_layer.readers import Limits
-from serving_layer.views import ANALYST, NOT_PUBLISHED_YET
+from serving_layer.views import ANALYST, NOT_PREVIEWED, NOT_PUBLISHED_YET
 from view_algebra import SPARK_FUNCTIONS
 from view_algebra.errors import LaminaError
 
@@ -161,6 +161,7 @@ def parts(connection: Connection, limits: Limits) -> list[Part]:
     found = [
         Part("functions", SPARK_FUNCTIONS),
         Part("views", NOT_PUBLISHED_YET),
+        Part("previews", NOT_PREVIEWED),
         rights,
         Part("limits", settings, cause=f"database {id}"),
     ]

@@ -6,11 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, any_, func, select
 
 from master_log.offsets import Cut, Offsets, TopicPartition
 from master_log.tails import Tails
-from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, rebuild
+from serving_layer.bookkeeping import (
+    cell_table,
+    cut,
+    generation,
+    generation_cells,
+    preview,
+    previewed,
+    publication,
+    rebuild,
+)
 from view_algebra.errors import LaminaError
 
 
@@ -81,6 +90,38 @@ def tails_of(connection: Connection, id: int, query: str) -> Tails:
 def published(connection: Connection) -> dict[str, int]:
     """The generation that each view is read from."""
     return {row.view: row.generation for row in connection.execute(select(publication))}
+
+
+def previews(connection: Connection) -> list[str]:
+    """The names of the previews there are."""
+    if connection.execute(select(func.to_regclass(str(preview)))).scalar() is None:  # an older Lamina's database
+        return []
+    return list(connection.execute(select(preview.c.name).order_by(preview.c.name)).scalars())
+
+
+def of_previews(connection: Connection) -> set[int]:
+    """The generations that views of previews are made of. They are found by their places, which a hand-over exchanges:
+    a preview reads one table all along, as every reader does.
+    """
+    if not previews(connection):
+        return set()
+    made_of = select(generation_cells.c.generation).join(
+        previewed, generation_cells.c.place == any_(previewed.c.places)
+    )
+    return set(connection.execute(made_of).scalars())
+
+
+def shown_before(connection: Connection, view_name: str, now: int) -> list[Generation]:
+    """The live generations of a view that come before `now`, which shows it; oldest first.
+
+    In the order in which they were shown first: one that was made for a preview comes where its version was applied.
+    """
+    order = func.coalesce(generation.c.shown_at, generation.c.live_at)
+    newest = select(order).where(generation.c.id == now).scalar_subquery()
+    only_previewed = generation.c.id.in_(of_previews(connection)) & generation.c.shown_at.is_(None)
+    live = (generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
+    ids = select(generation.c.id).where(*live, order < newest, ~only_previewed).order_by(order, generation.c.id)
+    return [get(connection, id) for id in connection.execute(ids).scalars().all()]
 
 
 def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> list[Generation]:

@@ -78,7 +78,42 @@ FROM lamina.view AS v
 LEFT JOIN lamina.publication AS p ON p.view = v.name
 LEFT JOIN lamina.compiled AS c ON c.kind = 'view' AND c.name = v.name;
 
+-- Previews: per view of each, whether its cells are kept current (it raises where they are not), and how fresh it is.
+CREATE OR REPLACE VIEW lamina.previews AS
+WITH RECURSIVE below (preview, view, reads) AS (
+  SELECT preview, view, view FROM lamina.previewed
+  UNION
+  SELECT b.preview, b.view, r.name
+  FROM below AS b
+  JOIN lamina.previewed AS v ON v.preview = b.preview AND v.view = b.reads
+  CROSS JOIN jsonb_array_elements_text(v.texts -> 'reads') AS r (name)
+)
+SELECT p.name AS preview, v.view, v.texts ->> 'version' AS version,
+       NOT EXISTS (SELECT
+                   FROM below AS b
+                   JOIN lamina.previewed AS read ON read.preview = b.preview AND read.view = b.reads
+                   CROSS JOIN unnest(read.places) AS of (place)
+                   WHERE b.preview = v.preview AND b.view = v.view AND NOT EXISTS (
+                     SELECT FROM lamina.generation_cells AS c
+                     JOIN lamina.generation AS g ON g.id = c.generation
+                     WHERE c.place = of.place AND g.state = 'live')) AS served,
+       p.made_at, fed.newest_record, fed.seconds_behind
+FROM lamina.preview AS p
+JOIN lamina.previewed AS v ON v.preview = p.name
+CROSS JOIN LATERAL (
+  SELECT min(q.newest) AS newest_record,
+         extract(epoch FROM clock_timestamp() - min(greatest(q.newest, q.caught_up_at)))::float8 AS seconds_behind
+  FROM jsonb_array_elements_text(v.texts -> 'sources') AS s (name)
+  JOIN lamina.query AS q ON q.name = s.name) AS fed;
+
+-- Offsets of previews: below which each view has every record, as lamina.offsets says of the deployed ones.
+CREATE OR REPLACE VIEW lamina.preview_offsets AS
+SELECT v.preview, v.view, p.query AS source, p.topic, p.partition, p.start_offset AS first_offset, p.next_offset
+FROM lamina.previewed AS v
+CROSS JOIN jsonb_array_elements_text(v.texts -> 'sources') AS s (name)
+JOIN lamina.progress AS p ON p.query = s.name;
+
 GRANT USAGE ON SCHEMA lamina TO analyst;
 GRANT SELECT ON lamina.freshness, lamina.offsets, lamina.generations, lamina.bad_records, lamina.duplicates, lamina.skipped,
-  lamina.provenance
+  lamina.provenance, lamina.previews, lamina.preview_offsets
 TO analyst;

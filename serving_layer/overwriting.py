@@ -108,12 +108,12 @@ def comparison(connection: Connection, row: Any, new: str, old: str, also: str =
     )
     doubles = _doubles(connection, new)
     noise = dict(zip(row.partials, row.noise, strict=True))
-    differs = [_differs(column, noise[name], tolerant=name in doubles) for name, column in partials.items()]
+    each_differs = [differs(column, noise[name], tolerant=name in doubles) for name, column in partials.items()]
     more = f", {also}" if also else ""
     return f"""unequal AS (
             SELECT {columns}, min("Side") AS "Side" FROM ({both}) AS both_sides GROUP BY {columns} HAVING count(*) = 1
         ), groups AS (
-            SELECT {", ".join(keys)}, {" OR ".join(["count(*) <> 2", *differs])} AS "Differs"{more}
+            SELECT {", ".join(keys)}, {" OR ".join(["count(*) <> 2", *each_differs])} AS "Differs"{more}
             FROM unequal GROUP BY {", ".join(keys)}
         )"""
 
@@ -157,7 +157,8 @@ def _matches(connection: Connection, row: Any, noted: str) -> list[str]:
     ]
 
 
-def _differs(column: str, noise: str, *, tolerant: bool) -> str:
+def differs(column: str, noise: str, *, tolerant: bool) -> str:
+    """Whether a column differs in a group of one row of each side: a condition over rows with a `"Side"`."""
     new, old = (f"(array_agg({column}) FILTER (WHERE \"Side\" = '{side}'))[1]" for side in ("new", "old"))
     unequal = f"{new} IS DISTINCT FROM {old}"
     if not tolerant:

@@ -15,6 +15,7 @@ from pathlib import Path
 from psycopg2.extensions import encrypt_password
 from sqlalchemy import Connection, text
 
+from serving_layer import lookup
 from serving_layer.cells import run
 from serving_layer.sides import quoted
 from view_algebra.errors import LaminaError
@@ -117,8 +118,9 @@ def in_the_way(connection: Connection) -> list[str]:
             "SELECT DISTINCT a.pid, a.usename, a.application_name, a.client_addr, now() - a.state_change AS since"
             " FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid) JOIN pg_class AS c ON c.oid = l.relation"
             " WHERE a.state LIKE 'idle in transaction%' AND a.datname = current_database() AND c.relkind = 'v'"
-            " AND c.relnamespace IN ('analytics'::regnamespace, 'lamina'::regnamespace) ORDER BY since DESC"
-        )
+            " AND c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (:schemas)) ORDER BY since DESC"
+        ),
+        {"schemas": ["analytics", "lamina", *lookup.previews(connection)]},
     )
     return [
         f"process {row.pid} ({row.usename}, {row.application_name or 'no name'}) has said nothing in its transaction"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, delete, func, insert, select
@@ -37,6 +37,7 @@ from serving_layer.bookkeeping import compiled as texts
 from serving_layer.bookkeeping import progress as progress_table
 from serving_layer.changes import NOTHING, Change, Known, breaks, check_allowed, chosen, compare
 from serving_layer.deployed import deployed, keep
+from serving_layer.lookup import Generation
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError
 
@@ -51,7 +52,7 @@ class Topic:
 
 def plan(connection: Connection, catalog: Catalog) -> list[Change]:
     """What `apply` would do, without doing it; a change with the action `refuse` makes `apply` refuse the whole."""
-    return compare(deployed(connection), catalog, _known(connection))
+    return compare(deployed(connection), catalog, known(connection))
 
 
 def kinds(connection: Connection) -> dict[str, str]:
@@ -94,12 +95,16 @@ def prepare(
     """
     before = deployed(connection)
     after = chosen(before, catalog, changes, _kept(connection))
-    opened = computed(after, changes)
-    versions.keep(connection, opened, after)
-    feeding = {source for each in opened for source in each.fed_by}
-    for name in feeding - before.sources.keys():
+    opened = computed(after, changes, versions.live(connection))
+    for name in {source for each in opened for source in each.fed_by} - before.sources.keys():
         _create_query(connection, name, after.sources[name].topic, topics[name])
-    progress.lock(connection, feeding)
+    open_versions(connection, opened, after, rebuild)
+
+
+def open_versions(connection: Connection, opened: Sequence[View], catalog: Catalog, rebuild: int) -> None:
+    """Opens a generation of each of these views of a catalog, at one cut."""
+    versions.keep(connection, opened, catalog)
+    progress.lock(connection, {source for each in opened for source in each.fed_by})
     for each in opened:
         versions.register(connection, each)
         generations.open_building(connection, each.name, rebuild=rebuild, of=each)
@@ -107,7 +112,8 @@ def prepare(
 
 def to_compute(connection: Connection, catalog: Catalog, changes: Sequence[Change]) -> list[View]:
     """The versions that have to be computed before a catalog can be applied."""
-    return computed(chosen(deployed(connection), catalog, changes, _kept(connection)), changes)
+    after = chosen(deployed(connection), catalog, changes, _kept(connection))
+    return computed(after, changes, versions.live(connection))
 
 
 def planned(connection: Connection, catalog: Catalog) -> Catalog:
@@ -115,10 +121,25 @@ def planned(connection: Connection, catalog: Catalog) -> Catalog:
     return chosen(deployed(connection), catalog, plan(connection, catalog), _kept(connection))
 
 
-def computed(catalog: Catalog, changes: Iterable[Change]) -> list[View]:
-    """The views of which new cells are computed, and with them those that are new: one pass, and served together."""
+def first_shown(connection: Connection, catalog: Catalog) -> list[Generation]:
+    """The generations that a preview reads and nobody else yet, to which views move once a catalog is applied."""
+    before, found = deployed(connection).views, []
+    live = versions.live(connection)
+    for name, each in planned(connection, catalog).views.items():
+        id = live.get((name, each.version))
+        if id is not None and (name not in before or before[name].version != each.version):
+            found.append(id)
+    return lookup.find(connection, generation.c.id.in_(found), generation.c.shown_at.is_(None))
+
+
+def computed(catalog: Catalog, changes: Iterable[Change], live: Container[tuple[str, str]]) -> list[View]:
+    """The views of which new cells are computed, and with them those that are new: one pass, and served together.
+
+    `live` are the versions that a preview has computed, or that are kept.
+    """
     wanted = {change.name for change in changes if change.action == "reprocess"}
     new = {change.name for change in changes if change.kind == "view" and change.action == "create"}
+    new = {name for name in new if (name, catalog.views[name].version) not in live}
     return [
         view
         for name, view in catalog.views.items()
@@ -176,7 +197,9 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     What readers wait for, the renewal of their views, comes last.
     """
     moving = _moving(connection, before, catalog, ready)
-    versions.keep(connection, [before.views[name] for name in moving if name in before.views], before)
+    there = catalog.views
+    left = [each for n, each in before.views.items() if n not in there or there[n].version != each.version]
+    versions.keep(connection, left, before)  # to return to, or because a preview reads it
     keep(connection, catalog)
     views.set_aside(connection, moving, catalog)
     moved = _queries_with_history(connection)
@@ -288,7 +311,8 @@ def _kept(connection: Connection) -> list[View]:
     return [each.view for each in versions.stored(connection)]
 
 
-def _known(connection: Connection) -> Known:
+def known(connection: Connection) -> Known:
+    """What a catalog is compared with, beside the deployed one."""
     counted = select(
         progress_table.c.query, func.sum(progress_table.c.next_offset - progress_table.c.start_offset)
     ).group_by(progress_table.c.query)
@@ -367,7 +391,8 @@ def _open_empty(connection: Connection, name: str) -> None:
 
 
 def _withdraw_cells(connection: Connection, name: str) -> None:
-    """Ends all generations of a view that has no cells from now on."""
+    """Ends all generations of a view that has no cells from now on, but for what a preview reads."""
     connection.execute(delete(publication).where(publication.c.view == name))
     left = lookup.find(connection, generation.c.view == name, generation.c.state != "retired")
-    generations.retire(connection, [each.id for each in left])
+    for_previews = lookup.of_previews(connection)
+    generations.retire(connection, [each.id for each in left if each.id not in for_previews])

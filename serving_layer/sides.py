@@ -9,11 +9,13 @@ transaction, so that no snapshot sees two versions.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, select, text
+from sqlglot import tokenize
+from sqlglot.tokenizer_core import TokenType
 
 from serving_layer.bookkeeping import generation_cells, publication
 from view_algebra.language.quoting import postgres_name, postgres_text
@@ -93,6 +95,22 @@ def placed(final: str, where: Mapping[tuple[str, str], str]) -> str:
     for (_, name), place in where.items():
         final = re.sub(rf"\bcells\.{re.escape(postgres_name(name))}(?!\w)", place, final)
     return final
+
+
+def moved(text: str, names: Collection[str], schema: str) -> str:
+    """A text with the views that it reads in another schema than `analytics`; a text within it stays what it is.
+
+    >>> print(moved("SELECT 'analytics.v' FROM analytics.v JOIN analytics.w", ["v"], "dev"))
+    SELECT 'analytics.v' FROM "dev".v JOIN analytics.w
+    """
+    tokens = tokenize(text, read="postgres")
+    named = (TokenType.VAR, TokenType.IDENTIFIER)
+    for schema_, dot, name in reversed(list(zip(tokens, tokens[1:], tokens[2:], strict=False))):
+        if (schema_.token_type, schema_.text, dot.text) != (TokenType.VAR, "analytics", "."):
+            continue
+        if name.text in names and (name.token_type in named or text[name.start : name.end + 1] == name.text):
+            text = text[: schema_.start] + quoted(schema) + text[schema_.end + 1 :]
+    return text
 
 
 def place_of(view: str, where: Mapping[tuple[str, str], str]) -> str | None:

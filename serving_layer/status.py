@@ -9,9 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, select, text
 
-from serving_layer import alarms, lookup, progress, quarantine, skipping
+from serving_layer import alarms, lookup, previews, progress, quarantine, skipping
 from serving_layer.alarms import Limits, Topic
 from serving_layer.bookkeeping import generation, proof, rebuild, view
+from serving_layer.previews import PreviewedView
 from serving_layer.sides import quoted
 
 
@@ -54,13 +55,14 @@ class QueryStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """Views, queries, generations, the last rebuild, and what needs a person."""
+    """Views, queries, generations, previews, the last rebuild, and what needs a person."""
 
     views: list[ViewStatus]
     queries: list[QueryStatus]
     generations: list[dict[str, Any]]
     rebuild: dict[str, Any] | None
     alarms: list[str]
+    previews: list[PreviewedView]
 
 
 def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> Status:
@@ -85,6 +87,7 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
         ],
         rebuild=dict(last) if last else None,
         alarms=alarms.listed(problems) + alarms.of_rebuilds(connection, limits) + alarms.of_checks(connection),
+        previews=previews.listed(connection),
     )
 
 

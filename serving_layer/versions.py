@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, insert, select, tuple_
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from serving_layer import lookup
 from serving_layer.bookkeeping import cell_table, generation, publication, version
 from serving_layer.deployed import deployed
 from view_algebra.compiled import Catalog, CellTable, Source, View
@@ -141,10 +142,14 @@ def _computed_alike(table: CellTable, other: CellTable) -> tuple[str, ...]:
 
 
 def live(connection: Connection) -> dict[tuple[str, str], int]:
-    """The versions of views that are kept to return to: of each the newest generation that is live and was shown."""
+    """The versions of views that are kept to return to, or for a preview: of each its newest generation.
+
+    It is live, and was shown or is read by a preview.
+    """
+    kept = generation.c.shown_until.is_not(None) | generation.c.id.in_(lookup.of_previews(connection))
     rows = connection.execute(
         select(generation.c.view, generation.c.version, generation.c.id)
-        .where(generation.c.state == "live", generation.c.shown_until.is_not(None))
+        .where(generation.c.state == "live", kept)
         .order_by(generation.c.id)
     ).all()
     shown = select(generation.c.view, generation.c.version).join(

@@ -29,6 +29,19 @@ $$
 """
 """What a view raises in a snapshot that is older than its first publication."""
 
+NOT_PREVIEWED = """
+CREATE OR REPLACE FUNCTION lamina.not_previewed(preview text, view text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL SAFE AS $$
+BEGIN
+  RAISE object_not_in_prerequisite_state USING
+    MESSAGE = format('%s.%s has no live cells in this snapshot', preview, view),
+    DETAIL = 'A leap has retired them, or their source was dropped; or the snapshot is older than the preview.',
+    HINT = format('Begin another transaction; or make the preview again: lamina apply --preview %s', preview);
+END
+$$
+"""
+"""What a view of a preview raises where its cells are not kept current."""
+
 ANALYST = "analyst"
 """The read-only role of dashboards and analysts."""
 
@@ -133,9 +146,12 @@ def served(connection: Connection) -> set[str]:
     return set(connection.execute(select(view.c.name).where(view.c.served.is_not(None))).scalars())
 
 
-def rows(connection: Connection, name: str, columns: str, where: str = "true") -> list[tuple[Any, ...]]:
+def rows(
+    connection: Connection, name: str, columns: str, where: str = "true", schema: str = "analytics"
+) -> list[tuple[Any, ...]]:
     """The rows of a view as an analyst reads them; `columns` is a list of expressions over its columns."""
-    return [tuple(row) for row in run(connection, f"SELECT {columns} FROM analytics.{quoted(name)} WHERE {where}")]
+    found = run(connection, f"SELECT {columns} FROM {quoted(schema)}.{quoted(name)} WHERE {where}")
+    return [tuple(row) for row in found]
 
 
 def withdraw(connection: Connection, names: Collection[str]) -> None:
@@ -195,12 +211,19 @@ def _create(connection: Connection, row: Any, final: str) -> dict[str, list[str]
             raise
         dropped = dependents.drop(connection, row.name)
         run(connection, f"CREATE VIEW {name} ({columns}) AS\n{final}")
-    run(connection, f"COMMENT ON VIEW {name} IS {_literal(connection, row.comment)}")
-    for column in row.columns:
-        comment = _literal(connection, column["comment"])
-        run(connection, f"COMMENT ON COLUMN {name}.{quoted(column['name'])} IS {comment}")
-    run(connection, f"GRANT SELECT ON {name} TO {ANALYST}")
+    tell_readers(connection, name, row.comment, row.columns)
     return dropped
+
+
+def tell_readers(
+    connection: Connection, name: str, comment: str | None, columns: Collection[Mapping[str, Any]]
+) -> None:
+    """Gives a view that was made its comments, and lets analysts read it."""
+    run(connection, f"COMMENT ON VIEW {name} IS {_literal(connection, comment)}")
+    for column in columns:
+        said = _literal(connection, column["comment"])
+        run(connection, f"COMMENT ON COLUMN {name}.{quoted(column['name'])} IS {said}")
+    run(connection, f"GRANT SELECT ON {name} TO {ANALYST}")
 
 
 def _literal(connection: Connection, value: str | None) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lamina.commands.command import Different, command, deployment, with_catalog
+from lamina.commands.previews import apply_preview
 from lamina.render import Output
 from view_algebra import compile_catalog, explain
 from view_algebra.errors import LaminaError
@@ -48,16 +49,26 @@ def plan(output: Output, catalog: Path) -> None:
 @click.option(
     "--allow-break", is_flag=True, help="Let names or columns go, or columns change their type, that readers may use."
 )
-def apply(output: Output, catalog: Path, prune: bool, allow_break: bool) -> None:
+@click.option("--preview", metavar="NAME", help="Serve the views in schema NAME instead; what is deployed stays.")
+@click.option("--drop", is_flag=True, help="With --preview: end the preview. No catalog is read.")
+def apply(output: Output, catalog: Path, prune: bool, allow_break: bool, preview: str | None, drop: bool) -> None:
     """Deploy a catalog: its sources, its views, what analysts see.
 
     A view whose cells change is computed from all records beside the old one, which is served until then. `plan` says
     which. A deployment holds one catalog. What is deployed and not in this one is dropped only with --prune, or a yes
     at a terminal.
+
+    With --preview, the views of the catalog are served in a schema of their own, with live data. They share the cells
+    of every view that has not changed. An apply of the same catalog then only moves the views.
     """
     from lamina.deployment import catalog_files
     from serving_layer.changes import WouldDrop
 
+    if preview is not None or drop:
+        if prune or allow_break:
+            raise click.UsageError("A preview takes nothing from anybody: --prune and --allow-break are for an apply.")
+        apply_preview(output, preview, catalog, drop=drop)
+        return
     files = catalog_files(catalog)
     with deployment(output) as opened:
         try:

@@ -51,7 +51,8 @@ def status(output: Output, alarms: bool) -> None:
 @command()
 @click.argument("views", nargs=-1)
 @click.option("--live", is_flag=True, help="Run the checks that the catalog declares for views, as they are read now.")
-def check(output: Output, views: Sequence[str], live: bool) -> None:
+@click.option("--preview", metavar="NAME", help="The views of a preview, in place of the deployed ones.")
+def check(output: Output, views: Sequence[str], live: bool, preview: str | None) -> None:
     """Compare every row of views with their whole SELECT.
 
     Spark runs it over every record below the progress that was read with the view. With --live, Postgres runs the
@@ -60,6 +61,8 @@ def check(output: Output, views: Sequence[str], live: bool) -> None:
     from batch_layer.check import EXAMPLES
     from batch_layer.check import check as run
 
+    if live and preview is not None:
+        raise click.UsageError("--live is about what is deployed; it is not given with --preview.")
     with deployment(output) as opened:
         opened.require_installed()
         if live:
@@ -70,7 +73,7 @@ def check(output: Output, views: Sequence[str], live: bool) -> None:
             return
         spark, log = opened.spark, opened.log
         with waiting(output.tell, "every record is read from the log and Kafka, every row compared"):
-            results = run(opened.database, spark, log, opened.brokers, views)
+            results = run(opened.database, spark, log, opened.brokers, views, preview)
     rows = [
         (
             each.view,

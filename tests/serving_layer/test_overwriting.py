@@ -160,7 +160,7 @@ def test_doubles_differ_beyond_the_order_in_which_they_were_added(
 ) -> None:
     rows = f"SELECT {told(new)}::float8 AS x, 'new' AS \"Side\" UNION ALL SELECT {told(old)}::float8, 'old'"
     with world.database.begin() as connection:
-        query = f"SELECT {overwriting._differs('x', '', tolerant=True)} FROM ({rows}) AS both_sides"
+        query = f"SELECT {overwriting.differs('x', '', tolerant=True)} FROM ({rows}) AS both_sides"
         assert connection.execute(text(query)).scalar_one() is differ
 
 

@@ -1,0 +1,70 @@
+"""A preview of a catalog: the versions that no live generation has are computed beside the others, and nothing moves.
+
+The steps are those of a changed catalog (`reprocess.py`): seal, archive, compute, go live, prove and check. Then the
+views of the preview are made in place of the move. Checks that fail are told: what they keep from readers is an apply.
+"""
+
+from __future__ import annotations
+
+from batch_layer.rebuild import BatchLayer
+from batch_layer.reprocess import begun, patiently, prove
+from serving_layer import lookup, previews, rebuilds, registry
+from serving_layer.database import Connection
+from view_algebra.compiled import Catalog
+
+
+def preview(batch: BatchLayer, name: str, catalog: Catalog) -> None:
+    """Serves the views of a catalog in the schema `name`, in place of an earlier preview of that name.
+
+    Where it fails, or is interrupted, an earlier one is as it was.
+    """
+    with batch.database.begin() as connection:
+        previews.check_name(connection, name)
+        lacking = previews.lacking(connection, previews.compiled(connection, catalog))
+    if lacking:
+        _computed(batch, name, catalog)
+    else:
+        patiently(batch, lambda connection: previews.make(connection, name, catalog))
+
+
+def _computed(batch: BatchLayer, name: str, catalog: Catalog) -> None:
+    with rebuilds.in_one_process(batch.database):
+        id = batch.database.retrying(lambda connection: _begun(connection, batch, catalog))
+        batch.at("after seal")
+        try:
+            batch.archive(id)
+            for each in batch.generations(id):
+                batch.compute(id, each.view)
+            batch.go_live(id)
+            for generation in batch.generations(id):
+                prove(batch, id, generation)
+            _check(batch, id, catalog)
+            patiently(batch, lambda connection: _made(connection, id, name, catalog))
+            batch.at("after preview")
+        except BaseException as error:
+            batch.failed(id, error)
+            raise
+
+
+def _begun(connection: Connection, batch: BatchLayer, catalog: Catalog) -> int:
+    """The rebuild that computes what the preview lacks."""
+    after = previews.compiled(connection, catalog)
+    lacking = previews.lacking(connection, after)
+    return begun(connection, batch, lacking, lambda it: registry.open_versions(connection, lacking, after, it))
+
+
+def _check(batch: BatchLayer, id: int, catalog: Catalog) -> None:
+    """Runs the checks of the catalog over what was computed; an apply of it would be refused for those that block."""
+    with batch.database.begin() as connection:
+        after = previews.compiled(connection, catalog)
+    for each in batch.checked(batch.generations(id), after):
+        if each.failing:
+            batch.tell(f"{each.sentence}{' (an apply is refused for it)' if each.blocked else ''}")
+
+
+def _made(connection: Connection, id: int, name: str, catalog: Catalog) -> None:
+    rebuilds.running(connection, id)
+    ready = {each.view: each.id for each in lookup.of_rebuild(connection, id)}
+    previews.make(connection, name, catalog, ready)
+    rebuilds.finished(connection, id, rebuilds.STEPS[-1])
+    rebuilds.end(connection, id, "done")

@@ -1,0 +1,83 @@
+"""Previews of a catalog beside the deployed one: `apply --preview`, and `diff`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lamina.commands.command import command, deployment
+from lamina.render import Output, cell
+
+if TYPE_CHECKING:
+    from serving_layer.differences import Difference
+
+_CELLS = {
+    "own": "computed for the preview",
+    "shared": "shared with the deployed view",
+    "none": "none: it is read from other views",
+    "retired": "retired: make the preview again",
+}
+
+
+def apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool) -> None:
+    """Serves the views of a catalog in the schema `name`, or ends the preview of that name."""
+    from lamina.deployment import catalog_files
+
+    if name is None:
+        raise click.UsageError("--drop ends a preview: name it with --preview.")
+    files = {} if drop else catalog_files(catalog)
+    with deployment(output) as opened:
+        if drop:
+            opened.drop_preview(name)
+            output.text(f"the preview {name} is dropped", preview=name, dropped=True)
+            return
+        found = opened.preview(name, files)
+    if output.as_json:
+        for each in found:
+            output.record(asdict(each))
+        return
+    output.table(("view", "cells"), [(f"{each.preview}.{each.view}", _CELLS[each.cells]) for each in found])
+
+
+@command()
+@click.argument("view")
+@click.option("--against", required=True, metavar="NAME", help="The preview that it is compared with.")
+@click.option("--key", multiple=True, metavar="COLUMN", help="What rows are told apart by: else by the groups' keys.")
+def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
+    """Compare the rows of a deployed view with those in a preview, in one snapshot.
+
+    Exits 0 when they are equal, 1 when they differ.
+    """
+    from serving_layer import courtesy, differences
+
+    with deployment(output) as opened:
+        opened.require_installed()
+        with opened.database.snapshot() as connection:
+            courtesy.stand_back(connection)
+            found = differences.between(connection, view, against, key)
+    if output.as_json:
+        output.record({**asdict(found), "equal": found.equal})
+    else:
+        _show(output, found)
+    if not found.equal:
+        sys.exit(1)
+
+
+def _show(output: Output, found: Difference) -> None:
+    here, there = f"analytics.{found.view}", f"{found.against}.{found.view}"
+    if found.equal:
+        output.text(f"{here} and {there} are equal: {found.same:,} rows")
+        return
+    rows = [("rows", found.rows_here, found.rows_there), ("only there", found.only_here, found.only_there)]
+    output.table(("", here, there), rows)
+    by = "as whole rows" if found.key is None else f"by {', '.join(found.key) or 'one row'}"
+    output.text(f"\nthe same in both: {found.same:,}; differing: {found.differing:,} (compared {by})\n")
+    output.table(("column", here, there, "differs in rows"), [tuple(vars(each).values()) for each in found.columns])
+    for each in found.examples:
+        output.text("")
+        for name, row in ((here, each.here), (there, each.there)):
+            output.text(f"{name}: {cell(row) if row is not None else 'no such row'}")

@@ -1,0 +1,119 @@
+"""A changed catalog beside the deployed one over a real log, by the command line, until it is applied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from batch_layer.check import check
+from tests.fix_catalogs import CATALOG, event
+from tests.fix_lamina import CommandLine, Deployed, one
+from view_algebra.errors import Blocked
+
+CLICKED = CATALOG["totals"].replace("FROM events", ", max(ratio) AS ratio FROM events WHERE kind = 'click' OR n < 100")
+WIDER = CATALOG["events"].replace("ratio DOUBLE,", "ratio DOUBLE, device STRING,")
+BAD = CLICKED + "\nALTER VIEW totals ADD CONSTRAINT few CHECK (events < 100);"
+
+
+def equal(deployed: Deployed, preview: str) -> None:
+    """Every view of a preview equals its SELECT over all records below progress."""
+    opened = deployed.deployment
+    found = check(opened.database, opened.spark, opened.log, opened.brokers, preview=preview)
+    assert found
+    for each in found:
+        assert each.equal, f"{each.view}: missing {each.missing}, surplus {each.surplus}"
+
+
+def test_a_catalog_is_previewed_compared_and_applied_without_computing(
+    deployed: Deployed, lamina: CommandLine, tmp_path: Path
+) -> None:
+    deployed.apply(**CATALOG)
+    deployed.send("events", *(event(n) for n in range(200)))
+    deployed.catch_up()
+
+    def traffic(place: str) -> None:
+        if place in ("after archive", "absorbed"):
+            deployed.deployment.at = lambda _: None
+            deployed.send("events", *(event(n) for n in range(200, 250)))
+            deployed.catch_up()
+            deployed.deployment.at = traffic
+
+    deployed.deployment.at = traffic
+    files = {**deployed.files, "totals.sql": CLICKED}
+    made = {each.view: each.cells for each in deployed.deployment.preview("dev", files)}
+    deployed.deployment.at = lambda _: None
+    assert made == {"hourly": "shared", "totals": "own", "users": "shared", "clicks": "shared", "places": "none"}
+    deployed.deployment.batch.rebuild(["totals", "hourly"])
+    deployed.send("events", event(250))
+    deployed.catch_up()
+    deployed.check()
+    equal(deployed, "dev")
+    there = deployed.rows("SELECT 301 - events FROM dev.totals")
+
+    with_files = tmp_path / "catalog"
+    with_files.mkdir()
+    for name, text in files.items():
+        (with_files / name).write_text(text)
+    assert lamina("diff", "hourly", "--against", "dev").out.startswith("analytics.hourly and dev.hourly are equal")
+    [found] = lamina("diff", "totals", "--against", "dev", "--json", code=1).lines()
+    assert (found["rows_here"], found["rows_there"], found["differing"], found["equal"]) == (1, 1, 1, False)
+    [example] = found["examples"]
+    assert there == [(example["here"]["events"] - example["there"]["events"],)]
+    assert "differing: 1" in lamina("diff", "totals", "--against", "dev", code=1).out
+    assert "preview dev" in lamina("status").out
+    assert lamina("sql", "SELECT view FROM lamina.previews WHERE NOT served").out.split() == ["view"]
+    offsets = "SELECT source, partition, next_offset FROM {} WHERE view = 'places' ORDER BY partition"
+    assert deployed.rows(offsets.format("lamina.preview_offsets")) == deployed.rows(offsets.format("lamina.offsets"))
+
+    with pytest.raises(Blocked, match="fails a check"):
+        deployed.deployment.apply({**files, "totals.sql": BAD})
+    rebuilds = deployed.owner("SELECT count(*) FROM lamina.rebuild")
+    lamina("apply", "--catalog", str(with_files))
+    assert deployed.owner("SELECT count(*) FROM lamina.rebuild") == rebuilds, "nothing was computed"
+    deployed.check()
+    lamina("diff", "totals", "--against", "dev")
+    lamina("apply", "--preview", "dev", "--drop")
+    assert deployed.owner("SELECT count(*) FROM pg_namespace WHERE nspname = 'dev'") == [(0,)]
+    assert one(deployed.rows("SELECT events FROM totals"))[0] == 301 - there[0][0]
+    for arguments in (
+        ("apply", "--drop"),
+        ("apply", "--preview", "dev", "--prune"),
+        ("check", "--live", "--preview", "a"),
+    ):
+        assert "Usage" in lamina(*arguments, code=2).err
+    refused = lamina("apply", "--preview", "analytics", "--catalog", str(with_files), code=1).err
+    assert "no name for a preview" in refused
+
+
+def test_a_source_with_a_new_column_is_previewed_and_what_failed_leaves_nothing(deployed: Deployed) -> None:
+    deployed.apply(events=CATALOG["events"], totals=CATALOG["totals"])
+    deployed.send("events", *({**event(n), "device": f"d{n}"} for n in range(20)))
+    deployed.catch_up()
+    files = {
+        **deployed.files,
+        "events.sql": WIDER.replace("{topics}", deployed.prefix),
+        "totals.sql": CATALOG["totals"].replace("FROM events", ", max(device) AS device FROM events"),
+    }
+
+    def die(place: str) -> None:
+        if place == "after go-live":
+            raise KeyError(place)
+
+    deployed.deployment.at = die
+    with pytest.raises(KeyError):
+        deployed.deployment.preview("dev", files)
+    deployed.deployment.at = lambda _: None
+    assert deployed.owner("SELECT count(*) FROM lamina.generation WHERE state <> 'retired'") == [(1,)]
+    with deployed.speed():
+        deployed.deployment.preview("dev", files)
+        deployed.send("events", {**event(20), "device": "z"}, {**event(21), "device": 7})
+        deployed.wait_for("events")
+    assert deployed.rows("SELECT events, device FROM dev.totals") == [(22, "z")]
+    deployed.check()
+    equal(deployed, "dev")
+    deployed.deployment.drop_preview("dev")
+    deployed.deployment.batch.tidy()
+    assert deployed.owner(
+        "SELECT count(*) FROM pg_class WHERE relnamespace = 'cells'::regnamespace AND relkind = 'r'"
+    ) == [(1,)]

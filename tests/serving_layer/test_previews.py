@@ -1,0 +1,305 @@
+"""A catalog is previewed beside the deployed one: its own cells where they changed, the same cells elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg2.errors
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from master_log.offsets import Offsets
+from serving_layer import differences, dropping, generations, lookup, previews, progress, rebuilds, registry
+from serving_layer.differences import ColumnDifference, Difference, Example
+from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
+from tests.serving_layer.world import FILES, PARTITIONS, World
+from view_algebra import compile_catalog
+from view_algebra.errors import LaminaError
+
+POSITIVE = "CREATE VIEW sums AS SELECT k, count(*) AS c, sum(n) AS s FROM a WHERE n > 0 GROUP BY k;"
+FEW = "CREATE VIEW sums AS SELECT k, count(*) AS c, nullif(sum(n), 5) AS s FROM a GROUP BY k HAVING sum(n) <> 4;"
+VIEWS = ("sums", "counts", "both")
+NAMED = "CREATE VIEW named AS SELECT 'analytics.counts' AS name, c FROM counts;"
+
+
+def preview(world: World, name: str, **files: str | None) -> list[str]:
+    """Makes a preview of the catalog with these files (None: without); gives the views that were computed for it."""
+    changed = {f"{each}.sql": sql for each, sql in files.items()}
+    catalog = compile_catalog({path: sql for path, sql in {**world.files, **changed}.items() if sql is not None})
+    world.tables |= {table.name: table for view in catalog.views.values() for table in view.cell_tables}
+    with world.database.begin() as connection:
+        after = previews.compiled(connection, catalog)
+        lacking = previews.lacking(connection, after)
+        rebuild = rebuilds.begin(connection, [], leap=False, by=None, applies=True)
+        registry.open_versions(connection, lacking, after, rebuild)
+        ready = {each.view: each.id for each in lookup.of_rebuild(connection, rebuild)}
+    for id in ready.values():
+        world.load(id)
+    world.go_live(*ready.values())
+    with world.database.begin() as connection:
+        previews.make(connection, name, catalog, ready)
+        rebuilds.end(connection, rebuild, "done")
+    dropping.drop_unused(world.database)
+    return sorted(ready)
+
+
+def drop(world: World, name: str) -> None:
+    with world.database.begin() as connection:
+        previews.drop(connection, name)
+    dropping.drop_unused(world.database)
+
+
+def read(world: World, select: str) -> list[tuple[Any, ...]]:
+    with world.database.snapshot() as connection:
+        return sorted((tuple(row) for row in connection.execute(text(select))), key=repr)
+
+
+def cells(world: World) -> dict[tuple[str, str], str]:
+    with world.database.snapshot() as connection:
+        return {(each.preview, each.view): each.cells for each in previews.listed(connection)}
+
+
+def diff(world: World, view: str, name: str, *key: str) -> Difference:
+    with world.database.snapshot() as connection:
+        return differences.between(connection, view, name, key)
+
+
+def rebuild(world: World, view: str) -> None:
+    """A nightly rebuild: a new generation, handed over, and the surplus retired."""
+    new = world.open(view)
+    world.load(new)
+    world.go_live(new)
+    world.hand_over(view, new)
+    with world.database.begin() as connection:
+        generations.retire(connection, generations.superseded(connection, view))
+    dropping.drop_unused(world.database)
+
+
+def test_a_preview_counts_every_record_beside_the_deployed_views_and_is_applied_without_computing(
+    world: World,
+) -> None:
+    world.files |= {"total.sql": TOTAL, "named.sql": NAMED}
+    with world.database.begin() as connection:
+        world.apply(connection)
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    assert preview(world, "dev", counts=BY_KEY) == ["counts"]
+    world.append("a", 1, ("x", 4))
+    world.advance("a")
+    assert read(world, "SELECT * FROM analytics.counts") == [(3, 7)]
+    assert read(world, "SELECT * FROM dev.counts") == [(1, 2, "y"), (2, 5, "x")]
+    assert read(world, "SELECT * FROM dev.total") == [(3, 7)]
+    assert read(world, "SELECT * FROM dev.named") == [("analytics.counts", 1), ("analytics.counts", 2)]
+    assert read(world, "SELECT * FROM dev.sums") == read(world, "SELECT * FROM analytics.sums")
+    assert {view: of for (_, view), of in cells(world).items()} == {
+        "sums": "shared", "both": "shared", "counts": "own", "total": "none", "named": "none"
+    }  # fmt: skip
+    for view in ("sums", "counts", "sums"):
+        rebuild(world, view)
+    world.append("a", 0, ("z", 8))
+    world.advance("a")
+    assert read(world, "SELECT * FROM dev.sums") == read(world, "SELECT * FROM analytics.sums")
+    assert read(world, "SELECT s FROM dev.counts") == [(2,), (5,), (8,)]
+    with world.database.begin() as connection:
+        now, older = generations.before_published(connection, "counts")
+    assert older.version == now.version, "nobody is rolled back to what only a preview reads"
+
+    world.files["counts.sql"] = BY_KEY
+    with world.database.begin() as connection:
+        [change] = [each for each in registry.plan(connection, compile_catalog(world.files)) if each.diff]
+    assert (change.name, change.action) == ("counts", "update")
+    generations_before = read(world, "SELECT max(id) FROM lamina.generation")
+    with world.database.begin() as connection:
+        world.apply(connection)
+    assert read(world, "SELECT max(id) FROM lamina.generation") == generations_before
+    assert read(world, "SELECT * FROM analytics.counts") == read(world, "SELECT * FROM dev.counts")
+    assert set(cells(world).values()) == {"shared", "none"}
+    rebuild(world, "counts")
+    world.append("a", 0, ("z", 16))
+    world.advance("a")
+    assert read(world, "SELECT s FROM dev.counts") == [(2,), (24,), (5,)]
+    drop(world, "dev")
+    with world.database.begin() as connection:
+        _, returned = registry.roll_back(connection, "counts")
+        back, first = generations.before_published(connection, "counts")
+    assert (back.id, first.version != back.version) == (returned, True), (
+        "from the generation before to the version before"
+    )
+    assert read(world, "SELECT * FROM analytics.counts") == [(1, 2, "y"), (2, 24, "z"), (2, 5, "x")]
+
+
+def test_a_preview_that_is_dropped_leaves_nothing_and_others_go_on(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    dropping.drop_unused(world.database)
+    before = left(world)
+    assert preview(world, "dev", counts=BY_KEY) == ["counts"]
+    assert preview(world, "other", counts=BY_KEY, sums=POSITIVE) == ["sums"]
+    assert preview(world, "dev", counts=BY_KEY, sums=None) == []
+    drop(world, "dev")
+    assert read(world, "SELECT * FROM other.counts") == [(1, 1, "x"), (1, 2, "y")]
+    assert read(world, "SELECT * FROM other.sums") == [("x", 1, 1), ("y", 1, 2)]
+    assert preview(world, "other", sums=POSITIVE) == []
+    world.append("a", 0, ("y", 3))
+    world.advance("a")
+    assert read(world, "SELECT * FROM other.counts") == [(3, 6)]
+    assert read(world, "SELECT * FROM other.sums") == [("x", 1, 1), ("y", 2, 5)]
+    drop(world, "other")
+    assert left(world) == before
+    assert read(world, "SELECT nspname FROM pg_namespace WHERE nspname IN ('dev', 'other')") == []
+    with pytest.raises(LaminaError, match="no preview named dev"):
+        drop(world, "dev")
+
+
+def test_a_preview_goes_on_when_the_deployed_catalog_changes_or_drops_what_it_shares(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    dropping.drop_unused(world.database)
+    before = left(world)
+    preview(world, "dev", named=NAMED)
+    world.change(counts=BY_KEY)
+    world.change(counts=BY_KEY.replace("FROM a", "FROM a WHERE n > 1"))
+    world.change(counts=BY_KEY)
+    del world.files["sums.sql"]
+    with world.database.begin() as connection:
+        world.apply(connection)
+    dropping.drop_unused(world.database)
+    world.append("a", 0, ("y", 4))
+    world.advance("a")
+    assert read(world, "SELECT * FROM dev.counts") == [(3, 7)]
+    assert read(world, "SELECT * FROM dev.sums") == [("x", 1, 1), ("y", 2, 6)]
+    assert cells(world)["dev", "sums"] == "own"
+    world.files["sums.sql"] = FILES["sums.sql"]
+    with world.database.begin() as connection:
+        [change] = [each for each in registry.plan(connection, compile_catalog(world.files)) if each.action == "create"]
+        assert change.effect == "its cells are live, for a preview: served at once"
+        world.apply(connection)
+    assert read(world, "SELECT * FROM analytics.sums") == [("x", 1, 1), ("y", 2, 6)]
+    drop(world, "dev")
+    rebuild(world, "counts")
+    assert {name: left(world)[name] - before[name] for name in ("sides", "compiled")} == {"sides": 0, "compiled": 0}
+
+
+def test_what_a_leap_retires_raises_in_a_preview_and_what_is_shared_goes_on(world: World, database: str) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    for query in PARTITIONS:
+        world.advance(query)
+    preview(world, "dev", counts=BY_KEY, total=TOTAL)
+    world.append("a", 0, ("z", 8))
+    with reading(database) as before:
+        with world.database.begin() as connection:
+            fences = {name: progress.take_over(connection, name, "the leap") for name in PARTITIONS}
+            end = Offsets({**world.end("a"), **world.end("b")})
+            new = [generations.open_building(connection, name, rebuild=None, at=end) for name in VIEWS]
+        for each in new:
+            world.load(each.id)
+        world.database.retrying(lambda connection: generations.land(connection, [each.id for each in new], fences, end))
+        world.fences = fences
+        dropping.drop_unused(world.database)
+        assert rows(before, "SELECT * FROM dev.total") == [(2, 3)], "a snapshot of before the leap"
+    for view in ("counts", "total"):
+        with pytest.raises(DBAPIError, match=r"dev.counts has no live cells") as refused:
+            read(world, f"SELECT c FROM dev.{view}")
+        assert isinstance(refused.value.orig, psycopg2.errors.ObjectNotInPrerequisiteState)
+    assert read(world, "SELECT * FROM dev.sums") == [("x", 1, 1), ("y", 1, 2), ("z", 1, 8)]
+    assert {view: of for (_, view), of in cells(world).items()} == {
+        "sums": "shared", "both": "shared", "counts": "retired", "total": "retired"
+    }  # fmt: skip
+    assert read(world, "SELECT view, served FROM lamina.previews WHERE NOT served") == [
+        ("counts", False), ("total", False)
+    ]  # fmt: skip
+    assert preview(world, "dev", counts=BY_KEY, total=TOTAL) == ["counts"]
+    assert read(world, "SELECT * FROM dev.total") == [(3, 11)]
+    drop(world, "dev")
+
+
+def test_a_snapshot_that_is_older_than_a_preview_reads_none_of_it(world: World, database: str) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    with reading(database) as before:
+        preview(world, "dev", counts=BY_KEY)
+        with pytest.raises(psycopg2.errors.ObjectNotInPrerequisiteState, match="in this snapshot"):
+            rows(before, "SELECT * FROM dev.counts")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("analytics", "Lamina's or Postgres' own"),
+        ("pg_dev", "Lamina's or Postgres' own"),
+        ("information_schema", "Lamina's or Postgres' own"),
+        ("Dev", "without quotes"),
+        ("user", "without quotes"),
+        ("1st", "without quotes"),
+        ('a"; DROP SCHEMA analytics', "without quotes"),
+        ("x" * 64, "at most"),
+        ("", "without quotes"),
+        ("theirs", "no preview is called theirs"),
+    ],
+)
+def test_a_name_that_is_not_a_previews_is_refused(world: World, name: str, why: str) -> None:
+    with world.database.begin() as connection:
+        connection.execute(text("CREATE SCHEMA theirs"))
+        with pytest.raises(LaminaError, match="is no name for a preview") as refused:
+            previews.make(connection, name, world.catalog)
+    assert why in refused.value.evidence
+    assert "--preview" in refused.value.way_out or "another name" in refused.value.way_out
+
+
+def test_what_others_have_made_of_a_preview_is_not_dropped(world: World) -> None:
+    preview(world, "dev", counts=BY_KEY)
+    with world.database.begin() as connection:
+        connection.execute(text("CREATE VIEW dev.theirs AS SELECT c FROM dev.counts"))
+    for what in (lambda: drop(world, "dev"), lambda: preview(world, "dev")):
+        with pytest.raises(LaminaError, match="Others have made something of the preview dev") as refused:
+            what()
+        assert "dev.theirs" in refused.value.evidence
+    with world.database.begin() as connection:
+        connection.execute(text("DROP VIEW dev.theirs"))
+        connection.execute(text("CREATE TABLE dev.theirs (n int)"))
+    with pytest.raises(LaminaError, match="Others have made something"):
+        drop(world, "dev")
+    assert read(world, "SELECT * FROM dev.counts") == []
+
+
+def test_a_source_that_is_not_deployed_is_refused(world: World) -> None:
+    more = "CREATE TABLE more (n BIGINT) USING kafka OPTIONS (topic 'more', format 'json');"
+    with pytest.raises(LaminaError, match="more cannot be previewed") as refused:
+        preview(world, "dev", more=more)
+    assert "`lamina apply`" in refused.value.way_out
+    with pytest.raises(LaminaError, match="not applied") as refused:
+        preview(world, "dev", sources=world.files["sources.sql"].replace("topic 'a'", "topic 'c'"))
+    assert "declare it under another name" in refused.value.evidence
+
+
+def test_the_rows_that_differ_are_counted_exactly(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2), (None, 3), ("w", 4))
+    world.advance("a")
+    assert preview(world, "dev", sums=FEW) == [], "its cells are the same"
+    assert diff(world, "counts", "dev").equal
+    found = diff(world, "sums", "dev")
+    assert (found.rows_here, found.rows_there, found.only_here, found.only_there) == (4, 3, 1, 0)
+    assert (found.same, found.differing, found.key, found.columns) == (3, 0, ["k"], [])
+    assert found.examples == [Example({"k": "w", "c": 1, "s": 4}, None)]
+    world.append("a", 0, ("x", 4), (None, 2), ("v", 4))
+    world.advance("a")
+    found = diff(world, "sums", "dev")
+    assert (found.only_here, found.only_there, found.same, found.differing) == (2, 0, 1, 2)
+    assert found.columns == [ColumnDifference("s", "bigint", "bigint", 2)]
+    assert Example({"k": None, "c": 2, "s": 5}, {"k": None, "c": 2, "s": None}) in found.examples
+    assert found.examples[0].there is not None, "pairs come first"
+    preview(world, "dev", counts=BY_KEY, sums=FEW.replace("count(*) AS c", "count(*) + 0.5 AS c, sum(n) + 1 AS m"))
+    found = diff(world, "sums", "dev")
+    assert found.columns[0] == ColumnDifference("c", "bigint", "numeric", 3)
+    assert found.columns[-1] == ColumnDifference("m", None, "bigint", None)
+    found = diff(world, "counts", "dev")
+    assert (found.key, found.only_here, found.only_there, found.same) == (None, 1, 5, 0)
+    assert found.columns == [ColumnDifference("k", None, "text", None)]
+    assert diff(world, "sums", "dev", "k", "s").key == ["k", "s"]
+    with pytest.raises(LaminaError, match="no column nothing"):
+        diff(world, "sums", "dev", "nothing")
+    for view, name, match in (("none", "dev", "not in either"), ("sums", "none", "no preview named none")):
+        with pytest.raises(LaminaError, match=match):
+            diff(world, view, name)
+    drop(world, "dev")
