@@ -1,6 +1,6 @@
 """The command line: `lamina` and its commands.
 
-Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a check, a proof or `plan` found a difference, 130 Ctrl-C.
+Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a check, a proof, `plan` or `diff` found a difference, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -10,15 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from lamina.commands import (  # noqa: F401 - each adds its commands
-    blame,
-    catalog,
-    previews,
-    reading,
-    rebuilds,
-    records,
-    services,
-)
+from lamina.commands import blame, catalog, previews, reading, rebuilds, records, services  # noqa: F401 - each adds its own
 from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
 
 __all__ = ["interrupt_again_if_lost", "lamina", "main"]

@@ -242,24 +242,6 @@ class Deployment:
         check_previewed(self.batch, target)
         return self.database.retrying(lambda connection: apply(connection, target))
 
-    def preview(self, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
-        """Serves the views of these files in the schema `name`, beside the deployed ones, with live cells."""
-        self.require_installed()
-        catalog = compile_catalog(files)
-        end_what_a_dead_apply_left(self.batch)
-        with readers_named(self.database, f"A reader holds a view of the preview {name}"):
-            preview(self.batch, name, catalog)
-        dropping.drop_unused(self.database)
-        with self.database.begin() as connection:
-            return [each for each in previews.listed(connection) if each.preview == name]
-
-    def drop_preview(self, name: str) -> None:
-        """Ends a preview; what was computed for it alone is dropped."""
-        self.require_installed()
-        with readers_named(self.database, f"A reader holds a view of the preview {name}"):
-            self.database.retrying(lambda connection: previews.drop(connection, name))
-        dropping.drop_unused(self.database)
-
     def rebuild(
         self,
         names: Sequence[str] = (),
@@ -287,6 +269,24 @@ class Deployment:
     def _rebuilding(self) -> tuple[str, ...]:
         with self.database.begin() as connection:
             return rebuilds.get(connection).views
+
+    def preview(self, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
+        """Serves the views of these files in the schema `name`, beside the deployed ones, with live cells."""
+        self.require_installed()
+        catalog = compile_catalog(files)
+        end_what_a_dead_apply_left(self.batch)
+        with readers_named(self.database, f"A reader holds a view of the preview {name}"):
+            preview(self.batch, name, catalog)
+        dropping.drop_unused(self.database)
+        with self.database.begin() as connection:
+            return [each for each in previews.listed(connection) if each.preview == name]
+
+    def drop_preview(self, name: str) -> None:
+        """Ends a preview; what was computed for it alone is dropped."""
+        self.require_installed()
+        with readers_named(self.database, f"A reader holds a view of the preview {name}"):
+            self.database.retrying(lambda connection: previews.drop(connection, name))
+        dropping.drop_unused(self.database)
 
     def check_live(self, names: Sequence[str] = ()) -> list[Verdict]:
         """Runs the checks of views (of all, when none is named) as they are read now, and keeps the results."""

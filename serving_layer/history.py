@@ -18,7 +18,7 @@ from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from serving_layer import progress
 from serving_layer.bookkeeping import generation, history, proof, query, rebuild
 
-KEPT_DAYS = 7
+KEPT_DAYS = 2
 """How long the history is kept: a row of some 200 bytes per micro-batch."""
 
 _SHOWN = text("""

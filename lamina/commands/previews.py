@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lamina.commands.command import command, deployment
+from lamina.commands.command import Different, command, deployment
 from lamina.render import Output, cell
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool
 def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
     """Compare the rows of a deployed view with those in a preview, in one snapshot.
 
-    Exits 0 when they are equal, 1 when they differ.
+    Exits 0 when they are equal, 3 when they differ.
     """
     from serving_layer import courtesy, differences
 
@@ -64,7 +63,7 @@ def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
     else:
         _show(output, found)
     if not found.equal:
-        sys.exit(1)
+        raise Different
 
 
 def _show(output: Output, found: Difference) -> None:

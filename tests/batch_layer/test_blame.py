@@ -145,7 +145,7 @@ def test_blame_says_from_when_on_it_knows(deployed: Deployed) -> None:
     for n in range(3):
         send(deployed, 0, at(n, "DE", 1))
     shown, _, second, third = (id for (id,) in deployed.owner("SELECT id FROM lamina.history ORDER BY id"))
-    deployed.owner(f"UPDATE lamina.history SET at = at - interval '8 days' WHERE id < {second}")
+    deployed.owner(f"UPDATE lamina.history SET at = at - interval '3 days' WHERE id < {second}")
     with deployed.deployment.database.begin() as connection:
         history.trim(connection)
     left = deployed.owner("SELECT id FROM lamina.history ORDER BY id")

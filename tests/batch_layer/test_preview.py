@@ -56,11 +56,11 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
     for name, text in files.items():
         (with_files / name).write_text(text)
     assert lamina("diff", "hourly", "--against", "dev").out.startswith("analytics.hourly and dev.hourly are equal")
-    [found] = lamina("diff", "totals", "--against", "dev", "--json", code=1).lines()
+    [found] = lamina("diff", "totals", "--against", "dev", "--json", code=3).lines()
     assert (found["rows_here"], found["rows_there"], found["differing"], found["equal"]) == (1, 1, 1, False)
     [example] = found["examples"]
     assert there == [(example["here"]["events"] - example["there"]["events"],)]
-    assert "differing: 1" in lamina("diff", "totals", "--against", "dev", code=1).out
+    assert "differing: 1" in lamina("diff", "totals", "--against", "dev", code=3).out
     assert "preview dev" in lamina("status").out
     assert lamina("sql", "SELECT view FROM lamina.previews WHERE NOT served").out.split() == ["view"]
     offsets = "SELECT source, partition, next_offset FROM {} WHERE view = 'places' ORDER BY partition"

@@ -9,7 +9,7 @@ import pytest
 
 from serving_layer import lookup, rebuilds
 from serving_layer.bookkeeping import generation
-from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
+from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import LaminaError
 
@@ -83,6 +83,35 @@ def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (501, 500)
     proofs = deployed.deployment.batch.rebuild()
     assert {proof.view: proof.differing for proof in proofs} == {"hourly": 0, "totals": 0, "users": 0, "clicks": 0}
+    deployed.check()
+
+
+def test_a_view_is_renamed_under_traffic_and_goes_on_with_its_cells(deployed: Deployed) -> None:
+    deployed.apply(**CATALOG)
+    with deployed.speed():
+        deployed.send("events", *(event(n) for n in range(100)))
+        deployed.wait_for("events")
+        del deployed.files["hourly.sql"]
+        by_hour = "VIEW by_hour (hour, country, events, shown, total, smallest, largest, mean)"
+        deployed.files["by_hour.sql"] = HOURLY.replace(
+            HOURLY[HOURLY.index("VIEW hourly") : HOURLY.index(" AS\n")],
+            f"{by_hour} TBLPROPERTIES ('renamed_from' = 'hourly')",
+        )
+        deployed.files["places.sql"] = PLACES.replace("FROM hourly", "FROM by_hour")
+        [change] = [each for each in deployed.deployment.plan(deployed.files) if each.name == "by_hour"]
+        assert "its cells stay" in change.effect
+        with pytest.raises(LaminaError, match="break"):
+            deployed.deployment.apply(deployed.files, prune=True)
+        deployed.send("events", *(event(n) for n in range(100, 150)))
+        deployed.deployment.apply(deployed.files, prune=True, allow_break=True)
+        deployed.send("events", *(event(n) for n in range(150, 200)))
+        deployed.wait_for("events")
+        assert one(deployed.rows("SELECT sum(events) FROM by_hour")) == (200,)
+        assert one(deployed.rows("SELECT sum(events) FROM places")) == (200,)
+    deployed.check()
+    assert {proof.view: proof.differing for proof in deployed.deployment.batch.rebuild()}["by_hour"] == 0
+    deployed.deployment.batch.roll_back("by_hour")
+    assert one(deployed.rows("SELECT sum(events) FROM by_hour")) == (200,)
     deployed.check()
 
 

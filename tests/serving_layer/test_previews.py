@@ -121,9 +121,11 @@ def test_a_preview_counts_every_record_beside_the_deployed_views_and_is_applied_
     assert read(world, "SELECT s FROM dev.counts") == [(2,), (24,), (5,)]
     drop(world, "dev")
     with world.database.begin() as connection:
-        _, to = registry.roll_back(connection, "counts")
+        _, returned = registry.roll_back(connection, "counts")
         back, first = generations.before_published(connection, "counts")
-    assert (back.id, first.version != back.version) == (to, True), "from the generation before to the version before"
+    assert (back.id, first.version != back.version) == (returned, True), (
+        "from the generation before to the version before"
+    )
     assert read(world, "SELECT * FROM analytics.counts") == [(1, 2, "y"), (2, 24, "z"), (2, 5, "x")]
 
 

@@ -22,10 +22,10 @@ LONGEST_SOURCE, LONGEST_VIEW = 36, 63
 
 SOURCE_PROPERTIES = {
     "event_time": "the column that says when an event happened",
-    "partitions": "of the topic, where `lamina apply` creates it (4, unless it is said)",
-    "quarantine_bytes": "as `1 GB` (unless it is said): of bad records no more are kept, the oldest go first",
-    "quarantine_age": "as `90 days` (unless it is said): older bad records are not kept; counts are, for ever",
-    "dedupe_within": "as `1 hour`: how long after an event its copies are known (for ever, unless it is said)",
+    "partitions": "of the topic, where `lamina apply` creates it (default: 4)",
+    "quarantine_bytes": "how many bad records are kept, by size; the oldest go first (default: `1 GB`)",
+    "quarantine_age": "how long bad records are kept; counts stay for ever (default: `90 days`)",
+    "dedupe_within": "how long after an event its copies are recognised, e.g. `1 hour` (default: for ever)",
 }
 """What TBLPROPERTIES of a source may say."""
 
@@ -33,11 +33,11 @@ OPTIONS = ("topic", "format", "key_format")
 """What OPTIONS of a source may say."""
 
 VIEW_PROPERTIES = {
-    "keep_generations": "how many older generations stay current, to roll back to (1, unless it is said)",
-    "on_failure": "`block` (unless it is said) or `warn`: what happens when a check of the view fails",
-    "keep_versions": "how many older versions stay current, to return to, when its cells change (1, unless it is said)",
-    "on_difference": "`publish` (unless it is said) or `hold`: what happens when a proof finds a difference",
-    "rebuild_every": "as `7 days`: how long nightly rebuilds leave the view out (not at all, unless it is said)",
+    "keep_generations": "how many older generations stay current, to roll back to (default: 1)",
+    "on_failure": "what happens when a check of the view fails: `block` (default) or `warn`",
+    "keep_versions": "how many older versions stay current, to return to, when its cells change (default: 1)",
+    "on_difference": "what happens when a proof finds a difference: `publish` (default) or `hold`",
+    "rebuild_every": "the least age at which a nightly rebuild includes the view, e.g. `7 days` (default: every night)",
     "renamed_from": "the name that the view had: its cells stay. It says nothing once that was applied",
     "retain": "as `90 days`: groups of longer ago leave when a rebuild is handed over ([how](decisions/10-retain.md))",
 }
