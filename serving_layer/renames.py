@@ -14,7 +14,7 @@ from dataclasses import replace
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, func, insert, literal, select, text, update
 
-from serving_layer import cells, lookup
+from serving_layer import cells
 from serving_layer.bookkeeping import (
     cell_table,
     checked,
@@ -105,12 +105,6 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
             "A view is not renamed while a transaction of before the last move is open",
             evidence=f"{unsettled.name} is still shown to it as it was",
             way_out="Apply again when that transaction has ended; `lamina status` lists the readers.",
-        )
-    if read_by := lookup.previews(connection):
-        raise LaminaError(
-            "A view is not renamed beside a preview, which may read it by its old name",
-            evidence=f"previews: {', '.join(read_by)}",
-            way_out=f"End it first, and make it again afterwards: `lamina apply --preview {read_by[0]} --drop`.",
         )
     cells.run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
     now = renamed(before, names)
