@@ -7,7 +7,7 @@ views of the preview are made in place of the move. Checks that fail are told: w
 from __future__ import annotations
 
 from batch_layer.rebuild import BatchLayer
-from batch_layer.reprocess import begun, patiently, prove
+from batch_layer.reprocess import begun, computed, patiently
 from serving_layer import lookup, previews, rebuilds, registry
 from serving_layer.database import Connection
 from view_algebra.compiled import Catalog
@@ -21,29 +21,16 @@ def preview(batch: BatchLayer, name: str, catalog: Catalog) -> None:
     with batch.database.begin() as connection:
         previews.check_name(connection, name)
         lacking = previews.lacking(connection, previews.compiled(connection, catalog))
-    if lacking:
-        _computed(batch, name, catalog)
-    else:
+    if not lacking:
         patiently(batch, lambda connection: previews.make(connection, name, catalog))
+        return
 
+    def make(id: int) -> None:
+        _check(batch, id, catalog)
+        patiently(batch, lambda connection: _made(connection, id, name, catalog))
+        batch.at("after preview")
 
-def _computed(batch: BatchLayer, name: str, catalog: Catalog) -> None:
-    with rebuilds.in_one_process(batch.database):
-        id = batch.database.retrying(lambda connection: _begun(connection, batch, catalog))
-        batch.at("after seal")
-        try:
-            batch.archive(id)
-            for each in batch.generations(id):
-                batch.compute(id, each.view)
-            batch.go_live(id)
-            for generation in batch.generations(id):
-                prove(batch, id, generation)
-            _check(batch, id, catalog)
-            patiently(batch, lambda connection: _made(connection, id, name, catalog))
-            batch.at("after preview")
-        except BaseException as error:
-            batch.failed(id, error)
-            raise
+    computed(batch, lambda connection: _begun(connection, batch, catalog), make)
 
 
 def _begun(connection: Connection, batch: BatchLayer, catalog: Catalog) -> int:

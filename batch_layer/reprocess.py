@@ -44,8 +44,23 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
 
     Where it fails, or is interrupted, what was deployed is as it was.
     """
+
+    def deploy(id: int) -> None:
+        _check(batch, id, target)
+        _move(batch, id, target)
+        batch.at("after hand-over")
+        batch.retire(id)
+
+    computed(batch, lambda connection: _begun(connection, batch, target), deploy)
+
+
+def computed(batch: BatchLayer, begin: Callable[[Connection], int], then: Callable[[int], None]) -> None:
+    """Computes the versions of the rebuild that `begin` gives, live and proven; `then` does what they are for.
+
+    Where either fails, or is interrupted, nothing that is read has changed.
+    """
     with rebuilds.in_one_process(batch.database):
-        id = batch.database.retrying(lambda connection: _begun(connection, batch, target))
+        id = batch.database.retrying(begin)
         batch.at("after seal")
         try:
             batch.archive(id)
@@ -53,11 +68,8 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
                 batch.compute(id, each.view)
             batch.go_live(id)
             for generation in batch.generations(id):
-                prove(batch, id, generation)
-            _check(batch, id, target)
-            _move(batch, id, target)
-            batch.at("after hand-over")
-            batch.retire(id)
+                _prove(batch, id, generation)
+            then(id)
         except BaseException as error:
             batch.failed(id, error)
             raise
@@ -87,7 +99,7 @@ def begun(connection: Connection, batch: BatchLayer, versions: Sequence[View], o
     return id
 
 
-def prove(batch: BatchLayer, id: int, new: Generation) -> None:
+def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
     """Compares what the new version computes like the one that is read, in one snapshot, and keeps the result."""
     with batch.database.snapshot() as connection:
         courtesy.stand_back(connection)
