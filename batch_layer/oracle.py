@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from batch_layer.check import Row, rows_of, select_all
 from batch_layer.compute import counting
-from master_log.archive import MasterLog
+from master_log.archive import MasterLog, within
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer import definitions, progress
@@ -126,7 +126,7 @@ class Oracle:
         for name, source in definition.sources.items():
             older, recent = self._of(state.definition, source)
             begins = self._states[0].below if after is None else after
-            newer = recent.where(_within(OffsetRange(_on(state.below[name], begins[name]), state.below[name])))
+            newer = recent.where(within(OffsetRange(_on(state.below[name], begins[name]), state.below[name])))
             records = newer if after is not None else older.unionByName(newer)
             counting(records, source).createOrReplaceTempView(spark_name(source.records))
         select_all(self._spark, definition.views.values(), state.since)
@@ -145,13 +145,3 @@ class Oracle:
 def _on(below: Offsets, begins: Offsets) -> Offsets:
     """Where these partitions begin; one that is new then begins at its first record."""
     return Offsets({at: begins.get(at, 0) for at in below})
-
-
-def _within(range: OffsetRange) -> str:
-    """The condition, in Spark SQL, on a record of a range."""
-    parts = [
-        f"(kafka_partition = {at.partition} AND kafka_offset >= {range.start[at]} AND kafka_offset < {end})"
-        for at, end in range.end.items()
-        if end > range.start[at]
-    ]
-    return " OR ".join(parts) or "false"

@@ -119,18 +119,21 @@ def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
 
 def _check(batch: BatchLayer, id: int, target: Target) -> None:
     """Runs the checks that the catalog declares over its new versions; raises for one that blocks and fails."""
-    with batch.database.begin() as connection:
-        catalog = registry.planned(connection, target.catalog)
-        previewed = registry.first_shown(connection, target.catalog)
+    catalog, previewed = _planned(batch, target)
     _blocked(batch, batch.check(id, catalog, previewed))
 
 
 def check_previewed(batch: BatchLayer, target: Target) -> None:
     """The same where nothing is to be computed: over the versions that only a preview has shown so far."""
+    catalog, previewed = _planned(batch, target)
+    _blocked(batch, batch.checked(previewed, catalog) if previewed else [])
+
+
+def _planned(batch: BatchLayer, target: Target) -> tuple[Catalog, list[Generation]]:
+    """The catalog that is deployed once the target is, and the generations in it that only a preview has shown."""
     with batch.database.begin() as connection:
         catalog = registry.planned(connection, target.catalog)
-        previewed = registry.first_shown(connection, target.catalog)
-    _blocked(batch, batch.checked(previewed, catalog) if previewed else [])
+        return catalog, registry.first_shown(connection, catalog)
 
 
 def _blocked(batch: BatchLayer, verdicts: Sequence[Verdict]) -> None:

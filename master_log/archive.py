@@ -309,7 +309,7 @@ class MasterLog:
         if snapshot is None:
             return self._nothing(source)
         range = below(wanted, since or self._start(table))
-        rows = table.read(snapshot.id).where(_condition(range))
+        rows = table.read(snapshot.id).where(within(range))
         rows = _without(rows, range.holds(self._skipped()))
         if table.properties()[PARSED_BY] == _fingerprint(source):
             return rows.select(
@@ -408,7 +408,7 @@ class MasterLog:
         summary = {HELD: ends.json(), TAILS: to_json(brokers.tails(ends)), REPLACED: _ranges(cut)}
         with telling(f"{source.name}: its log was not cut back"):
             table.tag(f"replaced_{now.id}", now.id)
-            table.delete(_condition(cut), now.id, branch, summary)
+            table.delete(within(cut), now.id, branch, summary)
             if not table.publish(branch):
                 raise _changed_meanwhile(source, "Found another commit on top of the one that was cut back.")
 
@@ -422,7 +422,7 @@ class MasterLog:
         ends = {at: max(begin, min(held[at], last.get(at, 0))) for at, begin in start.items()}
         common = OffsetRange(Offsets(start), Offsets(ends))
         columns, skipped = (*_RECORD_COLUMNS[:4], "kafka_value"), self._skipped()
-        held_now = table.read(next(table.lineage()).id).where(_condition(common))
+        held_now = table.read(next(table.lineage()).id).where(within(common))
         mine = _without(held_now, common.holds(skipped)).select(*columns)
         theirs = parsed(kafka_range(self._spark, brokers, source, common, skipped), source).select(*columns)
         both = mine.exceptAll(theirs).unionAll(theirs.exceptAll(mine))
@@ -488,8 +488,8 @@ def _fingerprint(source: Source) -> str:
     return hashlib.sha256(source.parse.encode()).hexdigest()[:16]
 
 
-def _condition(rng: OffsetRange) -> str:
-    """One term per partition: what Iceberg prunes partitions and files by."""
+def within(rng: OffsetRange) -> str:
+    """The condition, in Spark SQL, on a record of a range: a term per partition, by which Iceberg prunes files."""
     terms = (
         f"(kafka_partition = {at.partition} AND kafka_offset >= {rng.start[at]} AND kafka_offset < {end})"
         for at, end in rng.end.items()

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, text
 from serving_layer import lookup, previews, views
 from serving_layer.cells import run
 from serving_layer.deployed import deployed
+from serving_layer.keys import group_columns
 from serving_layer.overwriting import differs
 from serving_layer.sides import quoted
 from view_algebra.compiled import Catalog
@@ -142,10 +143,8 @@ def _key(name: str, before: Catalog, after: Catalog, common: Sequence[str]) -> l
 def _key_of(name: str, catalog: Catalog) -> list[str] | None:
     if (source := catalog.sources.get(name)) is not None:
         return sorted(source.unique)
-    lineage = catalog.views[name].lineage
-    if not any(each.aggregates for each in lineage):
-        return None
-    return sorted(each.column for each in lineage if not each.aggregates)
+    view = catalog.views[name]
+    return sorted(group_columns(view)) if any(each.aggregates for each in view.lineage) else None
 
 
 def _sides(name: str, preview: str, common: Sequence[str], here: Mapping[str, str], there: Mapping[str, str]) -> str:

@@ -122,10 +122,10 @@ def planned(connection: Connection, catalog: Catalog) -> Catalog:
 
 
 def first_shown(connection: Connection, catalog: Catalog) -> list[Generation]:
-    """The generations that a preview reads and nobody else yet, to which views move once a catalog is applied."""
+    """The generations that a preview reads and nobody else yet, to which views move with a `planned` catalog."""
     before, found = deployed(connection).views, []
     live = versions.live(connection)
-    for name, each in planned(connection, catalog).views.items():
+    for name, each in catalog.views.items():
         id = live.get((name, each.version))
         if id is not None and (name not in before or before[name].version != each.version):
             found.append(id)
