@@ -28,7 +28,7 @@ from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 LARGEST_WEIGHT = 2**16
 """Of a row's doubles in the sums of a digest (receipts.sql)."""
@@ -122,14 +122,18 @@ def _read_records(database: Database, log: MasterLog, brokers: Brokers, receipt:
 
 def _as_texts(rows: DataFrame) -> DataFrame:
     """The rows as Postgres reads them: nested values as the JSON that the view shows of them."""
-    from pyspark.sql.functions import col, lit, regexp_replace, replace, to_json
+    from pyspark.sql.functions import col, expr, lit, regexp_replace, replace, to_json
 
-    nested = [field.dataType.typeName() in ("struct", "array", "map") for field in rows.schema]
-    return rows.select(
-        [
-            regexp_replace(to_json(col(spark_name(name)), JSON_TIMES), ZERO, "$1\ufffd").alias(name)
-            if json
-            else replace(col(spark_name(name)).cast("string"), lit("\0"), lit("\ufffd")).alias(name)
-            for name, json in zip(rows.columns, nested, strict=True)
-        ]
-    )
+    def text(name: str, kind: str) -> Column:
+        column = spark_name(name)
+        if kind in ("struct", "array", "map"):
+            return regexp_replace(to_json(col(column), JSON_TIMES), ZERO, "$1\ufffd")
+        if kind.startswith("interval"):
+            return expr(_INTERVAL.format(f"unix_micros(timestamp_micros(0) + {column})"))
+        return replace(col(column).cast("string"), lit("\0"), lit("\ufffd"))
+
+    return rows.select([text(field.name, field.dataType.simpleString()).alias(field.name) for field in rows.schema])
+
+
+_INTERVAL = "concat({0} div 86400000000, ' days ', {0} % 86400000000, ' microseconds')"
+"""Microseconds as an interval that Postgres reads, of days and what is left of them, as the view shows it."""

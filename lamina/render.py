@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +16,7 @@ from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from master_log.values import interval
 from view_algebra.errors import LaminaError
 
 WIDTH_WITHOUT_TERMINAL = 160
@@ -113,6 +114,8 @@ def cell(value: Any) -> str:
         return f"{value:.10g}"
     if isinstance(value, datetime):
         return value.isoformat(sep=" ", timespec="auto").replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        return interval(value)
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False, default=plain)
     # A control character in a key must not move the cursor of whoever looks at it.
@@ -125,6 +128,8 @@ def plain(value: Any) -> Any:
         return int(value) if value == value.to_integral_value() and value.as_tuple().exponent == 0 else str(value)
     if isinstance(value, datetime | date):
         return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        return interval(value)
     if isinstance(value, bytes | memoryview):
         return bytes(value).decode("utf-8", "replace")
     return str(value)

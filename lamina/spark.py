@@ -168,6 +168,7 @@ def _configuration(
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         **iceberg_catalog(CATALOG, settings.postgres, settings.warehouse),
+        "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # Spark's own choice fails at two entries of one name
         "spark.sql.shuffle.partitions": str(2 * _cores(master)),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # A micro-batch without records is a job for nothing; what is stateful is driven by the next records.

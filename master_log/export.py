@@ -19,10 +19,10 @@ import sqlglot
 
 from master_log.files import ENDINGS
 from master_log.kafka import Brokers
-from master_log.values import to_json
+from master_log.values import interval, to_json
 from view_algebra.compiled import Column
 from view_algebra.errors import LaminaError
-from view_algebra.language.types import STRING, Type, read
+from view_algebra.language.types import DURATION, STRING, Type, read
 
 _ROWS = 10_000
 """Rows that become one row group of a Parquet file."""
@@ -134,6 +134,8 @@ def _as_text(value: Any) -> str:
             return value.isoformat()
         case bytes() | memoryview():
             return binascii.b2a_base64(bytes(value), newline=False).decode()
+        case dt.timedelta():
+            return interval(value)
     return str(value)
 
 
@@ -142,7 +144,7 @@ def _parquet(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) ->
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = [read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING for column in columns]
+    kinds = [_kind(column) for column in columns]
     schema = pa.schema([(column.name, _arrow(kind)) for column, kind in zip(columns, kinds, strict=True)])
     written = 0
     left = iter(rows)
@@ -158,10 +160,18 @@ def _parquet(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) ->
     return written
 
 
+def _kind(column: Column) -> Type:
+    if column.postgres == DURATION.postgres:
+        return DURATION
+    return read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING
+
+
 def _arrow(kind: Type) -> Any:
     import pyarrow as pa
 
     match kind.name:
+        case DURATION.name:
+            return pa.duration("us")
         case "DECIMAL":
             return pa.decimal128(kind.precision, kind.scale)
         case "TIMESTAMP":

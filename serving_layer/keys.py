@@ -90,7 +90,7 @@ def time(database: Database, said: str) -> datetime:
 
 
 def _as_postgres(database: Database, column: Column, said: str) -> str:
-    if column.postgres in ("jsonb", "bytea"):
+    if column.postgres in ("jsonb", "bytea", "interval"):
         raise LaminaError(
             f"{column.name} is of type {column.spark}, and no value of it can be named",
             way_out="Name other columns, as column=value.",

@@ -28,7 +28,7 @@ $$;
 -- numbers; `doubles` holds the sum of the numbers and of their sizes, each weighted by the digest of its row. A nested
 -- column with such numbers in it is left out.
 CREATE OR REPLACE FUNCTION lamina.digest(relation regclass, columns jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog SET timezone = 'UTC' SET datestyle = 'ISO' AS $$
+SET search_path = pg_catalog SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres' AS $$
 DECLARE
   given record;
   value text;

@@ -27,7 +27,7 @@ def compile_check(d: CheckDeclaration, known: Known) -> Check:
         source = split.leaves[0].source
         raise Wrong(d.place, f"the check reads records of {source}", "Declare a view over them, and read that.")
     read = views_read(split.above)
-    text = final_text(split.above, ()).replace(f"analytics.{postgres_name(CLOCK)}", _NOW)
+    text = final_text(split, ()).replace(f"analytics.{postgres_name(CLOCK)}", _NOW)
     for name in known.types:
         text = text.replace(f"analytics.{postgres_name(published(name))}", f"{PUBLISHED}.{postgres_name(name)}")
     return Check(

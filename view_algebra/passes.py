@@ -18,6 +18,7 @@ from sqlglot import exp
 from view_algebra.compiled import CellTable, Column, Source, View, changes_of
 from view_algebra.engines.postgres.queries import query as postgres_query
 from view_algebra.engines.postgres.queries import reading_of
+from view_algebra.engines.postgres.times import with_lengths
 from view_algebra.language.aggregates import MOMENTS
 from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import Exploded, Query, Read, Select, Stream, Subquery
@@ -137,7 +138,7 @@ def with_meaning(written: Written, known: Known) -> Typed:
         expression=expression,
         query=query,
     )
-    return Typed(d, as_numbers(_with_names(query(syntax, Outside(context)), d)), syntax)
+    return Typed(d, _with_names(query(syntax, Outside(context)), d), syntax)
 
 
 def _with_names(query: Query, d: ViewDeclaration) -> Query:
@@ -155,8 +156,7 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
     elif isinstance(query, Select):
         places = [o.expression.place for o in query.outputs]
     seen: set[str] = set()
-    kinds = [kind for _, kind in query.columns]
-    for number, (name, place, kind) in enumerate(zip(names, places, kinds, strict=True), 1):
+    for number, (name, place) in enumerate(zip(names, places, strict=True), 1):
         if not name:
             raise Wrong(
                 place,
@@ -165,9 +165,6 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
             )
         if name.lower() in seen:
             raise Wrong(place, f"two columns are named {name}", "Write … AS another_name.")
-        if kind.length:
-            way_out = "Write timestampdiff(SECOND, b, a), datediff(a, b), or CAST(a - b AS BIGINT)."
-            raise Wrong(place, f"{name} is an {kind}, a length of time", way_out)
         if name in SYSTEM_COLUMNS:
             raise Wrong(place, f"Postgres has a column {name} of its own in every table", "Write … AS another_name.")
         if len(name.encode()) > 63:
@@ -204,7 +201,7 @@ def into_blocks(typed: Typed, known: Known) -> Split:
     LIMIT 3
     """
     d = typed.declaration
-    above, leaves = split_query(typed.query)
+    above, leaves = split_query(as_numbers(typed.query))
     if not leaves and not views_read(above):
         raise Wrong(span(d.select), "the SELECT reads nothing", "Name a source or a view in FROM.")
     refuse_ties(above, known.keys)
@@ -275,17 +272,17 @@ def as_texts(split: Split, known: Known) -> View:
         rounded=moments or any(known.views[view].rounded for view in reads),
         version=version,
         cell_tables=cell_tables,
-        final=final_text(split.above, cell_tables),
+        final=final_text(split, cell_tables),
         reads=reads,
         sources=tuple(sorted(own | through)),
         retained=shown,
     )
 
 
-def final_text(above: Query, cell_tables: tuple[CellTable, ...]) -> str:
+def final_text(split: Split, cell_tables: tuple[CellTable, ...]) -> str:
     """The query over cells and views, in Postgres' SQL."""
-    final = postgres_query(with_bounds(above), reading_of([table.name for table in cell_tables]))
-    return calendars.in_postgres(final, above)
+    final = postgres_query(with_bounds(split.above), reading_of([table.name for table in cell_tables]))
+    return with_lengths(calendars.in_postgres(final, split.above), split.typed.query.columns)
 
 
 def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:

@@ -24,7 +24,8 @@ DOUBLES = """
 NESTED = """
     CREATE VIEW nested AS
     SELECT kind, max_by(payload, ts) AS payload, collect_set(country) AS countries, struct(sum(price) AS price) AS sums,
-           concat(repeat('long', 800), coalesce(country, '')) AS long
+           concat(repeat('long', 800), coalesce(country, '')) AS long, max(ts) - min(ts) AS spread,
+           max(to_date(ts)) - DATE '2024-03-01' AS days
     FROM events GROUP BY kind, concat(repeat('long', 800), coalesce(country, ''));
 """
 LARGEST = TOTALS.replace("FROM events", ", max(n) AS largest FROM events")

@@ -1834,3 +1834,21 @@ SELECT country, array_agg(kind ORDER BY n DESC) AS x FROM (SELECT country, kind,
 
 CREATE VIEW lists_in_an_order_over_a_join AS
 SELECT a.country, array_agg(b.city ORDER BY b.ts) AS x FROM events a JOIN events b ON a.user_id = b.user_id AND a.kind = b.kind AND b.price = 1.5 GROUP BY a.country;
+
+CREATE VIEW lengths AS
+SELECT country, max(ts) - min(ts) AS spread, avg(ts - TIMESTAMP '2024-01-01 00:00:00') AS mean, sum(to_date(ts) - DATE '2024-01-31') AS days, max(to_date(ts)) - min(to_date(ts)) AS d, min(TIMESTAMP '2024-01-01 10:00:00' - ts) FILTER (WHERE kind = 'click') AS least, count(*) AS n FROM events GROUP BY country;
+
+CREATE VIEW length_columns AS
+SELECT event_id, ts - TIMESTAMP '2024-01-01 10:30:00.25' AS ago, DATE '2024-02-01' - to_date(ts) AS days, (ts - TIMESTAMP '2024-01-01 00:00:00') * 3 AS thrice, abs(ts - TIMESTAMP '2024-02-01 00:00:00') AS size, -(ts - TIMESTAMP '2024-01-01 00:00:00') AS back FROM events;
+
+CREATE VIEW lengths_of_a_view AS
+SELECT country, spread - mean AS more, coalesce(days, d) AS days, CAST(spread AS BIGINT) AS seconds, spread > INTERVAL 1 HOUR AS long FROM lengths WHERE mean IS NOT NULL ORDER BY spread DESC LIMIT 4;
+
+CREATE VIEW lengths_apart AS
+SELECT DISTINCT spread AS x FROM lengths UNION SELECT ts - TIMESTAMP '2024-01-01 00:00:00' FROM events ORDER BY x DESC;
+
+CREATE VIEW by_length AS
+SELECT to_date(ts) - DATE '2024-01-01' AS day, count(*) AS n, max(spread) AS longest FROM events LEFT JOIN lengths USING (country) GROUP BY to_date(ts) - DATE '2024-01-01';
+
+CREATE VIEW lengths_over_rows AS
+SELECT DISTINCT spread, ts_lag FROM (SELECT country, spread, spread - lag(spread) OVER (ORDER BY country) AS ts_lag FROM lengths) ORDER BY spread LIMIT 3;

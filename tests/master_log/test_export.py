@@ -28,12 +28,14 @@ COLUMNS = [
     Column("n", "BIGINT", "bigint"),
     Column("seen", "BOOLEAN", "boolean"),
     Column("tags", "ARRAY<STRING>", "jsonb"),
+    Column("took", "INTERVAL DAY TO SECOND", "interval"),
 ]
+TOOK = dt.timedelta(days=1, hours=2, microseconds=500_000)
 HOUR = dt.datetime(2024, 1, 2, 3, tzinfo=dt.UTC)
 ROWS: list[tuple[Any, ...]] = [
-    (HOUR, 'ä, "b"\n', Decimal("1.2500"), Decimal(7), True, ["x"]),
-    (None, None, None, None, None, None),
-    (None, "", None, None, None, None),
+    (HOUR, 'ä, "b"\n', Decimal("1.2500"), Decimal(7), True, ["x"], TOOK),
+    (None, None, None, None, None, None, None),
+    (None, "", None, None, None, None, None),
 ]
 
 
@@ -45,21 +47,22 @@ def test_every_format_holds_every_row(tmp_path: Path, name: str) -> None:
     match name.split(".")[1]:
         case "csv":
             assert content.decode() == (
-                "hour,country,total,n,seen,tags\n"
-                '2024-01-02T03:00:00+00:00,"ä, ""b""\n",1.2500,7,true,"[""x""]"\n,,,,,\n,"",,,,\n'
+                "hour,country,total,n,seen,tags,took\n"
+                '2024-01-02T03:00:00+00:00,"ä, ""b""\n",1.2500,7,true,"[""x""]",1 day 02:00:00.5\n,,,,,,\n,"",,,,,\n'
             )
         case "parquet":
             table = pq.read_table(path)
             assert table.schema.field("total").type == pa.decimal128(12, 2)
             assert table.schema.field("n").type == pa.int64()
             assert [tuple(row.values()) for row in table.to_pylist()] == [
-                (HOUR, 'ä, "b"\n', Decimal("1.25"), 7, True, '["x"]'),
+                (HOUR, 'ä, "b"\n', Decimal("1.25"), 7, True, '["x"]', TOOK),
                 *ROWS[1:],
             ]
         case _:
             first, second, _ = content.decode().splitlines()
             assert json.loads(first)["total"] == 1.25
             assert json.loads(first)["hour"] == "2024-01-02T03:00:00+00:00"
+            assert json.loads(first)["took"] == "1 day 02:00:00.5"
             assert json.loads(second) == dict.fromkeys(column.name for column in COLUMNS)
 
 

@@ -283,6 +283,13 @@ def _shifted(call: Call) -> str:
     return f"try_{'add' if call.function[0] == '+' else 'subtract'}({spark(time)}, {spark(length)})"
 
 
+def _from_entries(call: Call) -> str:
+    """Spark fails at an entry without a name."""
+    (listed,) = call.arguments
+    name, _ = listed.type.element.fields[0] if listed.type.element else ("", None)
+    return f"map_from_entries(filter({spark(listed)}, e -> e.{spark_name(name)} IS NOT NULL))"
+
+
 _FORMS: dict[str, Callable[[Call], str]] = {
     "cast": _cast,
     "try_cast": lambda c: f"try_cast({spark(c.arguments[0])} AS {c.type.spark})",
@@ -306,6 +313,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "window": _window,
     **dict.fromkeys(("session", "session_start", "session_end"), _session),
     "session_until": lambda c: f"try_add({spark(c.arguments[0])}, CAST({spark(c.arguments[1])} AS INTERVAL))",
+    "map_from_entries": _from_entries,
     ".": lambda c: f"{spark(c.arguments[0], _ATOM)}.{spark_name(str(getattr(c.arguments[1], 'value', '')))}",
     "[]": lambda c: f"{spark(c.arguments[0], _ATOM)}[{spark(c.arguments[1])}]",
 }

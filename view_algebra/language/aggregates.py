@@ -17,7 +17,20 @@ from view_algebra.language.expressions import NULL, TRUE, Aggregate, Call, Case,
 from view_algebra.language.meeting import cast
 from view_algebra.language.operators import calculate
 from view_algebra.language.quoting import words
-from view_algebra.language.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, STRING, Type, decimal, inside, of_scalars
+from view_algebra.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    Type,
+    comparable,
+    decimal,
+    inside,
+    not_in_json,
+    of_scalars,
+)
 
 WIDE = 28
 """Digits up to which ten thousand million decimals add up without leaving DECIMAL(38): Spark adds ten digits."""
@@ -184,6 +197,7 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
         above=lambda types: {
             "BOOLEAN": ("bool_and" if name == "min" else "bool_or") + "({0})@",
             "STRING": name + '({0} COLLATE "C")@',
+            **dict.fromkeys(("ARRAY", "MAP", "STRUCT"), "any_value({0})@"),  # of one, which stands beside NULLs
         }.get(types[0].name, name + "({0})@"),
         once=True,
     )
@@ -299,9 +313,14 @@ def _in_json(kind: Type) -> bool:
     return kind.name not in ("BINARY", "VOID", "INTERVAL") and (not kind.nested or of_scalars(kind))
 
 
+def _in_a_list(kind: Type) -> bool:
+    """Lists may stand in one, too; Spark sorts no maps, not even by what stands before them."""
+    return _in_json(kind) or (kind.name in ("ARRAY", "STRUCT") and comparable(kind) and not_in_json(kind) is None)
+
+
 def _in_a_set(kind: Type) -> bool:
-    """Can it be told from others there, as fractions, which have two zeros, cannot?"""
-    return _in_json(kind) and not {DOUBLE, FLOAT} & {*inside(kind)}
+    """Can it be told from others there, as structs of fractions, which have two zeros, cannot?"""
+    return _in_json(kind) and not (kind.nested and {DOUBLE, FLOAT} & {*inside(kind)})
 
 
 _POWERS: tuple[Choice["third", "fourth"], ...] = ("third", "fourth")
@@ -604,7 +623,7 @@ _TABLE = (
         once=True,
         rows=_SET.replace("({0}", "(DISTINCT {0}"),
     ),
-    _of_values("collect_list", (1, 1), _in_json, lambda types: Type("ARRAY", element=types[0]), _LIST, rows=_LIST),
+    _of_values("collect_list", (1, 1), _in_a_list, lambda types: Type("ARRAY", element=types[0]), _LIST, rows=_LIST),
     _of_values("listagg", (1, 2), lambda kind: kind == STRING, lambda _: STRING, _TEXTS, rows=_TEXTS),
 )
 

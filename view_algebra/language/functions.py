@@ -642,10 +642,10 @@ FOREIGN: dict[str, str] = {
     "session_end": "session_window(ts, '30 minutes').end",
     "split_index": "split_part(x, ',', 1), which counts from 1",
     **dict.fromkeys(
-        ("map_agg", "map_from_arrays", "map_from_entries", "object_agg", "jsonb_object_agg"),
-        "collect_list(struct(k, x))",
+        ("map_agg", "map_from_arrays", "object_agg", "jsonb_object_agg"),
+        "map_from_entries(collect_list(struct(k, x)))",
     ),
-    "histogram": "count(*), and group by the value",
+    "histogram": "map_from_entries(collect_list(struct(x, n))) over a subquery that counts them by GROUP BY x",
     **dict.fromkeys(("hll_count_distinct", "approx_count", "ndv"), "approx_count_distinct(x)"),
     **dict.fromkeys(("quantile", "quantile_cont", "quantiles"), "percentile(x, 0.9)"),
     **dict.fromkeys(("approx_quantile", "approx_quantiles"), "percentile_approx(x, 0.9)"),

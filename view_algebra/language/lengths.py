@@ -1,7 +1,8 @@
 """Lengths of time: `a - b` of two times is an INTERVAL to Spark, and here the number of its microseconds, or days.
 
 A query is resolved with lengths as Spark has them. Before it is split, `as_numbers` makes whole numbers of them all:
-what takes two lengths as they are, as `max` or `coalesce`, takes two numbers alike.
+what takes two lengths as they are, as `max` or `coalesce`, takes two numbers alike. Only the columns of a view are
+lengths again: Postgres' `interval`, which another view that reads them takes as numbers once more.
 """
 
 from __future__ import annotations
@@ -9,8 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from view_algebra.language.expressions import Call, Combined, Constant, Expr, Place, Query, Subquery
-from view_algebra.language.relations import with_nested
+from view_algebra.language.expressions import (
+    Call,
+    Combined,
+    Constant,
+    Expr,
+    Field,
+    Nested,
+    Output,
+    Place,
+    Query,
+    Read,
+    Relation,
+    Select,
+    Subquery,
+)
+from view_algebra.language.relations import over_inputs
 from view_algebra.language.types import BIGINT, DAYS, DURATION, INTERVAL, Type
 from view_algebra.language.walks import mapped, rewritten
 from view_algebra.refusals import Wrong
@@ -30,6 +45,9 @@ LENGTHS = (DURATION, DAYS)
 
 _LENGTH, _NUMBER = "as length", "as number"
 """Calls, no functions, of which a query has none once its lengths are numbers."""
+
+COUNTED = "count of interval"
+"""A call, no function: the number that the column of another view is, an interval there."""
 
 
 def length(number: Expr, kind: Type) -> Expr:
@@ -100,7 +118,23 @@ def as_numbers(query: Query) -> Query:
         order = tuple(replace(key, expression=_bare(key.expression)) for key in query.order)
         sides = (as_numbers(query.left), as_numbers(query.right))
         return replace(query, left=sides[0], right=sides[1], columns=columns, order=order)
-    return with_nested(rewritten(query, _bare), lambda nested: replace(nested, query=as_numbers(nested.query)))
+    block = rewritten(query, _bare)
+    return block if block.relation is None else replace(block, relation=_counted(block.relation))
+
+
+def _counted(relation: Relation) -> Relation:
+    """What is read, each of its lengths as a number: in subqueries, and of other views in a subquery of its own."""
+    if isinstance(relation, Nested):
+        return replace(relation, query=as_numbers(relation.query))
+    if isinstance(relation, Read) and any(kind in LENGTHS for _, kind in relation.columns):
+        return Nested(_of_view(relation), relation.alias, relation.place)
+    return over_inputs(relation, _counted)
+
+
+def _of_view(read: Read) -> Select:
+    fields = (Field(read.alias, (name,), kind, place=read.place) for name, kind in read.columns)
+    numbers = (Call(COUNTED, (each,), BIGINT, place=read.place) if each.type in LENGTHS else each for each in fields)
+    return Select(tuple(Output(name, each) for (name, _), each in zip(read.columns, numbers, strict=True)), read)
 
 
 def _bare(expression: Expr) -> Expr:

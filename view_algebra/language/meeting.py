@@ -22,9 +22,9 @@ from view_algebra.language.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
-    WINDOW,
     Type,
     common,
+    comparable,
 )
 from view_algebra.refusals import Wrong
 
@@ -153,8 +153,11 @@ def compare(operator: str, left: Expr, right: Expr, place: Place = None) -> Expr
     if is_length(left) or is_length(right):
         return Call(operator, _as_numbers((left, right), place, operator), BOOLEAN, place=place)
     sides = meet((_against(operator, left, right), _against(operator, right, left)), place, operator)
-    if sides[0].type.nested and not (sides[0].type == WINDOW and operator in ("=", "<>", "<=>")):
-        raise Wrong(place, f"{operator} of nested values", "Compare their fields, or to_json() of both.")
+    kind = sides[0].type
+    if kind.nested and operator not in ("=", "<>", "<=>"):
+        raise Wrong(place, f"{operator} of nested values", "Compare their parts: a.x < b.x.")
+    if kind.nested and not comparable(kind):
+        raise Wrong(place, f"{operator} of values of type {kind}", "Compare to_json() of both.")
     return Call(operator, sides, BOOLEAN, place=place)
 
 

@@ -93,6 +93,8 @@ _POSTGRES = {
     "WINDOW": "jsonb",
     "VOID": "text",
     "INTERVAL": "interval",
+    "INTERVAL DAY": "interval",
+    "INTERVAL DAY TO SECOND": "interval",
 }
 
 CALENDAR = {
@@ -337,6 +339,19 @@ def of_scalars(kind: Type) -> bool:
         each.name == "STRUCT" or not (each.nested or each.name in ("BINARY", "VOID", "INTERVAL"))
         for each in inside(kind)
     )
+
+
+def told_apart_as_json(kind: Type) -> bool:
+    """Is it nested, and of values that are equal where their JSON is? Of fractions and instants it is not."""
+    return kind.nested and all(
+        each.name in ("STRUCT", "ARRAY", "DECIMAL") or each.integral or each in (STRING, BOOLEAN, DATE)
+        for each in inside(kind)
+    )
+
+
+def comparable(kind: Type) -> bool:
+    """Has it an equality? Maps have none to Spark, and bytes are no JSON."""
+    return all(each.name not in ("MAP", "BINARY", "VOID") and not each.length for each in inside(kind))
 
 
 def not_in_json(kind: Type) -> str | None:

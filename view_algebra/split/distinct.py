@@ -139,6 +139,7 @@ class _Finer:
             times, wholes = _times(aggregate), _wholes(aggregate)
             often = ONE if times is None else beside[times]
             shown = {v: _or(beside[wholes[v]], f) if v in wholes else f for v, f in zip(values, fields, strict=True)}
+            shown |= {value: beside[kept] for value, kept in wholes.items() if value not in shown}
             literals = tuple(a for a in aggregate.arguments[1:] if isinstance(a, Constant))
             if AGGREGATES[aggregate.function].sub_key is not None:
                 return OverValues(aggregate.function, shown[values[0]], often, (), literals, aggregate.type)
@@ -186,11 +187,16 @@ def _times(aggregate: Aggregate) -> Aggregate | None:
 
 
 def _wholes(aggregate: Aggregate) -> dict[Expr, Aggregate]:
-    """The texts of values that may be shortened as keys: of those with one digest all are the same, so any will do."""
+    """What is kept beside the keys of a value, as it is no key itself, or not whole; all of one key are the same.
+
+    A text may be shortened as a key. A list is none: it is told from others of its group by the order of events.
+    """
     row = AGGREGATES[aggregate.function]
     if aggregate.distinct or row.over is None or row.sub_key is not None:
         return {}
-    return {value: _greatest(only(_is_long(value), value)) for value in _values(aggregate) if value.type == STRING}
+    parts = _scalars(aggregate)
+    lists = {part: Aggregate("min_by", (part, ONE), None, False, part.type) for part in parts if part.type.nested}
+    return {text: _greatest(only(_is_long(text), text)) for text in parts if text.type == STRING} | lists
 
 
 def _is_long(text: Expr) -> Expr:
@@ -210,8 +216,13 @@ def _values(aggregate: Aggregate) -> tuple[Expr, ...]:
     row, given = AGGREGATES[aggregate.function], _filtered(aggregate)
     if row.sub_key is not None:
         return (row.sub_key(given)[0],)
-    values = (given[0], *(e for e in given[1:] if not isinstance(e, Constant)))
-    return given if row.over is None else tuple(part for e in values for part in scalars(e))
+    return given if row.over is None else tuple(part for part in _scalars(aggregate) if not part.type.nested)
+
+
+def _scalars(aggregate: Aggregate) -> tuple[Expr, ...]:
+    """The parts of the value of an aggregate, and of what it goes by: scalars, and lists."""
+    value, *more = _filtered(aggregate)
+    return tuple(part for e in (value, *(e for e in more if not isinstance(e, Constant))) for part in scalars(e))
 
 
 def _filtered(aggregate: Aggregate) -> tuple[Expr, ...]:

@@ -25,7 +25,7 @@ from view_algebra.language.overloads import call
 from view_algebra.language.structs import by as chosen
 from view_algebra.language.structs import extreme, is_struct, order_of
 from view_algebra.language.times import OF_LENGTHS, aggregated
-from view_algebra.language.types import BOOLEAN, DOUBLE, FLOAT, INT, STRING, WINDOW, Type, not_in_json
+from view_algebra.language.types import BOOLEAN, DOUBLE, FLOAT, INT, STRING, WINDOW, Type, not_in_json, of_scalars
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import aggregate, refuse_aggregates
@@ -83,7 +83,10 @@ def _in_order(made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.F
         spell(node, f"mode({_one_zero(value, made.type)}, true)")
         return made
     if name == "collect_set":
-        spell(whole, f"sort_array(collect_set(CASE WHEN {counts} THEN {value} END))")
+        found = f"collect_set(CASE WHEN {counts} THEN {_one_zero(value, made.arguments[0].type)} END)"
+        if made.arguments[0].type in (DOUBLE, FLOAT):  # where Spark's own set has every NaN
+            found = f"array_distinct({found})"
+        spell(whole, f"sort_array({found})")
         return _by_itself(made)
     order, events = event_order(scope, made.place, name)
     if any(isinstance(part, Subquery) for part in walk(made.arguments[0])):
@@ -123,6 +126,11 @@ def sorted_list(given: Sequence[exp.Expr], scope: Scope) -> Expr | None:
     made = aggregate(name, listed, partial(resolved, scope=scope), when)
     if made.distinct or not (is_struct(made.arguments[0]) or (scope.above and name == "collect_list")):
         return None
+    value = made.arguments[0]
+    if value.type.nested and not of_scalars(value.type):
+        way_out = "Leave it unsorted: collect_list() is in the order of the events."
+        what = f"a sorted list of values of type {value.type}, which Postgres sorts otherwise"
+        raise Wrong(made.place, what, way_out)
     once = scope.above or name == "collect_set"  # else a value stands there as often as it came
     events = () if once else event_order(scope, made.place)[1]
     made = replace(made, arguments=(*made.arguments[:1] * 2, *events))

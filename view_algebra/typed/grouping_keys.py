@@ -11,7 +11,7 @@ from view_algebra.language.expressions import Aggregate, Constant, Expr, Field, 
 from view_algebra.language.fields import member
 from view_algebra.language.structs import scalars
 from view_algebra.language.time_windows import TIME_WINDOWS, bounds, is_session, window_key
-from view_algebra.language.types import WINDOW
+from view_algebra.language.types import WINDOW, Type
 from view_algebra.language.walks import is_made_of_bytes, walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import refuse_aggregates
@@ -21,7 +21,7 @@ from view_algebra.typed.orders import position
 from view_algebra.typed.output_names import meant_by
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import OVERLAPPING
-from view_algebra.typed.struct_keys import in_spark, is_key
+from view_algebra.typed.struct_keys import in_spark, is_key, is_list_key, text_of
 from view_algebra.written.oracle import written
 
 
@@ -32,8 +32,10 @@ def groups_of(node: exp.Group, scope: Scope, outputs: list[Output]) -> tuple[tup
         raise Wrong(span(node), "GROUP BY DISTINCT, or ALL beside columns", "Write GROUP BY a, b.")
     key = partial(_key, scope=scope, outputs=outputs)
     sets = sets_of(node, key)
-    if sets is not None and (struct := next((k for k in keys_of(node, key) if is_key(k.type)), None)) is not None:
-        raise Wrong(struct.place or span(node), "a struct among several groupings", "Group by its fields.")
+    nested = None if sets is None else next((k for k in keys_of(node, key) if _is_nested_key(k.type)), None)
+    if nested is not None:
+        way_out = "Group by its fields." if is_key(nested.type) else "Group by to_json(…) of it."
+        raise Wrong(nested.place or span(node), f"{nested.type} among several groupings", way_out)
     return (_group(node, scope, outputs) if sets is None else keys_of(node, key)), sets
 
 
@@ -62,8 +64,9 @@ def _key(item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
     if key.type == WINDOW and isinstance(key, Field) and not scope.above:
         key = member(key, "start", key.place)
     refuse_aggregates(key, "GROUP BY", "Aggregate in a subquery, and group its result.")
-    if key.type.nested and not is_key(key.type) and not (key.type == WINDOW and scope.above):
-        raise Wrong(span(item), f"a group key of type {key.type}", "Group by its fields, or by to_json(…).")
+    if key.type.nested and not _is_nested_key(key.type) and not (key.type == WINDOW and scope.above):
+        way_out = "Group by its fields, or by to_json(…)." if key.type.fields else "Group by to_json(…) of it."
+        raise Wrong(span(item), f"a group key of type {key.type}", way_out)
     if key.type.session:
         raise Wrong(span(item), "GROUP BY the sessions of a subquery", OVERLAPPING)
     if any(is_made_of_bytes(e) for e in walk(key)):
@@ -71,6 +74,10 @@ def _key(item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
     if key.type.name == "BINARY":
         raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…).")
     return None if isinstance(key, Constant) else key
+
+
+def _is_nested_key(kind: Type) -> bool:
+    return is_key(kind) or is_list_key(kind)
 
 
 def written_keys(node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[Expr, str]:
@@ -82,6 +89,8 @@ def written_keys(node: exp.Select, scope: Scope, outputs: list[Output]) -> dict[
             found[bounds(key)[0] if is_session(key) else key] = f"{window.name.lower()}.start"
         elif isinstance(key, Field) and is_key(key.type) and meant is not None:
             found |= {part: in_spark(part, key, written(meant)) for part in scalars(key)}
+        elif key is not None and is_list_key(key.type) and meant is not None and not scope.above:
+            found[text_of(key)] = f"to_json({written(meant)})"
         elif key is not None and meant is not None:
             found[key] = written(meant)
     return found

@@ -45,7 +45,8 @@ def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
         given = expression(inner, scope)
         name = item.alias if isinstance(item, exp.Alias) else natural_name(item, scope)
         if any(kind.length for kind in inside(given.type)) and given.type not in LENGTHS:
-            raise Wrong(span(item), "the column is an interval", "Subtract unix_timestamp() of both times instead.")
+            way_out = "A difference of two times is a column of its own: ts - before AS waited."
+            raise Wrong(span(item), f"a column of type {given.type}", way_out)
         if given.type == VOID:
             given = cast(given, STRING, implicit=True)
         elif VOID in inside(given.type) and any(map(is_empty, walk(given))):

@@ -45,7 +45,7 @@ from view_algebra.typed.spark_refuses import (
     spark_refuses,
     spark_refuses_of_groupings,
 )
-from view_algebra.typed.struct_keys import by_scalars
+from view_algebra.typed.struct_keys import by_scalars, by_texts
 from view_algebra.typed.ties import inherited, settled
 from view_algebra.written.dialect import qualifying, without_qualify, write_windows_out
 from view_algebra.written.oracle import put
@@ -120,7 +120,7 @@ def _block(node: exp.Select, scope: Scope) -> Select:
         syntax=node,
     )
     spark_refuses(block)
-    block = by_scalars(block)
+    block = by_scalars(block if scope.above else by_texts(block))
     return _completed(in_every_window(_within_windows(block)), node, scope, outputs, sets)
 
 

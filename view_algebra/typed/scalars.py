@@ -27,6 +27,7 @@ from view_algebra.typed.calls import refuse_aggregates, time_window
 from view_algebra.typed.collected import collected, ignoring_nulls, sorted_list, within_group
 from view_algebra.typed.conversions import as_type, cast_to, try_cast_to
 from view_algebra.typed.dotted_names import column_named
+from view_algebra.typed.entries import map_from_entries
 from view_algebra.typed.names import Scope
 from view_algebra.typed.nested import LAMBDAS, over_elements, structured
 from view_algebra.typed.patterns import escaped_like, like
@@ -218,6 +219,8 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
         return listed
     if name in ("struct", "named_struct", "map"):
         return structured(node, scope, expression)
+    if name == "map_from_entries":
+        return map_from_entries(node, scope, expression)
     if name in LAMBDAS:
         return over_elements(node, scope, expression)
     if name in ("date_part", "datepart"):

@@ -13,6 +13,7 @@ from functools import partial
 from view_algebra.engines.postgres.aggregates import aggregate, filter_of, merged, over_values, windowed
 from view_algebra.engines.postgres.nested import (
     OF_ELEMENTS,
+    from_entries,
     member,
     nested,
     over_elements,
@@ -22,7 +23,7 @@ from view_algebra.engines.postgres.nested import (
 )
 from view_algebra.engines.postgres.numbers import arithmetic, average, bitwise, wide_sum
 from view_algebra.engines.postgres.templates import filled
-from view_algebra.engines.postgres.times import months_apart, shifted, window_end, window_start
+from view_algebra.engines.postgres.times import counted, months_apart, shifted, window_end, window_start
 from view_algebra.engines.postgres.writing import (
     AND,
     ATOM,
@@ -56,10 +57,11 @@ from view_algebra.language.expressions import (
     Windowed,
 )
 from view_algebra.language.fields import VARIABLE
+from view_algebra.language.lengths import COUNTED
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import postgres_name
-from view_algebra.language.types import DOUBLE, FLOAT, STRING
+from view_algebra.language.types import DOUBLE, FLOAT, STRING, inside
 from view_algebra.refusals import Wrong
 
 _EXPLODED = "Aggregate its elements: SELECT k, sum(e) AS s FROM (…) LATERAL VIEW explode(x) t AS e GROUP BY k."
@@ -142,7 +144,16 @@ def _is_null(call: Call, reading: Reading) -> tuple[str, int]:
     return f"{reading.text(call.arguments[0], OTHER)} {call.function.upper()}", IS
 
 
+def _refuse_fractions(call: Call) -> None:
+    """Refuses nested values with fractions in them: as JSON, Spark and Postgres may write one with other digits."""
+    of_columns = all(isinstance(each, Field) for each in call.arguments)  # whose JSON is of one engine
+    if call.arguments[0].type.nested and not of_columns and {DOUBLE, FLOAT} & {*inside(call.arguments[0].type)}:
+        what = f"{call.function.upper()} of nested values with fractions, above the aggregation"
+        raise Wrong(call.place, what, "Compare the fractions themselves.")
+
+
 def _compared(call: Call, reading: Reading) -> tuple[str, int]:
+    _refuse_fractions(call)
     name = call.function
     first, second = call.arguments
     left, right = reading.text(first, OTHER), reading.text(second, OTHER)
@@ -154,6 +165,7 @@ def _compared(call: Call, reading: Reading) -> tuple[str, int]:
 
 
 def _in(call: Call, reading: Reading) -> tuple[str, int]:
+    _refuse_fractions(call)
     rest = ", ".join(reading.text(a) for a in call.arguments[1:])
     return f"{reading.text(call.arguments[0], OTHER)} IN ({rest})", IN
 
@@ -203,6 +215,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     "wide sum": wide_sum,
     **dict.fromkeys(("+ interval", "- interval"), shifted),
     "timestampdiff": months_apart,
+    COUNTED: counted,
     "window_start": window_start,
     "window_end": window_end,
     "window": window_as_json,
@@ -210,6 +223,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys(("named_struct", "map"), structured),
     **dict.fromkeys(OF_ELEMENTS, over_elements),
     "shares": shares,
+    "map_from_entries": from_entries,
     "row": lambda call, reading: (f"({', '.join(typed_text(a, reading) for a in call.arguments)})", ATOM),
     **{each: partial(bitwise, "#" if each == "^" else each) for each in BITWISE},
     "~": lambda call, reading: (f"(~{reading.text(call.arguments[0], ATOM)})", ATOM),

@@ -62,6 +62,17 @@ def nested(call: Call, reading: Reading) -> tuple[str, int]:
     raise Wrong(call.place, "a nested value above the aggregation", way_out)
 
 
+def from_entries(call: Call, reading: Reading) -> tuple[str, int]:
+    """A map of the structs in a list; of two of one name the last one counts, and one without a name does not."""
+    (listed,) = call.arguments
+    name, value = (constant(Constant(field, STRING)) for field, _ in (listed.type.element or listed.type).fields)
+    array = reading.text(listed, OTHER)
+    entries = f"jsonb_object_agg({_ELEMENT} ->> {name}, {_ELEMENT} -> {value} ORDER BY {_NTH})"
+    entries += f" FILTER (WHERE {_ELEMENT} ->> {name} IS NOT NULL)"
+    elements = f"jsonb_array_elements({array}) WITH ORDINALITY AS {_ELEMENTS} ({_ELEMENT}, {_NTH})"
+    return f"CASE WHEN {array} IS NOT NULL THEN (SELECT coalesce({entries}, '{{}}') FROM {elements}) END", ATOM
+
+
 OF_ELEMENTS = {
     "transform": f"coalesce(jsonb_agg({{0}} ORDER BY {_NTH}), '[]')",
     "filter": f"coalesce(jsonb_agg({_ELEMENT} ORDER BY {_NTH}) FILTER (WHERE {{0}}), '[]')",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from view_algebra.engines.postgres.writing import ADD, ATOM, CAST, MULTIPLY, Reading, constant
 from view_algebra.language.expressions import Call, Constant
+from view_algebra.language.quoting import postgres_name
 from view_algebra.language.times import MONTHS
-from view_algebra.language.types import DATE, TIMESTAMP
+from view_algebra.language.types import DATE, DAYS, DURATION, TIMESTAMP, Type
 from view_algebra.refusals import Wrong
 
 
@@ -55,3 +58,27 @@ def length(microseconds: int) -> str:
     """A length of time as an interval of seconds."""
     whole, rest = divmod(microseconds, 1_000_000)
     return f"interval '{whole}.{rest:06d} seconds'" if rest else f"interval '{whole} seconds'"
+
+
+def counted(call: Call, reading: Reading) -> tuple[str, int]:
+    """The days of an interval that another view shows, or its microseconds."""
+    interval = reading.text(call.arguments[0])
+    if call.arguments[0].type == DAYS:
+        return f"extract(day FROM {interval})::bigint", CAST
+    return f"(extract(epoch FROM {interval}) * 1000000)::bigint", CAST
+
+
+_INTERVALS = {
+    DAYS: "CASE WHEN abs({0}) <= 106751991 THEN make_interval(days => {0}::integer) END",
+    DURATION: "make_interval(days => ({0} / 86400000000)::integer, secs => {0} % 86400000000 / 1000000.0)",
+}
+"""A number as the length that it is: of days within Spark's own bound, 2^63 microseconds; or of microseconds."""
+
+
+def with_lengths(final: str, columns: Sequence[tuple[str, Type]]) -> str:
+    """The text of a view, its numbers that are lengths of time as Postgres' intervals."""
+    if not any(kind in _INTERVALS for _, kind in columns):
+        return final
+    named = ((postgres_name(name), _INTERVALS.get(kind)) for name, kind in columns)
+    shown = (name if form is None else f"{form.format(name)} AS {name}" for name, form in named)
+    return "SELECT\n  " + ",\n  ".join(shown) + f"\nFROM (\n{final}\n) AS numbers"

@@ -1,0 +1,87 @@
+"""Lists and structs are equal, and tell groups apart, as in Spark: NULLs inside them equal each other."""
+
+# ruff: noqa: E501 — a SELECT is a line
+
+from __future__ import annotations
+
+import json
+import random
+
+from tests.laws.engines import Engines
+from view_algebra import compile_catalog
+
+SOURCE = """CREATE TABLE events (
+  event_id STRING, user_id BIGINT, kind STRING, price DOUBLE, ratio FLOAT, tags ARRAY<STRING>, more ARRAY<STRING>, numbers ARRAY<INT>,
+  prices ARRAY<DOUBLE>, others ARRAY<DOUBLE>, times ARRAY<TIMESTAMP>, lists ARRAY<ARRAY<INT>>, amounts ARRAY<DECIMAL(10,2)>,
+  pair STRUCT<a: INT, b: ARRAY<STRING>>, p STRUCT<a: INT, b: STRING>, q STRUCT<a: INT, b: STRING>, ts TIMESTAMP
+) USING kafka OPTIONS (topic 'events', format 'json');
+"""
+
+SELECTS = {
+    "equal lists": "SELECT event_id, tags = more AS a, tags <=> more AS b, tags <> more AS c, prices = others AS d, times = times AS e, tags IN (more, array('a', 'b')) AS f, numbers IN (array(1), array(1, NULL)) AS g FROM events",
+    "equal structs": "SELECT event_id, p = q AS a, p <=> q AS b, p <> q AS c, p IN (q, struct(1 AS a, 'x' AS b)) AS d, nullif(p, q) AS e FROM events",
+    "where": "SELECT event_id FROM events WHERE tags = array('a', 'b') OR p = q OR lists = array(array(1), array())",
+    "by a list": "SELECT tags, tags[0] AS f, size(tags) AS n, count(*) AS c, count(DISTINCT user_id) AS u FROM events GROUP BY tags",
+    "by lists": "SELECT numbers, lists, amounts, max(price) AS p FROM events GROUP BY numbers, lists, amounts HAVING count(*) > 0 AND size(numbers) < 3",
+    "by a struct with a list": "SELECT pair, pair.b AS b, count(*) AS n FROM events GROUP BY pair",
+    "ranked": "SELECT tags, count(*) AS n FROM events GROUP BY tags ORDER BY n DESC, size(tags) LIMIT 4",
+    "groups of groups": "SELECT kinds, count(*) AS users FROM (SELECT user_id, collect_set(kind) AS kinds FROM events GROUP BY user_id) GROUP BY kinds",
+    "groups of groups that have lists": "SELECT n, max(size(tags)) AS s FROM (SELECT tags, count(*) AS n FROM events GROUP BY tags) GROUP BY n",
+    "by a list over a join": "SELECT a.tags, count(*) AS n FROM events a JOIN events b ON a.user_id = b.user_id AND a.p = b.q GROUP BY a.tags",
+    "joined by a list": "SELECT a.event_id, b.event_id AS other FROM events a JOIN events b ON a.tags = b.more AND a.prices = b.others",
+    "sets of fractions": "SELECT kind, collect_set(price) AS a, collect_set(ratio) FILTER (WHERE user_id = 1) AS b, sort_array(collect_set(price)) AS c FROM events GROUP BY kind",
+    "sets of fractions above": "SELECT collect_set(p) AS a FROM (SELECT kind, max(price) AS p FROM events GROUP BY kind)",
+    "lists of lists": "SELECT kind, collect_list(tags) AS a, collect_list(pair) FILTER (WHERE user_id = 1) AS b, collect_list(lists)[0] AS c, last(tags) AS d, count(DISTINCT user_id) AS n FROM events GROUP BY kind",
+    "counts as a map": "SELECT user_id, map_from_entries(collect_list(struct(kind, n))) AS m, map_from_entries(sort_array(collect_list(struct(kind, n)))) AS s FROM (SELECT user_id, kind, count(*) AS n FROM events GROUP BY user_id, kind) GROUP BY user_id",
+    "a map of records": "SELECT user_id, map_from_entries(collect_list(struct(kind, price))) AS m FROM events GROUP BY user_id",
+    "a map of a record": "SELECT event_id, map_from_entries(array(struct(kind AS k, price AS v), struct('x' AS k, 1.5D AS v), struct(kind AS k, 2D AS v))) AS m FROM events",
+    "of all": "SELECT collect_list(prices) AS a, collect_list(amounts) AS b, collect_list(times) AS c, size(collect_list(tags)) AS n FROM events",
+}
+
+
+def records(count: int) -> list[bytes | None]:
+    choose = random.Random(5).choice
+    texts = [
+        [],
+        ["a", "b"],
+        ["a", None],
+        [None],
+        ["a"],
+        ["b", "a"],
+        None,
+        ["ä\"\\,'\n"],
+        ["x" * 3000, "y"],
+        ["x" * 3000, "z"],
+    ]
+    doubles = [[0.0], [-0.0], [1.5, None], ["NaN"], [1e300, 1e-7], None, [1e23, 2.0]]
+    structs = [{"a": 1, "b": "x"}, {"a": 1}, {}, None, {"a": None, "b": "x"}]
+    made: list[bytes | None] = []
+    for number in range(count):
+        values = {
+            "event_id": f"e{number}",
+            "user_id": choose([1, 2, None]),
+            "kind": choose(["a", "b", "c", None]),
+            "price": choose([0.0, -0.0, 1.5, "NaN", None, 1e300, "Infinity", 0.1]),
+            "ratio": choose([0.0, -0.0, 0.1, 3.4e38, None]),
+            "tags": choose(texts),
+            "more": choose(texts),
+            "numbers": choose([[1], [1, None], [], None, [2, 1]]),
+            "prices": choose(doubles),
+            "others": choose(doubles),
+            "times": choose([["2024-01-01T00:00:00.000001Z"], ["2024-01-01T00:00:00Z", None], None]),
+            "lists": choose([[[1], []], [None, [1]], [], None]),
+            "amounts": choose([[1.5], [1.50, 2], None]),
+            "pair": choose([{"a": 1, "b": ["x"]}, {"a": 1, "b": []}, {"b": [None]}, {}, None]),
+            "p": choose(structs),
+            "q": choose(structs),
+            "ts": "2024-01-01T00:00:00Z",
+        }
+        made.append(json.dumps(values).encode())
+    return made
+
+
+def test_lists_and_structs_are_equal_and_grouped_as_in_spark(engines: Engines) -> None:
+    views = "".join(f"CREATE VIEW v{number} AS {select};\n" for number, select in enumerate(SELECTS.values()))
+    made = records(160)
+    differing = engines.differing(compile_catalog({"nested.sql": SOURCE + views}), {"events": [made[:90], made[90:]]})
+    assert not differing, "\n\n".join(differing.values())
