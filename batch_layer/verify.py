@@ -126,7 +126,7 @@ def _as_texts(rows: DataFrame) -> DataFrame:
 
     def text(name: str, kind: str) -> Column:
         column = spark_name(name)
-        if kind in ("struct", "array", "map"):
+        if kind.startswith(("struct", "array", "map")):
             return regexp_replace(to_json(col(column), JSON_TIMES), ZERO, "$1\ufffd")
         if kind.startswith("interval"):
             return expr(_INTERVAL.format(f"unix_micros(timestamp_micros(0) + {column})"))
