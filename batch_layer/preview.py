@@ -30,7 +30,11 @@ def preview(batch: BatchLayer, name: str, catalog: Catalog) -> None:
         patiently(batch, lambda connection: _made(connection, id, name, catalog))
         batch.at("after preview")
 
-    computed(batch, lambda connection: _begun(connection, batch, catalog), make)
+    def announce(connection: Connection) -> bool:
+        after = previews.compiled(connection, catalog)
+        return registry.announce(connection, previews.lacking(connection, after), after)
+
+    computed(batch, announce, lambda connection: _begun(connection, batch, catalog), make)
 
 
 def _begun(connection: Connection, batch: BatchLayer, catalog: Catalog) -> int:

@@ -24,6 +24,9 @@ from view_algebra.errors import Blocked
 READERS_SECONDS = 900.0
 """How long a computed version waits for readers who hold a view in a transaction: longer than a SELECT may take."""
 
+PREPARED_WITHIN = 3.0
+"""Seconds in which a busy writer usually has run the statements of a new version once, before it is opened."""
+
 AGAIN_SECONDS = 1.0
 """Between two tries, in which micro-batches go on: each try locks their queries."""
 
@@ -51,15 +54,27 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
         batch.at("after hand-over")
         batch.retire(id)
 
-    computed(batch, lambda connection: _begun(connection, batch, target), deploy)
+    def announce(connection: Connection) -> bool:
+        return registry.announce(connection, _wanted(connection, target), registry.planned(connection, target.catalog))
+
+    computed(batch, announce, lambda connection: _begun(connection, batch, target), deploy)
 
 
-def computed(batch: BatchLayer, begin: Callable[[Connection], int], then: Callable[[int], None]) -> None:
+def computed(
+    batch: BatchLayer,
+    announce: Callable[[Connection], bool],
+    begin: Callable[[Connection], int],
+    then: Callable[[int], None],
+) -> None:
     """Computes the versions of the rebuild that `begin` gives, live and proven; `then` does what they are for.
 
-    Where either fails, or is interrupted, nothing that is read has changed.
+    announce: tells writers of them before, and whether any is busy. Where `begin` or `then` fails, or is interrupted,
+    nothing that is read has changed.
     """
     with rebuilds.in_one_process(batch.database):
+        if batch.database.retrying(announce):
+            time.sleep(PREPARED_WITHIN)
+        batch.at("after announcing")
         id = batch.database.retrying(begin)
         batch.at("after seal")
         try:
@@ -75,12 +90,17 @@ def computed(batch: BatchLayer, begin: Callable[[Connection], int], then: Callab
             raise
 
 
-def _begun(connection: Connection, batch: BatchLayer, target: Target) -> int:
-    """The rebuild that computes the target: one that a dead apply of the same versions has left, or a new one."""
+def _wanted(connection: Connection, target: Target) -> list[View]:
+    """The versions that have to be computed before the target can be applied; raises where it may not be."""
     changes = registry.plan(connection, target.catalog)
     check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
-    wanted = registry.to_compute(connection, target.catalog, changes)
-    given = (target.catalog, changes, target.topics)
+    return registry.to_compute(connection, target.catalog, changes)
+
+
+def _begun(connection: Connection, batch: BatchLayer, target: Target) -> int:
+    """The rebuild that computes the target: one that a dead apply of the same versions has left, or a new one."""
+    wanted = _wanted(connection, target)
+    given = (target.catalog, registry.plan(connection, target.catalog), target.topics)
     return begun(connection, batch, wanted, lambda it: registry.prepare(connection, *given, it))
 
 

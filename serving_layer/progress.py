@@ -7,9 +7,9 @@ then generations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, case, func, literal, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
@@ -209,6 +209,17 @@ def _seen(connection: Connection, name: str, ends: Sequence[tuple[float, Offsets
     fewer = query.c.waiting.is_(None) | (query.c.waiting > waiting) | ((query.c.waiting == 0) & literal(waiting > 0))
     connection.execute(update(query).where(query.c.name == name, fewer).values(waiting=waiting, waiting_at=now))
     return done
+
+
+BUSY = timedelta(seconds=10)
+"""A writer that has committed since then commits again soon."""
+
+
+def are_busy(connection: Connection, names: Collection[str]) -> bool:
+    """Does the writer of any of these queries commit micro-batches?"""
+    lately = query.c.committed_at > func.clock_timestamp() - BUSY
+    found = select(query.c.name).where(query.c.name.in_(names), query.c.writer.is_not(None), lately)
+    return connection.execute(found).first() is not None
 
 
 def heard(connection: Connection, fences: Mapping[str, int]) -> None:

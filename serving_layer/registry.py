@@ -85,6 +85,19 @@ def plan_of_nothing(catalog: Catalog) -> list[Change]:
     return compare(NOTHING, catalog, Known())
 
 
+def announce(connection: Connection, versions_soon: Sequence[View], catalog: Catalog) -> bool:
+    """Makes versions known that are opened soon, so that writers can prepare for them; is any of the writers busy?
+
+    One that is not opened after all is forgotten with those that nobody uses any more.
+    """
+    known = deployed(connection).sources.keys()
+    fed = [each for each in versions_soon if each.fed_by <= known]  # nobody reads a source that is new
+    versions.keep(connection, fed, catalog)
+    for each in fed:
+        versions.register(connection, each)
+    return progress.are_busy(connection, {source for each in fed for source in each.fed_by})
+
+
 def prepare(
     connection: Connection, catalog: Catalog, changes: Sequence[Change], topics: Mapping[str, Topic], rebuild: int
 ) -> None:

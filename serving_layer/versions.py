@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, insert, select, tuple_
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer import lookup
-from serving_layer.bookkeeping import cell_table, generation, publication, version
+from serving_layer.bookkeeping import cell_table, generation, generation_cells, publication, version
 from serving_layer.deployed import deployed
 from view_algebra.compiled import Catalog, CellTable, Source, View
 from view_algebra.errors import LaminaError
@@ -48,6 +48,15 @@ def register(connection: Connection, compiled: View) -> None:
         known = connection.execute(select(cell_table.c.name).where(cell_table.c.name == table.name)).one_or_none()
         if known is None:
             connection.execute(insert(cell_table).values(values))
+
+
+def announced(connection: Connection, query: str) -> set[str]:
+    """The tables of cells of a query that no generation has had so far: those of versions that are opened soon."""
+    opened = select(generation_cells.c.cell_table)
+    rows = connection.execute(
+        select(cell_table.c.name).where(cell_table.c.query == query, cell_table.c.name.not_in(opened))
+    )
+    return set(rows.scalars())
 
 
 def keep(connection: Connection, views: Iterable[View], catalog: Catalog) -> None:

@@ -45,6 +45,11 @@ class Computation:
     fused: Sequence[Fused]
     older: Sequence[Computation] = ()
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The tables of cells that it is for."""
+        return frozenset(table.name for table in self.tables)
+
     @classmethod
     def of_all(cls, readings: Sequence[tuple[Source, Sequence[CellTable]]]) -> Computation:
         """The computation of these tables of cells, by how records are read: first as their source is declared."""

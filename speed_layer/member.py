@@ -33,6 +33,7 @@ from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation
 from speed_layer.continuity import check_id, check_tails, check_topic
+from speed_layer.preparation import Preparation
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
@@ -101,6 +102,7 @@ class Member:
             self._topic_id = progress.queries(connection)[source.name].topic_id
             self.position, self._tails = progress.known(connection, source.name)
             self._computation = _computation(connection, source)
+        self._preparation = Preparation(parts.database, source)
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
         self._skipped = self._still_skipped()
         self._committing: Future[None] | None = None
@@ -147,15 +149,16 @@ class Member:
             self._tails = {at: tail for at, tail in before.items() if at not in moved} | tails
             return Part(range, before, tails)
 
-    def take(self, raw: DataFrame, part: Part, committer: Committer) -> None:
+    def take(self, raw: DataFrame, part: Part, committer: Committer, later: DataFrame) -> None:
         """Computes its part while the part before is committed, then hands it to the committer; `raw` are its records.
 
-        Where it shares a run, it computes them once more of what it reads for itself: it may be another's record that
-        could not be read.
+        `later`: the same, to be read again when the micro-batch is over. Where it shares a run, it computes them once
+        more of what it reads for itself: it may be another's record that could not be read.
         """
         with self._failing_at(part.range):
             self._parts.at("before computing")
             began = time.monotonic()
+            self._look_ahead(later)
 
             def find(ids: pa.Table) -> Found:
                 self._await_commit(committer)  # whose ids are to be found, too
@@ -169,7 +172,7 @@ class Member:
                 batch = self._computed(None, part, find)
             self._await_commit(committer)
             log.debug("%s: %s, computed in %.3f s", self.source.name, part.range.end, time.monotonic() - began)
-            self._committing = committer.threads.submit(self._commit, batch, part, committer.stopped)
+            self._committing = committer.threads.submit(self._commit, batch, part, later, committer.stopped)
             self.position = part.range.end
 
     @contextmanager
@@ -195,6 +198,22 @@ class Member:
         with self._parts.database.begin() as connection:
             return skipping.read(connection)
 
+    def _look_ahead(self, later: DataFrame) -> None:
+        """Knows what is maintained by now, and has Spark prepared for what is going to be, meanwhile.
+
+        Whatever it misses, the commit finds. So it waits for nothing, and nothing that fails here matters.
+        """
+        with suppress(PostgresError), self._parts.database.begin() as connection:
+            if {fed.cell_table for fed in maintained(connection, self.source.name)} != self._computation.names:
+                self._computation = self._current(connection)
+            self._preparation.begin(connection, self._computation, later)
+
+    def _current(self, connection: Connection) -> Computation:
+        """Of what is maintained now; only as long as its source is declared as it was."""
+        if deployed(connection).sources.get(self.source.name) != self.source:
+            raise StartAgain(f"{self.source.name}: declared anew")
+        return _computation(connection, self.source)
+
     def _computed(self, raw: DataFrame | None, part: Part, find: Callable[[pa.Table], Found]) -> MicroBatch:
         """Its part, computed for the tables of cells that it knows; where `raw` is None, it reads the records."""
         if raw is None or part.range.holds(self._skipped):
@@ -206,7 +225,7 @@ class Member:
             query=self.source.name,
             fence=self._fence,
             range=part.range,
-            cell_tables=frozenset(table.name for table in computation.tables),
+            cell_tables=computation.names,
             staged=computed.staged,
             bad=computed.bad,
             newest=computed.newest,
@@ -233,9 +252,9 @@ class Member:
                 if session is not None and self._parts.database.is_blocked(session):
                     raise StartAgain(f"{self.source.name}: its commit waits for a lock, and it goes on alone") from None
 
-    def _commit(self, batch: MicroBatch, part: Part, stopped: threading.Event) -> None:
+    def _commit(self, batch: MicroBatch, part: Part, later: DataFrame, stopped: threading.Event) -> None:
         try:
-            outcome, batch = self._try_to_commit(batch, part, stopped)
+            outcome, batch = self._try_to_commit(batch, part, later, stopped)
         except BaseException:
             self.failed = part.range
             raise
@@ -251,7 +270,9 @@ class Member:
             trim(self._parts.database, self.source)
             self._untrimmed = 0
 
-    def _try_to_commit(self, batch: MicroBatch, part: Part, stopped: threading.Event) -> tuple[Outcome, MicroBatch]:
+    def _try_to_commit(
+        self, batch: MicroBatch, part: Part, later: DataFrame, stopped: threading.Event
+    ) -> tuple[Outcome, MicroBatch]:
         """What became of it, and what it was by then: it is computed again for what is maintained now."""
         database = self._parts.database
         for _ in range(COMPUTED_AGAIN):
@@ -270,7 +291,7 @@ class Member:
                 return outcome, batch
             if outcome is not Outcome.OTHER_VERSIONS:
                 break
-            batch = self._computed_again(part, partial(self._find, stopped=stopped))
+            batch = self._computed_again(part, later, partial(self._find, stopped=stopped))
         raise StartAgain(f"{batch.query}: {outcome.value}")
 
     def _write(self, connection: Connection, batch: MicroBatch) -> Outcome:
@@ -282,14 +303,12 @@ class Member:
         self._parts.at("inside the commit")
         return outcome
 
-    def _computed_again(self, part: Part, find: Callable[[pa.Table], Found]) -> MicroBatch:
+    def _computed_again(self, part: Part, later: DataFrame, find: Callable[[pa.Table], Found]) -> MicroBatch:
         """The same range, computed for the tables of cells that are maintained now."""
         with self._parts.database.snapshot() as connection:
-            if deployed(connection).sources.get(self.source.name) != self.source:
-                raise StartAgain(f"{self.source.name}: declared anew")
-            self._computation = _computation(connection, self.source)
+            self._computation = self._current(connection)
         log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
-        return self._computed(None, part, find)
+        return self._computed(later, part, find)
 
 
 def _computation(connection: Connection, source: Source) -> Computation:

@@ -133,13 +133,16 @@ class Run:
         moved = [(member, range) for member in self.members if (range := member.moved_by(end)) is not None]
         if not self.shared:
             for member, range in moved:
-                member.take(raw, member.follow(range), self._committer)
+                member.take(raw, member.follow(range), self._committer, later=raw)
             return
         # All are followed before any is read, since they are read together.
         followed = [(member, self._computing.submit(member.follow, range)) for member, range in moved]
         parts = [(member, part.result()) for member, part in followed if part.exception() is None]
         with _read_once(raw, several=len(parts) > 1) as read:
-            taken = [self._computing.submit(member.take, read(member), part, self._committer) for member, part in parts]
+            taken = [
+                self._computing.submit(member.take, read(member), part, self._committer, _of(raw, member))
+                for member, part in parts
+            ]
             wait(taken)
         if any(member.failure() is not None for member, _ in moved):
             raise StartAgain("a member has failed")
@@ -152,16 +155,20 @@ def _read_once(raw: DataFrame, *, several: bool) -> Iterator[Callable[[Member], 
     Into few parts, and from them in two tasks per member: more of them would cost more than the records.
     """
     if not several:
-        yield lambda member: raw.where(raw.topic == member.source.topic)
+        yield lambda member: _of(raw, member)
         return
     conf = raw.sparkSession.conf  # of this streaming query alone
     conf.set("spark.sql.adaptive.enabled", "false")
     conf.set("spark.sql.shuffle.partitions", "1")
     kept = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism).persist()
     try:
-        yield lambda member: kept.where(kept.topic == member.source.topic).coalesce(1)
+        yield lambda member: _of(kept, member).coalesce(1)
     finally:
         kept.unpersist()
+
+
+def _of(records: DataFrame, member: Member) -> DataFrame:
+    return records.where(records.topic == member.source.topic)
 
 
 def spark_is_gone(error: BaseException) -> bool:

@@ -151,9 +151,13 @@ class Engines:
         return ordered([tuple(map(_as_held, row)) for row in found])
 
     def all_expected(self, catalog: Catalog) -> Iterator[tuple[View, list[Row]]]:
-        """Every view and its rows: Spark plans one on one processor, so two of them at a time."""
+        """Every view and its rows."""
+        yield from self.each_expected(in_order(catalog))
+
+    def each_expected(self, views: Sequence[View]) -> Iterator[tuple[View, list[Row]]]:
+        """These views and their rows: Spark plans one on one processor, so two of them at a time."""
         with ThreadPoolExecutor(2) as pool:
-            yield from zip(in_order(catalog), pool.map(self.expected, in_order(catalog)), strict=True)
+            yield from zip(views, pool.map(self.expected, views), strict=True)
 
     def actual(self, view: View) -> list[Row]:
         """The rows that an analyst reads, each column of exactly the declared type."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from tests.laws.engines import Engines, same, told
+from tests.laws.engines import Engines, in_order, same, told
 from view_algebra import Catalog, compile_catalog
 
 SOURCE = """CREATE TABLE events (
@@ -99,10 +99,12 @@ def test_a_column_without_a_name_is_called_what_spark_calls_it(engines: Engines)
 
 
 def test_views_over_no_records_are_what_spark_says(engines: Engines) -> None:
+    """All that show a row then, and a fourth of the others: Spark plans each of them for a third of a second."""
     catalog = compiled()
     engines.deploy(catalog)
     engines.oracle(catalog, {})
-    for view, expected in engines.all_expected(catalog):
+    chosen = [view for number, view in enumerate(in_order(catalog)) if number % 4 == 0 or engines.actual(view)]
+    for view, expected in engines.each_expected(chosen):
         actual = engines.actual(view)
         assert same(expected, actual, 1e-13 if view.rounded else 0), told(view, expected, actual)
 

@@ -1,0 +1,60 @@
+"""What a version of a view costs Spark once, spent before the version is opened.
+
+A statement that Spark has not run before takes it seconds: to plan, and to compile what it writes for it. Where a
+version is announced (`serving_layer.registry.announce`), its statements run over one micro-batch, beside those that are
+committed, and what they give is thrown away. So the first micro-batch that feeds the version is as fast as any.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from serving_layer import duplicates, versions
+from serving_layer.database import Connection, Database
+from serving_layer.duplicates import Found
+from speed_layer.computation import Computation
+from view_algebra.compiled import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+log = logging.getLogger("lamina.speed")
+
+
+class Preparation:
+    """Runs what is announced of a source once, a thread at a time. done: tables of cells that it has run, or tried."""
+
+    def __init__(self, database: Database, source: Source) -> None:
+        self._database, self._source = database, source
+        self._running: threading.Thread | None = None
+        self.done: set[str] = set()
+
+    def begin(self, connection: Connection, now: Computation, records: DataFrame) -> None:
+        """Begins with what is announced and not done; `now` is what is computed today, `records` of any micro-batch."""
+        if self._running is not None and self._running.is_alive():
+            return
+        new = versions.announced(connection, self._source.name) - self.done
+        if not new:
+            return
+        self.done |= new
+        soon = Computation.of_all(versions.readings(connection, self._source, now.names | new))
+        self._running = threading.Thread(target=self._run, args=(soon, records), name="preparation", daemon=True)
+        self._running.start()
+
+    def _run(self, soon: Computation, records: DataFrame) -> None:
+        began = time.monotonic()
+
+        def find(ids: pa.Table) -> Found:
+            return self._database.retrying(lambda connection: duplicates.find(connection, self._source, ids))
+
+        try:
+            soon.compute(records, find)
+        except Exception:
+            log.debug("%s: what is announced could not be prepared", self._source.name, exc_info=True)
+            return
+        log.debug("%s: prepared for new versions in %.1f s", self._source.name, time.monotonic() - began)
