@@ -17,11 +17,11 @@ from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.groupings import Sets, keys_of, leaves_of, sets_of
 from view_algebra.typed.names import Scope
+from view_algebra.typed.nested_keys import in_spark, is_key, is_list_key, text_of
 from view_algebra.typed.orders import position
 from view_algebra.typed.output_names import meant_by
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import OVERLAPPING
-from view_algebra.typed.struct_keys import in_spark, is_key, is_list_key, text_of
 from view_algebra.written.oracle import written
 
 

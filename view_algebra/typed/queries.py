@@ -33,6 +33,7 @@ from view_algebra.typed.grouping_keys import groups_of, windows_of, written_keys
 from view_algebra.typed.groupings import SOME, Sets, exploded_groups, over_sets
 from view_algebra.typed.hopping import in_every_window
 from view_algebra.typed.names import Outside, Scope
+from view_algebra.typed.nested_keys import by_scalars, by_texts
 from view_algebra.typed.orders import limit_of, refuse_windows_in_order, sort_keys
 from view_algebra.typed.outputs import is_distinct, outputs_of, refuse_outer
 from view_algebra.typed.passing import has_windows, is_of_records, is_projection, passing_on, reads_records
@@ -45,7 +46,6 @@ from view_algebra.typed.spark_refuses import (
     spark_refuses,
     spark_refuses_of_groupings,
 )
-from view_algebra.typed.struct_keys import by_scalars, by_texts
 from view_algebra.typed.ties import inherited, settled
 from view_algebra.written.dialect import qualifying, without_qualify, write_windows_out
 from view_algebra.written.oracle import put
