@@ -31,6 +31,7 @@ def drop_unused(database: Database) -> list[int]:
     for name in left:
         _dropped(database, [name])
     with database.begin() as connection:
+        versions.alone(connection)
         _forget_unused(connection)
         versions.forget_unused(connection)
     return dropped

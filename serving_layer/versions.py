@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, insert, select, tuple_
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from serving_layer import lookup
+from serving_layer import cells, lookup
 from serving_layer.bookkeeping import cell_table, generation, generation_cells, publication, version
 from serving_layer.deployed import deployed
 from view_algebra.compiled import Catalog, CellTable, Source, View
@@ -30,8 +30,17 @@ class Version:
     sources: Mapping[str, Source]
 
 
+def alone(connection: Connection) -> None:
+    """Until the transaction ends, no other makes versions known or forgets them; reading them waits for nothing.
+
+    A version may be known before it is opened. Whoever forgets it must not do so while another opens it.
+    """
+    cells.run(connection, "LOCK TABLE lamina.version IN SHARE UPDATE EXCLUSIVE MODE")
+
+
 def register(connection: Connection, compiled: View) -> None:
     """Makes the tables of cells of a version known: what feeds each, and how cells merge into it."""
+    alone(connection)
     for table in compiled.cell_tables:
         values = {
             "name": table.name,
@@ -61,6 +70,7 @@ def announced(connection: Connection, query: str) -> set[str]:
 
 def keep(connection: Connection, views: Iterable[View], catalog: Catalog) -> None:
     """Keeps what versions of a catalog were compiled to, beside the one that is deployed."""
+    alone(connection)
     for each in (view for view in views if view.cell_tables):
         sources = {table.source: catalog.sources[table.source] for table in each.cell_tables}
         texts = {"texts": _VIEW.dump_python(each, mode="json"), "sources": _SOURCES.dump_python(sources, mode="json")}

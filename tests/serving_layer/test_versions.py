@@ -12,10 +12,11 @@ import psycopg2.errors
 import pytest
 from sqlalchemy import text
 
-from serving_layer import dropping, generations, lookup, registry, views
+from serving_layer import dropping, generations, lookup, rebuilds, registry, versions, views
 from serving_layer.bookkeeping import generation
 from serving_layer.database import is_lock_timeout
 from tests.serving_layer.world import FILES, World, shown
+from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 
 BY_KEY = "CREATE VIEW counts AS SELECT count(*) AS c, sum(n) AS s, k FROM a GROUP BY k;"
@@ -358,3 +359,52 @@ def test_sides_wait_only_for_transactions_of_before_the_move(world: World, datab
     with reading(database):
         assert views.settle(world.database)
     assert "UNION ALL" not in body(world, "counts")
+
+
+def test_a_version_that_was_announced_is_not_forgotten_while_it_is_opened(world: World) -> None:
+    world.files["counts.sql"] = BY_KEY
+    catalog = compile_catalog(world.files)
+    with world.database.begin() as connection:
+        changes = registry.plan(connection, catalog)
+        soon = registry.to_compute(connection, catalog, changes)
+        assert [each.name for each in soon] == ["counts"]
+        assert not registry.announce(connection, soon, registry.planned(connection, catalog)), "nobody commits"
+    with world.database.begin() as connection:
+        names = {table.name for each in soon for table in each.cell_tables}
+        assert versions.announced(connection, "a") == names
+    failed: list[BaseException] = []
+
+    def drop() -> None:
+        try:
+            dropping.drop_unused(world.database)
+        except BaseException as error:  # noqa: BLE001 (told below)
+            failed.append(error)
+
+    with world.database.begin() as connection:
+        id = rebuilds.begin(connection, ["counts"], leap=False, by=None, applies=True)
+        registry.prepare(connection, catalog, changes, {}, id)
+        dropper = threading.Thread(target=drop)
+        dropper.start()
+        dropper.join(1.0)
+        assert dropper.is_alive(), "it waits"
+    dropper.join()
+    assert failed == []
+    with world.database.begin() as connection:
+        [opened] = lookup.of_rebuild(connection, id)
+        assert versions.get(connection, "counts", opened.version).view == soon[0]
+        assert versions.announced(connection, "a") == set()
+        kept = text("SELECT cell_table FROM lamina.generation_cells WHERE generation = :id")
+        assert set(connection.execute(kept, {"id": opened.id}).scalars()) == names
+
+
+def test_a_version_that_was_announced_and_not_opened_is_forgotten(world: World) -> None:
+    dropping.drop_unused(world.database)
+    before = left(world)
+    world.files["counts.sql"] = BY_KEY
+    catalog = compile_catalog(world.files)
+    with world.database.begin() as connection:
+        soon = registry.to_compute(connection, catalog, registry.plan(connection, catalog))
+        registry.announce(connection, soon, registry.planned(connection, catalog))
+    assert left(world) != before
+    dropping.drop_unused(world.database)
+    assert left(world) == before
