@@ -293,6 +293,8 @@ def _object(line: bytes) -> tuple[dict[str, Any], str | None]:
         return {}, "not UTF-8"
     except RecursionError:
         return {}, "nested too deep"
+    except json.JSONDecodeError as error:
+        return {}, f"not JSON at character {error.pos + 1}"
     except ValueError as error:
         return {}, f"not JSON: {error}"
     return (value, None) if isinstance(value, dict) else ({}, "not a JSON object")

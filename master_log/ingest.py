@@ -162,12 +162,15 @@ def _looked_at(
 ) -> int:
     """Reads the whole file and raises unless it may be sent; gives how many records it has."""
     tally, total = _Tally(), 0
-    for line in found:
-        total += 1
-        if line.problem is not None:
-            tally.note(line)
-        elif strangers is not None:
-            strangers.note(line.value)
+    try:
+        for line in found:
+            total += 1
+            if line.problem is not None:
+                tally.note(line)
+            elif strangers is not None:
+                strangers.note(line.value)
+    except KeyboardInterrupt:
+        raise Interrupted(skip) from None  # nothing of it is sent yet
     if tally.bad and on_bad == "refuse":
         raise _refused(file, tally, total)
     if strangers:

@@ -20,6 +20,9 @@ from serving_layer.deployed import tables_among_sources
 GONE_AFTER = 30.0
 """Seconds without a word of a writer: it says every 5 seconds that it lives (`speed_layer/layer.py`)."""
 
+BEATS_MISSED = 8.0
+"""Seconds after which a word of it is overdue."""
+
 LEFT_AFTER = 3600.0
 """Seconds since the last step of a scheduler's rebuild: longer than a step takes on any data measured so far."""
 
@@ -117,6 +120,9 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
         return None
     if each.writer is None or silent(connection, each) is not None:
         return "the speed layer is starting" if starting else "no speed layer runs (`lamina up`, or `lamina speed`)"
+    heard = _ages(connection, name).heard
+    if heard is not None and heard > BEATS_MISSED:
+        return f"the speed layer has said nothing for {float(heard):.0f} s (`lamina status` names its process)"
     if each.committed_at is None:
         return "the speed layer is starting"
     seen = func.extract("epoch", func.clock_timestamp() - query.c.caught_up_at)

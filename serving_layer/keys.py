@@ -57,9 +57,9 @@ def read(database: Database, view: View, words: Sequence[str]) -> Key:
         raise LaminaError(
             f"{aggregated[0]} is no column that tells the rows of {view.name} apart"
             if aggregated
-            else f"{view.name} has group columns of which no value was given, or more values than group columns",
+            else f"{view.name} has {len(others)} group columns to be named, not {len(given)}",
             evidence=f"its group columns: {', '.join(groups) or 'none, it has one row'}; values given: {len(words)}",
-            way_out="Give their values in this order, or some as column=value. NULL is no value.",
+            way_out="Give their values in this order, or some as column=value; NULL is written as it is.",
         )
     wanted = named | dict(zip(others, given, strict=False))
     return Key(
@@ -104,7 +104,7 @@ def _as_postgres(database: Database, column: Column, said: str) -> str:
         raise LaminaError(
             f"{said!r} is no value of {column.name}",
             evidence=f"it is of type {column.spark}; {str(error.orig).splitlines()[0]}",
-            way_out="Give it as SQL text casts it. NULL is no value.",
+            way_out="Write it as a text that SQL can cast to that type; NULL is written as it is.",
         ) from error
 
 

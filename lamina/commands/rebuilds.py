@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lamina.commands.command import Different, command, deployment, lamina, show_verdicts, tell_failing
+from lamina.commands.command import Different, command, deployment, known, lamina, show_verdicts, tell_failing
 from lamina.render import Output
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def abandon(output: Output, id: int | None) -> None:
 def rollback(output: Output, view: str) -> None:
     """Hand a view back to the generation before, kept current since."""
     with deployment(output) as opened:
-        opened.require_installed()
+        known(opened.deployed().views, view, "view")
         before, after = opened.batch.roll_back(view)
         output.text(f"{view}: generation {before} → {after}", view=view, before=before, after=after)
 

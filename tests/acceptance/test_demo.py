@@ -68,7 +68,7 @@ def test_mistakes_end_in_one_sentence(lamina: CommandLine, deployed: Deployed, t
         (("apply", "--catalog", "bad"), "nowhere"),
         (("apply", "--catalog", "nothing"), "There is no catalog at nothing"),
         (("rebuild", "nothing"), "There is no view named nothing"),
-        (("rollback", "nothing"), "nothing has no generation that is read"),
+        (("rollback", "nothing"), "There is no view named nothing"),
         (("check", "nothing"), "There is no view named nothing"),
         (("ingest", "nothing", "-"), "There is no source named nothing"),
         (("sql", "DELETE FROM x"), "Postgres refused"),

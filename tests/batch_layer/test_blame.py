@@ -166,7 +166,7 @@ def test_blame_refuses_what_it_cannot_answer(
     send(deployed, 0, at(1, "DE", 1), at(2, "DE", 2))
     for words, said in (
         (("nothing",), "There is no view named nothing"),
-        (("hourly", "DE"), "hourly has group columns of which no value was given"),
+        (("hourly", "DE"), "hourly has 2 group columns to be named, not 1"),
         (("hourly", "noon", "DE"), "'noon' is no value of hour"),
         (("hourly", "events=2"), "events is no column that tells the rows of hourly apart"),
         (("hourly", HOUR, "XX"), "hourly has no such row"),

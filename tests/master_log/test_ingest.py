@@ -118,6 +118,19 @@ def test_an_interrupted_file_goes_on_where_it_stopped(
         ingest(source, path, brokers, skip=2_001)
 
 
+def test_a_file_that_is_interrupted_while_it_is_looked_at_says_that_nothing_was_sent(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("master_log.undeclared.Strangers.note", interrupted)
+    source = new_source()
+    with pytest.raises(Interrupted, match=r"^0 records of the file were sent"):
+        ingest(source, written(tmp_path, "records.jsonl", b'{"id": 1}'), brokers)
+    assert contents(source.topic) == []
+
+
 def test_one_bad_line_refuses_the_whole_file(
     tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
 ) -> None:

@@ -225,3 +225,14 @@ def test_records_wait_that_progress_has_not_reached_for_some_seconds(world: Worl
             done = progress.seen(connection, {"a": [(ago, Offsets.of("a", {0: end})) for ago, end in ends]})["a"]
             kept = connection.execute(text("SELECT waiting FROM lamina.query WHERE name = 'a'")).scalar()
         assert (done, kept) == (reached, waiting), ends
+
+
+def test_what_waits_for_a_speed_layer_that_fell_silent_is_not_caught_up_with(world: World) -> None:
+    for heard, said in (
+        ("1 s", "the speed layer is catching up"),
+        ("12 s", "the speed layer has said nothing for 12 s (`lamina status` names its process)"),
+        ("1 h", "no speed layer runs (`lamina up`, or `lamina speed`)"),
+    ):
+        sql(world, f"UPDATE lamina.query SET {LONG_AGO}, heard_at = {AGO} '{heard}' WHERE name = 'a'")
+        with world.database.begin() as connection:
+            assert needing.waits_for(connection, "a", starting=False) == said
