@@ -114,7 +114,7 @@ def receipt(output: Output, view: str) -> None:
 
 
 @command()
-@click.argument("receipt", type=click.File())
+@click.argument("receipt", metavar="FILE", type=click.File())
 def verify(output: Output, receipt: TextIO) -> None:
     """Compute what a receipt says (a file, or - for stdin) from the master log.
 
