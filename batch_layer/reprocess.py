@@ -55,7 +55,8 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
         batch.retire(id)
 
     def announce(connection: Connection) -> bool:
-        return registry.announce(connection, _wanted(connection, target), registry.planned(connection, target.catalog))
+        after, wanted = registry.to_compute(connection, target.catalog, _allowed(connection, target))
+        return registry.announce(connection, wanted, after)
 
     computed(batch, announce, lambda connection: _begun(connection, batch, target), deploy)
 
@@ -90,17 +91,18 @@ def computed(
             raise
 
 
-def _wanted(connection: Connection, target: Target) -> list[View]:
-    """The versions that have to be computed before the target can be applied; raises where it may not be."""
+def _allowed(connection: Connection, target: Target) -> list[Change]:
+    """What the target changes; raises where that may not be."""
     changes = registry.plan(connection, target.catalog)
     check_allowed(changes, prune=target.prune, allow_break=target.allow_break)
-    return registry.to_compute(connection, target.catalog, changes)
+    return changes
 
 
 def _begun(connection: Connection, batch: BatchLayer, target: Target) -> int:
     """The rebuild that computes the target: one that a dead apply of the same versions has left, or a new one."""
-    wanted = _wanted(connection, target)
-    given = (target.catalog, registry.plan(connection, target.catalog), target.topics)
+    changes = _allowed(connection, target)
+    _, wanted = registry.to_compute(connection, target.catalog, changes)
+    given = (target.catalog, changes, target.topics)
     return begun(connection, batch, wanted, lambda it: registry.prepare(connection, *given, it))
 
 

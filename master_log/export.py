@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
-import datetime as dt
 import errno
 import gzip
 import itertools
@@ -19,7 +17,7 @@ import sqlglot
 
 from master_log.files import ENDINGS
 from master_log.kafka import Brokers
-from master_log.values import interval, to_json
+from master_log.values import as_text, to_json
 from view_algebra.compiled import Column
 from view_algebra.errors import LaminaError
 from view_algebra.language.types import DURATION, STRING, Type, read
@@ -130,13 +128,7 @@ def _as_text(value: Any) -> str:
             return to_json(value)
         case bool():
             return "true" if value else "false"
-        case dt.datetime() | dt.date():
-            return value.isoformat()
-        case bytes() | memoryview():
-            return binascii.b2a_base64(bytes(value), newline=False).decode()
-        case dt.timedelta():
-            return interval(value)
-    return str(value)
+    return as_text(value)
 
 
 def _parquet(columns: Sequence[Column], rows: Iterable[Row], file: IO[bytes]) -> int:

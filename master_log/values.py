@@ -115,6 +115,16 @@ def _plain(value: Any) -> Any:
             if Decimal(repr(near)) == value:
                 return near
             raise ValueError("more digits than a double has")
+    return as_text(value)
+
+
+def as_text(value: Any) -> str:
+    """A value that JSON has no form for as text: times in ISO 8601, lengths as Postgres writes them, bytes in base64.
+
+    >>> as_text(dt.date(2024, 1, 2)), as_text(dt.timedelta(hours=26)), as_text(b"ab")
+    ('2024-01-02', '1 day 02:00:00', 'YWI=')
+    """
+    match value:
         case dt.datetime() | dt.date() | dt.time():
             return value.isoformat()
         case dt.timedelta():

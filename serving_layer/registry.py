@@ -107,8 +107,7 @@ def prepare(
     once the catalog is applied.
     """
     before = deployed(connection)
-    after = chosen(before, catalog, changes, _kept(connection))
-    opened = computed(after, changes, versions.live(connection))
+    after, opened = _ahead(connection, before, catalog, changes)
     for name in {source for each in opened for source in each.fed_by} - before.sources.keys():
         _create_query(connection, name, after.sources[name].topic, topics[name])
     open_versions(connection, opened, after, rebuild)
@@ -123,10 +122,16 @@ def open_versions(connection: Connection, opened: Sequence[View], catalog: Catal
         generations.open_building(connection, each.name, rebuild=rebuild, of=each)
 
 
-def to_compute(connection: Connection, catalog: Catalog, changes: Sequence[Change]) -> list[View]:
-    """The versions that have to be computed before a catalog can be applied."""
-    after = chosen(deployed(connection), catalog, changes, _kept(connection))
-    return computed(after, changes, versions.live(connection))
+def to_compute(connection: Connection, catalog: Catalog, changes: Sequence[Change]) -> tuple[Catalog, list[View]]:
+    """What is deployed once a catalog is applied, and the versions that have to be computed before it can be."""
+    return _ahead(connection, deployed(connection), catalog, changes)
+
+
+def _ahead(
+    connection: Connection, before: Catalog, catalog: Catalog, changes: Sequence[Change]
+) -> tuple[Catalog, list[View]]:
+    after = chosen(before, catalog, changes, _kept(connection))
+    return after, computed(after, changes, versions.live(connection))
 
 
 def planned(connection: Connection, catalog: Catalog) -> Catalog:

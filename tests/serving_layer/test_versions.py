@@ -366,9 +366,9 @@ def test_a_version_that_was_announced_is_not_forgotten_while_it_is_opened(world:
     catalog = compile_catalog(world.files)
     with world.database.begin() as connection:
         changes = registry.plan(connection, catalog)
-        soon = registry.to_compute(connection, catalog, changes)
+        after, soon = registry.to_compute(connection, catalog, changes)
         assert [each.name for each in soon] == ["counts"]
-        assert not registry.announce(connection, soon, registry.planned(connection, catalog)), "nobody commits"
+        assert not registry.announce(connection, soon, after), "nobody commits"
     with world.database.begin() as connection:
         names = {table.name for each in soon for table in each.cell_tables}
         assert versions.announced(connection, "a") == names
@@ -403,8 +403,8 @@ def test_a_version_that_was_announced_and_not_opened_is_forgotten(world: World) 
     world.files["counts.sql"] = BY_KEY
     catalog = compile_catalog(world.files)
     with world.database.begin() as connection:
-        soon = registry.to_compute(connection, catalog, registry.plan(connection, catalog))
-        registry.announce(connection, soon, registry.planned(connection, catalog))
+        after, soon = registry.to_compute(connection, catalog, registry.plan(connection, catalog))
+        registry.announce(connection, soon, after)
     assert left(world) != before
     dropping.drop_unused(world.database)
     assert left(world) == before

@@ -286,8 +286,9 @@ def _shifted(call: Call) -> str:
 def _from_entries(call: Call) -> str:
     """Spark fails at an entry without a name."""
     (listed,) = call.arguments
-    name, _ = listed.type.element.fields[0] if listed.type.element else ("", None)
-    return f"map_from_entries(filter({spark(listed)}, e -> e.{spark_name(name)} IS NOT NULL))"
+    assert listed.type.element is not None
+    name = spark_name(listed.type.element.fields[0][0])
+    return f"map_from_entries(filter({spark(listed)}, e -> e.{name} IS NOT NULL))"
 
 
 _FORMS: dict[str, Callable[[Call], str]] = {

@@ -65,7 +65,8 @@ def nested(call: Call, reading: Reading) -> tuple[str, int]:
 def from_entries(call: Call, reading: Reading) -> tuple[str, int]:
     """A map of the structs in a list; of two of one name the last one counts, and one without a name does not."""
     (listed,) = call.arguments
-    name, value = (constant(Constant(field, STRING)) for field, _ in (listed.type.element or listed.type).fields)
+    assert listed.type.element is not None
+    name, value = (constant(Constant(field, STRING)) for field, _ in listed.type.element.fields)
     array = reading.text(listed, OTHER)
     entries = f"jsonb_object_agg({_ELEMENT} ->> {name}, {_ELEMENT} -> {value} ORDER BY {_NTH})"
     entries += f" FILTER (WHERE {_ELEMENT} ->> {name} IS NOT NULL)"
