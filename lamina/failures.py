@@ -19,17 +19,16 @@ POSTGRES_AWAY = (
 
 def in_our_words(error: Exception) -> LaminaError | None:
     """What Postgres, Spark or the system refused, as an error with a way out; None for a mistake of ours."""
-    from psycopg2.errors import InsufficientPrivilege
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from serving_layer.database import REFUSALS, is_away
+    from serving_layer.database import REFUSALS, is_away, lacks_rights
 
     if isinstance(error, REFUSALS):
         said = str(getattr(error, "orig", None) or error).strip()
         if is_away(error):
             return _away(said)
-        if isinstance(getattr(error, "orig", error), InsufficientPrivilege):
+        if lacks_rights(error):
             way_out = "Name the owner's login in LAMINA_POSTGRES. That of an analyst reads views, and no more."
             return LaminaError("The login of LAMINA_POSTGRES has no right to this", evidence=said, way_out=way_out)
         way_out = "Its transaction was rolled back: mend what it names, and repeat the command."

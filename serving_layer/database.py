@@ -227,6 +227,11 @@ def is_deadlock(error: DBAPIError) -> bool:
     return isinstance(error.orig, psycopg2.errors.DeadlockDetected)
 
 
+def lacks_rights(error: Exception) -> bool:
+    """True when the login that was given may not do what was asked."""
+    return isinstance(getattr(error, "orig", error), psycopg2.errors.InsufficientPrivilege)
+
+
 def is_lock_timeout(error: DBAPIError) -> bool:
     """True when a lock was not to be had within `lock_timeout`."""
     return isinstance(error.orig, psycopg2.errors.LockNotAvailable)
