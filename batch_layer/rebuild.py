@@ -103,12 +103,14 @@ class BatchLayer:
         if isinstance(error, KeyboardInterrupt):
             self.give_up()
 
-        def step(connection: Connection) -> None:
+        def step(connection: Connection) -> str:
             rebuilds.end(connection, id, "failed", _why(error))
             registry.retire_the_dead(connection)
+            return rebuilds.get(connection, id).step
 
         with suppress(PostgresAway, PostgresError):
-            self.database.retrying(step)
+            if self.database.retrying(step) not in ("hand-over", "retire") and isinstance(error, KeyboardInterrupt):
+                self.tell(f"rebuild {id} is given up: nothing that is read has changed")
             dropping.drop_unused(self.database)
 
     def seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:

@@ -225,7 +225,7 @@ class Deployment:
         self.install()
         changed = [each.name for each in planned if each.kind == "view" and each.action in DEPLOYED]
         with lineage.runs(self.settings, self.tell) as runs:
-            runs.start(lambda: catalog, lambda: changed)
+            runs.start(lambda: catalog, lambda: lineage.new_ids(changed))
             topics = {name: self._topic(source) for name, source in catalog.sources.items()}
             target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
             with readers_named(self.database, "A reader holds a view that this change renews"):
@@ -255,7 +255,7 @@ class Deployment:
             def at(place: str) -> None:
                 self.at(place)
                 if place == "after seal":
-                    runs.start(self.deployed, self._rebuilding)
+                    runs.start(self.deployed, self.run_ids)
 
             def checked(verdicts: Sequence[Verdict]) -> None:
                 runs.checked(verdicts)
@@ -266,9 +266,11 @@ class Deployment:
             runs.proved(proofs)
         return proofs
 
-    def _rebuilding(self) -> tuple[str, ...]:
+    def run_ids(self, id: int | None = None) -> dict[str, str]:
+        """The id of the run, for lineage, of each view of a rebuild; by default of the one that is running."""
         with self.database.begin() as connection:
-            return rebuilds.get(connection).views
+            run = rebuilds.get(connection, id)
+        return lineage.ids_of(self.settings.postgres, run.id, run.views)
 
     def preview(self, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
         """Serves the views of these files in the schema `name`, beside the deployed ones, with live cells."""

@@ -1,6 +1,7 @@
-"""OpenLineage events of `apply` and `rebuild`: which SQL made which view of which topics, when, and what came of it.
+"""OpenLineage events of `apply` and of rebuilds: which SQL made which view of which topics, when, and what came of it.
 
-Each view that is computed or deployed has a run of its own: START, then COMPLETE or FAIL. Events are sent by a thread:
+Each view that is computed or deployed has a run of its own: START, then COMPLETE or FAIL. The run of a view in a
+rebuild has the same id in every process that works at it. Events are sent by a thread:
 a receiver that is down or slow costs a line of narration and `PATIENCE` seconds at the end, and fails nothing. Where
 no receiver is configured, OpenLineage's client is not even imported.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import queue
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -81,19 +82,29 @@ class Runs:
     _held: frozenset[str] = frozenset()
     _sender: Sender | None = None
 
-    def start(self, catalog: Callable[[], Catalog], views: Callable[[], Iterable[str]]) -> None:
-        """Begins a run of each of these views; what goes wrong in asking for them is told, and fails nothing."""
+    def start(self, catalog: Callable[[], Catalog], ids: Callable[[], Mapping[str, str]]) -> None:
+        """Begins a run of each of these views, by its id."""
+        self.go_on(catalog, ids)
+        if self._sender is not None:
+            self._sender.send(self.started.values())
+
+    def go_on(self, catalog: Callable[[], Catalog], ids: Callable[[], Mapping[str, str]]) -> None:
+        """Goes on with runs that another process has begun.
+
+        What goes wrong in asking for them is told, and fails nothing.
+        """
         if self.settings.lineage is None:
             return
         try:
             declared = catalog()
-            self.started = {name: _started(self.settings, declared, declared.views[name]) for name in views()}
+            self.started = {
+                name: _started(self.settings, declared, declared.views[name], run) for name, run in ids().items()
+            }
         except Exception as error:  # noqa: BLE001 (lineage is told beside the work, and never in its way)
             self.tell(f"no lineage events are sent: {_line(error)}")
             return
         if self.started:
             self._sender = Sender(self.settings.lineage)
-            self._sender.send(self.started.values())
 
     def proved(self, proofs: Sequence[Proof]) -> None:
         """Takes what the proofs have found."""
@@ -120,8 +131,29 @@ class Runs:
             tests = tuple(self._tests.get(view, ()))
             now = datetime.now(UTC)
             self._sender.send([replace(began, at=now, type="FAIL" if why else "COMPLETE", error=why, tests=tests)])
-        if problem := self._sender.close():
+        self.close()
+
+    def close(self) -> None:
+        """Waits a little until all that has been left to the thread is sent."""
+        if self._sender is not None and (problem := self._sender.close()):
             self.tell(f"lineage events were not sent: {problem}")
+
+
+def new_ids(views: Iterable[str]) -> dict[str, str]:
+    """An id of a run for each of these views, which nobody has had before."""
+    return {view: str(uuid.uuid4()) for view in views}
+
+
+def ids_of(postgres: str, rebuild: int, views: Iterable[str]) -> dict[str, str]:
+    """The ids of the runs of a rebuild's views, the same in every process, whoever it logs in as.
+
+    >>> ids_of("postgresql://me@db/lamina", 7, ["v"]) == ids_of("postgresql://you:secret@db:5432/lamina", 7, ["v"])
+    True
+    """
+    return {view: str(uuid.uuid5(_OURS, "/".join([*_place(postgres), str(rebuild), view]))) for view in views}
+
+
+_OURS = uuid.uuid5(uuid.NAMESPACE_URL, "lamina://rebuilds")
 
 
 @contextmanager
@@ -224,14 +256,14 @@ def _as_openlineage(event: Event, namespace: str) -> Any:
     )
 
 
-def _started(settings: Settings, catalog: Catalog, view: View) -> Event:
+def _started(settings: Settings, catalog: Catalog, view: View, run: str) -> Event:
     """The first event of a view's run. Its inputs: the views that it reads, and the topics it reads directly."""
     through = {source for name in view.reads for source in catalog.views[name].sources}
     topics = [source for source in view.sources if source not in through or source in view.fed_by]
     inputs = [_topic(settings, catalog, name) for name in topics]
     inputs += [_served(settings, catalog.views[name]) for name in view.reads]
     output = _served(settings, view)
-    return Event(datetime.now(UTC), "START", str(uuid.uuid4()), view.name, view.select, tuple(inputs), output)
+    return Event(datetime.now(UTC), "START", run, view.name, view.select, tuple(inputs), output)
 
 
 def _topic(settings: Settings, catalog: Catalog, name: str) -> Dataset:
@@ -241,10 +273,14 @@ def _topic(settings: Settings, catalog: Catalog, name: str) -> Dataset:
 
 
 def _served(settings: Settings, view: View) -> Dataset:
-    at = urlsplit(settings.postgres)
+    server, database = _place(settings.postgres)
     columns = tuple((each.name, each.postgres, each.comment) for each in view.columns)
-    name = f"{at.path.strip('/')}.analytics.{view.name}"
-    return Dataset(f"postgres://{at.hostname}:{at.port or 5432}", name, columns)
+    return Dataset(server, f"{database}.analytics.{view.name}", columns)
+
+
+def _place(postgres: str) -> tuple[str, str]:
+    at = urlsplit(postgres)
+    return f"postgres://{at.hostname}:{at.port or 5432}", at.path.strip("/")
 
 
 def _line(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 from sqlalchemy.dialects.postgresql import insert
 
 from serving_layer import cells, lookup
@@ -74,6 +74,16 @@ def record(connection: Connection, proved: Proof, rebuild: int | None) -> None:
             },
         )
     )
+
+
+def of_rebuild(connection: Connection, id: int) -> list[Proof]:
+    """The proofs of a rebuild's generations, of each the last."""
+    rows = connection.execute(select(proof).where(proof.c.rebuild == id).order_by(proof.c.proved_at)).all()
+    return list({row.view: _read(row) for row in rows}.values())
+
+
+def _read(row: Row[Any]) -> Proof:
+    return Proof(row.view, row.generation, row.against, row.cells, row.differing, row.examples)
 
 
 def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:

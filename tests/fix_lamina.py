@@ -38,10 +38,10 @@ class Deployed:
     files: dict[str, str] = field(default_factory=dict)
     ended: list[BaseException] = field(default_factory=list)
 
-    def apply(self, **files: str) -> None:
+    def apply(self, *, allow_break: bool = False, **files: str) -> None:
         """Adds declarations to the catalog and deploys it; `{topics}` in a text makes a topic's name the test's own."""
         self.files |= {f"{name}.sql": sql.replace("{topics}", self.prefix) for name, sql in files.items()}
-        self.deployment.apply(self.files, prune=True)
+        self.deployment.apply(self.files, prune=True, allow_break=allow_break)
 
     @property
     def prefix(self) -> str:

@@ -36,8 +36,11 @@ class Different(Exception):
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="lamina")
-def lamina() -> None:
+@click.option("--json", "as_json", is_flag=True, help="Results as JSON, as after the command's name.")
+@click.pass_context
+def lamina(context: click.Context, as_json: bool) -> None:
     """SQL views over Kafka, true at every instant."""
+    context.obj = as_json
 
 
 def command(*, parent: click.Group = lamina, name: str | None = None) -> Callable[[Callable[..., None]], click.Command]:
@@ -46,7 +49,7 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
         def call(as_json: bool, **options: Any) -> None:
-            output = Output(as_json=as_json)
+            output = Output(as_json=as_json or bool(click.get_current_context().find_root().obj))
             log_to_stderr(output.err)
             try:
                 function(output, **options)

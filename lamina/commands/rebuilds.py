@@ -50,16 +50,16 @@ def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due:
 
     Prints the rebuild's id and its views. Where none is due, nothing begins.
     """
+    from lamina import steps
     from serving_layer.rebuilds import Scheduler
 
     with deployment(output) as opened:
         opened.require_installed()
-        batch, by = opened.batch, Scheduler(key)
-        if due and not (views := batch.due(views)):
+        if due and not (views := opened.batch.due(views)):
             output.text("no view is due", rebuild=None, views=[])
             return
-        id = batch.leap_seal(views, by=by) if leap else batch.seal(views, by=by)
-        names = [each.view for each in batch.generations(id)]
+        id = steps.seal(opened, views, leap=leap, by=Scheduler(key))
+        names = [each.view for each in opened.batch.generations(id)]
         output.text(f"rebuild {id}: {', '.join(names)}", rebuild=id, views=names)
 
 
@@ -127,9 +127,11 @@ def hand_over(output: Output, id: int | None, anyway: bool) -> None:
 
     Prints the views that were handed over, those over them, and those that are held back.
     """
+    from lamina import steps
+
     with deployment(output) as opened:
         id = _running(opened, id)
-        held = opened.batch.hand_over(id, anyway=anyway)
+        held = steps.hand_over(opened, id, anyway=anyway)
         moved = opened.batch.handed_over(id, held)
         if held:
             blocked = [each for each in opened.batch.verdicts(id) if each.blocked]
@@ -153,8 +155,10 @@ def retire(output: Output, id: int | None) -> None:
 @with_rebuild
 def abandon(output: Output, id: int | None) -> None:
     """Give a rebuild up; nothing that is read changes."""
+    from lamina import steps
+
     with deployment(output) as opened:
-        opened.batch.abandon(_running(opened, id))
+        steps.abandon(opened, _running(opened, id))
 
 
 @command()

@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+from lamina import steps
 from lamina.lineage import PATIENCE
 from lamina.settings import LineageReceiver
+from serving_layer.rebuilds import Scheduler
 from tests.fix_catalogs import EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed
 
@@ -134,6 +136,48 @@ def test_a_receiver_is_told_of_every_view_that_an_apply_or_a_rebuild_computes(de
         tests = {each["name"]: each["status"] for each in held["run"]["facets"]["test"]["tests"]}
         assert tests == {"proof": "pass", "few": "fail"}
         assert [line for line in told if "lineage" in line] == []
+
+
+def test_steps_that_a_scheduler_runs_one_by_one_tell_of_one_run(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS + FAILING, hourly=HOURLY)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    with receiving() as receiver:
+        told = send_to(deployed, receiver.url)
+        opened, batch = deployed.deployment, deployed.deployment.batch
+        id = steps.seal(opened, ["totals", "hourly"], leap=False, by=Scheduler("tonight"))
+        begun = receiver.taken()
+        assert kinds(begun) == [("hourly", "START"), ("totals", "START")]
+        batch.archive(id)
+        for view in ("totals", "hourly"):
+            batch.compute(id, view)
+        batch.go_live(id)
+        batch.prove(id)
+        batch.check(id)
+        assert receiver.taken() == []
+
+        assert steps.hand_over(opened, id, anyway=False) == ["totals"]
+        ended = receiver.taken()
+        assert kinds(ended) == [("hourly", "COMPLETE"), ("totals", "FAIL")]
+        assert runs_of(ended) == runs_of(begun)
+        held = next(each["run"]["facets"] for each in ended if each["job"]["name"] == "totals")
+        assert held["errorMessage"]["message"] == "it is held back"
+        assert {each["name"]: each["status"] for each in held["test"]["tests"]} == {"proof": "pass", "few": "fail"}
+
+        steps.hand_over(opened, id, anyway=True)
+        assert kinds(receiver.taken()) == [("hourly", "COMPLETE"), ("totals", "COMPLETE")]
+        batch.retire(id)
+
+        id = steps.seal(opened, ["totals"], leap=False, by=Scheduler("tomorrow"))
+        steps.abandon(opened, id)
+        start, failed = receiver.taken()
+        assert failed["run"]["facets"]["errorMessage"]["message"] == "it was given up"
+        assert runs_of([start]) == runs_of([failed]) != {"totals": runs_of(begun)["totals"]}
+        assert [line for line in told if "lineage" in line] == []
+
+
+def runs_of(events: list[dict[str, Any]]) -> dict[str, str]:
+    return {each["job"]["name"]: each["run"]["runId"] for each in events}
 
 
 def test_a_receiver_that_is_away_or_silent_costs_one_line(deployed: Deployed) -> None:

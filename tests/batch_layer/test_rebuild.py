@@ -273,10 +273,13 @@ def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deploy
     assert rebuild is not None
     assert after["totals"] == before["totals"], "it is held back"
     assert after["clicks"] != before["clicks"], "the default publishes"
+    named = held.replace("totals TBLPROPERTIES (", "sums TBLPROPERTIES ('renamed_from' = 'totals', ")
+    deployed.apply(totals=named, allow_break=True)
     deployed.send("events", event(30))
     deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM sums")) != (31,), "it is held back under its new name, too"
     deployed.deployment.batch.hand_over(rebuild, anyway=True)
-    assert one(deployed.rows("SELECT events FROM totals")) == (31,), "what was held was kept current"
+    assert one(deployed.rows("SELECT events FROM sums")) == (31,), "what was held was kept current"
     deployed.check()
     with pytest.raises(LaminaError, match=f"Rebuild {rebuild} is done"):
         deployed.deployment.batch.hand_over(rebuild, anyway=True)

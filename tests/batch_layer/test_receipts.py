@@ -115,7 +115,7 @@ def test_what_readers_were_shown_in_error_is_told(deployed: Deployed) -> None:
     assert told.startswith("the values of ")
 
 
-def test_a_receipt_outlives_the_version_and_the_view(deployed: Deployed) -> None:
+def test_a_receipt_outlives_the_version_the_name_and_the_view(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
     deployed.send("events", *(event(n) for n in range(30)))
     deployed.catch_up()
@@ -137,9 +137,13 @@ def test_a_receipt_outlives_the_version_and_the_view(deployed: Deployed) -> None
     assert {**json.loads(held), "read_at": None} == {**json.loads(first), "read_at": None}, "a snapshot of before"
     deployed.deployment.batch.roll_back("totals")
     third = receipt(deployed, "totals")
+    named = TOTALS.replace("totals", "sums TBLPROPERTIES ('renamed_from' = 'totals')")
+    deployed.apply(totals=named, allow_break=True)
+    renamed = receipt(deployed, "sums")
+    assert json.loads(renamed)["digest"] == json.loads(third)["digest"]
     del deployed.files["totals.sql"]
     deployed.apply()
-    for line in (first, held, second, third):
+    for line in (first, held, second, third, renamed):
         assert verified(deployed, line).equal
     unknown = forged(first, definition="0" * 16)
     with pytest.raises(LaminaError, match="was never deployed here"):

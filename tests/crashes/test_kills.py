@@ -137,6 +137,7 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     assert time.monotonic() - began < QUICKLY, "a person who changes their mind does not wait"
     assert process.returncode == 130, said
     assert said.strip().splitlines()[-1] == "interrupted"
+    assert "is given up: nothing that is read has changed" in said
     assert "Traceback" not in said
     assert "ERROR" not in said
     assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]

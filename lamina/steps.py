@@ -1,0 +1,51 @@
+"""Steps of a rebuild that lineage is told of, when a scheduler runs them one by one.
+
+The process that seals begins the runs of the views, and the one that hands over or abandons ends them: their ids follow
+from the rebuild's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lamina import lineage
+from lamina.deployment import Deployment
+from serving_layer import proof
+from serving_layer.rebuilds import Scheduler
+from view_algebra.errors import LaminaError
+
+
+def seal(opened: Deployment, views: Sequence[str], *, leap: bool, by: Scheduler) -> int:
+    """Begins a rebuild of these views, of all where none is named; gives its id."""
+    batch = opened.batch
+    id = batch.leap_seal(views, by=by) if leap else batch.seal(views, by=by)
+    runs = lineage.Runs(opened.settings, opened.tell)
+    runs.start(opened.deployed, lambda: opened.run_ids(id))
+    runs.close()
+    return id
+
+
+def hand_over(opened: Deployment, id: int, *, anyway: bool) -> list[str]:
+    """Lets readers read the new generations; gives the views that are held back."""
+    held = opened.batch.hand_over(id, anyway=anyway)
+    runs = _begun(opened, id)
+    if runs.started:
+        with opened.database.begin() as connection:
+            runs.proved(proof.of_rebuild(connection, id))
+        runs.checked(opened.batch.verdicts(id))
+        runs.held(held)
+        runs.end()
+    return held
+
+
+def abandon(opened: Deployment, id: int) -> None:
+    """Gives a rebuild up; nothing that is read changes."""
+    opened.batch.abandon(id)
+    _begun(opened, id).end(LaminaError("it was given up"))
+
+
+def _begun(opened: Deployment, id: int) -> lineage.Runs:
+    """The runs that `seal` has begun, in whatever process."""
+    runs = lineage.Runs(opened.settings, opened.tell)
+    runs.go_on(opened.deployed, lambda: opened.run_ids(id))
+    return runs
