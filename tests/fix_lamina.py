@@ -38,8 +38,15 @@ class Deployed:
     files: dict[str, str] = field(default_factory=dict)
     ended: list[BaseException] = field(default_factory=list)
 
-    def apply(self, *, allow_break: bool = False, **files: str) -> None:
+    def apply(self, **files: str) -> None:
         """Adds declarations to the catalog and deploys it; `{topics}` in a text makes a topic's name the test's own."""
+        self._apply(files, allow_break=False)
+
+    def apply_break(self, **files: str) -> None:
+        """The same, where readers lose columns or names."""
+        self._apply(files, allow_break=True)
+
+    def _apply(self, files: Mapping[str, str], *, allow_break: bool) -> None:
         self.files |= {f"{name}.sql": sql.replace("{topics}", self.prefix) for name, sql in files.items()}
         self.deployment.apply(self.files, prune=True, allow_break=allow_break)
 

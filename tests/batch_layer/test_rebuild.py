@@ -274,7 +274,7 @@ def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deploy
     assert after["totals"] == before["totals"], "it is held back"
     assert after["clicks"] != before["clicks"], "the default publishes"
     named = held.replace("totals TBLPROPERTIES (", "sums TBLPROPERTIES ('renamed_from' = 'totals', ")
-    deployed.apply(totals=named, allow_break=True)
+    deployed.apply_break(totals=named)
     deployed.send("events", event(30))
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM sums")) != (31,), "it is held back under its new name, too"

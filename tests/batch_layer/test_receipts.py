@@ -138,7 +138,7 @@ def test_a_receipt_outlives_the_version_the_name_and_the_view(deployed: Deployed
     deployed.deployment.batch.roll_back("totals")
     third = receipt(deployed, "totals")
     named = TOTALS.replace("totals", "sums TBLPROPERTIES ('renamed_from' = 'totals')")
-    deployed.apply(totals=named, allow_break=True)
+    deployed.apply_break(totals=named)
     renamed = receipt(deployed, "sums")
     assert json.loads(renamed)["digest"] == json.loads(third)["digest"]
     del deployed.files["totals.sql"]
