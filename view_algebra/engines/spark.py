@@ -291,6 +291,12 @@ def _from_entries(call: Call) -> str:
     return f"map_from_entries(filter({spark(listed)}, e -> e.{name} IS NOT NULL))"
 
 
+def _from_texts(call: Call) -> str:
+    assert call.type.element is not None
+    schema = constant(Constant(call.type.element.spark, STRING))
+    return f"transform({spark(call.arguments[0])}, text -> from_json(text, {schema}))"
+
+
 _FORMS: dict[str, Callable[[Call], str]] = {
     "cast": _cast,
     "try_cast": lambda c: f"try_cast({spark(c.arguments[0])} AS {c.type.spark})",
@@ -315,6 +321,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     **dict.fromkeys(("session", "session_start", "session_end"), _session),
     "session_until": lambda c: f"try_add({spark(c.arguments[0])}, CAST({spark(c.arguments[1])} AS INTERVAL))",
     "map_from_entries": _from_entries,
+    "from_texts": _from_texts,
     ".": lambda c: f"{spark(c.arguments[0], _ATOM)}.{spark_name(str(getattr(c.arguments[1], 'value', '')))}",
     "[]": lambda c: f"{spark(c.arguments[0], _ATOM)}[{spark(c.arguments[1])}]",
 }

@@ -33,6 +33,7 @@ from view_algebra.typed.estimates import bucketed, estimate
 from view_algebra.typed.events import event_order
 from view_algebra.typed.lists_in_order import list_in_order
 from view_algebra.typed.names import Scope, resolved
+from view_algebra.typed.sets import set_of_lists
 from view_algebra.written.clauses import is_list_in_order
 from view_algebra.written.dialect import parsed
 from view_algebra.written.oracle import put, spell, written
@@ -52,6 +53,8 @@ def collected(
         return _by(name, node, scope, when)
     if name in BY_BUCKETS:
         return _of_buckets(name, node, scope, when, filter_)
+    if name == "collect_set" and (of_lists := set_of_lists(node, scope, when, filter_)) is not None:
+        return of_lists
     if is_aggregate(name):
         read = partial(resolved, scope=scope)
         return _in_order(aggregate(name, node, read, when), node, scope, filter_)

@@ -15,3 +15,6 @@ CREATE VIEW by_cab AS
 SELECT cab, map_from_entries(collect_list(struct(first_stop, n))) AS begun
 FROM (SELECT cab, stops[0] AS first_stop, count(*) AS n FROM trips GROUP BY cab, stops[0])
 GROUP BY cab;
+
+CREATE VIEW ways_of_cabs AS
+SELECT cab, collect_set(stops) AS ways FROM trips GROUP BY cab;

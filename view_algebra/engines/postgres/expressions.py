@@ -14,6 +14,7 @@ from view_algebra.engines.postgres.aggregates import aggregate, filter_of, merge
 from view_algebra.engines.postgres.nested import (
     OF_ELEMENTS,
     from_entries,
+    from_texts,
     member,
     nested,
     over_elements,
@@ -224,6 +225,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys(OF_ELEMENTS, over_elements),
     "shares": shares,
     "map_from_entries": from_entries,
+    "from_texts": from_texts,
     "row": lambda call, reading: (f"({', '.join(typed_text(a, reading) for a in call.arguments)})", ATOM),
     **{each: partial(bitwise, "#" if each == "^" else each) for each in BITWISE},
     "~": lambda call, reading: (f"(~{reading.text(call.arguments[0], ATOM)})", ATOM),

@@ -57,7 +57,7 @@ def nested(call: Call, reading: Reading) -> tuple[str, int]:
         text = constant(step) if isinstance(step, Constant) else None
         if text is not None and not text.startswith("("):  # no element before the first
             return member(reading.text(of, OTHER), text, call.type)
-    as_json = "Leave to_json() out: who reads the view reads it as JSON."
+    as_json = "Leave to_json() out: who reads the view reads it as JSON. A set of lists is made of records."
     way_out = as_json if call.function == "to_json" else "Select its parts below the aggregation."
     raise Wrong(call.place, "a nested value above the aggregation", way_out)
 
@@ -72,6 +72,14 @@ def from_entries(call: Call, reading: Reading) -> tuple[str, int]:
     entries += f" FILTER (WHERE {_ELEMENT} ->> {name} IS NOT NULL)"
     elements = f"jsonb_array_elements({array}) WITH ORDINALITY AS {_ELEMENTS} ({_ELEMENT}, {_NTH})"
     return f"CASE WHEN {array} IS NOT NULL THEN (SELECT coalesce({entries}, '{{}}') FROM {elements}) END", ATOM
+
+
+def from_texts(call: Call, reading: Reading) -> tuple[str, int]:
+    """A list of the values whose JSON is in a list, which there is for each group."""
+    array = reading.text(call.arguments[0], OTHER)
+    values = f"coalesce(jsonb_agg(({_ELEMENT} #>> '{{}}')::jsonb ORDER BY {_NTH}), '[]')"
+    elements = f"jsonb_array_elements({array}) WITH ORDINALITY AS {_ELEMENTS} ({_ELEMENT}, {_NTH})"
+    return f"(SELECT {values} FROM {elements})", ATOM
 
 
 OF_ELEMENTS = {
