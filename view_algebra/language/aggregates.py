@@ -647,7 +647,7 @@ _LATER = words("histogram_numeric product approx_top_k count_min_sketch hll_sket
 """Spark's other aggregates: named, so that their refusal says what they are."""
 
 REWRITES = {
-    "try_sum": "Write sum(x): of whole numbers it wraps, of decimals it is NULL beyond their digits.",
+    "try_sum": "Write sum(x). On overflow, a sum of whole numbers wraps, and one of decimals is NULL.",
     "try_avg": "Write avg(x).",
     "approx_top_k": "Rank the groups: row_number() OVER (ORDER BY count(*) DESC, k) <= 10.",
     "hll_sketch_agg": "Write approx_count_distinct(x), which gives the estimate itself.",

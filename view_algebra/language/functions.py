@@ -101,8 +101,8 @@ def _entries(types: Sequence[Type], _: Sequence[str | None]) -> Type:
     return _array_of(Type("STRUCT", fields=(("key", types[0].key or STRING), ("value", types[0].element or STRING))))
 
 
-_BYTES = "Postgres folds case by other tables than Spark"
-_PATTERNS = "by this regular expression Postgres may find something else than Java"
+_BYTES = "Postgres changes the case of some letters differently"
+_PATTERNS = "Postgres and Java match this regular expression differently"
 _TEXT_TO_TIME = "Postgres reads other texts as times than Spark does"
 _NESTED = "to Postgres nested values are JSON, which has no such function"
 _HASH = "Postgres has no such function"
@@ -466,7 +466,7 @@ _TIME = [
         below=f"CASE WHEN {_MONTHS_BELOW} THEN add_months({{0}}, {{1}}) END",
     ),
     _f("months_between", "timestamp timestamp", DOUBLE, f"spark.months_between({_BOTH_TIMES})"),
-    _f("months_between", "timestamp timestamp flag", DOUBLE, why="Postgres has it rounded to 8 digits"),
+    _f("months_between", "timestamp timestamp flag", DOUBLE, why="Postgres would round it to 8 digits"),
     _f("next_day", "date weekday", DATE, f"{{0}} + ({_WEEKDAY} - extract(isodow FROM {{0}})::integer + 7) % 7 + 1"),
     _f("dayname", "date", STRING, "to_char({0}, 'Dy')"),
     _f("monthname", "date", STRING, "to_char({0}, 'Mon')"),

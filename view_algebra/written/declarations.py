@@ -38,8 +38,8 @@ VIEW_PROPERTIES = {
     "keep_versions": "how many older versions stay current, to return to, when its cells change (default: 1)",
     "on_difference": "what happens when a proof finds a difference: `publish` (default) or `hold`",
     "rebuild_every": "the least age at which a nightly rebuild includes the view, e.g. `7 days` (default: every night)",
-    "renamed_from": "the name that the view had: its cells stay. It says nothing once that was applied",
-    "retain": "as `90 days`: groups of longer ago leave when a rebuild is handed over ([how](decisions/10-retain.md))",
+    "renamed_from": "the name that the view had: its cells stay. It has no effect once applied",
+    "retain": "for example `90 days`: older groups leave when a rebuild is handed over ([how](decisions/10-retain.md))",
 }
 """What TBLPROPERTIES of a view may say."""
 
