@@ -5,7 +5,9 @@ What becomes of one view is in `passes.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -13,7 +15,7 @@ from sqlglot import exp
 from view_algebra.checking import compile_check, with_checks
 from view_algebra.compiled import MOVED_FROM, Catalog, Check, Column, Source
 from view_algebra.passes import Known, Split, Written, compile_view
-from view_algebra.refusals import AsksForRecords, File, Mistake, Wrong, refuse_all, suggestion
+from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.records import Key, parse_text
 from view_algebra.written.checks import CheckDeclaration, check_declaration
@@ -38,13 +40,34 @@ def compile_catalog(files: Mapping[str, str]) -> Catalog:
     FROM clicks
     GROUP BY 1
     """
-    known = _compiled(files)
+    with _room_for_nesting():
+        known = _compiled(files)
     return Catalog(sources=dict(known.sources), views=known.views)
 
 
 def stages(files: Mapping[str, str]) -> Mapping[str, Split]:
     """What became of each view of a catalog before its texts were written: what it means, and where it is split."""
     return _compiled(files).splits
+
+
+@contextmanager
+def _room_for_nesting() -> Iterator[None]:
+    """A text is read and compiled by functions that call each other, some twenty for each pair of parentheses."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, CALLS))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+CALLS = 8_000
+"""How many of Python's calls may be within each other. What Spark and Postgres take of nesting is more than that."""
+
+
+def _too_deep(place: Span | None) -> Wrong:
+    way_out = "Compute parts of it in subqueries, and write many comparisons with OR as IN (…)."
+    return Wrong(place, "nested too deeply", way_out)
 
 
 def _compiled(files: Mapping[str, str]) -> Known:
@@ -104,6 +127,9 @@ class _Work:
             statements = parse(file)
         except Wrong as wrong:
             self.wrong(file, "", wrong)
+            return
+        except RecursionError:
+            self.wrong(file, "", _too_deep(None))
             return
         for statement in statements:
             if isinstance(statement.tree, exp.Alter):
@@ -203,6 +229,9 @@ class _Work:
         except Wrong as wrong:
             self.broken.add(name)
             self.wrong(d.file, name, Wrong(wrong.span or d.place, wrong.reason, wrong.way_out))
+        except RecursionError:
+            self.broken.add(name)
+            self.wrong(d.file, name, _too_deep(d.place))
 
     def _compile(self, d: ViewDeclaration, known: Known) -> None:
         """Compiles a view over the rows of others or, where these do not tell what it asks, over their records."""
@@ -211,7 +240,8 @@ class _Work:
             compile_view(Written(d), known)
         except AsksForRecords as over_rows:
             try:
-                compile_view(Written(d, through=self.views), known)
+                tables = {table.name: as_view(table) for table in self.sources.values() if table.kind == "table"}
+                compile_view(Written(d, through={**self.views, **tables}), known)
             except Wrong:
                 raise over_rows from None  # which is told in the words of what the author has written
 
@@ -237,7 +267,22 @@ def _no_view(name: str, sources: Collection[str], views: Collection[str]) -> str
 
 
 def _tables_named(select: exp.Expr) -> list[str]:
-    return [t.name.lower() for t in select.find_all(exp.Table)]
+    """The names in FROM that are not those of a CTE around them."""
+    return [table.name.lower() for table in select.find_all(exp.Table) if not _names_a_cte(table)]
+
+
+def _names_a_cte(table: exp.Table) -> bool:
+    """Is it what WITH makes, of some query around it? A CTE sees those before it, and not itself."""
+    node: exp.Expr = table
+    while (around := node.parent) is not None:
+        with_ = around.args.get("with_") if not isinstance(around, exp.With) else None
+        made = with_.expressions if with_ is not None and node is not with_ else []
+        if isinstance(around, exp.With):
+            made = around.expressions[: around.expressions.index(node)]
+        if any(cte.alias.lower() == table.name.lower() for cte in made):
+            return True
+        node = around
+    return False
 
 
 def _name_of(statement: exp.Expr) -> str:

@@ -47,7 +47,7 @@ class Wrong(Exception):
 
 
 class AsksForRecords(Wrong):
-    """What the rows of a view do not tell and the records below them may: the one mistake with a second plan."""
+    """What the rows of a view do not tell, or Postgres does not compute of them: the records below them may."""
 
 
 @dataclass(frozen=True)

@@ -516,6 +516,57 @@ VIEWS = [
         "SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY n DESC) AS p FROM hourly",
         "SELECT max(n) AS p FROM (SELECT n, cume_dist() OVER (ORDER BY n DESC) AS share FROM hourly WHERE n IS NOT NULL) WHERE share >= 0.9",
     ),
+    view("a comma too many", "SELECT country,, kind FROM events", "SELECT country, kind FROM events"),
+    view("a comma at the end", "SELECT country, FROM events", "SELECT country FROM events"),
+    view("nothing selected", "SELECT FROM events", "SELECT country FROM events"),
+    view(
+        "OVER of nothing", "SELECT sum(user_id) OVER AS n FROM events", "SELECT sum(user_id) OVER () AS n FROM events"
+    ),
+    view("no condition", "SELECT country FROM events WHERE", "SELECT country FROM events"),
+    view("half a sum", "SELECT user_id + FROM events", "SELECT user_id + 1 AS n FROM events"),
+    view(
+        "SIMILAR TO",
+        "SELECT kind FROM events WHERE kind SIMILAR TO 'a|b'",
+        "SELECT kind FROM events WHERE kind RLIKE '^(a|b)$'",
+    ),
+    view(
+        "IN a list",
+        "SELECT kind FROM events WHERE kind IN tags",
+        "SELECT kind FROM events WHERE array_contains(tags, kind)",
+    ),
+    view(
+        "a SELECT in array()",
+        "SELECT array(SELECT id FROM orders) AS ids, count(*) AS n FROM events",
+        "SELECT (SELECT sort_array(collect_list(id)) FROM orders) AS ids, count(*) AS n FROM events",
+    ),
+    view(
+        "a list with LIMIT",
+        "SELECT country, array_agg(kind LIMIT 3) AS k FROM events GROUP BY country",
+        "SELECT country, slice(sort_array(collect_list(kind)), 1, 3) AS k FROM events GROUP BY country",
+    ),
+    view(
+        "ASOF JOIN",
+        "SELECT o.id, p.price FROM orders o ASOF JOIN prices p ON o.user_id = p.user_id AND o.ts >= p.ts",
+        "SELECT o.id, p.price FROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",
+    ),
+    view(
+        "OUTER JOIN",
+        "SELECT o.id FROM orders o OUTER JOIN users u",
+        "SELECT o.id FROM orders o FULL JOIN users u ON o.user_id = u.user_id",
+    ),
+    view(
+        "CORRESPONDING",
+        "SELECT user_id FROM orders UNION CORRESPONDING SELECT user_id FROM users",
+        "SELECT user_id FROM orders UNION SELECT user_id FROM users",
+    ),
+    view(
+        "pairs of values",
+        "SELECT kind FROM events WHERE (kind, country) = ('a', 'b')",
+        "SELECT kind FROM events WHERE kind = 'a' AND country = 'b'",
+    ),
+    view(
+        "nested too deeply", f"SELECT {'(' * 900}user_id{')' * 900} AS u FROM events", "SELECT user_id AS u FROM events"
+    ),
     view(
         "mode in descending order",
         "SELECT mode() WITHIN GROUP (ORDER BY amount DESC) AS m FROM events",

@@ -20,6 +20,7 @@ USING kafka OPTIONS (topic 'users', format 'json', key_format 'json');
 CREATE TABLE rates (item STRING PRIMARY KEY, rate DECIMAL(6,2), since TIMESTAMP)
 USING kafka OPTIONS (topic 'rates', format 'json', key_format 'string') TBLPROPERTIES ('event_time' = 'since');
 CREATE VIEW spent AS SELECT user_id, sum(amount) AS total FROM orders GROUP BY user_id;
+CREATE VIEW bought AS SELECT user_id, item, n FROM orders WHERE n > 0;
 """
 
 VIEWS = {
@@ -48,6 +49,12 @@ VIEWS = {
     "anti": "SELECT c.user_id, c.n FROM clicks c LEFT ANTI JOIN users u ON u.id = c.user_id",
     "using": "SELECT user_id, c.n, o.item FROM clicks c FULL JOIN orders o USING (user_id)",
     "natural": "SELECT * FROM (SELECT user_id, n FROM clicks) c NATURAL JOIN (SELECT user_id, item FROM orders) o",
+    "natural, of streams": "SELECT * FROM clicks NATURAL JOIN orders",
+    "times of one side": "SELECT c.user_id, to_date(o.item) AS d, timestamp_millis(o.n) AS t, timestamp_micros(c.n) AS m FROM clicks c JOIN orders o ON c.user_id = o.user_id",
+    "by a time of one side": "SELECT date_trunc('hour', timestamp_seconds(o.n * 2000)) AS h, u.country, count(*) AS n, max(timestamp_millis(c.n)) AS m FROM clicks c JOIN orders o ON c.user_id = o.user_id JOIN users u ON u.id = o.user_id GROUP BY date_trunc('hour', timestamp_seconds(o.n * 2000)), u.country",
+    "of the rows of a table": "SELECT c.n, initcap(u.name) AS name, hash(u.id) AS h, timestamp_millis(u.id) AS t FROM clicks c JOIN users u ON u.id = c.user_id AND md5(u.name) <> 'x'",
+    "of what may be missing": "SELECT o.id, initcap(u.name) AS name, to_date(concat('2024-01-0', u.id)) AS d, coalesce(u.country, md5(o.item)) AS c, coalesce(initcap(u.name), '?') AS q FROM orders o LEFT JOIN users u ON u.id = o.user_id",
+    "through a view of records": "SELECT v.user_id, initcap(v.item) AS item, hash(v.n) AS h, to_date(v.item) AS d FROM bought v",
     "comma": "SELECT o.item, u.name FROM orders o, users u WHERE o.user_id = u.id AND upper(o.item) = 'A'",
     "a view": "SELECT c.n, s.total FROM clicks c JOIN spent s ON s.user_id = c.user_id",
     "null-safe": "SELECT c.n, o.id FROM clicks c JOIN orders o ON c.user_id <=> o.user_id",

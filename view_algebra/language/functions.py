@@ -652,6 +652,7 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(("logical_or", "boolor_agg"), "bool_or(x)"),
     **dict.fromkeys(("logical_and", "booland_agg"), "bool_and(x)"),
     "arbitrary": "any_value(x)",
+    "row": "struct(a, b)",
     "ratio_to_report": "x / sum(x) OVER ()",
     **dict.fromkeys(
         ("conditional_change_event", "conditional_true_event"), "sum(CASE WHEN a THEN 1 ELSE 0 END) OVER (ORDER BY ts)"

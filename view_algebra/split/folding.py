@@ -30,6 +30,7 @@ from view_algebra.language.walks import above_group, is_asked, rewrite, rewritte
 from view_algebra.split.distinct import over_values
 from view_algebra.split.filters import by_filters
 from view_algebra.split.joins import of_rows
+from view_algebra.split.newest import of_newest
 from view_algebra.split.panes import by_end
 from view_algebra.typed.names import neither
 from view_algebra.typed.passing import has_windows, is_projection
@@ -52,7 +53,7 @@ def folded(query: Query) -> Query:
 
     query = rewritten(query, inner)
     assert isinstance(query, Select)
-    query = of_rows(query)
+    query = of_rows(of_newest(query))
     if query.keeping.beside is not None:
         _refuse_ungrouped(query, query.group or ())
     query = with_nested(query, lambda nested: replace(nested, query=folded(nested.query)))

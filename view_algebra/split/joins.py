@@ -121,11 +121,12 @@ def of_rows(block: Select) -> Select:
     block = replace(block, relation=relation, where=_left(where))
 
     groups = set(block.group or ())
+    compared = {part for condition in conditions(block) for part in walk(condition)}
 
     def below(part: Expr) -> Expr | None:
         if part not in groups and not groups.isdisjoint(walk(part)):
             return None  # it is computed of the group
-        rows = _decides(part, streams)
+        rows = _decides(part, streams, compared=part in compared)
         return None if rows is None else rows.column(part)
 
     for inner in nested_in(relation):
@@ -167,8 +168,8 @@ def _streams(relation: Relation, *, nullable: bool) -> Iterator[_Rows]:
         case Stream():
             yield _Rows(relation, nullable)
         case Joined(left=left, right=right, kind=kind):
-            yield from _streams(left, nullable=nullable or kind in _NULLABLE_LEFT)
-            yield from _streams(right, nullable=nullable or kind in _NULLABLE_RIGHT)
+            yield from _streams(left, nullable=nullable or kind in NULLABLE_LEFT)
+            yield from _streams(right, nullable=nullable or kind in NULLABLE_RIGHT)
         case _:
             for inner in inputs_of(relation):
                 yield from _streams(inner, nullable=nullable)
@@ -188,8 +189,8 @@ def _filtered(relation: Relation, known: Sequence[_Condition], streams: Mapping[
             return relation
         case Joined(left=left, right=right, kind=kind):
             own = list(map(_Condition, conjuncts(relation.condition)))
-            of_left = [*(() if kind in _NULLABLE_LEFT else known), *(own if kind in _MATCHED_LEFT else ())]
-            of_right = [*(() if kind in _NULLABLE_RIGHT else known), *(own if kind in _MATCHED_RIGHT else ())]
+            of_left = [*(() if kind in NULLABLE_LEFT else known), *(own if kind in _MATCHED_LEFT else ())]
+            of_right = [*(() if kind in NULLABLE_RIGHT else known), *(own if kind in _MATCHED_RIGHT else ())]
             left, right = _filtered(left, of_left, streams), _filtered(right, of_right, streams)
             rest = _left(own)
             kind = "CROSS" if kind == "INNER" and rest is None else kind
@@ -202,7 +203,7 @@ _MATCHED_LEFT, _MATCHED_RIGHT = ("INNER", "CROSS", "RIGHT"), ("INNER", "CROSS", 
 """The joins of which a side shows only rows that meet the condition."""
 
 
-_NULLABLE_LEFT, _NULLABLE_RIGHT = ("RIGHT", "FULL"), ("LEFT", "FULL")
+NULLABLE_LEFT, NULLABLE_RIGHT = ("RIGHT", "FULL"), ("LEFT", "FULL")
 """The joins that show a row of NULLs in the place of a side."""
 
 
@@ -210,20 +211,32 @@ def _left(conditions: Sequence[_Condition]) -> Expr | None:
     return reduce(both, (each.expression for each in conditions if not each.taken), None)
 
 
-def _decides(part: Expr, streams: Mapping[str, _Rows]) -> _Rows | None:
+def conditions(block: Select) -> Iterator[Expr]:
+    """What rows have to meet, of each side and of both."""
+    if block.where is not None:
+        yield block.where
+    for each in relations_in(block.relation):
+        if isinstance(each, Joined) and each.condition is not None:
+            yield each.condition
+
+
+def _decides(part: Expr, streams: Mapping[str, _Rows], *, compared: bool) -> _Rows | None:
     """The stream whose rows have this as a column: a column of it; of one that is never NULL, what is made of these."""
     for rows in streams.values():
-        made = isinstance(part, (Call, Case)) and not rows.nullable and _is_kept(part)
+        made = isinstance(part, (Call, Case)) and not rows.nullable and _is_kept(part, compared=compared)
         if (made or (isinstance(part, Field) and not part.outer)) and rows.decides(part):
             return rows
     return None
 
 
-def _is_kept(part: Expr) -> bool:
-    """Can it be a column of cells, as it is, and is it worth one?"""
+def _is_kept(part: Expr, *, compared: bool) -> bool:
+    """Can it be a column of cells, and is it worth one? A time outside of the calendar is NULL there, as it is shown;
+    it is compared as what it is.
+    """
     if isinstance(part, Call) and part.implicit:
         return False
-    if part.type.name in CALENDAR and any(leaves_calendar(each) for each in walk(part) if not _is_window(each)):
+    times = (each for each in walk(part) if not _is_window(each))
+    if compared and part.type.name in CALENDAR and any(map(leaves_calendar, times)):
         return False
     return not (part.type.nested or part.type.length or part.type.name in ("BINARY", "VOID"))
 

@@ -27,7 +27,7 @@ from view_algebra.language.structs import extreme, is_struct, order_of
 from view_algebra.language.times import OF_LENGTHS, aggregated
 from view_algebra.language.types import BOOLEAN, DOUBLE, FLOAT, INT, STRING, WINDOW, Type, not_in_json, of_scalars
 from view_algebra.language.walks import walk
-from view_algebra.refusals import Wrong, span
+from view_algebra.refusals import AsksForRecords, Wrong, span
 from view_algebra.typed.calls import aggregate, refuse_aggregates
 from view_algebra.typed.estimates import bucketed, estimate
 from view_algebra.typed.events import event_order
@@ -188,7 +188,7 @@ def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None,
     """percentile_approx(x, 0.9): of the values' type, as Spark's, and by so much off as the third argument says."""
     place, given = span(node), node.expressions
     if scope.above:
-        raise Wrong(place, f"{name}() above the aggregation", "Write percentile(x, 0.9), which is exact.")
+        raise AsksForRecords(place, f"{name}() above the aggregation", "Write percentile(x, 0.9), which is exact.")
     if not 2 <= len(given) <= 3 or isinstance(given[0], exp.Distinct):
         raise Wrong(place, f"{name}() of other arguments than a value and a share", f"Write {name}(x, 0.9).")
     accuracy = resolved(given[2], scope) if len(given) > 2 else Constant(str(ACCURACY), INT)

@@ -9,6 +9,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
+from view_algebra.compiled import changes_of
 from view_algebra.language.expressions import (
     Constant,
     Constants,
@@ -183,10 +184,11 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
 
 def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> Nested | None:
     """The SELECT over records that a view is, in its place; Spark is told the same."""
-    declared, block = scope.context.read_through.get(node.name.lower()), node.parent_select
-    joins = node.args.get("joins") or (block is not None and block.args.get("joins")) or []
-    if declared is None or any(not isinstance(join.this, exp.Lateral) for join in joins):
+    if (declared := scope.context.read_through.get(node.name.lower())) is None:
         return None
+    if changes_of(declared.name) in scope.context.streams:  # a table: to Spark, too, its name means its rows
+        newest = scope.context.query(declared.select.copy(), Outside(scope.context))
+        return Nested(named_by(newest, names, span(node)) if names else newest, alias, span(node))
     select, names = declared.select.copy(), names or [name for name, _ in declared.columns]
     if names and not any(item.is_star for item in select.expressions):
         outputs = zip(select.expressions, names, strict=True)
@@ -220,7 +222,10 @@ def _explode(relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, o
 def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
     natural = str(join.args.get("method") or "").upper() == "NATURAL"
     if join.args.get("method") and not natural:
-        raise Wrong(span(join), f"{join.args['method']} JOIN", "Write the condition: JOIN … ON ….")
+        way_out = "Write the condition: JOIN … ON …."
+        if str(join.args["method"]).upper() == "ASOF":
+            way_out = "Write JOIN t FOR SYSTEM_TIME AS OF a.ts AS t ON a.k = t.k, where t has a PRIMARY KEY."
+        raise Wrong(span(join), f"{join.args['method']} JOIN", way_out)
     kind = " ".join(str(join.args[k]).upper() for k in ("side", "kind") if join.args.get(k))
     kind = {"": "INNER", "INNER": "INNER", "LEFT OUTER": "LEFT", "RIGHT OUTER": "RIGHT", "FULL OUTER": "FULL"}.get(
         kind, kind
@@ -228,7 +233,8 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
     if kind in JOINS:
         return _semi_join(left, kind, join, scope)
     if kind not in ("INNER", "LEFT", "RIGHT", "FULL", "CROSS") or (scope.semi and kind in ("RIGHT", "FULL")):
-        raise Wrong(span(join), f"{kind} JOIN", "Write WHERE k IN (SELECT k …), or NOT IN.")
+        way_out = _OF_JOINS.get(kind, "Write WHERE k IN (SELECT k …), or NOT IN.")
+        raise Wrong(span(join), f"{kind.removesuffix('_JOIN')} JOIN", way_out)
     if isinstance(join.this, exp.Lateral):
         return _lateral(left, kind, join, scope)
     before = dict(scope.relations)
@@ -236,7 +242,7 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
         return _as_of(left, kind, join, *versions, scope)
     right = _from(join.this, scope)
     on: Expr | None = None
-    using = _shared(before, scope.relations[right_alias(right)]) if natural else join.args.get("using")
+    using = _shared(before, right_alias(right), join, scope) if natural else join.args.get("using")
     if using:
         on = _using(kind, using, replace(scope, relations=before), right_alias(right), scope)
     elif join.args.get("on") is not None:
@@ -249,6 +255,9 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
         kind = "CROSS" if on is None else "INNER"
     kind_ = typed(Choice["INNER", "LEFT", "RIGHT", "FULL", "CROSS"], kind)
     return joined(Joined(left, right, kind_, on, span(join)))
+
+
+_OF_JOINS = {"OUTER": "Write LEFT, RIGHT or FULL JOIN.", "STRAIGHT_JOIN": "Write JOIN."}
 
 
 def _as_of(left: Relation, kind: str, join: exp.Join, versions: exp.Subquery, holds: exp.Expr, scope: Scope) -> Joined:
@@ -353,10 +362,21 @@ def _is_plain(node: exp.Expr, scope: Scope) -> bool:
     return not (node.this.args.get("pivots") or (scope.relations and node.this.args.get("joins")))
 
 
-def _shared(left: Mapping[str, Columns], right: Columns) -> list[exp.Identifier]:
-    """The columns of a NATURAL JOIN."""
-    names = {name.lower() for name, _ in right}
-    return [exp.to_identifier(n) for n in dict.fromkeys(n for c in left.values() for n, _ in c) if n.lower() in names]
+def _shared(left: Mapping[str, Columns], right: str, join: exp.Join, scope: Scope) -> list[exp.Identifier]:
+    """The columns of a NATURAL JOIN; those that Kafka gives streams are not among them, which Spark is told."""
+    own = {
+        alias: [name for name, _ in columns if not (alias in scope.streams and name.startswith("kafka_"))]
+        for alias, columns in {**left, right: scope.relations[right]}.items()
+    }
+    names = {name.lower() for name in own[right]}
+    every = dict.fromkeys(name for alias in left for name in own[alias])
+    shared = [exp.to_identifier(name) for name in every if name.lower() in names]
+    if shared and not scope.streams.keys().isdisjoint(own):
+        told = join.copy()
+        told.set("method", None)
+        told.set("using", [each.copy() for each in shared])
+        put(join, told)
+    return shared
 
 
 def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:

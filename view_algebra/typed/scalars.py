@@ -74,9 +74,20 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
     operator = BINARY.get(type(node))
     if operator is not None:
         return _binary(operator, typed(exp.Binary, node), scope)
-    if isinstance(node, exp.Func):
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
         return call(node.sql_name(), [], span(node))
-    raise Wrong(span(node), f"{node.key.upper()} is not served", "Write it with the functions in docs/sql.md.")
+    other = "an operator that Spark has not" if isinstance(node, exp.Binary) else f"{node.key.upper()} is not served"
+    said, way_out = _NO_SYNTAX.get(type(node), (other, "Write it with the functions in docs/sql.md."))
+    raise Wrong(span(node), said, way_out)
+
+
+_NO_SYNTAX: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.SimilarTo: ("SIMILAR TO, which Spark has not", "Write x RLIKE '^(a|b)$'."),
+    exp.Select: ("a SELECT among arguments", "Write (SELECT sort_array(collect_list(x)) FROM s)."),
+    exp.Alias: ("AS among arguments", "Write CAST(x AS INT), or try_cast(x AS INT)."),
+    exp.Star: ("* beside other arguments", "Write count(*)."),
+}
+"""What is said of syntax that other systems have, and what to write instead."""
 
 
 def _several(name: str, nodes: Sequence[exp.Expr | None], scope: Scope, place: Place) -> Expr:
@@ -259,7 +270,7 @@ def _respecting_nulls(node: exp.RespectNulls, scope: Scope) -> Expr:
 
 
 def _tuple(node: exp.Tuple, _: Scope) -> Expr:
-    raise Wrong(span(node), "several values in parentheses", "Write struct(a, b), or to_json(struct(a, b)).")
+    raise Wrong(span(node), "several values in parentheses", "Write a = 1 AND b = 2, or struct(a, b).")
 
 
 def _lambda(node: exp.Lambda, _: Scope) -> Expr:

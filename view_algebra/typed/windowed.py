@@ -26,7 +26,11 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     """f(x) OVER (…)."""
     place = span(node.this)
     if isinstance(node.args.get("alias"), exp.Identifier) or node.args.get("over") is None:
-        raise Wrong(place, "OVER with a window that is not named in this block", "Write it out: OVER (ORDER BY …).")
+        raise Wrong(
+            place,
+            "OVER with a window that is not named in this block, or with more than its name",
+            "Write it out: OVER (ORDER BY …).",
+        )
     inner: exp.Expr = node.this
     ignores_nulls = isinstance(inner, exp.IgnoreNulls)
     if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls)):

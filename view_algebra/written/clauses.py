@@ -61,6 +61,9 @@ _SYNTAX = {
     "replace": "* REPLACE",
     "rename": "* RENAME",
     "symmetric": "BETWEEN SYMMETRIC",
+    "field": "IN without parentheses",
+    "kind": "CORRESPONDING",
+    "this": "LIMIT among arguments",
 }
 """What a part is called where its name in the syntax tree is not the author's word."""
 
@@ -79,6 +82,9 @@ _INSTEAD: dict[type | str, str] = {
     exp.Star: "Name the columns.",
     exp.Cast: "Write CAST(x AS type).",
     exp.Placeholder: "Write get_json_object(x, '$.a') AS a, or x.a of a struct.",
+    "field": "Write array_contains(list, x), or x IN (1, 2).",
+    "kind": "Select the same columns, in the same order, on both sides.",
+    "this": "Write slice(sort_array(collect_list(x)), 1, 3).",
 }
 
 
@@ -100,6 +106,6 @@ def refuse_unread(query: exp.Expr) -> None:
                     parts = node.expressions
                 place = next((found for part in parts if isinstance(part, exp.Expr) and (found := span(part))), None)
                 said = _SAID.get(type(node)) or _SYNTAX.get(name, name.strip("_").upper())
-                way_out = _INSTEAD.get(name) or _INSTEAD.get(type(node), "Leave it out.")
+                way_out = _INSTEAD.get(type(node)) or _INSTEAD.get(name, "Leave it out.")
                 around = span(node) or span(node.parent or node)
                 raise Wrong(place or around, f"{said} is not served", way_out)

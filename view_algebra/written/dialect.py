@@ -189,6 +189,7 @@ def parse(file: File) -> list[Statement]:
     """
     try:
         tokens = _DIALECT.tokenize(file.text)
+        _refuse_gaps(tokens)
         trees = _DIALECT.parser().parse(_windows_as_names(tokens), file.text)
     except TokenError as error:
         place = Span(max(0, len(file.text) - 1), len(file.text))
@@ -200,6 +201,37 @@ def parse(file: File) -> list[Statement]:
         Statement(tree, _text(file, chunk), _text(file, _select(chunk)))
         for tree, chunk in zip(written, _chunks(tokens), strict=True)
     ]
+
+
+def _refuse_gaps(tokens: list[Token]) -> None:
+    """Raises where nothing stands beside a comma, or after a word that wants something: sqlglot passes over that."""
+    kinds = [token.token_type for token in tokens]
+    for token, before, kind, after in zip(tokens, [None, *kinds], kinds, [*kinds[1:], None], strict=False):
+        ends = after in _ENDS or after is None
+        if kind == TokenType.COMMA and (ends or before in _BEGINS):
+            way_out = "Take the comma out, or write what is missing."
+            raise Wrong(_place_of(token), f"a comma with nothing {'after' if ends else 'before'} it", way_out)
+        if ends and (kind in _WANTS or (kind == TokenType.DISTINCT and before == TokenType.SELECT)):
+            way_out = "Name a column." if kind != TokenType.OVER else "Write OVER (…), or OVER () for all rows."
+            raise Wrong(_place_of(token), f"{token.text.upper()} with nothing after it", way_out)
+
+
+def _place_of(token: Token) -> Span:
+    return Span(token.start, token.end + 1)
+
+
+_ENDS = {
+    *(TokenType.COMMA, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.SEMICOLON, TokenType.ALIAS, TokenType.FROM),
+    *(TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY, TokenType.ORDER_BY, TokenType.LIMIT),
+    *(TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT),
+}
+"""What an expression does not begin with."""
+
+_WANTS = {TokenType.SELECT, TokenType.OVER, TokenType.PARTITION_BY, TokenType.GROUP_BY, TokenType.ORDER_BY}
+"""What is followed by an expression, or by what is a piece of one."""
+
+_BEGINS = {*_WANTS, TokenType.DISTINCT, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.FROM, TokenType.WHERE}
+"""What a comma does not stand behind."""
 
 
 def is_suffixed(node: exp.Expr) -> bool:
@@ -257,13 +289,20 @@ def _syntax_error(file: File, error: ParseError) -> Wrong:
     before = file.text[max(0, end - 60) : end]
     return Wrong(
         Span(max(0, end - len(found)), end),
-        f"syntax error at {found!r}: {str(first.get('description', '')).rstrip('.').lower()}",
+        f"syntax error at {found!r}: {_described(str(first.get('description', '')))}",
         next(
             (way_out for words, way_out in _OF_OTHERS if re.search(words, before, re.IGNORECASE)),
             "Write it as Spark SQL reads it, and a name that is a word of SQL in `backticks`: "
             "https://spark.apache.org/docs/latest/sql-ref-syntax.html",
         ),
     )
+
+
+def _described(said: str) -> str:
+    """What sqlglot says of a mistake, without the names of its own classes."""
+    if said.startswith("Required keyword"):
+        return "something is missing beside it"
+    return re.sub(r" but got <.*", "", said, flags=re.DOTALL).rstrip(".").lower()
 
 
 _OF_OTHERS = (

@@ -24,7 +24,7 @@ from view_algebra.language.merges import MERGES
 from view_algebra.language.structs import scalars
 from view_algebra.language.time_windows import by_bounds
 from view_algebra.language.types import DOUBLE, FLOAT, INT, STRING
-from view_algebra.refusals import Wrong
+from view_algebra.refusals import AsksForRecords
 
 
 def filter_of(condition: Expr | None, reading: Reading) -> str:
@@ -51,7 +51,7 @@ def _listed(value: str, call: OverValues | Aggregate) -> str:
 def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
     """An aggregate over values, of plain rows."""
     if call.distinct:
-        raise Wrong(
+        raise AsksForRecords(
             call.place, f"{call.function}(DISTINCT …) above the aggregation", "Take DISTINCT rows in a subquery."
         )
     value = typed_text(only(call.condition, call.arguments[0]), reading)
@@ -64,7 +64,7 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
     ]
     if by and "DISTINCT" in rows:
         way_out = "Take DISTINCT rows in a subquery, and sort_array(collect_list(…)) of them."
-        raise Wrong(call.place, f"{call.function}() of structs above the aggregation", way_out)
+        raise AsksForRecords(call.place, f"{call.function}() of structs above the aggregation", way_out)
     texts = {"0": value, "o": ", ".join(by) or value, "n": "1::bigint"}
     literals = [e for e in call.arguments[1:] if isinstance(e, Constant)]
     texts |= {str(n): constant(literal) for n, literal in enumerate(literals, 1)}
@@ -102,7 +102,7 @@ def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tupl
             way_out = "Compute it with GROUP BY in a subquery, and join that."
         elif row.over is not None:
             way_out = "Compute it over the records of a source."
-        raise Wrong(call.place, f"{call.function}() above the aggregation", _EXACT.get(call.function, way_out))
+        raise AsksForRecords(call.place, f"{call.function}() above the aggregation", _EXACT.get(call.function, way_out))
     if len(call.arguments) > 1 and row.arguments[0] < 2:  # count(a, b)
         together = Call("row", call.arguments, STRING)
         call = replace(call, arguments=(Case(((not_null(call.arguments) or TRUE, together),), None, STRING),))
@@ -121,7 +121,7 @@ def _distinct(template: str, call: Aggregate) -> str:
         return template.replace("sum(CASE", "sum(DISTINCT CASE").replace("count({0}", "count(DISTINCT {0}")
     if "({0} IS" in template or template.count("({0}") < template.count("{0}"):
         reason = f"{call.function}(DISTINCT …) above the aggregation"
-        raise Wrong(call.place, reason, "Take DISTINCT rows in a subquery.")
+        raise AsksForRecords(call.place, reason, "Take DISTINCT rows in a subquery.")
     return template.replace("({0}", "(DISTINCT {0}")
 
 

@@ -63,7 +63,7 @@ from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.types import DOUBLE, FLOAT, STRING, inside
-from view_algebra.refusals import Wrong
+from view_algebra.refusals import AsksForRecords
 
 _EXPLODED = "Aggregate its elements: SELECT k, sum(e) AS s FROM (…) LATERAL VIEW explode(x) t AS e GROUP BY k."
 
@@ -119,11 +119,13 @@ def _call(call: Call, reading: Reading) -> tuple[str, int]:
         return form(call, reading)
     row = overload(call)
     if call.function.startswith("session"):
-        raise Wrong(call.place, "session_window() above the aggregation", "Group the records of a source by it.")
+        raise AsksForRecords(
+            call.place, "session_window() above the aggregation", "Group the records of a source by it."
+        )
     if row is None or row.above is None:
         why = f": {row.why}" if row is not None and row.why else ""
         way_out = _EXPLODED if call.function in ("aggregate", "reduce") else GROUP_BELOW
-        raise Wrong(call.place, f"{call.function}() above the aggregation{why}", way_out)
+        raise AsksForRecords(call.place, f"{call.function}() above the aggregation{why}", way_out)
     return filled(row.above, call, reading)
 
 
@@ -150,7 +152,7 @@ def _refuse_fractions(call: Call) -> None:
     of_columns = all(isinstance(each, Field) for each in call.arguments)  # whose JSON is of one engine
     if call.arguments[0].type.nested and not of_columns and {DOUBLE, FLOAT} & {*inside(call.arguments[0].type)}:
         what = f"{call.function.upper()} of nested values with fractions, above the aggregation"
-        raise Wrong(call.place, what, "Compare the fractions themselves.")
+        raise AsksForRecords(call.place, what, "Compare the fractions themselves.")
 
 
 def _compared(call: Call, reading: Reading) -> tuple[str, int]:
@@ -192,7 +194,7 @@ def _cast(call: Call, reading: Reading) -> tuple[str, int]:
     if isinstance(value, Constant) and value.type.numeric and call.type == FLOAT:
         template = "{0}::real"  # of what is no literal Spark may leave it out, where the result becomes a DOUBLE
     if template is None:
-        raise Wrong(
+        raise AsksForRecords(
             call.place,
             f"CAST of {value.type} to {call.type} above the aggregation differs in Postgres",
             _INSTEAD.get((value.type, call.type)) or ("Cast it to DOUBLE." if call.type == FLOAT else GROUP_BELOW),

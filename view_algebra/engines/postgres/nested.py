@@ -5,7 +5,7 @@ from __future__ import annotations
 from view_algebra.engines.postgres.writing import ATOM, CAST, OTHER, Reading, bare_value, constant
 from view_algebra.language.expressions import Call, Constant, Expr, Field
 from view_algebra.language.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
-from view_algebra.refusals import Wrong
+from view_algebra.refusals import AsksForRecords
 
 _ELEMENTS, _ELEMENT, _NTH = '"->"', '"-> element"', '"-> place"'
 """Names that no column of a query has."""
@@ -59,7 +59,7 @@ def nested(call: Call, reading: Reading) -> tuple[str, int]:
             return member(reading.text(of, OTHER), text, call.type)
     as_json = "Leave to_json() out: who reads the view reads it as JSON. A set of lists is made of records."
     way_out = as_json if call.function == "to_json" else "Select its parts below the aggregation."
-    raise Wrong(call.place, "a nested value above the aggregation", way_out)
+    raise AsksForRecords(call.place, "a nested value above the aggregation", way_out)
 
 
 def from_entries(call: Call, reading: Reading) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from view_algebra.language.expressions import Call, Constant
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.times import MONTHS
 from view_algebra.language.types import DATE, DAYS, DURATION, TIMESTAMP, Type
-from view_algebra.refusals import Wrong
+from view_algebra.refusals import AsksForRecords
 
 
 def months_apart(call: Call, reading: Reading) -> tuple[str, int]:
@@ -26,7 +26,7 @@ def window_start(call: Call, reading: Reading) -> tuple[str, int]:
     size, offset, *slide = (int(str(getattr(a, "value", 0))) for a in call.arguments[1:])
     if slide:
         way_out = "Hop over the records, or add up by sum(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL … PRECEDING …)."
-        raise Wrong(call.place, "a hopping window above the aggregation", way_out)
+        raise AsksForRecords(call.place, "a hopping window above the aggregation", way_out)
     return f"date_bin({length(size)}, {reading.text(call.arguments[0])}, {origin(offset)})", ATOM
 
 

@@ -1,0 +1,139 @@
+"""What a block asks of the rows of a table and Postgres does not compute, computed of the table's records.
+
+`to_date(s)` of a key's newest record is the newest record's `to_date(s)`. So a table that stands in a block as the
+SELECT that it is gives one more column for each such expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from view_algebra.compiled import changes_of, source_of
+from view_algebra.language.expressions import (
+    Aggregate,
+    Call,
+    Case,
+    Constant,
+    Expr,
+    Field,
+    Joined,
+    Nested,
+    Output,
+    Relation,
+    Select,
+    Stream,
+    Windowed,
+)
+from view_algebra.language.fields import VARIABLE
+from view_algebra.language.limits import leaves_calendar
+from view_algebra.language.quoting import words
+from view_algebra.language.relations import inputs_of, relations_in, with_nested
+from view_algebra.language.time_windows import hops, is_session
+from view_algebra.language.types import CALENDAR, not_in_json
+from view_algebra.language.walks import is_asked, rewrite, rewritten, walk
+from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, conditions
+
+
+@dataclass
+class _Table:
+    """A table in a block, as the SELECT of its newest records, and the columns that it is to give besides."""
+
+    nested: Nested
+    block: Select
+    nullable: bool
+    columns: dict[Expr, str] = field(default_factory=dict)
+
+    def column(self, value: Expr) -> Field:
+        """A value made of a row, as a column of it."""
+        name = self.columns.setdefault(value, f"computed {len(self.columns)}")
+        return Field(self.nested.alias, (name,), value.type, place=value.place)
+
+    def given(self) -> Nested:
+        """The SELECT with those columns."""
+        more = tuple(Output(name, self._newest(value)) for value, name in self.columns.items())
+        return replace(self.nested, query=replace(self.block, outputs=(*self.block.outputs, *more), syntax=None))
+
+    def _newest(self, value: Expr) -> Expr:
+        """The value of the newest record, in the order by which that is the newest."""
+        (stream,) = (each for each in relations_in(self.block.relation) if isinstance(each, Stream))
+        keys = {o.name.lower(): o.expression for o in self.block.outputs if o.expression in (self.block.group or ())}
+        assert self.block.having is not None
+        newest = next(part for part in walk(self.block.having) if isinstance(part, Aggregate))
+
+        def of_record(part: Expr) -> Expr | None:
+            if not isinstance(part, Field) or part.relation != self.nested.alias:
+                return None
+            key = keys.get(part.path[0].lower())
+            return replace(part, relation=stream.alias) if key is None else key
+
+        of_it = rewrite(value, of_record)
+        return replace(newest, arguments=(of_it, *newest.arguments[1:]), type=value.type, place=value.place)
+
+    def decides(self, part: Expr, *, compared: bool) -> bool:
+        """Is it made of one row of the table alone, and of a value that its cells can keep?"""
+        inside = list(walk(part))
+        several = any(isinstance(each, (Aggregate, Windowed)) or hops(each) or is_session(each) for each in inside)
+        if (
+            several
+            or is_asked(part)
+            or {e.relation for e in inside if isinstance(e, Field)} - {VARIABLE} != {self.alias}
+        ):
+            return False
+        if self.nullable and not all(isinstance(e, (Field, Constant)) or _is_null_of_null(e) for e in inside):
+            return False
+        if compared and part.type.name in CALENDAR and any(map(leaves_calendar, inside)):
+            return False
+        return part.type.name not in ("BINARY", "VOID") and not part.type.length and not_in_json(part.type) is None
+
+    @property
+    def alias(self) -> str:
+        """What the block calls it."""
+        return self.nested.alias
+
+
+def _is_null_of_null(part: Expr) -> bool:
+    """Is it NULL where one of its arguments is? So it is in a row of NULLs that stands for none of the table's."""
+    return isinstance(part, Call) and part.function in _NULL_OF_NULL
+
+
+_NULL_OF_NULL = words(
+    "cast try_cast to_date to_timestamp timestamp_millis timestamp_micros timestamp_seconds from_unixtime"
+    " unix_timestamp date_format date_trunc trunc from_utc_timestamp to_utc_timestamp get_json_object from_json ."
+    " concat initcap lower upper split split_part regexp_extract regexp_replace rlike like md5 sha1 sha2"
+    " + - * / % = <> < <= > >="
+)
+
+
+def of_newest(block: Select) -> Select:
+    """A block with columns of tables in the place of what it makes of their rows."""
+    if block.relation is None:
+        return block
+    tables = {each.alias: each for each in _tables(block.relation, nullable=False)}
+    if not tables:
+        return block
+    compared = {part for condition in conditions(block) for part in walk(condition)}
+
+    def column(part: Expr) -> Expr | None:
+        if not isinstance(part, (Call, Case)) or (isinstance(part, Call) and part.implicit):
+            return None
+        of = next((each for each in tables.values() if each.decides(part, compared=part in compared)), None)
+        return None if of is None else of.column(part)
+
+    block = rewritten(block, column)
+    return with_nested(block, lambda nested: tables[nested.alias].given() if nested.alias in tables else nested)
+
+
+def _tables(relation: Relation, *, nullable: bool) -> Iterator[_Table]:
+    """The tables that stand in a FROM as the SELECTs of their newest records."""
+    if isinstance(relation, Joined):
+        yield from _tables(relation.left, nullable=nullable or relation.kind in NULLABLE_LEFT)
+        yield from _tables(relation.right, nullable=nullable or relation.kind in NULLABLE_RIGHT)
+        return
+    if isinstance(relation, Nested) and isinstance(relation.query, Select) and relation.query.having is not None:
+        streams = [each for each in relations_in(relation.query.relation) if isinstance(each, Stream)]
+        if any(each.source == changes_of(source_of(each.source)) for each in streams):
+            yield _Table(relation, relation.query, nullable)
+        return
+    for inner in inputs_of(relation):
+        yield from _tables(inner, nullable=nullable)
