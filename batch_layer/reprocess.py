@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from batch_layer.rebuild import BatchLayer
-from serving_layer import courtesy, lookup, proof, readers, rebuilds, registry, versions
+from serving_layer import courtesy, dropping, lookup, proof, readers, rebuilds, registry, renames, versions
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
 from serving_layer.database import Connection, PostgresError, is_lock_timeout
+from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from serving_layer.registry import Topic
 from view_algebra.compiled import Catalog, View
@@ -26,6 +27,9 @@ READERS_SECONDS = 900.0
 
 PREPARED_WITHIN = 3.0
 """Seconds in which a busy writer usually has run the statements of a new version once, before it is opened."""
+
+SNAPSHOTS_SECONDS = 60.0
+"""For which a rename waits for transactions of before the last move."""
 
 AGAIN_SECONDS = 1.0
 """Between two tries, in which micro-batches go on: each try locks their queries."""
@@ -207,6 +211,24 @@ def apply(connection: Connection, target: Target, ready: Mapping[str, int] | Non
     """Deploys the catalog in this transaction: see `registry.apply`."""
     given = (target.files, target.catalog, target.topics)
     return registry.apply(connection, *given, prune=target.prune, allow_break=target.allow_break, ready=ready)
+
+
+def await_older_snapshots(batch: BatchLayer, target: Target) -> None:
+    """Waits until views show no snapshot what they were before the last move, as a rename asks for; not for long.
+
+    Whoever is still in the way then, the rename says.
+    """
+    deadline, told = time.monotonic() + SNAPSHOTS_SECONDS, False
+    while time.monotonic() < deadline:
+        with batch.database.begin() as connection:
+            if not renames.wanted(deployed(connection), target.catalog) or renames.unsettled(connection) is None:
+                return
+        dropping.settle(batch.database)
+        if told:
+            time.sleep(AGAIN_SECONDS)
+        else:
+            batch.tell("waiting for transactions that began before the last move")
+        told = True
 
 
 def end_what_a_dead_apply_left(batch: BatchLayer) -> None:

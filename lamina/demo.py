@@ -41,12 +41,13 @@ from serving_layer.analyst import select
 from view_algebra.errors import LaminaError
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "online_retail"
+LINES = EXAMPLE / "data" / "online_retail.parquet"
 
 FAST, STEADY = 25_000, 2_000
 """Records a second: while the views fill, and while the rebuild runs."""
 
-BEFORE_THE_REBUILD = 450_000
-"""Records. The rest arrives while the rebuild runs and after it."""
+BEFORE_THE_REBUILD = 0.83
+"""Of all records. The rest arrives while the rebuild runs and after it."""
 
 LATE = {
     "line_no": 541_909,
@@ -72,9 +73,9 @@ class Traffic:
     """The shop's invoice lines, sent in order of arrival at a rate that may change."""
 
     deployment: Deployment
+    total: int
     rate: int = FAST
     sent: int = 0
-    total: int = 0
     failed: BaseException | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
     paused: threading.Event = field(default_factory=threading.Event)
@@ -82,7 +83,6 @@ class Traffic:
 
     def start(self) -> None:
         """Begins to send, in a thread."""
-        self.total = pq.ParquetFile(EXAMPLE / "data" / "online_retail.parquet").metadata.num_rows
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
         self._thread.start()
 
@@ -105,9 +105,9 @@ class Traffic:
 
     def _run(self) -> None:
         try:
-            file = pq.ParquetFile(EXAMPLE / "data" / "online_retail.parquet")
             with self.deployment.brokers.producer() as producer:
-                for batch in file.iter_batches(batch_size=500):
+                for batch in pq.ParquetFile(LINES).iter_batches(batch_size=500):
+                    batch = batch[: self.total - self.sent]  # noqa: PLW2901
                     began = time.monotonic()
                     for row in batch.to_pylist():
                         producer.send("invoice_lines", json.dumps(row, default=_plain).encode())
@@ -120,14 +120,17 @@ class Traffic:
             self.failed = error
 
 
-def run(output: Output, *, once: bool) -> None:
-    """The demo. With `once` it ends by itself; nothing is left running either way."""
+def run(output: Output, *, once: bool, lines: int | None = None) -> None:
+    """The demo, of so many invoice lines. With `once` it ends by itself; nothing is left running either way."""
+    every = pq.ParquetFile(LINES).metadata.num_rows
+    total = every if lines is None else min(lines, every)
+    before = round(total * BEFORE_THE_REBUILD)
     home = _fresh_home()
     Embedded(home).start()
     settings = Settings.read(environment={"LAMINA_HOME": str(home)})
     deployment = Deployment(settings, tell=lambda line: None)
     speed = embedded.SpeedProcess(home)
-    traffic = Traffic(deployment)
+    traffic = Traffic(deployment, total)
     try:
         output.tell(f"Kafka and Postgres are up, in {home}")
         deployment.install()
@@ -136,8 +139,8 @@ def run(output: Output, *, once: bool) -> None:
         output.tell("The catalog examples/online_retail is deployed; the speed layer is starting.\n")
         traffic.start()
         with Live(console=output.err, refresh_per_second=4, transient=False) as live:
-            while traffic.sent < BEFORE_THE_REBUILD or _counted(deployment) < BEFORE_THE_REBUILD // 2:
-                if traffic.sent >= BEFORE_THE_REBUILD:
+            while traffic.sent < before or _counted(deployment) < before // 2:
+                if traffic.sent >= before:
                     traffic.paused.set()  # a slow machine is to be seen counting, too
                 speed.expect(running)
                 traffic.check()

@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from batch_layer import reprocess
 from batch_layer.preview import preview
 from batch_layer.rebuild import BatchLayer
-from batch_layer.reprocess import Target, apply, check_previewed, end_what_a_dead_apply_left, reprocess
 from lamina import lineage
 from lamina.services import folders
 from lamina.settings import Settings
@@ -227,20 +227,21 @@ class Deployment:
         with lineage.runs(self.settings, self.tell) as runs:
             runs.start(lambda: catalog, lambda: lineage.new_ids(changed))
             topics = {name: self._topic(source) for name, source in catalog.sources.items()}
-            target = Target(files, catalog, topics, prune=prune, allow_break=allow_break)
+            target = reprocess.Target(files, catalog, topics, prune=prune, allow_break=allow_break)
             with readers_named(self.database, "A reader holds a view that this change renews"):
                 changes = self._deploy(target, planned)
         dropping.drop_unused(self.database)
         return [change for change in planned if change.kind == "database"] + changes
 
-    def _deploy(self, target: Target, planned: list[Change]) -> list[Change]:
+    def _deploy(self, target: reprocess.Target, planned: list[Change]) -> list[Change]:
         """Deploys a catalog that may be: at once or, where new cells are to be computed, after that."""
-        end_what_a_dead_apply_left(self.batch)
+        reprocess.end_what_a_dead_apply_left(self.batch)
+        reprocess.await_older_snapshots(self.batch, target)
         if any(change.action == "reprocess" for change in planned):
-            reprocess(self.batch, target)
+            reprocess.reprocess(self.batch, target)
             return [change for change in planned if change.kind != "database"]
-        check_previewed(self.batch, target)
-        return self.database.retrying(lambda connection: apply(connection, target))
+        reprocess.check_previewed(self.batch, target)
+        return self.database.retrying(lambda connection: reprocess.apply(connection, target))
 
     def rebuild(
         self,
@@ -276,7 +277,7 @@ class Deployment:
         """Serves the views of these files in the schema `name`, beside the deployed ones, with live cells."""
         self.require_installed()
         catalog = compile_catalog(files)
-        end_what_a_dead_apply_left(self.batch)
+        reprocess.end_what_a_dead_apply_left(self.batch)
         with readers_named(self.database, f"A reader holds a view of the preview {name}"):
             preview(self.batch, name, catalog)
         dropping.drop_unused(self.database)

@@ -22,7 +22,7 @@ def drop_unused(database: Database) -> list[int]:
 
     Gives the generations of which nothing is left.
     """
-    _settle(database)
+    settle(database)
     with database.begin() as connection:
         retired = lookup.find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
     dropped = [each.id for each in retired if _dropped_generation(database, each)]
@@ -37,7 +37,7 @@ def drop_unused(database: Database) -> list[int]:
     return dropped
 
 
-def _settle(database: Database) -> None:
+def settle(database: Database) -> None:
     """Lets views forget what they were before a move; one that a reader holds is left for the next time."""
     try:
         views.settle(database)

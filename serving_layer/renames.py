@@ -100,10 +100,10 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
     """
     if not names:
         return before
-    if unsettled := connection.execute(select(view.c.name).where(func.jsonb_array_length(view.c.before) > 0)).first():
+    if (shown := unsettled(connection)) is not None:
         raise LaminaError(
             "A view is not renamed while a transaction of before the last move is open",
-            evidence=f"{unsettled.name} is still shown to it as it was",
+            evidence=f"{shown} is still shown to it as it was",
             way_out="Apply again when that transaction has ended; `lamina status` lists the readers.",
         )
     cells.run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
@@ -116,6 +116,14 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
         connection.execute(update(view).where(view.c.name == name).values(values))
     _move_versions(connection, names)
     return now
+
+
+def unsettled(connection: Connection) -> str | None:
+    """A view that is still shown to older snapshots as it was before the last move."""
+    found: str | None = connection.execute(
+        select(view.c.name).where(func.jsonb_array_length(view.c.before) > 0).limit(1)
+    ).scalar()
+    return found
 
 
 def _move_view(connection: Connection, compiled: View, new: str) -> None:

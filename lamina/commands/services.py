@@ -30,14 +30,15 @@ def down(output: Output) -> None:
 
 @command()
 @click.option("--once", is_flag=True, help="End when everything was shown, leaving nothing running.")
-def demo(output: Output, once: bool) -> None:
+@click.option("--lines", type=click.IntRange(min=1000), help="Invoice lines to send; by default all 541,909.")
+def demo(output: Output, once: bool, lines: int | None) -> None:
     """See it all in five minutes, on real data.
 
     Live views over a shop's invoices, a rebuild under traffic, its proof, a late record.
     """
     from lamina.demo import run
 
-    run(output, once=once)
+    run(output, once=once, lines=lines)
 
 
 @command()

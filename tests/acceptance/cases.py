@@ -31,6 +31,9 @@ TYPES = {"VARCHAR": "STRING", "INTEGER": "INT", "REAL": "FLOAT", "BIGINT (MICROS
 SIGNIFICANT = 12
 """Digits to which fractions are compared: the published rows hold decimals as doubles."""
 
+CHECKED = 6
+"""One in so many is compared with Spark's rows, too: all are with those that were published."""
+
 Row = tuple[Any, ...]
 
 Record = bytes | tuple[bytes, bytes | None]
@@ -225,7 +228,7 @@ def source_names(cases: Iterable[Case]) -> dict[Source, str]:
 
 
 def assert_answered(deployed: Deployed, cases: Mapping[str, Case], selects: Mapping[str, str]) -> None:
-    """The views of one catalog show the rows of their cases: live, after a rebuild, and by Spark over all records."""
+    """The views of one catalog show the rows of their cases: live and after a rebuild; and some by Spark, too."""
     answers = {name: case_of(name, cases) for name in selects}
     names = source_names(answers.values())
     sources, steps = together(names)
@@ -241,7 +244,7 @@ def assert_answered(deployed: Deployed, cases: Mapping[str, Case], selects: Mapp
     proofs = deployed.deployment.batch.rebuild()
     assert [(proof.view, proof.differing) for proof in proofs if proof.differing] == []
     assert wrong(deployed, answers) == {}
-    deployed.check(*map(view_name, answers))
+    deployed.check(*list(map(view_name, answers))[::CHECKED])
 
 
 def wrong(deployed: Deployed, answers: Mapping[str, Case]) -> dict[str, tuple[Counter[Row], Counter[Row]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -18,7 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def test_the_demo_ends_by_itself_with_its_proof(lamina: CommandLine) -> None:
     embedded = {"LAMINA_POSTGRES": "", "LAMINA_KAFKA": "", "LAMINA_ANALYST": "", "LAMINA_WAREHOUSE": ""}
     command = CommandLine({**lamina.environment, **embedded}, lamina.folder)
-    done = command("demo", "--once", timeout=1200)
+    done = command("demo", "--once", "--lines", "60000", timeout=1200)
     assert re.search(r"^[\d,]+ cells compared, 0 differ$", done.out, re.MULTILINE)
     assert "postgresql://analyst:" in done.out
     home = str(Path(lamina.environment["LAMINA_HOME"]) / "demo")
@@ -64,18 +65,20 @@ def test_a_web_log_is_served_rebuilt_and_exported(deployed: Deployed, lamina: Co
 def test_mistakes_end_in_one_sentence(lamina: CommandLine, deployed: Deployed, tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "v.sql").write_text("CREATE VIEW v AS SELECT count(*) AS n FROM nowhere;")
-    for arguments, said in (
-        (("apply", "--catalog", "bad"), "nowhere"),
-        (("apply", "--catalog", "nothing"), "There is no catalog at nothing"),
-        (("rebuild", "nothing"), "There is no view named nothing"),
-        (("rollback", "nothing"), "There is no view named nothing"),
-        (("check", "nothing"), "There is no view named nothing"),
-        (("ingest", "nothing", "-"), "There is no source named nothing"),
-        (("sql", "DELETE FROM x"), "Postgres refused"),
-        (("sql", "SELECT 1; DROP TABLE x"), "That is more than one statement"),
-        (("step", "compute"), "No rebuild is running"),
-    ):
-        failed = lamina(*arguments, code=1)
+    mistakes = {
+        ("apply", "--catalog", "bad"): "nowhere",
+        ("apply", "--catalog", "nothing"): "There is no catalog at nothing",
+        ("rebuild", "nothing"): "There is no view named nothing",
+        ("rollback", "nothing"): "There is no view named nothing",
+        ("check", "nothing"): "There is no view named nothing",
+        ("ingest", "nothing", "-"): "There is no source named nothing",
+        ("sql", "DELETE FROM x"): "Postgres refused",
+        ("sql", "SELECT 1; DROP TABLE x"): "That is more than one statement",
+        ("step", "compute"): "No rebuild is running",
+    }
+    with ThreadPoolExecutor(2) as both:
+        ended = list(both.map(lambda arguments: lamina(*arguments, code=1), mistakes))
+    for failed, said in zip(ended, mistakes.values(), strict=True):
         assert said in failed.err
         assert "Traceback" not in failed.err
         assert failed.out == ""

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.fuzz.duck import Duck, agree
 from tests.fuzz.joins import SOURCES
 from tests.fuzz.values import SOURCE
-from tests.laws.engines import Engines, Record, Row, in_order, ordered, place_of, quick, same
+from tests.laws.engines import Engines, Record, Row, in_order, ordered, place_of, quick, same, types_in
 from tests.laws.test_laws import merge, stored
 from view_algebra import Catalog, View, compile_catalog
 
@@ -138,7 +138,7 @@ def _compared(engines: Engines, duck: Duck | None, view: View) -> Finding | None
     try:
         frame = engines.spark.sql(view.spelled).toDF(*(c.name for c in view.columns))
         frame.createOrReplaceTempView(view.name)
-        kinds = engines.types_of(view)
+        kinds = types_in(frame)
         declared = [c.spark.upper() for c in view.columns]
         if any(re.sub("[ `]", "", a) != re.sub("[ `]", "", b) for a, b in zip(kinds, declared, strict=True)):
             return Finding(view.name, "types", f"Spark has {kinds}, declared are {declared}")

@@ -11,14 +11,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import psycopg2.extensions
 from pyarrow import csv
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
 from view_algebra.compiled import JSON_TIMES
@@ -60,11 +60,13 @@ class Engines:
     """A Spark session and a connection to an empty Postgres database.
 
     compiling: does Spark make code of micro-batches, as for the speed layer? It never does for the oracle.
+    types: Spark's own of each view's columns, known once `oracle` has read its SELECT.
     """
 
     spark: SparkSession
     connection: psycopg2.extensions.connection
     compiling: bool = True
+    types: dict[str, list[str]] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Creates the schemas that the texts name."""
@@ -142,7 +144,9 @@ class Engines:
             self.spark.catalog.cacheTable(f"`{source.records}`")
         for view in in_order(catalog):
             names = [c.name for c in view.columns]
-            self.spark.sql(view.spelled).toDF(*names).createOrReplaceTempView(view.name)
+            found = self.spark.sql(view.spelled).toDF(*names)
+            self.types[view.name] = types_in(found)
+            found.createOrReplaceTempView(view.name)
 
     def expected(self, view: View) -> list[Row]:
         """The rows of the author's SELECT."""
@@ -189,7 +193,12 @@ class Engines:
 
     def types_of(self, view: View) -> list[str]:
         """Spark's own types of the author's SELECT."""
-        return [f.dataType.simpleString().upper() for f in self.spark.table(view.name).schema.fields]
+        return self.types[view.name]
+
+
+def types_in(found: DataFrame) -> list[str]:
+    """Spark's own types of what a SELECT gives."""
+    return [each.dataType.simpleString().upper() for each in found.schema.fields]
 
 
 def _keyed(value: Record) -> tuple[bytearray, bytearray | None]:

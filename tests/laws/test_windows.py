@@ -39,9 +39,11 @@ SESSIONS = {
 
 
 OF_A_HOP = """
-CREATE VIEW {name}_all AS SELECT window.start AS s, window.end AS e, {aggregates} FROM visits GROUP BY {call};
 CREATE VIEW {name}_kinds AS SELECT kind, window.end AS e, {aggregates} FROM visits GROUP BY kind, {call};
 CREATE VIEW {name}_rows AS SELECT user_id, {call}.start AS s, {call}.end AS e, page FROM visits WHERE user_id > 1;
+"""
+MORE_OF_A_HOP = """
+CREATE VIEW {name}_all AS SELECT window.start AS s, window.end AS e, {aggregates} FROM visits GROUP BY {call};
 CREATE VIEW {name}_of_rows AS
   SELECT s, count(*) AS n, count(DISTINCT kind) AS kinds FROM (SELECT kind, {call}.start AS s FROM visits) GROUP BY s;
 CREATE VIEW {name}_top AS
@@ -87,6 +89,8 @@ CREATE VIEW shared AS
 
 def hopping() -> str:
     made = [OF_A_HOP.format(name=name, call=call, aggregates=AGGREGATES) for name, call in HOPPING.items()]
+    more = {name: call for name, call in HOPPING.items() if name in ("even", "uneven", "negative_offset")}
+    made += [MORE_OF_A_HOP.format(name=name, call=call, aggregates=AGGREGATES) for name, call in more.items()]
     made += [
         VALUES_OF_A_HOP.format(name=name, call=call, where="true", which="start") for name, call in HOPPING.items()
     ]
