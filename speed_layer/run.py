@@ -28,16 +28,6 @@ if TYPE_CHECKING:
 TRIGGER, TRIGGER_SHARED = "50 milliseconds", "200 milliseconds"
 """How often an idle query asks the brokers for records, of one topic and of many; a busy one goes on at once."""
 
-ONE_TASK = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
-"""Spark's settings for a part of a micro-batch that several members share: little of it, so that one task is enough."""
-
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Spark writes code for a statement, which takes longer than to go over few records without (the laws run both)."""
-
-FEW_RECORDS = 5_000
-"""In a micro-batch of several members, in offsets: no code is written for them."""
-
 AT_ONCE = 4
 """Members whose parts of a micro-batch are computed, and committed, at the same time."""
 
@@ -148,8 +138,7 @@ class Run:
         # All are followed before any is read, since they are read together.
         followed = [(member, self._computing.submit(member.follow, range)) for member, range in moved]
         parts = [(member, part.result()) for member, part in followed if part.exception() is None]
-        records = sum(part.range.size for _, part in parts)
-        with _read_once(raw, records, several=len(parts) > 1) as read:
+        with _read_once(raw, several=len(parts) > 1) as read:
             taken = [
                 self._computing.submit(member.take, read(member), part, self._committer, _of(raw, member))
                 for member, part in parts
@@ -160,16 +149,17 @@ class Run:
 
 
 @contextmanager
-def _read_once(raw: DataFrame, records: int, *, several: bool) -> Iterator[Callable[[Member], DataFrame]]:
+def _read_once(raw: DataFrame, *, several: bool) -> Iterator[Callable[[Member], DataFrame]]:
     """Gives each member its records of a micro-batch that is read once.
 
     Into few parts, and from them in two tasks per member: more of them would cost more than the records.
     """
-    for key, value in (ONE_TASK | (INTERPRETED if records <= FEW_RECORDS else COMPILED)).items():
-        raw.sparkSession.conf.set(key, value)  # of this streaming query alone
     if not several:
         yield lambda member: _of(raw, member)
         return
+    conf = raw.sparkSession.conf  # of this streaming query alone
+    conf.set("spark.sql.adaptive.enabled", "false")
+    conf.set("spark.sql.shuffle.partitions", "1")
     kept = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism).persist()
     try:
         yield lambda member: _of(kept, member).coalesce(1)
