@@ -2024,9 +2024,9 @@ VIEWS = [
         "SELECT a.country, t.i, b.n FROM hourly a JOIN hourly b ON a.hour = b.hour LATERAL VIEW explode(array(1, 2)) t AS i",
     ),
     view(
-        "new names for the columns of a source",
+        "new names for some columns of a source",
+        "SELECT b, count(*) AS n FROM orders AS o(a, b) GROUP BY b",
         "SELECT b, count(*) AS n FROM orders AS o(a, b, c) GROUP BY b",
-        "SELECT b, count(*) AS n FROM (SELECT id AS a, user_id AS b, ts AS c FROM orders) AS o GROUP BY b",
     ),
     view(
         "IS NULL beside =",

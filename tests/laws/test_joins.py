@@ -55,6 +55,7 @@ VIEWS = {
     "of the rows of a table": "SELECT c.n, initcap(u.name) AS name, hash(u.id) AS h, timestamp_millis(u.id) AS t FROM clicks c JOIN users u ON u.id = c.user_id AND md5(u.name) <> 'x'",
     "of what may be missing": "SELECT o.id, initcap(u.name) AS name, to_date(concat('2024-01-0', u.id)) AS d, coalesce(u.country, md5(o.item)) AS c, coalesce(initcap(u.name), '?') AS q FROM orders o LEFT JOIN users u ON u.id = o.user_id",
     "through a view of records": "SELECT v.user_id, initcap(v.item) AS item, hash(v.n) AS h, to_date(v.item) AS d FROM bought v",
+    "other names": "SELECT a.u, b.i, count(*) AS k FROM clicks AS a(u, p, price, m, t) JOIN orders AS b(id, u, i, amount, n, t) ON a.u = b.u AND a.m > 1 GROUP BY a.u, b.i",
     "comma": "SELECT o.item, u.name FROM orders o, users u WHERE o.user_id = u.id AND upper(o.item) = 'A'",
     "a view": "SELECT c.n, s.total FROM clicks c JOIN spent s ON s.user_id = c.user_id",
     "null-safe": "SELECT c.n, o.id FROM clicks c JOIN orders o ON c.user_id <=> o.user_id",

@@ -48,7 +48,6 @@ from view_algebra.written.pivots import pivoted, refuse_counts
 
 AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
 _NAMED_RELATION = "Name a source, a view or a subquery."
-_IN_A_SUBQUERY = "Rename them in a subquery: FROM (SELECT a AS x, b AS y FROM s) AS s."
 _FILTERED = "Write ON true, and leave elements out before: LATERAL explode(filter(tags, t -> t > 'a'))."
 
 
@@ -167,7 +166,9 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
         return Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
     if name.lower() in scope.context.streams:
         if names:  # to Spark a source has Kafka's columns, too
-            raise Wrong(span(node.args["alias"]), f"new names for the columns of {name}", _IN_A_SUBQUERY)
+            renamed = _in_place_of(node, exp.select("*").from_(exp.to_table(name)), names, scope)
+            assert renamed is not None, "all columns of records are records"
+            return renamed
         scope.streams[alias] = name.lower()
         return Stream(name.lower(), alias, span(node))
     if name.lower() in scope.context.views:
@@ -194,13 +195,19 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
         outputs = zip(select.expressions, names, strict=True)
         select.set("expressions", [exp.alias_(item.unalias(), name, quoted=True) for item, name in outputs])
         names = []
-    inner = scope.context.query(select, Outside(scope.context))
+    return _in_place_of(node, select, names, scope)
+
+
+def _in_place_of(node: exp.Table, select: exp.Expr, names: list[str], scope: Scope) -> Nested | None:
+    """A SELECT over records in the place of a name, where it is one; Spark is told the same."""
+    inner, alias = scope.context.query(select, Outside(scope.context)), (node.alias or node.name).lower()
     if not is_projection(inner):
         return None
+    named = named_by(inner, names, span(node)) if names else inner
     columns = [exp.to_identifier(name, quoted=True) for name in names]
-    named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns)
-    put(node, exp.Subquery(this=select, alias=named))
-    return Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
+    called = exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns)
+    put(node, exp.Subquery(this=select, alias=called))
+    return Nested(named, alias, span(node))
 
 
 def _explode(relation: Relation | None, lateral: exp.Lateral, scope: Scope, *, outer: bool = False) -> Relation:

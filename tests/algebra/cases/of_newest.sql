@@ -23,3 +23,6 @@ FROM orders LEFT JOIN customers ON customers.id = orders.customer;
 CREATE VIEW again AS
 WITH again AS (SELECT customer, count(*) AS orders FROM orders GROUP BY customer)
 SELECT customer FROM again WHERE orders > 1;
+
+CREATE VIEW by_customer AS
+SELECT c, count(*) AS orders FROM orders AS o(i, c, p, n) WHERE p > 0 GROUP BY c;
