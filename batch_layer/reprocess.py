@@ -12,7 +12,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from batch_layer.rebuild import BatchLayer
-from serving_layer import courtesy, dropping, lookup, proof, readers, rebuilds, registry, renames, versions
+from serving_layer import (
+    checks,
+    courtesy,
+    generations,
+    lookup,
+    proof,
+    readers,
+    rebuilds,
+    registry,
+    renames,
+    versions,
+    views,
+)
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
 from serving_layer.database import Connection, PostgresError, is_lock_timeout
@@ -149,10 +161,40 @@ def _check(batch: BatchLayer, id: int, target: Target) -> None:
     _blocked(batch, batch.check(id, catalog, previewed))
 
 
-def check_previewed(batch: BatchLayer, target: Target) -> None:
-    """The same where nothing is to be computed: over the versions that only a preview has shown so far."""
-    catalog, previewed = _planned(batch, target)
-    _blocked(batch, batch.checked(previewed, catalog) if previewed else [])
+def deploy(batch: BatchLayer, target: Target) -> list[Change]:
+    """Deploys a catalog for which nothing is to be computed, once it has passed its checks."""
+    _check_what_is_there(batch, target)
+
+    def step(connection: Connection) -> tuple[list[Change], list[str]]:
+        before = lookup.published(connection)
+        changes, after = apply(connection, target), lookup.published(connection)
+        return changes, [name for name, id in after.items() if before.get(name) not in (None, id)]
+
+    changes, moved = batch.database.retrying(step)
+    if moved:
+        batch.database.retrying(lambda connection: generations.retire_superseded(connection, moved))
+    return changes
+
+
+def _check_what_is_there(batch: BatchLayer, target: Target) -> None:
+    """Runs the checks of views that show other rows of the cells they have, or that only a preview has shown so far."""
+    catalog, new = _planned(batch, target)
+    with batch.database.begin() as connection:
+        declared, published = deployed(connection).views, lookup.published(connection)
+        same = [name for name in catalog.views if name in declared and name not in {each.view for each in new}]
+        other = {name for name in same if catalog.views[name].final != declared[name].final}
+        made_of = {each for name in other for each in _with_cells(catalog, name) if each in published}
+        new = [*new, *(lookup.get(connection, published[name]) for name in sorted(made_of))]
+    affects = checks.affected(catalog, other | {each.view for each in new if each.view not in made_of})
+    verdicts = batch.checked(new, catalog) if new else []
+    _blocked(batch, [each for each in verdicts if affects[each.view]])
+
+
+def _with_cells(catalog: Catalog, name: str) -> set[str]:
+    """The views with cells that a view is made of, itself among them."""
+    view = catalog.views[name]
+    own = {name} if view.cell_tables else set()
+    return own.union(*(_with_cells(catalog, read) for read in view.reads))
 
 
 def _planned(batch: BatchLayer, target: Target) -> tuple[Catalog, list[Generation]]:
@@ -221,9 +263,10 @@ def await_older_snapshots(batch: BatchLayer, target: Target) -> None:
     deadline, told = time.monotonic() + SNAPSHOTS_SECONDS, False
     while time.monotonic() < deadline:
         with batch.database.begin() as connection:
-            if not renames.wanted(deployed(connection), target.catalog) or renames.unsettled(connection) is None:
+            named = renames.wanted(deployed(connection), target.catalog).values()
+            if renames.unsettled(connection, named) is None:
                 return
-        dropping.settle(batch.database)
+        views.settle(batch.database)
         if told:
             time.sleep(AGAIN_SECONDS)
         else:

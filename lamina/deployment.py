@@ -240,8 +240,7 @@ class Deployment:
         if any(change.action == "reprocess" for change in planned):
             reprocess.reprocess(self.batch, target)
             return [change for change in planned if change.kind != "database"]
-        reprocess.check_previewed(self.batch, target)
-        return self.database.retrying(lambda connection: reprocess.apply(connection, target))
+        return reprocess.deploy(self.batch, target)
 
     def rebuild(
         self,

@@ -22,7 +22,7 @@ def drop_unused(database: Database) -> list[int]:
 
     Gives the generations of which nothing is left.
     """
-    settle(database)
+    views.settle(database)
     with database.begin() as connection:
         retired = lookup.find(connection, generation.c.state == "retired", generation.c.dropped_at.is_(None))
     dropped = [each.id for each in retired if _dropped_generation(database, each)]
@@ -35,15 +35,6 @@ def drop_unused(database: Database) -> list[int]:
         _forget_unused(connection)
         versions.forget_unused(connection)
     return dropped
-
-
-def settle(database: Database) -> None:
-    """Lets views forget what they were before a move; one that a reader holds is left for the next time."""
-    try:
-        views.settle(database)
-    except DBAPIError as error:
-        if not is_lock_timeout(error) and not is_deadlock(error):
-            raise
 
 
 def _dropped_generation(database: Database, each: Generation) -> bool:

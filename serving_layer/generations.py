@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import Tails
 from serving_layer import cells, history, overwriting, progress
-from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, query, view
+from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, query, rebuild, view
 from serving_layer.database import Database
 from serving_layer.lookup import Generation, find, get, of_previews, published, shown_before
 from view_algebra.compiled import View
@@ -223,6 +223,13 @@ def retire(connection: Connection, ids: Sequence[int]) -> None:
                 retired_at=func.clock_timestamp(),
             )
         )
+
+
+def retire_superseded(connection: Connection, names: Iterable[str]) -> None:
+    """Retires what these views keep no longer, but for what a rebuild has still to hand over."""
+    to_come = select(generation.c.id).join(rebuild).where(rebuild.c.state.in_(["running", "held"]))
+    kept = set(connection.execute(to_come).scalars())
+    retire(connection, [id for name in names for id in superseded(connection, name) if id not in kept])
 
 
 def superseded(connection: Connection, view_name: str) -> list[int]:

@@ -8,7 +8,7 @@ takes the old name has others. A micro-batch that was computed for the old names
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from pydantic import TypeAdapter
@@ -100,11 +100,11 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
     """
     if not names:
         return before
-    if (shown := unsettled(connection)) is not None:
+    if (shown := unsettled(connection, names)) is not None:
         raise LaminaError(
             "A view is not renamed while a transaction of before the last move is open",
             evidence=f"{shown} is still shown to it as it was",
-            way_out="Apply again when that transaction has ended; `lamina status` lists the readers.",
+            way_out="Apply again when that transaction has ended: `pg_stat_activity` tells who is in one.",
         )
     cells.run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
     now = renamed(before, names)
@@ -118,12 +118,13 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
     return now
 
 
-def unsettled(connection: Connection) -> str | None:
-    """A view that is still shown to older snapshots as it was before the last move."""
-    found: str | None = connection.execute(
-        select(view.c.name).where(func.jsonb_array_length(view.c.before) > 0).limit(1)
-    ).scalar()
-    return found
+def unsettled(connection: Connection, names: Collection[str]) -> str | None:
+    """A view that is still shown to older snapshots as it was before the last move, and is or was made of these."""
+    rows = connection.execute(select(view.c.name, view.c.before).where(func.jsonb_array_length(view.c.before) > 0))
+    for name, before in rows.all():
+        if name in names or any(old in side["final"] for side in before for old in names):
+            return str(name)
+    return None
 
 
 def _move_view(connection: Connection, compiled: View, new: str) -> None:

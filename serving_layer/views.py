@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from serving_layer import dependents
 from serving_layer.bookkeeping import publication, view
 from serving_layer.cells import run
-from serving_layer.database import READER_PATIENCE_MS, Database, is_other_shape
+from serving_layer.database import READER_PATIENCE_MS, Database, is_deadlock, is_lock_timeout, is_other_shape
 from serving_layer.sides import Side, body, place_of, placed, places, quoted, transactions
 from view_algebra.compiled import Catalog, View
 
@@ -103,8 +103,7 @@ def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog)
 def settle(database: Database) -> bool:
     """Renews the views whose older sides no snapshot needs any more; False where a reader still may need one.
 
-    Two transactions: what is open when the first looks may have a snapshot of before the move; what begins later has
-    none.
+    What is open when the first transaction looks may have a snapshot of before the move; what begins later has none.
     """
     with database.begin() as connection:
         rows = _locked(connection)
@@ -114,20 +113,24 @@ def settle(database: Database) -> bool:
             connection.execute(
                 update(view).where(view.c.name == row.name).values(before=[vars(side) for side in sides])
             )
-    if not rows:
-        return True
-    with database.begin() as connection:
-        rows = _locked(connection)
-        open_now = transactions(connection)
-        left = False
-        for row in rows:
-            sides = [side for side in _sides(row) if side.readers is None or set(side.readers) & set(open_now)]
-            left = left or bool(sides)
-            connection.execute(
-                update(view).where(view.c.name == row.name).values(before=[vars(side) for side in sides])
-            )
-        serve(connection)
+    left = [row.name for row in rows if not _settled(database, row.name)]
     return not left
+
+
+def _settled(database: Database, name: str) -> bool:
+    """Lets one view forget its older sides; a reader who holds it keeps no other view from forgetting its own."""
+    try:
+        with database.begin() as connection:
+            row = next((row for row in _locked(connection) if row.name == name), None)
+            open_now = set(transactions(connection))
+            sides = [] if row is None else [s for s in _sides(row) if s.readers is None or open_now & set(s.readers)]
+            connection.execute(update(view).where(view.c.name == name).values(before=[vars(side) for side in sides]))
+            serve(connection)
+    except DBAPIError as error:
+        if not is_lock_timeout(error) and not is_deadlock(error):
+            raise
+        return False
+    return not sides
 
 
 def shown_columns(compiled: View) -> list[dict[str, Any]]:

@@ -172,6 +172,27 @@ def test_a_new_version_that_fails_a_check_of_its_catalog_is_not_deployed(deploye
     deployed.check()
 
 
+def test_a_text_that_fails_a_check_over_the_cells_there_are_is_not_deployed(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY, places=PLACES)
+    deployed.send("events", *(event(n) for n in range(40)))
+    deployed.catch_up()
+    before = {view: deployed.rows(f"SELECT * FROM {view}") for view in ("totals", "places")}
+    for view, text in (
+        ("totals", TOTALS.replace("count(*)", "-count(*)")),
+        ("places", PLACES.replace("sum(", "-sum(")),
+    ):
+        check = f"ALTER VIEW {view} ADD CONSTRAINT positive CHECK (events > 0);"
+        declared = dict(deployed.files)
+        with pytest.raises(Blocked, match=f"The catalog is not deployed: {view} fails a check"):
+            deployed.apply(**{view: text, "checks": check})
+        assert deployed.rows(f"SELECT * FROM {view}") == before[view]
+        deployed.files.clear()
+        deployed.files |= declared
+        deployed.apply(**{view: text.replace("-", "2 * "), "checks": check})
+    assert deployed.rows("SELECT events FROM totals") == [(80,)]
+    deployed.check()
+
+
 def test_the_checks_of_live_views_are_run_as_readers_read_them(deployed: Deployed, lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
     deployed.send("events", event(1))

@@ -73,6 +73,14 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
     assert deployed.owner("SELECT count(*) FROM lamina.rebuild") == rebuilds, "nothing was computed"
     deployed.check()
     lamina("diff", "totals", "--against", "dev")
+    for changed in (
+        CATALOG["totals"].replace("FROM events", f", {each}(n) AS some FROM events") for each in ("min", "max")
+    ):
+        deployed.deployment.preview("dev", {**files, "totals.sql": changed})
+        deployed.deployment.apply({**files, "totals.sql": changed}, allow_break=True)
+    live = "SELECT count(DISTINCT version) FROM lamina.generation WHERE view = 'totals' AND state = 'live'"
+    assert deployed.owner(live) == [(2,)], "one version is kept beside the one that is read"
+    lamina("apply", "--catalog", str(with_files), "--allow-break")
     lamina("apply", "--preview", "dev", "--drop")
     assert deployed.owner("SELECT count(*) FROM pg_namespace WHERE nspname = 'dev'") == [(0,)]
     assert one(deployed.rows("SELECT events FROM totals"))[0] == 301 - there[0][0]
