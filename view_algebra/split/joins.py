@@ -90,11 +90,15 @@ class _Rows:
 
     def decides(self, expression: Expr) -> bool:
         """Is an expression one of columns of this stream alone, so that a record answers it?"""
-        inside = list(walk(expression))
-        named = {part.relation for part in inside if isinstance(part, Field)} - {VARIABLE}
-        several = any(isinstance(part, (Aggregate, Windowed)) or hops(part) or is_session(part) for part in inside)
-        own = {self.stream.alias, *(each.alias for each in self.windows)}
-        return bool(named) and named <= own and not several and not is_asked(expression)
+        return of_one_row(expression, {self.stream.alias, *(each.alias for each in self.windows)})
+
+
+def of_one_row(expression: Expr, own: set[str]) -> bool:
+    """Is an expression made of the columns of these relations alone, and of one row of them?"""
+    inside = list(walk(expression))
+    named = {part.relation for part in inside if isinstance(part, Field)} - {VARIABLE}
+    several = any(isinstance(part, (Aggregate, Windowed)) or hops(part) or is_session(part) for part in inside)
+    return bool(named) and named <= own and not several and not is_asked(expression)
 
 
 @dataclass

@@ -23,16 +23,13 @@ from view_algebra.language.expressions import (
     Relation,
     Select,
     Stream,
-    Windowed,
 )
-from view_algebra.language.fields import VARIABLE
 from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.quoting import words
 from view_algebra.language.relations import inputs_of, relations_in, with_nested
-from view_algebra.language.time_windows import hops, is_session
 from view_algebra.language.types import CALENDAR, not_in_json
-from view_algebra.language.walks import is_asked, rewrite, rewritten, walk
-from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, conditions
+from view_algebra.language.walks import rewrite, rewritten, walk
+from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, conditions, of_one_row
 
 
 @dataclass
@@ -73,12 +70,7 @@ class _Table:
     def decides(self, part: Expr, *, compared: bool) -> bool:
         """Is it made of one row of the table alone, and of a value that its cells can keep?"""
         inside = list(walk(part))
-        several = any(isinstance(each, (Aggregate, Windowed)) or hops(each) or is_session(each) for each in inside)
-        if (
-            several
-            or is_asked(part)
-            or {e.relation for e in inside if isinstance(e, Field)} - {VARIABLE} != {self.alias}
-        ):
+        if not of_one_row(part, {self.alias}):
             return False
         if self.nullable and not all(isinstance(e, (Field, Constant)) or _is_null_of_null(e) for e in inside):
             return False

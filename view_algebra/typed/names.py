@@ -73,6 +73,11 @@ class Outside:
         return self if self.around is None else replace(self, around=replace(self.around, lateral=False))
 
 
+def is_kafkas(alias: str, name: str, scope: Scope) -> bool:
+    """Is it a column that Kafka gives a stream, which `*` and NATURAL JOIN leave out?"""
+    return alias in scope.streams and name.startswith("kafka_")
+
+
 def resolved(node: exp.Expr, scope: Scope) -> Expr:
     """A scalar expression of the author's, its names found and its type known."""
     return scope.context.expression(node, scope)

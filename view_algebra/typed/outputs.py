@@ -16,7 +16,7 @@ from view_algebra.language.types import STRING, VOID, WINDOW, inside
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.generators import generated, makes_rows
-from view_algebra.typed.names import Scope, find, given_once, parts_of, refuse_alike
+from view_algebra.typed.names import Scope, find, given_once, is_kafkas, parts_of, refuse_alike
 from view_algebra.typed.natural_names import natural_name
 from view_algebra.typed.nested import is_empty
 from view_algebra.typed.scalars import expression
@@ -88,7 +88,7 @@ def _star(star: exp.Star, qualifier: str, scope: Scope) -> list[Output]:
         for alias, columns in scope.relations.items()
         if not qualifier or alias == qualifier
         for name, kind in columns
-        if not (alias in scope.streams and name.startswith("kafka_")) and name.lower() not in left_out
+        if not is_kafkas(alias, name, scope) and name.lower() not in left_out
     ]
     names = () if qualifier else [name for name in scope.using if name not in left_out]
     shared = {name: e for name in names if (e := given_once(name, scope, span(star))) is not None}

@@ -38,7 +38,7 @@ from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table
 from view_algebra.typed.correlated import JOINS, semi_join
 from view_algebra.typed.generators import generated, makes_rows, with_generator
-from view_algebra.typed.names import OWN_ALIASES, Columns, Outside, Scope, find, given_once
+from view_algebra.typed.names import OWN_ALIASES, Columns, Outside, Scope, find, given_once, is_kafkas
 from view_algebra.typed.passing import is_projection
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
@@ -372,7 +372,7 @@ def _is_plain(node: exp.Expr, scope: Scope) -> bool:
 def _shared(left: Mapping[str, Columns], right: str, join: exp.Join, scope: Scope) -> list[exp.Identifier]:
     """The columns of a NATURAL JOIN; those that Kafka gives streams are not among them, which Spark is told."""
     own = {
-        alias: [name for name, _ in columns if not (alias in scope.streams and name.startswith("kafka_"))]
+        alias: [name for name, _ in columns if not is_kafkas(alias, name, scope)]
         for alias, columns in {**left, right: scope.relations[right]}.items()
     }
     names = {name.lower() for name in own[right]}

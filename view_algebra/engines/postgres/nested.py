@@ -62,6 +62,11 @@ def nested(call: Call, reading: Reading) -> tuple[str, int]:
     raise AsksForRecords(call.place, "a nested value above the aggregation", way_out)
 
 
+def _elements(array: str) -> str:
+    """The elements of a list as rows, each with its place."""
+    return f"jsonb_array_elements({array}) WITH ORDINALITY AS {_ELEMENTS} ({_ELEMENT}, {_NTH})"
+
+
 def from_entries(call: Call, reading: Reading) -> tuple[str, int]:
     """A map of the structs in a list; of two of one name the last one counts, and one without a name does not."""
     (listed,) = call.arguments
@@ -70,16 +75,14 @@ def from_entries(call: Call, reading: Reading) -> tuple[str, int]:
     array = reading.text(listed, OTHER)
     entries = f"jsonb_object_agg({_ELEMENT} ->> {name}, {_ELEMENT} -> {value} ORDER BY {_NTH})"
     entries += f" FILTER (WHERE {_ELEMENT} ->> {name} IS NOT NULL)"
-    elements = f"jsonb_array_elements({array}) WITH ORDINALITY AS {_ELEMENTS} ({_ELEMENT}, {_NTH})"
-    return f"CASE WHEN {array} IS NOT NULL THEN (SELECT coalesce({entries}, '{{}}') FROM {elements}) END", ATOM
+    return f"CASE WHEN {array} IS NOT NULL THEN (SELECT coalesce({entries}, '{{}}') FROM {_elements(array)}) END", ATOM
 
 
 def from_texts(call: Call, reading: Reading) -> tuple[str, int]:
     """A list of the values whose JSON is in a list, which there is for each group."""
     array = reading.text(call.arguments[0], OTHER)
     values = f"coalesce(jsonb_agg(({_ELEMENT} #>> '{{}}')::jsonb ORDER BY {_NTH}), '[]')"
-    elements = f"jsonb_array_elements({array}) WITH ORDINALITY AS {_ELEMENTS} ({_ELEMENT}, {_NTH})"
-    return f"(SELECT {values} FROM {elements})", ATOM
+    return f"(SELECT {values} FROM {_elements(array)})", ATOM
 
 
 OF_ELEMENTS = {
@@ -103,8 +106,7 @@ def over_elements(call: Call, reading: Reading) -> tuple[str, int]:
     named = ", ".join(f"{c} AS {reading.text(v)}" for c, v in zip(columns, (element, *index), strict=True))
     text = inside(body, reading) if call.function == "transform" else reading.text(body)
     found = OF_ELEMENTS[call.function].replace("{0}", text)
-    elements = f"jsonb_array_elements({array}) WITH ORDINALITY AS {_ELEMENTS} ({_ELEMENT}, {_NTH})"
-    rows = f"(SELECT {_ELEMENT}, {_NTH}, {named} FROM {elements}) AS {_ELEMENTS}"
+    rows = f"(SELECT {_ELEMENT}, {_NTH}, {named} FROM {_elements(array)}) AS {_ELEMENTS}"
     return f"CASE WHEN {array} IS NOT NULL THEN (SELECT {found} FROM {rows}) END", ATOM
 
 
