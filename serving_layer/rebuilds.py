@@ -259,9 +259,13 @@ def _hold(connection: Connection, table: str, *, wait: bool) -> bool:
 
 
 def _let_go(connection: Connection) -> None:
-    """Gives the session's lock back, and ends it: it may be broken, and in the pool would go on holding it."""
-    with contextlib.suppress(DBAPIError):
-        run(connection, "ROLLBACK")
+    """Gives the session's lock back, and ends it: it may be broken, and in the pool would go on holding it.
+
+    A statement that Ctrl-C interrupted has ended the session already.
+    """
+    if not connection.invalidated:
+        with contextlib.suppress(DBAPIError):
+            run(connection, "ROLLBACK")
     connection.invalidate()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg2
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.exc import OperationalError
 
 from lamina.services import postgres
@@ -175,6 +175,21 @@ def test_a_reader_cannot_take_the_locks_of_a_rebuild_and_of_the_archive(world: W
     with world.database.begin() as connection:
         assert not rebuilds.held_by_a_process(connection)
         assert not connection.execute(text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")).scalar_one()
+
+
+def test_an_interrupt_in_the_statement_that_takes_a_lock_is_an_interrupt_and_leaves_no_lock(world: World) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for holding in (rebuilds.archiving, rebuilds.in_one_process):
+        event.listen(world.database.engine, "after_cursor_execute", interrupt)
+        try:
+            with pytest.raises(KeyboardInterrupt), holding(world.database):
+                pytest.fail("it was interrupted before the block")
+        finally:
+            event.remove(world.database.engine, "after_cursor_execute", interrupt)
+        with holding(world.database):
+            pass
 
 
 def test_a_process_that_freezes_in_a_commit_gives_its_lock_back(world: World) -> None:
