@@ -6,18 +6,17 @@ cells (bad records, ids) is gathered before it lands, and written in the transac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from batch_layer.gathering import NOTHING, Gathered, Passed, gather, write
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import duplicates, generations, lookup, progress, quarantine, rebuilds, registry, skipping
+from serving_layer import generations, lookup, progress, rebuilds, registry
 from serving_layer.database import Connection, Database
 from serving_layer.deployed import deployed
-from serving_layer.duplicates import Found
 from serving_layer.lookup import Generation
-from serving_layer.quarantine import Bad
 from serving_layer.rebuilds import Scheduler
 from view_algebra.compiled import Catalog, Source
 
@@ -33,24 +32,10 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Landing:
-    """A source of a leap: its cut, its progress, and its first offsets."""
+class Brought:
+    """What a leap brings with it from below its cut. lost: the partitions whose end Kafka has lost since."""
 
-    source: Source
-    cut: Offsets
-    reached: Offsets
-    start: Offsets
-
-
-@dataclass(frozen=True)
-class Gathered:
-    """What a leap brings with it: bad records, and ids by query, below its cut.
-
-    lost: the partitions whose end Kafka has lost since it was counted.
-    """
-
-    bad: Sequence[Bad]
-    ids: Mapping[str, Found]
+    gathered: Gathered
     lost: Sequence[TopicPartition]
 
 
@@ -106,24 +91,17 @@ class Leap:
         self.archive(source, self.brokers.latest(source.topic))
         return self.log().held(source)
 
-    def gather(self, id: int) -> Gathered:
+    def gather(self, id: int) -> Brought:
         """What a leap will bring with it, for which Spark is asked; nothing of a rebuild, or a leap that has landed."""
         lost = self._lost(id)
-        landing = self._landing(id)
-        return Gathered(self._bad(landing, {at.topic for at in lost}), self._ids(landing), lost)
+        passed = self._passed(id)
+        return Brought(
+            gather(self.database, self.log(), passed, {at.topic for at in lost}) if passed else NOTHING, lost
+        )
 
-    def land(self, connection: Connection, id: int, new: Sequence[Generation], gathered: Gathered) -> None:
+    def land(self, connection: Connection, id: int, new: Sequence[Generation], brought: Brought) -> None:
         """Moves progress to the cut, and with it all that is known of the records below."""
-        anew = {at.topic for at in gathered.lost}
-        for each in gathered.bad:
-            if each.topic in anew:
-                quarantine.forget(connection, each.source, but=skipping.SKIPPED)
-            quarantine.stage(connection, each)
-            quarantine.write(connection, each)
-        for name, found in gathered.ids.items():
-            duplicates.forget(connection, name)
-            duplicates.stage(connection, found)
-            duplicates.write(connection, name, found)
+        write(connection, brought.gathered)
         queries = progress.queries(connection)
         names = {name for each in new for name in each.queries}
         me = rebuilds.leap_writer(id)
@@ -136,35 +114,9 @@ class Leap:
         to = Offsets({at: end for each in fed for at, end in lookup.cut_of(connection, *each).items()})
         tails = {at: tail for each in fed for at, tail in lookup.tails_of(connection, *each).items()}
         fences = {name: queries[name].fence for name in names}
-        generations.land(connection, [each.id for each in new], fences, to, tails, gathered.lost)
+        generations.land(connection, [each.id for each in new], fences, to, tails, brought.lost)
 
-    def _bad(self, landing: Sequence[Landing], anew: set[str]) -> list[Bad]:
-        """The bad records between progress and the cut, which no micro-batch will read.
-
-        Of a topic whose end Kafka has lost (`anew`), they are all: in quarantine may be what was lost.
-        """
-        return [
-            quarantine.bad_among(
-                self.log().records_below(
-                    each.source, each.cut, since=each.start if each.source.topic in anew else each.reached
-                ),
-                each.source,
-            )
-            for each in landing
-        ]
-
-    def _ids(self, landing: Sequence[Landing]) -> dict[str, Found]:
-        """The ids of all records below the cut, by query: of what was counted before, some may be lost."""
-        found = {}
-        for each in landing:
-            if each.source.ids:
-                records = self.log().records_below(each.source, each.cut, since=each.start)
-                with self.database.begin() as connection:
-                    now = duplicates.now(connection)
-                found[each.source.name] = duplicates.below(each.source, records, now)
-        return found
-
-    def _landing(self, id: int) -> list[Landing]:
+    def _passed(self, id: int) -> list[Passed]:
         """The sources of a leap that has not landed."""
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
@@ -174,7 +126,7 @@ class Leap:
             new = lookup.of_rebuild(connection, id)
             cuts = {name: lookup.cut_of(connection, each.id, name) for each in new for name in each.queries}
             return [
-                Landing(
+                Passed(
                     catalog.sources[name],
                     cut,
                     progress.read(connection, [name]),

@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from batch_layer.gathering import NOTHING, Gathered, Passed, gather, write
 from batch_layer.rebuild import BatchLayer
 from serving_layer import (
     checks,
     courtesy,
     generations,
     lookup,
+    progress,
     proof,
     readers,
     rebuilds,
@@ -66,7 +68,7 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
 
     def deploy(id: int) -> None:
         _check(batch, id, target)
-        _move(batch, id, target)
+        _move(batch, id, target, _of_new_sources(batch, id))
         batch.at("after hand-over")
         batch.retire(id)
 
@@ -218,7 +220,25 @@ def _blocked(batch: BatchLayer, verdicts: Sequence[Verdict]) -> None:
         )
 
 
-def _move(batch: BatchLayer, id: int, target: Target) -> None:
+def _of_new_sources(batch: BatchLayer, id: int) -> Gathered:
+    """What the new versions bring of sources that are new, whose queries begin where their topics ended."""
+    with batch.database.begin() as connection:
+        there = deployed(connection).sources
+        sources = {
+            name: source
+            for each in lookup.of_rebuild(connection, id)
+            for name, source in versions.get(connection, each.view, each.version).sources.items()
+            if name in each.queries and name not in there
+        }
+        passed = [
+            Passed(source, progress.read(connection, [name]), start, start)
+            for name, source in sorted(sources.items())
+            for start in (progress.starts(connection, [name]),)
+        ]
+    return gather(batch.database, batch.log(), passed) if passed else NOTHING
+
+
+def _move(batch: BatchLayer, id: int, target: Target, gathered: Gathered) -> None:
     """Applies the catalog: readers read the new versions in their next snapshot."""
 
     def step(connection: Connection) -> None:
@@ -226,6 +246,7 @@ def _move(batch: BatchLayer, id: int, target: Target) -> None:
             return
         ready = {each.view: each.id for each in lookup.of_rebuild(connection, id)}
         apply(connection, target, ready)
+        write(connection, gathered)
         rebuilds.finished(connection, id, "hand-over")
 
     patiently(batch, step)

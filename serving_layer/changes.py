@@ -195,7 +195,7 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
     if new is None:
         return Change("source", name, "drop", "its query ends; its master log stays in the warehouse")
     if old is None:
-        return Change("source", name, "create", f"a query reads topic {new.topic} from its first record")
+        return Change("source", name, "create", f"topic {new.topic} is read from its first record")
     if (old.topic, old.parse, old.counted) == (new.topic, new.parse, new.counted):
         return Change("source", name, "nothing", "")
     if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that did not read tables
@@ -248,7 +248,7 @@ def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Ch
         effect = f"its columns would be others, or in another order, and {', '.join(others)} reads it: drop that first"
         return replace(change, action="refuse", effect=effect)
     if old.version != new.version:
-        return _new_version(change, old, new, known)
+        return _new_version(change, old, new, after, known)
     if (old.final, old.columns, old.comment, old.properties) == (new.final, new.columns, new.comment, new.properties):
         return Change("view", name, *(("update", _OTHER_CHECKS) if old.checks != new.checks else ("nothing", "")))
     return replace(change, effect="only what is read from the cells changed: served at once")
@@ -269,7 +269,7 @@ def _new_view(new: View, before: Catalog, after: Catalog, known: Known) -> Chang
         effect = f"served after `lamina rebuild {new.name}`: {', '.join(waits)} has history"
         records = sum(known.counted.get(source, 0) for source in new.fed_by)
         return Change("view", new.name, "create", effect, records=records)
-    return _reprocessed(Change("view", new.name, "reprocess", ""), f"{readers[0]} reads it", new, known)
+    return _reprocessed(Change("view", new.name, "reprocess", ""), f"{readers[0]} reads it", new, after, known)
 
 
 def _reads_less(name: str, before: Catalog, after: Catalog) -> bool:
@@ -278,20 +278,22 @@ def _reads_less(name: str, before: Catalog, after: Catalog) -> bool:
     return old is not None and name in before.views and old.sql == new.sql and old.read != new.read
 
 
-def _new_version(change: Change, old: View, new: View, known: Known) -> Change:
+def _new_version(change: Change, old: View, new: View, after: Catalog, known: Known) -> Change:
     if not new.cell_tables:
         return replace(change, effect="it is read from other views now: served at once, its cells are dropped")
     if (new.name, new.version) in known.kept:
         return replace(change, effect="this version of its cells is kept, and live: served at once")
-    change = _reprocessed(change, _why(old, new), new, known)
+    change = _reprocessed(change, _why(old, new), new, after, known)
     return replace(change, effect=f"{change.effect}; the old version is served meanwhile")
 
 
-def _reprocessed(change: Change, why: str, new: View, known: Known) -> Change:
+def _reprocessed(change: Change, why: str, new: View, after: Catalog, known: Known) -> Change:
     records = sum(known.counted.get(source, 0) for source in new.fed_by)
     seconds = None if known.rate is None else records / known.rate
     time = "" if seconds is None else f", about {_time(seconds)} at the rate of the last rebuild"
-    effect = f"new cells: {why}; {records:,} records are read{time}"
+    topics = {after.sources[name].topic: name for name in sorted(new.fed_by - known.counted.keys())}
+    more = "".join(f", and what topic {topic} holds for {name}" for topic, name in topics.items())
+    effect = f"new cells: {why}; {records:,} records are read{time}{more}"
     return replace(change, action="reprocess", effect=effect, records=records, seconds=seconds)
 
 

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from serving_layer import cells, lookup, overwriting, versions, views
+from serving_layer import cells, lookup, overwriting, quarantine, versions, views
 from serving_layer.bookkeeping import cell_table, generation, generation_cells, view
 from serving_layer.database import READER_PATIENCE_MS, Database, has_readers, is_deadlock, is_lock_timeout
 from serving_layer.lookup import Generation
 
 
 def drop_unused(database: Database) -> list[int]:
-    """Drops what is left of retired generations, of folded realtime tables and of exchanges, but for what is read now.
+    """Drops what is left of retired generations, folded realtime tables, exchanges and sources; not what is read now.
 
     Gives the generations of which nothing is left.
     """
@@ -31,6 +31,7 @@ def drop_unused(database: Database) -> list[int]:
     for name in left:
         _dropped(database, [name])
     with database.begin() as connection:
+        quarantine.forget_undeclared(connection)
         versions.alone(connection)
         _forget_unused(connection)
         versions.forget_unused(connection)

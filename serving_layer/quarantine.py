@@ -19,7 +19,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from master_log.offsets import TopicPartition
 from serving_layer import cells
-from serving_layer.bookkeeping import bad_count, quarantine
+from serving_layer.bookkeeping import bad_count, progress, quarantine
 from serving_layer.copying import Rows, batches
 from serving_layer.database import Database
 from view_algebra.compiled import Source
@@ -154,6 +154,12 @@ def forget(connection: Connection, source: str, *, but: str | None = None) -> No
     """Begins anew for a source that is read again from its first record; `but` is the error of records that stay."""
     for each in (quarantine, bad_count):
         connection.execute(delete(each).where(each.c.source == source, each.c.error.is_distinct_from(but)))
+
+
+def forget_undeclared(connection: Connection) -> None:
+    """Forgets the records of sources that are declared no more; the master log holds them."""
+    for each in (quarantine, bad_count):
+        connection.execute(delete(each).where(each.c.source.not_in(select(progress.c.query))))
 
 
 def counted(connection: Connection, source: str) -> int:

@@ -44,10 +44,11 @@ from view_algebra.errors import LaminaError
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as the brokers hold it: its id, and the first offset of each partition."""
+    """A topic as the brokers hold it: its id, the first offset of each partition, and the one after the last."""
 
     id: str
     earliest: Offsets
+    latest: Offsets
 
 
 def plan(connection: Connection, catalog: Catalog) -> list[Change]:
@@ -103,13 +104,13 @@ def prepare(
 ) -> None:
     """Opens a generation of every version that has to be computed before a catalog can be applied, at one cut.
 
-    Nothing that is declared, served or kept changes by it. A source that is new has its query from now on, and is read
-    once the catalog is applied.
+    Nothing that is declared, served or kept changes by it. A source that is new has its query from now on. What its
+    topic holds is computed with the versions; micro-batches go on from there, once the catalog is applied.
     """
     before = deployed(connection)
     after, opened = _ahead(connection, before, catalog, changes)
     for name in {source for each in opened for source in each.fed_by} - before.sources.keys():
-        _create_query(connection, name, after.sources[name].topic, topics[name])
+        _create_query(connection, name, after.sources[name].topic, topics[name], computed=True)
     open_versions(connection, opened, after, rebuild)
 
 
@@ -349,7 +350,9 @@ def _queries_with_history(connection: Connection) -> set[str]:
     return set(connection.execute(select(progress_table.c.query).where(moved).distinct()).scalars())
 
 
-def _create_query(connection: Connection, name: str, topic: str, at: Topic) -> None:
+def _create_query(connection: Connection, name: str, topic: str, at: Topic, *, computed: bool = False) -> None:
+    """Makes the query of a source. What is there by now is read by it or, where it is `computed`, from the log."""
+    logged = progress.begins(connection, topic) if computed else {}
     for other in progress.reading(connection, topic):
         if other.topic_id != at.id:
             raise LaminaError(
@@ -375,9 +378,11 @@ def _create_query(connection: Connection, name: str, topic: str, at: Topic) -> N
     quarantine.forget(connection, name)  # of a source that was dropped: its records are read again
     duplicates.forget(connection, name)
     for place, offset in at.earliest.items():
+        start = min(offset, logged.get(place, offset))
+        reached = at.latest[place] if computed else start
         connection.execute(
             insert(progress_table).values(
-                query=name, topic=topic, partition=place.partition, start_offset=offset, next_offset=offset
+                query=name, topic=topic, partition=place.partition, start_offset=start, next_offset=reached
             )
         )
 

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import psycopg2
 import pytest
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient
 
+from master_log.offsets import Offsets
 from serving_layer import lookup, rebuilds
 from serving_layer.bookkeeping import generation
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
@@ -27,6 +30,14 @@ BOTH = """
     CREATE VIEW totals AS SELECT count(*) AS events, sum(n) AS n, sum(price) AS price FROM events
     UNION ALL SELECT count(*), sum(n), NULL FROM more;
 """
+
+ONE_PARTITION = EVENTS.replace("'partitions' = '2'", "'partitions' = '1'")
+BY_ID = {
+    "events": "",
+    "by_id": "CREATE TABLE by_id (n BIGINT UNIQUE, price DECIMAL(10, 2)) USING kafka"
+    " OPTIONS (topic '{topics}_events', format 'json');",
+    "totals": TOTALS.replace("FROM events", "FROM by_id"),
+}
 
 STEPS = ("after seal", "after archive", "compute totals", "after compute totals", "absorbed", "after go-live")
 
@@ -271,6 +282,38 @@ def test_a_changed_view_may_read_a_source_that_is_new(deployed: Deployed) -> Non
     deployed.catch_up()
     assert sorted(deployed.rows("SELECT events FROM totals")) == [(1,), (20,)]
     deployed.check()
+
+
+def test_a_view_that_moves_to_a_new_source_of_an_old_topic_keeps_its_history(
+    deployed: Deployed, kafka_admin: KafkaAdminClient
+) -> None:
+    """The records that Kafka holds no longer, those that are malformed, and the ids of events."""
+    deployed.apply(events=ONE_PARTITION, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(20)), event(5), b"malformed")
+    deployed.catch_up()
+    topic = deployed.topic("events")
+    deployed.deployment.batch.archive_source(
+        deployed.deployment.deployed().sources["events"], Offsets.of(topic, {0: 22})
+    )
+    kafka_admin.delete_records({TopicPartition(topic, 0): 10})
+    deployed.send("events", event(20), event(20), event(3))
+    deployed.catch_up()
+    assert deployed.rows("SELECT events FROM totals") == [(24,)]
+    shown: dict[str, list[tuple[object, ...]]] = {}
+    with deployed.speed():
+        deployed.deployment.at = lambda place: shown.update({place: deployed.rows("SELECT events FROM totals")})
+        deployed.apply(**BY_ID)
+        deployed.deployment.at = lambda _: None
+        deployed.send("by_id", event(20), event(22), event(5))
+        deployed.wait_for("by_id")
+    assert shown["checked"] == [(24,)]
+    assert shown["after hand-over"] == [(21,)], "each event once"
+    assert deployed.rows("SELECT events FROM totals") == [(22,)]
+    assert deployed.rows("SELECT source, records FROM lamina.bad_records") == [("by_id", 1)]
+    assert deployed.rows("SELECT source, first_offset FROM lamina.offsets") == [("by_id", 0)]
+    deployed.check()
+    deployed.deployment.batch.rebuild()
+    assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
 
 
 def test_another_topic_is_refused_with_the_way_out(deployed: Deployed) -> None:

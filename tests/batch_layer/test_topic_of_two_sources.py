@@ -66,6 +66,7 @@ def test_a_record_is_bad_for_a_source_and_forgotten_with_it(deployed: Deployed) 
     of_stream, of_table = ("amounts", "not JSON", 1), [("newest", "not JSON", 1), ("newest", NO_KEY, 1)]
     assert bad_records(deployed) == [of_stream, *of_table]
     deployed.apply(table="")
+    assert bad_records(deployed) == [of_stream]
     deployed.apply(table=TABLE)  # it reads anew from the first record
     assert bad_records(deployed) == [of_stream]
     deployed.catch_up()

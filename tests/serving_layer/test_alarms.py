@@ -11,8 +11,7 @@ from serving_layer import alarms as needing
 from serving_layer import progress, rebuilds, registry
 from serving_layer.alarms import Limits, alarms
 from serving_layer.rebuilds import Scheduler
-from serving_layer.registry import Topic
-from tests.serving_layer.world import World
+from tests.serving_layer.world import World, empty
 from view_algebra import LaminaError, compile_catalog
 
 WEEK = Retention(milliseconds=7 * 86_400_000, bytes=None, compacted=False, record_bytes=1_000_000)
@@ -155,7 +154,7 @@ def test_a_source_that_is_declared_again_begins_anew(world: World) -> None:
     )
     sql(world, bad)
     without = {"sources.sql": world.files["sources.sql"].splitlines()[2]}
-    topics = {name: Topic(f"another-{name}", Offsets.of(name, {0: 0})) for name in ("a", "b")}
+    topics = {name: empty(f"another-{name}", name) for name in ("a", "b")}
     for files in (without, world.files):
         with world.database.begin() as connection:
             registry.apply(connection, files, compile_catalog(files), topics, prune=True)
@@ -172,7 +171,7 @@ def test_a_topic_that_was_created_anew_is_not_shared_with_its_source_of_before(w
         "newest.sql": "CREATE TABLE newest (k STRING PRIMARY KEY, n BIGINT) USING kafka"
         " OPTIONS (topic 'a', format 'json');"
     }
-    topics = {name: Topic("another", Offsets.of("a", {0: 0})) for name in ("a", "b", "newest")}
+    topics = {name: empty("another", "a") for name in ("a", "b", "newest")}
     with (
         pytest.raises(LaminaError, match="newest: topic a is not the one that a reads") as raised,
         world.database.begin() as connection,

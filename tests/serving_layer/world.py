@@ -76,7 +76,7 @@ class World:
         """Applies the catalog at offset 0."""
         topics = {}
         for name, partitions in PARTITIONS.items():
-            topics[name] = Topic(f"id-{name}", Offsets.of(name, dict.fromkeys(range(partitions), 0)))
+            topics[name] = empty(f"id-{name}", name, partitions)
             for number in range(partitions):
                 self.log.setdefault(TopicPartition(name, number), [])
         self._compile()
@@ -237,6 +237,12 @@ def maintained(connection: Connection, query: str) -> set[str]:
     from serving_layer.micro_batch import maintained as fed
 
     return {each.cell_table for each in fed(connection, query)}
+
+
+def empty(id: str, name: str, partitions: int = 1) -> Topic:
+    """A topic of this name and id that holds no records."""
+    begins = Offsets.of(name, dict.fromkeys(range(partitions), 0))
+    return Topic(id, begins, begins)
 
 
 def assert_invariant(world: World) -> None:

@@ -1,0 +1,77 @@
+"""What micro-batches keep of records beside cells (bad records, ids), of records that no micro-batch will read.
+
+A leap lands beyond such records; so does a source that is new and begins where its topic ends, for a view whose history
+is computed. It is gathered before, and written in the transaction that counts the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from master_log.archive import MasterLog
+from master_log.offsets import Offsets
+from serving_layer import duplicates, quarantine, skipping
+from serving_layer.database import Connection, Database
+from serving_layer.duplicates import Found
+from serving_layer.quarantine import Bad
+from view_algebra.compiled import Source
+
+
+@dataclass(frozen=True)
+class Passed:
+    """Records of a source that no micro-batch reads: from `reached` up to `cut`, of a source that begins at `start`."""
+
+    source: Source
+    cut: Offsets
+    reached: Offsets
+    start: Offsets
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Bad records, and ids by query. anew: topics of which they are all, in place of those that are kept by now."""
+
+    bad: Sequence[Bad]
+    ids: Mapping[str, Found]
+    anew: Collection[str]
+
+
+NOTHING = Gathered([], {}, ())
+
+
+def gather(database: Database, log: MasterLog, passed: Sequence[Passed], anew: Collection[str] = ()) -> Gathered:
+    """Asks Spark for them. Of a topic that is read `anew`, in quarantine may be what Kafka has lost."""
+    bad = [
+        quarantine.bad_among(
+            log.records_below(each.source, each.cut, since=each.start if each.source.topic in anew else each.reached),
+            each.source,
+        )
+        for each in passed
+    ]
+    return Gathered(bad, _ids(database, log, passed), anew)
+
+
+def _ids(database: Database, log: MasterLog, passed: Sequence[Passed]) -> dict[str, Found]:
+    """The ids of all records below the cut, by query: of what was counted before, some may be lost."""
+    found = {}
+    for each in passed:
+        if each.source.ids:
+            records = log.records_below(each.source, each.cut, since=each.start)
+            with database.begin() as connection:
+                now = duplicates.now(connection)
+            found[each.source.name] = duplicates.below(each.source, records, now)
+    return found
+
+
+def write(connection: Connection, gathered: Gathered) -> None:
+    """Keeps and counts what was gathered."""
+    for each in gathered.bad:
+        if each.topic in gathered.anew:
+            quarantine.forget(connection, each.source, but=skipping.SKIPPED)
+        quarantine.stage(connection, each)
+        quarantine.write(connection, each)
+    for name, found in gathered.ids.items():
+        duplicates.forget(connection, name)
+        duplicates.stage(connection, found)
+        duplicates.write(connection, name, found)
