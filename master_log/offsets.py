@@ -113,6 +113,11 @@ class OffsetRange:
         """True when it holds no offset at all."""
         return all(self.start[at] >= self.end[at] for at in self.end)
 
+    @property
+    def size(self) -> int:
+        """How many offsets it holds: at least as many as records."""
+        return sum(max(0, end - self.start[at]) for at, end in self.end.items())
+
     def holds(self, skipped: Skipped) -> Skipped:
         """Those of the skipped offsets that lie in it."""
         return frozenset(each for each in skipped if each[0] in self.end and self._has(*each))

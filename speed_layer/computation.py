@@ -74,7 +74,7 @@ class Computation:
             return self._computed(raw, records, records)
         used = self._used(records).persist()  # the ids are asked for first, and nothing is read and parsed twice
         try:
-            found = find(_ids(used, self.source))
+            found = find(ids_of(selected(used, "records", self.source.ids)))
             return replace(self._computed(raw, records, _without(used, found.copies), found.copies), ids=found)
         finally:
             used.unpersist()
@@ -87,18 +87,12 @@ class Computation:
         Older versions read the raw records otherwise. Which of them are bad, and which are copies, the source says as
         it is declared.
         """
-        gathered = [_gathered(fused, counting) for fused in self.fused]
-        # Every statement tells of bad records; only when there are some does a job fetch them.
-        bad = bad_among(records, self.source) if gathered[0].some_bad else None
+        found = [gathered(fused, selected(counting, "records", fused.sql)) for fused in self.fused]
         for each in self.older:
             otherwise = parsed(raw, each.source)
             counted = otherwise if copies is None else _without(otherwise, copies)
-            gathered += [_gathered(fused, counted) for fused in each.fused]
-        return Computed(
-            staged=[each.staged for each in gathered],
-            bad=bad,
-            newest=max((each.newest for each in gathered if each.newest is not None), default=None),
-        )
+            found += [gathered(fused, selected(counted, "records", fused.sql)) for fused in each.fused]
+        return together(found, records, self.source)
 
     def _used(self, records: DataFrame) -> DataFrame:
         """The columns that some text names, and no others."""
@@ -107,12 +101,12 @@ class Computation:
         return records.select([name for name in names if name.strip("`").lower() in texts])
 
 
-def _ids(records: DataFrame, source: Source) -> pa.Table:
+def ids_of(statement: DataFrame) -> pa.Table:
+    """Runs `Source.ids`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    found = selected(records, "records", source.ids)
-    given = list(batches(found))
-    return pa.Table.from_batches(given) if given else to_arrow_schema(found.schema).empty_table()
+    given = list(batches(statement))
+    return pa.Table.from_batches(given) if given else to_arrow_schema(statement.schema).empty_table()
 
 
 def _without(records: DataFrame, copies: pa.Table) -> DataFrame:
@@ -138,7 +132,7 @@ def _apart(computation: Computation, number: int) -> Computation:
 
 
 @dataclass(frozen=True)
-class _Gathered:
+class Gathered:
     """What a statement gave: its cells, whether there are bad records, the greatest Kafka timestamp."""
 
     staged: Staged
@@ -146,16 +140,26 @@ class _Gathered:
     newest: datetime | None
 
 
-def _gathered(fused: Fused, records: DataFrame) -> _Gathered:
+def gathered(fused: Fused, statement: DataFrame) -> Gathered:
+    """Runs a fused statement."""
     rows, some_bad, newest = Rows(), False, None
     names = [column.name for column in fused.columns]
-    for batch in batches(selected(records, "records", fused.sql)):
+    for batch in batches(statement):
         table = pa.Table.from_batches([batch])
         some_bad = some_bad or _any_zero(table.column("v"))
         latest: datetime | None = pyarrow.compute.max(table.column("newest")).as_py()
         newest = max((each for each in (newest, latest) if each is not None), default=None)
         rows.add(table.select(names))
-    return _Gathered(Staged(ddl=fused.staged, table=fused.table, rows=rows, read=fused.read), some_bad, newest)
+    return Gathered(Staged(ddl=fused.staged, table=fused.table, rows=rows, read=fused.read), some_bad, newest)
+
+
+def together(found: Sequence[Gathered], records: DataFrame, source: Source) -> Computed:
+    """What all statements gave; every one tells of bad records, and only when there are some does a job fetch them."""
+    return Computed(
+        staged=[each.staged for each in found],
+        bad=bad_among(records, source) if found[0].some_bad else None,
+        newest=max((each.newest for each in found if each.newest is not None), default=None),
+    )
 
 
 def _any_zero(column: pa.ChunkedArray) -> bool:

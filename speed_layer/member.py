@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ from serving_layer.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation
 from speed_layer.continuity import check_id, check_tails, check_topic
 from speed_layer.preparation import Preparation
+from speed_layer.prepared import FEW, Prepared
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
@@ -67,6 +68,22 @@ class Parts:
     checkpoints: Path
     max_records: int
     at: Callable[[str], None] = lambda place: None
+
+    @cached_property
+    def session(self) -> SparkSession:
+        """In which statements are prepared, for small micro-batches in one task: of no streaming query."""
+        session = self.spark.newSession()
+        session.conf.set("spark.sql.adaptive.enabled", "false")
+        session.conf.set("spark.sql.shuffle.partitions", "1")
+        return session
+
+
+@dataclass(frozen=True)
+class Records:
+    """The raw records of a part, as Spark reads them; `few` fetches them, and gives None where they are too many."""
+
+    raw: DataFrame
+    few: Callable[[], pa.Table | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -103,6 +120,7 @@ class Member:
             self.position, self._tails = progress.known(connection, source.name)
             self._computation = _computation(connection, source)
         self._preparation = Preparation(parts.database, source)
+        self._prepared: Prepared | None = None
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
         self._skipped = self._still_skipped()
         self._committing: Future[None] | None = None
@@ -149,11 +167,11 @@ class Member:
             self._tails = {at: tail for at, tail in before.items() if at not in moved} | tails
             return Part(range, before, tails)
 
-    def take(self, raw: DataFrame, part: Part, committer: Committer, later: DataFrame) -> None:
-        """Computes its part while the part before is committed, then hands it to the committer; `raw` are its records.
+    def take(self, records: Records, part: Part, committer: Committer, later: DataFrame) -> None:
+        """Computes its part while the part before is committed, then hands it to the committer.
 
-        `later`: the same, to be read again when the micro-batch is over. Where it shares a run, it computes them once
-        more of what it reads for itself: it may be another's record that could not be read.
+        `later`: its records, to be read again when the micro-batch is over. Where it shares a run and fails, it reads
+        them for itself and computes them once more: it may be another's record that could not be read.
         """
         with self._failing_at(part.range):
             self._parts.at("before computing")
@@ -165,7 +183,7 @@ class Member:
                 return self._find(ids, committer.stopped)
 
             try:
-                batch = self._computed(raw, part, find)
+                batch = self._computed(records, part, find)
             except (PySparkException, Py4JJavaError):
                 if not committer.shared:
                     raise
@@ -214,13 +232,17 @@ class Member:
             raise StartAgain(f"{self.source.name}: declared anew")
         return _computation(connection, self.source)
 
-    def _computed(self, raw: DataFrame | None, part: Part, find: Callable[[pa.Table], Found]) -> MicroBatch:
-        """Its part, computed for the tables of cells that it knows; where `raw` is None, it reads the records."""
-        if raw is None or part.range.holds(self._skipped):
+    def _computed(self, records: Records | None, part: Part, find: Callable[[pa.Table], Found]) -> MicroBatch:
+        """Its part, computed for the tables of cells that it knows; where `records` is None, it reads them."""
+        if records is None or part.range.holds(self._skipped):
             self._skipped = self._still_skipped()
             raw = kafka_range(self._parts.spark, self._parts.brokers, self.source, part.range, self._skipped)
+            records = Records(raw)
         computation = self._computation
-        computed = computation.compute(raw, find)
+        if part.range.size <= FEW and (prepared := self._prepare()) is not None and (few := records.few()) is not None:
+            computed = prepared.compute(few, find)
+        else:
+            computed = computation.compute(records.raw, find)
         return MicroBatch(
             query=self.source.name,
             fence=self._fence,
@@ -232,6 +254,14 @@ class Member:
             tails=part.tails,
             ids=computed.ids,
         )
+
+    def _prepare(self) -> Prepared | None:
+        """What it has prepared for small micro-batches; None where Spark would have to plan it anew for each."""
+        if self._prepared is None or self._prepared.computation is not self._computation:
+            self._prepared = Prepared(self._parts.session, self._computation, self._parts.checkpoints / "few")
+            if self._prepared.stateful:
+                log.debug("%s: planned anew for each micro-batch, for %s", self.source.name, self._prepared.stateful)
+        return None if self._prepared.stateful else self._prepared
 
     def _find(self, ids: pa.Table, stopped: threading.Event) -> Found:
         """What Postgres knows of the ids of a micro-batch."""
@@ -308,7 +338,7 @@ class Member:
         with self._parts.database.snapshot() as connection:
             self._computation = self._current(connection)
         log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
-        return self._computed(later, part, find)
+        return self._computed(Records(later), part, find)
 
 
 def _computation(connection: Connection, source: Source) -> Computation:

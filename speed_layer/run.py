@@ -13,13 +13,15 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from master_log.offsets import Offsets
 from master_log.reading import stream
-from speed_layer.member import Committer, Member, Parts, StartAgain
+from speed_layer.member import Committer, Member, Parts, Records, StartAgain
+from speed_layer.prepared import few_of, of_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -133,12 +135,12 @@ class Run:
         moved = [(member, range) for member in self.members if (range := member.moved_by(end)) is not None]
         if not self.shared:
             for member, range in moved:
-                member.take(raw, member.follow(range), self._committer, later=raw)
+                member.take(Records(raw, partial(few_of, raw)), member.follow(range), self._committer, later=raw)
             return
         # All are followed before any is read, since they are read together.
         followed = [(member, self._computing.submit(member.follow, range)) for member, range in moved]
         parts = [(member, part.result()) for member, part in followed if part.exception() is None]
-        with _read_once(raw, several=len(parts) > 1) as read:
+        with self._read_once(raw, several=len(parts) > 1) as read:
             taken = [
                 self._computing.submit(member.take, read(member), part, self._committer, _of(raw, member))
                 for member, part in parts
@@ -147,24 +149,26 @@ class Run:
         if any(member.failure() is not None for member, _ in moved):
             raise StartAgain("a member has failed")
 
+    @contextmanager
+    def _read_once(self, raw: DataFrame, *, several: bool) -> Iterator[Callable[[Member], Records]]:
+        """Gives each member its records of a micro-batch that is read once.
 
-@contextmanager
-def _read_once(raw: DataFrame, *, several: bool) -> Iterator[Callable[[Member], DataFrame]]:
-    """Gives each member its records of a micro-batch that is read once.
-
-    Into few parts, and from them in two tasks per member: more of them would cost more than the records.
-    """
-    if not several:
-        yield lambda member: _of(raw, member)
-        return
-    conf = raw.sparkSession.conf  # of this streaming query alone
-    conf.set("spark.sql.adaptive.enabled", "false")
-    conf.set("spark.sql.shuffle.partitions", "1")
-    kept = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism).persist()
-    try:
-        yield lambda member: _of(kept, member).coalesce(1)
-    finally:
-        kept.unpersist()
+        Into few parts, and from them in two tasks per member: more of them would cost more than the records.
+        """
+        if not several:
+            yield lambda member: Records(_of(raw, member), partial(few_of, _of(raw, member)))
+            return
+        conf = raw.sparkSession.conf  # of this streaming query alone
+        conf.set("spark.sql.adaptive.enabled", "false")
+        conf.set("spark.sql.shuffle.partitions", "1")
+        kept = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism).persist()
+        few = self._computing.submit(few_of, kept)
+        try:
+            yield lambda member: Records(
+                _of(kept, member).coalesce(1), lambda: of_topic(few.result(), member.source.topic)
+            )
+        finally:
+            kept.unpersist()
 
 
 def _of(records: DataFrame, member: Member) -> DataFrame:

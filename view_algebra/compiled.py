@@ -269,6 +269,7 @@ class Fused:
     sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included);
         gives the columns of `staged`, then `newest`, a Kafka timestamp. A row whose first column is 0 is there when
         there are bad records among `records`: `QUARANTINED` gives them.
+    in_one_task: the same for records that are few and in one partition: Spark needs no shuffle for it.
     table: the name of the temporary table.
     staged: Postgres DDL of the temporary table that takes the rows of `sql` (every column in COPY's text form). It does
         nothing where the session has the table, which is named after its columns and which every commit empties.
@@ -278,6 +279,7 @@ class Fused:
     """
 
     sql: str
+    in_one_task: str
     table: str
     staged: str
     read: Mapping[str, str]

@@ -84,13 +84,18 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
         *(f"{_aggregated(merge, name)} AS {name}" for name, merge, _ in merged),
         "max(kafka_timestamp) AS newest",
     ]
-    sql = f"SELECT {', '.join(outputs)}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL"
-    sql += f"\nGROUP BY {group}"
+
+    def grouped(rows: str) -> str:
+        return f"SELECT {', '.join(outputs)}\nFROM (\n{_indent(rows)}\n)\nWHERE v IS NOT NULL\nGROUP BY {group}"
+
+    exploded = _exploded(structs, names)
+    # Spark does not know that what Expand makes of one partition is one.
+    in_one = f"SELECT /*+ COALESCE(1) */ * FROM (\n{_indent(exploded)}\n)"
     columns = [Column("v", "INT", "integer")]
     columns += [Column(name, kind, _postgres(kind)) for name, kind in slots]
     given = [(name, MERGES[merge].slot_gives(kind)) for name, merge, kind in merged]
     columns += [Column(name, kind, _postgres(kind)) for name, kind in given]
-    return _fused(sql, columns, tables, taken)
+    return _fused(grouped(exploded), grouped(in_one), columns, tables, taken)
 
 
 def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
@@ -113,7 +118,7 @@ def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
     outputs = ", ".join(["v", *(name for name, _ in names), "kafka_timestamp AS newest"])
     sql = f"SELECT {outputs}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL"
     columns = [Column("v", "INT", "integer"), *(Column(n, kind, _postgres(kind)) for n, kind in names)]
-    return _fused(sql, columns, tables, taken)
+    return _fused(sql, sql, columns, tables, taken)
 
 
 def _expect(table: CellTable, source: Source, kind: str) -> None:
@@ -192,7 +197,11 @@ def _unpivoted(
 
 
 def _fused(
-    sql: str, columns: Sequence[Column], tables: Sequence[CellTable], taken: Mapping[str, Sequence[str]]
+    sql: str,
+    in_one_task: str,
+    columns: Sequence[Column],
+    tables: Sequence[CellTable],
+    taken: Mapping[str, Sequence[str]],
 ) -> Fused:
     """The staging table is named after its columns, so that a session makes it once and keeps it: emptied by each
     commit, it leaves no dead rows in Postgres' own tables, as one made per micro-batch would.
@@ -204,7 +213,7 @@ def _fused(
     for number, table in enumerate(tables, 1):
         cells = _read(taken[table.name], number, staging)
         read[table.name] = f"({table.spread.format(panes=cells)})" if table.spread else cells
-    return Fused(sql=sql, table=staging, staged=staged, read=read, columns=tuple(columns))
+    return Fused(sql=sql, in_one_task=in_one_task, table=staging, staged=staged, read=read, columns=tuple(columns))
 
 
 def _indent(text: str) -> str:

@@ -1,0 +1,152 @@
+"""Statements that Spark plans once, and runs over one small micro-batch after the other.
+
+To analyse and plan a statement takes Spark longer than to run it over some records, and it does so for every action on
+a new DataFrame. A DataFrame that is kept is not planned again. So the records of a small micro-batch are written to a
+file, always the same, and the kept DataFrames read it: Spark's source `binaryFile` opens it anew for each action.
+
+What else a plan keeps from one action to the next would be of the records before: a shuffle, a broadcast, a subquery.
+Only plans that consist of `STATELESS` operators are run again. A micro-batch in one task needs no others, as a rule.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from master_log.reading import parsed, selected
+from serving_layer.copying import batches
+from serving_layer.duplicates import Found
+from speed_layer.computation import Computation, Computed, gathered, ids_of, together
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FEW = 2_000
+"""Records of a source, counted in offsets, up to which a micro-batch is small: above, planning it takes less."""
+
+FEW_BYTES = 4 * 1024 * 1024
+"""Of keys, values and headers of a small micro-batch, of all of its sources."""
+
+STATELESS = frozenset(
+    {
+        *("Scan binaryFile", "Project", "Filter", "Generate", "Expand", "Union", "Coalesce", "Sort"),
+        *("HashAggregate", "ObjectHashAggregate", "SortAggregate", "WholeStageCodegen", "InputAdapter"),
+    }
+)
+"""Operators of Spark that begin anew with each action."""
+
+_RECORD = (
+    "STRUCT<partition INT, offset BIGINT, timestamp BIGINT, key BINARY, value BINARY,"
+    " headers ARRAY<STRUCT<key STRING, value BINARY>>>"
+)
+
+
+class Prepared:
+    """What is computed of the records of one source, prepared in a session for one micro-batch after the other.
+
+    stateful: operators that keep it from being run again.
+    """
+
+    def __init__(self, session: SparkSession, computation: Computation, folder: Path) -> None:
+        """`folder` is where its file will be, for as long as it is needed. The session runs all in one task."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = folder / uuid.uuid4().hex
+        weakref.finalize(self, self._file.unlink, missing_ok=True)
+        self._write(pa.table({}))
+        self.computation = computation
+        raw = _reading(session, self._file, computation.source.topic)
+        self.records = parsed(raw, computation.source)
+        self._ids = selected(self.records, "records", computation.source.ids) if computation.source.ids else None
+        self._statements = [
+            (fused, selected(parsed(raw, each.source), "records", fused.in_one_task))
+            for each in (computation, *computation.older)
+            for fused in each.fused
+        ]
+        every = [statement for _, statement in self._statements] + ([] if self._ids is None else [self._ids])
+        self.stateful = {name for statement in every for name in operators(statement)} - STATELESS
+
+    def compute(self, few: pa.Table, find: Callable[[pa.Table], Found]) -> Computed:
+        """As `Computation.compute`, of records that are at hand, in the columns of a raw record."""
+        self._write(few)
+        found = None
+        if self._ids is not None:
+            found = find(ids_of(self._ids))
+            self._write(few, but=found.copies)
+        cells = [gathered(fused, statement) for fused, statement in self._statements]
+        return replace(together(cells, self.records, self.computation.source), ids=found)
+
+    def _write(self, few: pa.Table, but: pa.Table | None = None) -> None:
+        left_out = set() if but is None else {(row["partition"], row["offset"]) for row in but.to_pylist()}
+        records = (each for each in _as_json(few) if (each["partition"], each["offset"]) not in left_out)
+        self._file.write_text(json.dumps(list(records)))
+
+
+def few_of(records: DataFrame) -> pa.Table | None:
+    """Raw records at hand; None where they are too large, or Spark runs where our files are not."""
+    if not (records.sparkSession.sparkContext.master or "").startswith("local"):
+        return None
+    found, size = [], 0
+    for batch in batches(records):
+        size += batch.nbytes
+        if size > FEW_BYTES:
+            return None
+        found.append(batch)
+    return pa.Table.from_batches(found) if found else None
+
+
+def of_topic(few: pa.Table | None, topic: str) -> pa.Table | None:
+    """Those of a topic."""
+    return None if few is None else few.filter(pc.equal(few["topic"], topic))
+
+
+def operators(statement: DataFrame) -> set[str]:
+    """The names of all operators that Spark would run a statement with, those of subqueries among them."""
+
+    def walked(plan: Any) -> Iterator[str]:
+        yield plan.nodeName().partition(" (")[0].strip()
+        for each in (plan.children(), plan.subqueries()):
+            yield from (name for number in range(each.size()) for name in walked(each.apply(number)))
+        if plan.subqueries().size():
+            yield "Subquery"
+
+    return set(walked(statement._jdf.queryExecution().executedPlan()))  # noqa: SLF001 - PySpark gives it as a text
+
+
+def _reading(session: SparkSession, file: Path, topic: str) -> DataFrame:
+    """The raw records in the file, whenever it is read."""
+    from pyspark.sql.functions import lit
+
+    content = session.read.format("binaryFile").load(str(file))
+    records = content.selectExpr(f"inline(from_json(CAST(content AS STRING), 'ARRAY<{_RECORD}>'))")
+    times = records.selectExpr(
+        "partition", "offset", "timestamp_micros(timestamp) AS timestamp", "key", "value", "headers"
+    )
+    return times.select(lit(topic).alias("topic"), "*").coalesce(1)
+
+
+def _as_json(few: pa.Table) -> Iterator[dict[str, Any]]:
+    if few.num_rows == 0:
+        return
+    columns = {name: few[name] for name in ("partition", "offset", "timestamp", "key", "value", "headers")}
+    columns["timestamp"] = columns["timestamp"].cast(pa.timestamp("us")).cast(pa.int64())
+    for record in pa.table(columns).to_pylist():
+        headers = record["headers"]
+        yield record | {
+            "key": _text(record["key"]),
+            "value": _text(record["value"]),
+            "headers": headers and [each | {"value": _text(each["value"])} for each in headers],
+        }
+
+
+def _text(value: bytes | None) -> str | None:
+    """Bytes as Spark reads them in JSON."""
+    return None if value is None else base64.b64encode(value).decode("ascii")
