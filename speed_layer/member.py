@@ -80,9 +80,9 @@ class Parts:
 
 @dataclass(frozen=True)
 class Records:
-    """The raw records of a part, as Spark reads them; `few` fetches them, and gives None where they are too many."""
+    """The raw records of a part: `raw` as Spark reads them; `few` fetches them, None where they are too many."""
 
-    raw: DataFrame
+    raw: Callable[[], DataFrame]
     few: Callable[[], pa.Table | None] = lambda: None
 
 
@@ -237,12 +237,12 @@ class Member:
         if records is None or part.range.holds(self._skipped):
             self._skipped = self._still_skipped()
             raw = kafka_range(self._parts.spark, self._parts.brokers, self.source, part.range, self._skipped)
-            records = Records(raw)
+            records = Records(lambda: raw)
         computation = self._computation
         if part.range.size <= FEW and (prepared := self._prepare()) is not None and (few := records.few()) is not None:
             computed = prepared.compute(few, find)
         else:
-            computed = computation.compute(records.raw, find)
+            computed = computation.compute(records.raw(), find)
         return MicroBatch(
             query=self.source.name,
             fence=self._fence,
@@ -338,7 +338,7 @@ class Member:
         with self._parts.database.snapshot() as connection:
             self._computation = self._current(connection)
         log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
-        return self._computed(Records(later), part, find)
+        return self._computed(Records(lambda: later), part, find)
 
 
 def _computation(connection: Connection, source: Source) -> Computation:

@@ -135,7 +135,7 @@ class Run:
         moved = [(member, range) for member in self.members if (range := member.moved_by(end)) is not None]
         if not self.shared:
             for member, range in moved:
-                member.take(Records(raw, partial(few_of, raw)), member.follow(range), self._committer, later=raw)
+                member.take(_alone(raw), member.follow(range), self._committer, later=raw)
             return
         # All are followed before any is read, since they are read together.
         followed = [(member, self._computing.submit(member.follow, range)) for member, range in moved]
@@ -151,24 +151,29 @@ class Run:
 
     @contextmanager
     def _read_once(self, raw: DataFrame, *, several: bool) -> Iterator[Callable[[Member], Records]]:
-        """Gives each member its records of a micro-batch that is read once.
+        """Gives each member its records of a micro-batch that is read once: as one table where they are few.
 
-        Into few parts, and from them in two tasks per member: more of them would cost more than the records.
+        Else Spark keeps them, in few parts, and reads from them in two tasks per member: more of them would cost more
+        than the records.
         """
         if not several:
-            yield lambda member: Records(_of(raw, member), partial(few_of, _of(raw, member)))
+            yield lambda member: _alone(_of(raw, member))
             return
         conf = raw.sparkSession.conf  # of this streaming query alone
         conf.set("spark.sql.adaptive.enabled", "false")
         conf.set("spark.sql.shuffle.partitions", "1")
-        kept = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism).persist()
-        few = self._computing.submit(few_of, kept)
+        parts = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism)
+        few = self._computing.submit(few_of, parts)
         try:
             yield lambda member: Records(
-                _of(kept, member).coalesce(1), lambda: of_topic(few.result(), member.source.topic)
+                lambda: _of(parts.persist(), member).coalesce(1), lambda: of_topic(few.result(), member.source.topic)
             )
         finally:
-            kept.unpersist()
+            parts.unpersist()
+
+
+def _alone(records: DataFrame) -> Records:
+    return Records(lambda: records, partial(few_of, records))
 
 
 def _of(records: DataFrame, member: Member) -> DataFrame:
