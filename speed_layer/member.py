@@ -69,9 +69,12 @@ class Parts:
     max_records: int
     at: Callable[[str], None] = lambda place: None
 
+    def prepared(self, computation: Computation) -> Prepared:
+        """What small micro-batches run, in a session of no streaming query."""
+        return Prepared(self._session, computation, self.checkpoints / "few")
+
     @cached_property
-    def session(self) -> SparkSession:
-        """In which statements are prepared, for small micro-batches in one task: of no streaming query."""
+    def _session(self) -> SparkSession:
         session = self.spark.newSession()
         session.conf.set("spark.sql.adaptive.enabled", "false")
         session.conf.set("spark.sql.shuffle.partitions", "1")
@@ -119,7 +122,7 @@ class Member:
             self._topic_id = progress.queries(connection)[source.name].topic_id
             self.position, self._tails = progress.known(connection, source.name)
             self._computation = _computation(connection, source)
-        self._preparation = Preparation(parts.database, source)
+        self._preparation = Preparation(parts.database, source, parts.prepared)
         self._prepared: Prepared | None = None
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
         self._skipped = self._still_skipped()
@@ -258,7 +261,7 @@ class Member:
     def _prepare(self) -> Prepared | None:
         """What it has prepared for small micro-batches; None where Spark would have to plan it anew for each."""
         if self._prepared is None or self._prepared.computation is not self._computation:
-            self._prepared = Prepared(self._parts.session, self._computation, self._parts.checkpoints / "few")
+            self._prepared = self._parts.prepared(self._computation)
             if self._prepared.stateful:
                 log.debug("%s: planned anew for each micro-batch, for %s", self.source.name, self._prepared.stateful)
         return None if self._prepared.stateful else self._prepared

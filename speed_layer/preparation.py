@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from serving_layer import duplicates, versions
 from serving_layer.database import Connection, Database
 from serving_layer.duplicates import Found
 from speed_layer.computation import Computation
+from speed_layer.prepared import Prepared, few_of
 from view_algebra.compiled import Source
 
 if TYPE_CHECKING:
@@ -29,8 +31,9 @@ log = logging.getLogger("lamina.speed")
 class Preparation:
     """Runs what is announced of a source once, a thread at a time. done: tables of cells that it has run, or tried."""
 
-    def __init__(self, database: Database, source: Source) -> None:
-        self._database, self._source = database, source
+    def __init__(self, database: Database, source: Source, prepared: Callable[[Computation], Prepared]) -> None:
+        """`prepared` gives what small micro-batches would run."""
+        self._database, self._source, self._prepared = database, source, prepared
         self._running: threading.Thread | None = None
         self.done: set[str] = set()
 
@@ -54,6 +57,9 @@ class Preparation:
 
         try:
             soon.compute(records, find)
+            prepared, few = self._prepared(soon), few_of(records)
+            if few is not None and not prepared.stateful:
+                prepared.compute(few, find)
         except Exception:
             log.debug("%s: what is announced could not be prepared", self._source.name, exc_info=True)
             return
