@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from lamina.services.embedded import Embedded
-from master_log.kafka import MECHANISMS, PROTOCOLS, Login
+from master_log.login import MECHANISMS, PROTOCOLS, Login
 from serving_layer.readers import Limits
 from view_algebra.errors import LaminaError
 

@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 from lamina.deployment import Deployment
 from lamina.embedded import SpeedProcess
 from lamina.render import Output
-from master_log.kafka import KafkaAway
+from master_log.client import KafkaAway
 from master_log.undeclared import Undeclared, in_sample
 from master_log.values import columns
 from serving_layer import alarms as alarms_of

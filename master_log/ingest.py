@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import IO, Any, Literal
 
 from master_log.files import Line, format_of, lines, seekable
-from master_log.kafka import Brokers, NotTaken
+from master_log.kafka import Brokers
+from master_log.producer import NotTaken
 from master_log.undeclared import Strangers
 from master_log.values import columns
 from view_algebra.compiled import Source

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from master_log.kafka import KafkaAway
+from master_log.client import KafkaAway
 from master_log.reading import Unreadable, cause
 from serving_layer import progress, rebuilds, skipping
 from serving_layer.database import PostgresError, first_line, is_away

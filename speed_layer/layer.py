@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from py4j.protocol import Py4JError
 
-from master_log.kafka import KafkaAway
+from master_log.client import KafkaAway
 from master_log.offsets import Offsets
 from serving_layer import progress, rebuilds
 from serving_layer.database import PostgresError, first_line, is_away

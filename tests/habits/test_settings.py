@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamina.settings import Jdbc, Settings
-from master_log.kafka import Login
+from master_log.login import Login
 from view_algebra.errors import LaminaError
 
 SERVICES = {"LAMINA_POSTGRES": "postgresql://u:p@db:5433/lamina", "LAMINA_KAFKA": "a:9092, b:9092"}

@@ -12,7 +12,8 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from master_log.kafka import Brokers, Login
+from master_log.kafka import Brokers
+from master_log.login import Login
 from master_log.offsets import Offsets, TopicPartition
 from tests.fix_services import Topic
 from tests.master_log.conftest import Contents

@@ -20,7 +20,8 @@ from lamina.services.jars import jars
 from lamina.services.java import java_home
 from lamina.services.processes import free_port
 from lamina.settings import Settings
-from master_log.kafka import Brokers, Login
+from master_log.kafka import Brokers
+from master_log.login import Login
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from tests.fix_services import quick_java

@@ -1,0 +1,197 @@
+"""The one connection to Kafka's brokers that questions are asked on: opened, shared by threads, opened anew."""
+
+from __future__ import annotations
+
+import logging
+import re
+import socket
+import threading
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient
+from kafka.errors import (
+    AuthorizationError,
+    BrokerResponseError,
+    Cancelled,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    NodeNotReadyError,
+    RequestTimedOutError,
+    RetriableError,
+    SaslAuthenticationFailedError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+)
+from kafka.net.compat import KafkaNetClient
+
+from master_log.login import Login
+from view_algebra.errors import LaminaError
+
+_T = TypeVar("_T")
+
+PATIENCE_MS = 5_000
+"""How long one question may stay unanswered before it is an error; a broker on a loaded laptop answers in under 1 s."""
+
+_LOST_TOUCH = (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError, KafkaTimeoutError, Cancelled)
+_SAID = re.compile(r"""error_message=(?:"(?P<double>[^"]+)"|'(?P<single>[^']+)')""")
+_REASON = re.compile(r"failed: (?P<reason>.+?) \(backoff")
+
+
+class _Heard(logging.Handler):
+    """Why the latest connections failed: kafka-python logs it, and raises only that bootstrapping took too long."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.reasons: deque[str] = deque(maxlen=20)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if found := _REASON.search(record.getMessage()):
+            self.reasons.append(found["reason"])
+
+
+_heard = _Heard()
+# What matters of this log is raised; a loop that waits for a broker would otherwise print a line per attempt.
+logging.getLogger("kafka").addHandler(_heard)
+logging.getLogger("kafka").propagate = False
+
+
+class KafkaAway(LaminaError):
+    """The brokers do not answer; they may again."""
+
+
+class Client:
+    """A connection to a Kafka cluster: opened by the first question, and again after it was lost.
+
+    Threads may share it. Every question is answered or refused within seconds (`PATIENCE_MS` per attempt).
+    """
+
+    def __init__(self, bootstrap_servers: str, login: Login | None = None) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.login = login
+        self._admin: Any = None
+        self._asking: Counter[Any] = Counter()
+        self._opening = threading.Lock()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those with which kafka-python reaches the brokers."""
+        return {
+            "bootstrap_servers": [server.strip() for server in self.bootstrap_servers.split(",")],
+            **(self.login.for_client() if self.login else {}),
+        }
+
+    def close(self) -> None:
+        """Gives the connection back, as soon as no thread asks anything on it; the next question opens another."""
+        with self._opening:
+            admin, self._admin = self._admin, None
+            unused = self._unused(admin)
+        if unused:
+            admin.close()
+
+    def listening(self) -> bool:
+        """Is anybody there, as far as is known within half a second?"""
+        for server in self.bootstrap_servers.split(","):
+            host, _, port = server.strip().rpartition(":")
+            with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout=0.5):
+                return True
+        return False
+
+    def ask(self, question: Callable[[Any], _T]) -> _T:
+        """The answer; asked once more on a new connection when the brokers lost touch (they may have restarted)."""
+        again = False
+        while True:
+            admin = self._connected()
+            try:
+                return self._answer(question, admin)
+            except _LOST_TOUCH as error:
+                if admin is not self._admin:  # another thread gave it back, as it lost touch, too
+                    continue
+                self.close()
+                if again:
+                    raise unreachable(self.bootstrap_servers, [str(error)]) from error
+                again = True
+            except (AuthorizationError, SaslAuthenticationFailedError) as error:
+                raise self._not_allowed(str(error)) from error
+            except (TopicAlreadyExistsError, UnknownTopicOrPartitionError):
+                raise
+            except RetriableError as error:  # as after a restart, until partitions have leaders again
+                raise unreachable(self.bootstrap_servers, [str(error)]) from error
+            except KafkaError as error:
+                if not isinstance(error, BrokerResponseError):  # the client's own: no broker has said anything
+                    raise unreachable(self.bootstrap_servers, [str(error)]) from error
+                said = _SAID.search(str(error))
+                raise LaminaError(
+                    f"the brokers at {self.bootstrap_servers} refuse what was asked of them",
+                    evidence=said["double"] or said["single"] if said else str(error),
+                    way_out="Correct the topic's name and settings, or do it with Kafka's own tools.",
+                ) from error
+
+    def _connected(self) -> Any:
+        """The connection, which stays open until it has given its answer."""
+        with self._opening:
+            if self._admin is None:
+                self._admin = self._open()
+            self._asking[self._admin] += 1
+            return self._admin
+
+    def _answer(self, question: Callable[[Any], _T], admin: Any) -> _T:
+        try:
+            return question(admin)
+        finally:
+            with self._opening:
+                self._asking -= Counter([admin])
+                unused = self._unused(admin)
+            if unused:
+                admin.close()
+
+    def _unused(self, admin: Any) -> bool:
+        """Has the connection been given back, and its last answer given? Asked while no other thread opens one."""
+        return admin not in (None, self._admin) and not self._asking[admin]
+
+    def _open(self) -> Any:
+        connections: list[Any] = []
+
+        def remembered(**options: Any) -> Any:
+            connections.append(KafkaNetClient(**options))
+            return connections[-1]
+
+        _heard.reasons.clear()
+        try:
+            return KafkaAdminClient(
+                **self.options,
+                client_id=f"lamina-{uuid.uuid4().hex[:8]}",
+                request_timeout_ms=PATIENCE_MS,
+                bootstrap_timeout_ms=PATIENCE_MS,
+                reconnect_backoff_max_ms=1_000,
+                kafka_client=remembered,
+            )
+        except (KafkaError, ValueError, OSError) as error:
+            for connection in connections:  # the constructor that failed leaves its thread and sockets behind
+                connection.close()
+            reasons = list(dict.fromkeys(_heard.reasons)) or [str(error)]
+            refusals = [reason for reason in reasons if "Sasl" in reason or "Authorization" in reason]
+            if refusals:
+                raise self._not_allowed(refusals[-1]) from error
+            raise unreachable(self.bootstrap_servers, reasons) from error
+
+    def _not_allowed(self, reason: str) -> LaminaError:
+        user = f"as {self.login.user!r}" if self.login else "without a login"
+        return LaminaError(
+            f"the brokers at {self.bootstrap_servers} refuse us {user}",
+            evidence=reason,
+            way_out="Correct user, password, mechanism and protocol: what the listener at that port asks for.",
+        )
+
+
+def unreachable(bootstrap_servers: str, reasons: Iterable[str]) -> KafkaAway:
+    """The error that says so."""
+    return KafkaAway(
+        f"Kafka does not answer at {bootstrap_servers}",
+        evidence="\n".join(reasons),
+        way_out="Start the brokers, or correct the address (LAMINA_KAFKA, host:port) and how to log in there.",
+    )

@@ -1,0 +1,112 @@
+"""Records on their way into Kafka."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from kafka import KafkaProducer
+from kafka.errors import AuthorizationError, KafkaError, MessageSizeTooLargeError
+
+from master_log.client import PATIENCE_MS, unreachable
+from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from master_log.kafka import Brokers
+
+IN_FLIGHT_BYTES = 32 * 1024 * 1024
+"""Records handed to the client and not yet acknowledged: kafka-python 3 keeps any number of them in memory."""
+
+
+class NotTaken(LaminaError):
+    """The brokers did not take a record."""
+
+
+class Producer:
+    """Writes records: each once, acknowledged by all replicas, in bounded memory.
+
+    A record that the brokers refuse raises when a later record is sent or at `flush`; what was sent before it is kept.
+    """
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+        self._waiting: deque[tuple[Any, int]] = deque()
+        self._waiting_bytes = 0
+        self.acknowledged = 0
+        """Records from the first on that the brokers hold; some behind them may be there, too."""
+        try:
+            self._client = KafkaProducer(
+                **brokers.for_client(),
+                acks="all",
+                enable_idempotence=True,
+                linger_ms=10,
+                batch_size=256 * 1024,
+                max_request_size=64 * 1024 * 1024,  # how large a record may be is for the topic to say
+                max_block_ms=4 * PATIENCE_MS,
+                bootstrap_timeout_ms=PATIENCE_MS,
+                allow_auto_create_topics=False,
+            )
+        except KafkaError as error:
+            raise unreachable(brokers.bootstrap_servers, [str(error)]) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.flush()
+        self._client.close(timeout=PATIENCE_MS / 1000)
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> None:
+        """Hands a record over; waits when too much is on its way.
+
+        Without `partition`, records of one key go to one partition (murmur2, as Kafka's own producer does it).
+        """
+        size = len(value or b"") + len(key or b"")
+        try:
+            sent = self._client.send(topic, value=value, key=key, partition=partition, headers=list(headers))
+            self._waiting.append((sent, size))
+        except KafkaError as error:
+            raise self._refused(topic, error) from error
+        self._waiting_bytes += size
+        while self._waiting_bytes > IN_FLIGHT_BYTES or (self._waiting and self._waiting[0][0].is_done):
+            self._await_oldest(topic)
+
+    def flush(self) -> None:
+        """Returns when the brokers hold every record that was sent."""
+        while self._waiting:
+            self._await_oldest("the last records")
+
+    def _await_oldest(self, topic: str) -> None:
+        future, size = self._waiting.popleft()
+        self._waiting_bytes -= size
+        try:
+            future.get(timeout=120)
+        except KafkaError as error:
+            self._waiting.clear()
+            raise self._refused(topic, error) from error
+        self.acknowledged += 1
+
+    def _refused(self, topic: str, error: KafkaError) -> NotTaken:
+        if isinstance(error, MessageSizeTooLargeError):
+            way_out = "Raise the topic's max.message.bytes, or leave the record out."
+        elif isinstance(error, AuthorizationError):
+            way_out = "Give the user the right to write to the topic."
+        else:
+            way_out = "See that the brokers run and the topic exists, and send the rest again."
+        return NotTaken(
+            f"{topic}: the brokers at {self._brokers.bootstrap_servers} did not take a record",
+            evidence=str(error),
+            way_out=way_out,
+        )
