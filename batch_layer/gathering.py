@@ -1,7 +1,7 @@
-"""What micro-batches keep of records beside cells (bad records, ids), of records that no micro-batch will read.
+"""What a micro-batch would keep beside cells (bad records, ids), for records that no micro-batch reads.
 
-A leap lands beyond such records; so does a source that is new and begins where its topic ends, for a view whose history
-is computed. It is gathered before, and written in the transaction that counts the records.
+A leap lands beyond such records. A source that is new begins beyond them, where its topic ends, if the history of the
+views that move to it is computed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Passed:
 
 @dataclass(frozen=True)
 class Gathered:
-    """Bad records, and ids by query. anew: topics of which they are all, in place of those that are kept by now."""
+    """Bad records, and ids by query. anew: topics whose bad records replace those already kept."""
 
     bad: Sequence[Bad]
     ids: Mapping[str, Found]
@@ -41,7 +41,7 @@ NOTHING = Gathered([], {}, ())
 
 
 def gather(database: Database, log: MasterLog, passed: Sequence[Passed], anew: Collection[str] = ()) -> Gathered:
-    """Asks Spark for them. Of a topic that is read `anew`, in quarantine may be what Kafka has lost."""
+    """Asks Spark for them. Of a topic that is read `anew`, quarantine may hold records that Kafka has lost."""
     bad = [
         quarantine.bad_among(
             log.records_below(each.source, each.cut, since=each.start if each.source.topic in anew else each.reached),

@@ -41,7 +41,7 @@ def _begun(connection: Connection, batch: BatchLayer, catalog: Catalog) -> int:
     """The rebuild that computes what the preview lacks."""
     after = previews.compiled(connection, catalog)
     lacking = previews.lacking(connection, after)
-    return begun(connection, batch, lacking, lambda it: registry.open_versions(connection, lacking, after, it))
+    return begun(connection, batch, lacking, after, lambda it: registry.open_versions(connection, lacking, after, it))
 
 
 def _check(batch: BatchLayer, id: int, catalog: Catalog) -> None:

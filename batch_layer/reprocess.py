@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from batch_layer.gathering import NOTHING, Gathered, Passed, gather, write
+from batch_layer.gathering import Passed, gather, write
 from batch_layer.rebuild import BatchLayer
 from serving_layer import (
     checks,
@@ -32,8 +32,8 @@ from serving_layer.checks import Verdict
 from serving_layer.database import Connection, PostgresError, is_lock_timeout
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
-from serving_layer.registry import Topic
-from view_algebra.compiled import Catalog, View
+from serving_layer.registry import End, Topic
+from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import Blocked
 
 READERS_SECONDS = 900.0
@@ -68,7 +68,8 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
 
     def deploy(id: int) -> None:
         _check(batch, id, target)
-        _move(batch, id, target, _of_new_sources(batch, id))
+        _gather(batch, id)
+        _move(batch, id, target)
         batch.at("after hand-over")
         batch.retire(id)
 
@@ -119,16 +120,26 @@ def _allowed(connection: Connection, target: Target) -> list[Change]:
 def _begun(connection: Connection, batch: BatchLayer, target: Target) -> int:
     """The rebuild that computes the target: one that a dead apply of the same versions has left, or a new one."""
     changes = _allowed(connection, target)
-    _, wanted = registry.to_compute(connection, target.catalog, changes)
-    given = (target.catalog, changes, target.topics)
-    return begun(connection, batch, wanted, lambda it: registry.prepare(connection, *given, it))
+    after, wanted = registry.to_compute(connection, target.catalog, changes)
+    fed = {source for each in wanted for source in each.fed_by}
+    ends = {name: _end(batch, after.sources[name]) for name in fed - deployed(connection).sources.keys()}
+    given = (target.catalog, changes, target.topics, ends)
+    return begun(connection, batch, wanted, after, lambda it: registry.prepare(connection, *given, it))
 
 
-def begun(connection: Connection, batch: BatchLayer, versions: Sequence[View], open: Callable[[int], None]) -> int:
-    """The rebuild that computes these versions: one that a dead apply of the same has left, or a new one."""
-    wanted = {each.name: each.version for each in versions}
+def _end(batch: BatchLayer, source: Source) -> End:
+    """Where the topic of a source that is new ends by now."""
+    latest = batch.brokers.latest(source.topic)
+    return End(latest, batch.brokers.tails(latest))
+
+
+def begun(
+    connection: Connection, batch: BatchLayer, new: Sequence[View], catalog: Catalog, open: Callable[[int], None]
+) -> int:
+    """The rebuild that computes these versions of a catalog: one that a dead apply of them has left, or a new one."""
+    wanted = {each.name: (each.version, {name: catalog.sources[name] for name in each.fed_by}) for each in new}
     left = rebuilds.left_by_apply(connection)
-    if left is not None and {each.view: each.version for each in lookup.of_rebuild(connection, left)} == wanted:
+    if left is not None and _computes(connection, left) == wanted:
         batch.tell(f"goes on with rebuild {left}, which an apply has left: {', '.join(wanted)}")
         return left
     id = rebuilds.begin(connection, sorted(wanted), leap=False, by=None, applies=True)
@@ -137,6 +148,15 @@ def begun(connection: Connection, batch: BatchLayer, versions: Sequence[View], o
     rebuilds.finished(connection, id, "seal")
     batch.tell(f"new versions of {', '.join(wanted)} are computed; the old ones are served meanwhile")
     return id
+
+
+def _computes(connection: Connection, id: int) -> dict[str, tuple[str, dict[str, Source]]]:
+    """The versions that a rebuild computes, and the sources that feed them."""
+    found = {}
+    for each in lookup.of_rebuild(connection, id):
+        sources = versions.get(connection, each.view, each.version).sources
+        found[each.view] = (each.version, {name: sources[name] for name in each.queries})
+    return found
 
 
 def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
@@ -220,25 +240,35 @@ def _blocked(batch: BatchLayer, verdicts: Sequence[Verdict]) -> None:
         )
 
 
-def _of_new_sources(batch: BatchLayer, id: int) -> Gathered:
-    """What the new versions bring of sources that are new, whose queries begin where their topics ended."""
+def _gather(batch: BatchLayer, id: int) -> None:
+    """Writes what the new versions bring of sources that are new, whose queries begin where their topics ended.
+
+    In a transaction of its own: nobody else has to do with these queries yet, and the move waits for nothing.
+    """
     with batch.database.begin() as connection:
         there = deployed(connection).sources
         sources = {
             name: source
-            for each in lookup.of_rebuild(connection, id)
-            for name, source in versions.get(connection, each.view, each.version).sources.items()
-            if name in each.queries and name not in there
+            for _, fed in _computes(connection, id).values()
+            for name, source in fed.items()
+            if name not in there
         }
-        passed = [
-            Passed(source, progress.read(connection, [name]), start, start)
-            for name, source in sorted(sources.items())
-            for start in (progress.starts(connection, [name]),)
-        ]
-    return gather(batch.database, batch.log(), passed) if passed else NOTHING
+        passed = []
+        for name, source in sorted(sources.items()):
+            start = progress.starts(connection, [name])
+            passed.append(Passed(source, progress.read(connection, [name]), start, start))
+    if not passed:
+        return
+    gathered = gather(batch.database, batch.log(), passed, {source.topic for source in sources.values()})
+
+    def step(connection: Connection) -> None:
+        progress.lock(connection, sources)
+        write(connection, gathered)
+
+    batch.database.retrying(step)
 
 
-def _move(batch: BatchLayer, id: int, target: Target, gathered: Gathered) -> None:
+def _move(batch: BatchLayer, id: int, target: Target) -> None:
     """Applies the catalog: readers read the new versions in their next snapshot."""
 
     def step(connection: Connection) -> None:
@@ -246,7 +276,6 @@ def _move(batch: BatchLayer, id: int, target: Target, gathered: Gathered) -> Non
             return
         ready = {each.view: each.id for each in lookup.of_rebuild(connection, id)}
         apply(connection, target, ready)
-        write(connection, gathered)
         rebuilds.finished(connection, id, "hand-over")
 
     patiently(batch, step)

@@ -340,7 +340,7 @@ class Deployment:
                 " views would count what a rebuild cannot.",
                 way_out="Set its cleanup.policy to delete, or copy it to a topic that keeps every record.",
             )
-        return Topic(id, self.brokers.earliest(source.topic), self.brokers.latest(source.topic))
+        return Topic(id, self.brokers.earliest(source.topic))
 
     def close(self) -> None:
         """Gives back what it opened."""

@@ -291,8 +291,8 @@ def _reprocessed(change: Change, why: str, new: View, after: Catalog, known: Kno
     records = sum(known.counted.get(source, 0) for source in new.fed_by)
     seconds = None if known.rate is None else records / known.rate
     time = "" if seconds is None else f", about {_time(seconds)} at the rate of the last rebuild"
-    topics = {after.sources[name].topic: name for name in sorted(new.fed_by - known.counted.keys())}
-    more = "".join(f", and what topic {topic} holds for {name}" for topic, name in topics.items())
+    unread = sorted(new.fed_by - known.counted.keys())
+    more = "".join(f", and what topic {after.sources[name].topic} holds for {name}" for name in unread)
     effect = f"new cells: {why}; {records:,} records are read{time}{more}"
     return replace(change, action="reprocess", effect=effect, records=records, seconds=seconds)
 

@@ -18,7 +18,7 @@ from serving_layer.lookup import Generation
 
 
 def drop_unused(database: Database) -> list[int]:
-    """Drops what is left of retired generations, folded realtime tables, exchanges and sources; not what is read now.
+    """Drops what is left of retired generations, folded realtime tables, exchanges and sources, except what is read.
 
     Gives the generations of which nothing is left.
     """

@@ -1,4 +1,4 @@
-"""Records that no view counts, kept with the reason: exact counts for ever, the records themselves within bounds.
+"""Records that no view counts, with the reason, as long as their source is declared: exact counts, records in bounds.
 
 What is kept of a record is bounded (`QUARANTINED`), and so is what is kept of a source: the oldest go first. Two
 sources may read one topic, and a record may be bad for one of them alone.

@@ -144,6 +144,12 @@ def refuse_beside_apply(connection: Connection) -> None:
         raise _applying(connection, id)
 
 
+def end_dead_apply(connection: Connection) -> None:
+    """Notes that the rebuild of an apply failed whose process is dead, as the caller knows."""
+    if (id := left_by_apply(connection)) is not None:
+        end(connection, id, "failed", "its process died; the next apply, of another catalog, found it")
+
+
 def _applying(connection: Connection, id: int) -> LaminaError:
     return LaminaError(
         "Another apply is running",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from master_log.offsets import Offsets
+from master_log.tails import Tails
 from serving_layer import (
     checks,
     dependents,
@@ -44,11 +45,18 @@ from view_algebra.errors import LaminaError
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as the brokers hold it: its id, the first offset of each partition, and the one after the last."""
+    """A topic as the brokers hold it: its id, and the first offset of each partition."""
 
     id: str
     earliest: Offsets
-    latest: Offsets
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a topic ends, and what stands last there."""
+
+    offsets: Offsets
+    tails: Tails
 
 
 def plan(connection: Connection, catalog: Catalog) -> list[Change]:
@@ -100,17 +108,22 @@ def announce(connection: Connection, versions_soon: Sequence[View], catalog: Cat
 
 
 def prepare(
-    connection: Connection, catalog: Catalog, changes: Sequence[Change], topics: Mapping[str, Topic], rebuild: int
+    connection: Connection,
+    catalog: Catalog,
+    changes: Sequence[Change],
+    topics: Mapping[str, Topic],
+    ends: Mapping[str, End],
+    rebuild: int,
 ) -> None:
     """Opens a generation of every version that has to be computed before a catalog can be applied, at one cut.
 
-    Nothing that is declared, served or kept changes by it. A source that is new has its query from now on. What its
-    topic holds is computed with the versions; micro-batches go on from there, once the catalog is applied.
+    Nothing that is declared, served or kept changes by it. A source that is new has its query from now on. The records
+    below its topic's end are computed with the versions; micro-batches go on there, once the catalog is applied.
     """
     before = deployed(connection)
     after, opened = _ahead(connection, before, catalog, changes)
     for name in {source for each in opened for source in each.fed_by} - before.sources.keys():
-        _create_query(connection, name, after.sources[name].topic, topics[name], computed=True)
+        _create_query(connection, name, after.sources[name].topic, topics[name], ends[name])
     open_versions(connection, opened, after, rebuild)
 
 
@@ -186,6 +199,8 @@ def apply(
     progress.lock(connection, progress.queries(connection))
     if ready is None:
         rebuilds.refuse_beside_apply(connection)
+        rebuilds.end_dead_apply(connection)
+        retire_the_dead(connection)  # among it the queries that were made for another catalog
     changes = plan(connection, catalog)
     check_allowed(changes, prune=prune, allow_break=allow_break)
     before = deployed(connection)
@@ -350,10 +365,15 @@ def _queries_with_history(connection: Connection) -> set[str]:
     return set(connection.execute(select(progress_table.c.query).where(moved).distinct()).scalars())
 
 
-def _create_query(connection: Connection, name: str, topic: str, at: Topic, *, computed: bool = False) -> None:
-    """Makes the query of a source. What is there by now is read by it or, where it is `computed`, from the log."""
-    logged = progress.begins(connection, topic) if computed else {}
-    for other in progress.reading(connection, topic):
+def _create_query(connection: Connection, name: str, topic: str, at: Topic, end: End | None = None) -> None:
+    """Makes the query of a source. It reads its topic from the first record or, where those before are computed, `end`.
+
+    They are computed from the first record in the topic's log, which may be older than Kafka's.
+    """
+    others = progress.reading(connection, topic)
+    logged = progress.begins(connection, topic) if end else {}
+    newest = max((each.newest for each in others if each.newest is not None), default=None) if end else None
+    for other in others:
         if other.topic_id != at.id:
             raise LaminaError(
                 f"{name}: topic {topic} is not the one that {other.name} reads",
@@ -375,16 +395,14 @@ def _create_query(connection: Connection, name: str, topic: str, at: Topic, *, c
             },
         )
     )
+    connection.execute(update(query).where(query.c.name == name).values(newest=newest))
     quarantine.forget(connection, name)  # of a source that was dropped: its records are read again
     duplicates.forget(connection, name)
     for place, offset in at.earliest.items():
         start = min(offset, logged.get(place, offset))
-        reached = at.latest[place] if computed else start
-        connection.execute(
-            insert(progress_table).values(
-                query=name, topic=topic, partition=place.partition, start_offset=start, next_offset=reached
-            )
-        )
+        reached, tail = (start, None) if end is None else (end.offsets[place], end.tails.get(place))
+        row = {"topic": topic, "partition": place.partition, "start_offset": start, "next_offset": reached}
+        connection.execute(insert(progress_table).values(query=name, tail=tail, **row))
 
 
 def _record(connection: Connection, compiled: View, position: int) -> None:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ from serving_layer.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation
 from speed_layer.continuity import check_id, check_tails, check_topic
 from speed_layer.preparation import Preparation
-from speed_layer.prepared import FEW, Prepared
+from speed_layer.prepared import FEW, Prepared, reads_our_files, today
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
@@ -69,24 +70,35 @@ class Parts:
     max_records: int
     at: Callable[[str], None] = lambda place: None
 
-    def prepared(self, computation: Computation) -> Prepared:
-        """What small micro-batches run, in a session of no streaming query."""
-        return Prepared(self._session, computation, self.checkpoints / "few")
+    def prepared(self, computation: Computation) -> Prepared | None:
+        """What small micro-batches run; None where Spark would have to plan it anew for each."""
+        if not reads_our_files(self.spark):
+            return None
+        try:
+            made = Prepared(self.spark, computation, self.checkpoints / "few")
+        except (PySparkException, Py4JJavaError, OSError):
+            log.debug("%s: could not be prepared", computation.source.name, exc_info=True)
+            return None
+        if made.stateful:
+            log.debug("%s: planned anew for each micro-batch: %s", computation.source.name, made.stateful)
+        return None if made.stateful else made
 
-    @cached_property
-    def _session(self) -> SparkSession:
-        session = self.spark.newSession()
-        session.conf.set("spark.sql.adaptive.enabled", "false")
-        session.conf.set("spark.sql.shuffle.partitions", "1")
-        return session
+
+@dataclass(frozen=True)
+class Ready:
+    """What is prepared of a computation on a day (UTC): a plan keeps the date on which it was made."""
+
+    computation: Computation
+    day: date
+    prepared: Prepared | None
 
 
 @dataclass(frozen=True)
 class Records:
-    """The raw records of a part: `raw` as Spark reads them; `few` fetches them, None where they are too many."""
+    """The raw records of a part: `raw` as Spark reads them; `few`, if they may be few, fetches them or gives None."""
 
     raw: Callable[[], DataFrame]
-    few: Callable[[], pa.Table | None] = lambda: None
+    few: Callable[[], pa.Table | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +135,7 @@ class Member:
             self.position, self._tails = progress.known(connection, source.name)
             self._computation = _computation(connection, source)
         self._preparation = Preparation(parts.database, source, parts.prepared)
-        self._prepared: Prepared | None = None
+        self._ready: Ready | None = None
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
         self._skipped = self._still_skipped()
         self._committing: Future[None] | None = None
@@ -187,9 +199,10 @@ class Member:
 
             try:
                 batch = self._computed(records, part, find)
-            except (PySparkException, Py4JJavaError):
+            except (PySparkException, Py4JJavaError, OSError):
                 if not committer.shared:
                     raise
+                self._ready = None  # Spark may keep in a plan that it failed
                 batch = self._computed(None, part, find)
             self._await_commit(committer)
             log.debug("%s: %s, computed in %.3f s", self.source.name, part.range.end, time.monotonic() - began)
@@ -242,7 +255,11 @@ class Member:
             raw = kafka_range(self._parts.spark, self._parts.brokers, self.source, part.range, self._skipped)
             records = Records(lambda: raw)
         computation = self._computation
-        if part.range.size <= FEW and (prepared := self._prepare()) is not None and (few := records.few()) is not None:
+        few = prepared = None
+        if records.few is not None and part.range.size <= FEW:
+            prepared = self._prepared(computation)
+            few = records.few() if prepared is not None else None
+        if prepared is not None and few is not None:
             computed = prepared.compute(few, find)
         else:
             computed = computation.compute(records.raw(), find)
@@ -258,13 +275,11 @@ class Member:
             ids=computed.ids,
         )
 
-    def _prepare(self) -> Prepared | None:
-        """What it has prepared for small micro-batches; None where Spark would have to plan it anew for each."""
-        if self._prepared is None or self._prepared.computation is not self._computation:
-            self._prepared = self._parts.prepared(self._computation)
-            if self._prepared.stateful:
-                log.debug("%s: planned anew for each micro-batch, for %s", self.source.name, self._prepared.stateful)
-        return None if self._prepared.stateful else self._prepared
+    def _prepared(self, computation: Computation) -> Prepared | None:
+        """What small micro-batches run, prepared once a day; None where Spark has to plan it anew for each."""
+        if self._ready is None or self._ready.computation is not computation or self._ready.day != today():
+            self._ready = Ready(computation, today(), self._parts.prepared(computation))
+        return self._ready.prepared
 
     def _find(self, ids: pa.Table, stopped: threading.Event) -> Found:
         """What Postgres knows of the ids of a micro-batch."""

@@ -31,7 +31,7 @@ log = logging.getLogger("lamina.speed")
 class Preparation:
     """Runs what is announced of a source once, a thread at a time. done: tables of cells that it has run, or tried."""
 
-    def __init__(self, database: Database, source: Source, prepared: Callable[[Computation], Prepared]) -> None:
+    def __init__(self, database: Database, source: Source, prepared: Callable[[Computation], Prepared | None]) -> None:
         """`prepared` gives what small micro-batches would run."""
         self._database, self._source, self._prepared = database, source, prepared
         self._running: threading.Thread | None = None
@@ -57,8 +57,7 @@ class Preparation:
 
         try:
             soon.compute(records, find)
-            prepared, few = self._prepared(soon), few_of(records)
-            if few is not None and not prepared.stateful:
+            if (prepared := self._prepared(soon)) is not None and (few := few_of(records)) is not None:
                 prepared.compute(few, find)
         except Exception:
             log.debug("%s: what is announced could not be prepared", self._source.name, exc_info=True)

@@ -6,16 +6,19 @@ file, always the same, and the kept DataFrames read it: Spark's source `binaryFi
 
 What else a plan keeps from one action to the next would be of the records before: a shuffle, a broadcast, a subquery.
 Only plans that consist of `STATELESS` operators are run again. A micro-batch in one task needs no others, as a rule.
+A plan also keeps the date on which it was made, which `Source.parse` asks for: it is good for that day alone.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import threading
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FEW = 2_000
-"""Records of a source, counted in offsets, up to which a micro-batch is small: above, planning it takes less."""
+"""Offsets of a source up to which a micro-batch is small: of a larger one, planning costs less than computing."""
 
 FEW_BYTES = 4 * 1024 * 1024
 """Of keys, values and headers of a small micro-batch, of all of its sources."""
@@ -51,13 +54,17 @@ _RECORD = (
 
 
 class Prepared:
-    """What is computed of the records of one source, prepared in a session for one micro-batch after the other.
+    """What is computed of the records of one source, prepared for one micro-batch after the other.
 
     stateful: operators that keep it from being run again.
     """
 
-    def __init__(self, session: SparkSession, computation: Computation, folder: Path) -> None:
-        """`folder` is where its file will be, for as long as it is needed. The session runs all in one task."""
+    def __init__(self, spark: SparkSession, computation: Computation, folder: Path) -> None:
+        """`folder` is where its file will be, for as long as it is needed."""
+        session = spark.newSession()  # of its own: an action may set what another must not find
+        session.conf.set("spark.sql.adaptive.enabled", "false")  # which plans while it runs
+        session.conf.set("spark.sql.shuffle.partitions", "1")
+        self._running = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / uuid.uuid4().hex
         weakref.finalize(self, self._file.unlink, missing_ok=True)
@@ -76,13 +83,14 @@ class Prepared:
 
     def compute(self, few: pa.Table, find: Callable[[pa.Table], Found]) -> Computed:
         """As `Computation.compute`, of records that are at hand, in the columns of a raw record."""
-        self._write(few)
-        found = None
-        if self._ids is not None:
-            found = find(ids_of(self._ids))
-            self._write(few, but=found.copies)
-        cells = [gathered(fused, statement) for fused, statement in self._statements]
-        return replace(together(cells, self.records, self.computation.source), ids=found)
+        with self._running:  # its file is of one micro-batch at a time
+            self._write(few)
+            found = None
+            if self._ids is not None:
+                found = find(ids_of(self._ids))
+                self._write(few, but=found.copies)
+            cells = [gathered(fused, statement) for fused, statement in self._statements]
+            return replace(together(cells, self.records, self.computation.source), ids=found)
 
     def _write(self, few: pa.Table, but: pa.Table | None = None) -> None:
         left_out = set() if but is None else {(row["partition"], row["offset"]) for row in but.to_pylist()}
@@ -90,10 +98,18 @@ class Prepared:
         self._file.write_text(json.dumps(list(records)))
 
 
+def today() -> date:
+    """The date in UTC."""
+    return datetime.now(UTC).date()
+
+
+def reads_our_files(spark: SparkSession) -> bool:
+    """Does Spark run where our files are?"""
+    return (spark.sparkContext.master or "").startswith("local")
+
+
 def few_of(records: DataFrame) -> pa.Table | None:
-    """Raw records at hand; None where they are too large, or Spark runs where our files are not."""
-    if not (records.sparkSession.sparkContext.master or "").startswith("local"):
-        return None
+    """Raw records at hand; None where they are too large, and where there are none."""
     found, size = [], 0
     for batch in batches(records):
         size += batch.nbytes
@@ -126,7 +142,9 @@ def _reading(session: SparkSession, file: Path, topic: str) -> DataFrame:
     from pyspark.sql.functions import lit
 
     content = session.read.format("binaryFile").load(str(file))
-    records = content.selectExpr(f"inline(from_json(CAST(content AS STRING), 'ARRAY<{_RECORD}>'))")
+    records = content.selectExpr(
+        f"inline(from_json(CAST(content AS STRING), 'ARRAY<{_RECORD}>', map('mode', 'FAILFAST')))"
+    )
     times = records.selectExpr(
         "partition", "offset", "timestamp_micros(timestamp) AS timestamp", "key", "value", "headers"
     )

@@ -20,8 +20,8 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from master_log.offsets import Offsets
 from master_log.reading import stream
-from speed_layer.member import Committer, Member, Parts, Records, StartAgain
-from speed_layer.prepared import few_of, of_topic
+from speed_layer.member import Committer, Member, Part, Parts, Records, StartAgain
+from speed_layer.prepared import FEW, few_of, of_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -140,7 +140,7 @@ class Run:
         # All are followed before any is read, since they are read together.
         followed = [(member, self._computing.submit(member.follow, range)) for member, range in moved]
         parts = [(member, part.result()) for member, part in followed if part.exception() is None]
-        with self._read_once(raw, several=len(parts) > 1) as read:
+        with self._read_once(raw, [part for _, part in parts]) as read:
             taken = [
                 self._computing.submit(member.take, read(member), part, self._committer, _of(raw, member))
                 for member, part in parts
@@ -150,26 +150,28 @@ class Run:
             raise StartAgain("a member has failed")
 
     @contextmanager
-    def _read_once(self, raw: DataFrame, *, several: bool) -> Iterator[Callable[[Member], Records]]:
-        """Gives each member its records of a micro-batch that is read once: as one table where they are few.
+    def _read_once(self, raw: DataFrame, parts: Sequence[Part]) -> Iterator[Callable[[Member], Records]]:
+        """Gives each member its records of a micro-batch that is read once: into one table, where they may be few.
 
-        Else Spark keeps them, in few parts, and reads from them in two tasks per member: more of them would cost more
-        than the records.
+        Larger ones are kept by Spark, in few partitions, and read from there in two tasks per member: more of them
+        would cost more than the records.
         """
-        if not several:
+        if len(parts) == 1:
             yield lambda member: _alone(_of(raw, member))
             return
         conf = raw.sparkSession.conf  # of this streaming query alone
         conf.set("spark.sql.adaptive.enabled", "false")
         conf.set("spark.sql.shuffle.partitions", "1")
-        parts = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism)
-        few = self._computing.submit(few_of, parts)
+        all_of_them = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism)
+        small = all(part.range.size <= FEW for part in parts)
+        few = self._computing.submit(few_of, all_of_them) if small else None
         try:
             yield lambda member: Records(
-                lambda: _of(parts.persist(), member).coalesce(1), lambda: of_topic(few.result(), member.source.topic)
+                lambda: _of(all_of_them.persist(), member).coalesce(1),
+                None if few is None else lambda: of_topic(few.result(), member.source.topic),
             )
         finally:
-            parts.unpersist()
+            all_of_them.unpersist()
 
 
 def _alone(records: DataFrame) -> Records:

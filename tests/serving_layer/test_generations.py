@@ -161,7 +161,7 @@ def test_a_table_that_is_read_is_dropped_when_its_readers_are_gone(world: World,
     reader = psycopg2.connect(database)
     with reader.cursor() as cursor:
         files = {name: sql for name, sql in world.files.items() if name != "sums.sql"}
-        topics = {name: Topic(f"id-{name}", Offsets({}), Offsets({})) for name in ("a", "b")}
+        topics = {name: Topic(f"id-{name}", Offsets({})) for name in ("a", "b")}
         with world.database.begin() as connection:
             old = lookup.published(connection)["sums"]
             [place] = lookup.get(connection, old).places.values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import psycopg2
@@ -12,11 +13,16 @@ import psycopg2.errors
 import pytest
 from sqlalchemy import text
 
-from serving_layer import dropping, generations, lookup, rebuilds, registry, versions, views
+from batch_layer import reprocess
+from batch_layer.rebuild import BatchLayer
+from master_log.kafka import Brokers
+from master_log.offsets import Offsets, TopicPartition
+from serving_layer import dropping, generations, lookup, progress, rebuilds, registry, versions, views
 from serving_layer.bookkeeping import generation
 from serving_layer.database import is_lock_timeout
-from tests.serving_layer.world import FILES, World, shown
-from view_algebra import compile_catalog
+from serving_layer.registry import End
+from tests.serving_layer.world import FILES, World, empty, shown
+from view_algebra import Catalog, compile_catalog
 from view_algebra.errors import LaminaError
 
 BY_KEY = "CREATE VIEW counts AS SELECT count(*) AS c, sum(n) AS s, k FROM a GROUP BY k;"
@@ -382,7 +388,7 @@ def test_a_version_that_was_announced_is_not_forgotten_while_it_is_opened(world:
 
     with world.database.begin() as connection:
         id = rebuilds.begin(connection, ["counts"], leap=False, by=None, applies=True)
-        registry.prepare(connection, catalog, changes, {}, id)
+        registry.prepare(connection, catalog, changes, {}, {}, id)
         dropper = threading.Thread(target=drop)
         dropper.start()
         dropper.join(1.0)
@@ -408,3 +414,46 @@ def test_a_version_that_was_announced_and_not_opened_is_forgotten(world: World) 
     assert left(world) != before
     dropping.drop_unused(world.database)
     assert left(world) == before
+
+
+NEW_SOURCE = "CREATE TABLE c (k STRING, n BIGINT) USING kafka OPTIONS (topic '{}', format 'json');"
+
+
+def left_by_a_dead_apply(world: World, topic: str) -> tuple[int, Catalog]:
+    """The rebuild of an apply that died after it had opened a version over a source that is new, and its catalog."""
+    moved = world.files["sums.sql"].replace("FROM a", "FROM c")
+    files = world.files | {"c.sql": NEW_SOURCE.format(topic), "sums.sql": moved}
+    catalog = compile_catalog(files)
+    at = Offsets.of(topic, {0: 7})
+    with world.database.begin() as connection:
+        id = rebuilds.begin(connection, ["sums"], leap=False, by=None, applies=True)
+        given = (catalog, registry.plan(connection, catalog), {"c": empty("id-c", topic)})
+        registry.prepare(connection, *given, {"c": End(at, {TopicPartition(topic, 0): "a tail"})}, id)
+        assert progress.known(connection, "c") == (at, {TopicPartition(topic, 0): "a tail"})
+    return id, catalog
+
+
+def test_a_query_that_a_dead_apply_made_begins_at_the_first_record_in_another_catalog(world: World) -> None:
+    id, _ = left_by_a_dead_apply(world, "c")
+    new = {"c.sql": NEW_SOURCE.format("c"), "of_c.sql": "CREATE VIEW of_c AS SELECT count(*) AS n FROM c;"}
+    files = world.files | new
+    with world.database.begin() as connection:
+        registry.apply(connection, files, compile_catalog(files), {"c": empty("id-c", "c")})
+        assert progress.known(connection, "c") == (Offsets.of("c", {0: 0}), {})
+        assert rebuilds.get(connection, id).state == "failed"
+        assert "of_c" in lookup.published(connection), "it lacks no record"
+    with world.database.begin() as connection:
+        world.apply(connection)
+
+
+def test_a_dead_apply_is_not_gone_on_with_where_its_source_reads_another_topic(world: World) -> None:
+    id, catalog = left_by_a_dead_apply(world, "c")
+    batch = BatchLayer(world.database, Brokers("nowhere:0"), pytest.fail, pytest.fail, "no address")
+    source = replace(catalog.sources["c"], topic="d")
+    other = replace(catalog, sources={**catalog.sources, "c": source})
+    for wanted, goes_on in ((catalog, True), (other, False)):
+        with world.database.begin() as connection:
+            given = (connection, batch, [catalog.views["sums"]])
+            assert (reprocess.begun(*given, wanted, lambda _: None) == id) == goes_on
+    with world.database.begin() as connection:
+        world.apply(connection)

@@ -93,7 +93,7 @@ class World:
         with self.database.begin() as connection:
             changes = registry.plan(connection, self.catalog)
             id = rebuilds.begin(connection, [], leap=False, by=None, applies=True)
-            registry.prepare(connection, self.catalog, changes, {}, id)
+            registry.prepare(connection, self.catalog, changes, {}, {}, id)
             return {each.view: each.id for each in lookup.of_rebuild(connection, id)}
 
     def end_change(self, ready: Mapping[str, int], *, allow_break: bool = False) -> None:
@@ -241,8 +241,7 @@ def maintained(connection: Connection, query: str) -> set[str]:
 
 def empty(id: str, name: str, partitions: int = 1) -> Topic:
     """A topic of this name and id that holds no records."""
-    begins = Offsets.of(name, dict.fromkeys(range(partitions), 0))
-    return Topic(id, begins, begins)
+    return Topic(id, Offsets.of(name, dict.fromkeys(range(partitions), 0)))
 
 
 def assert_invariant(world: World) -> None:

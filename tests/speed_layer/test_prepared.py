@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,8 @@ from serving_layer.copying import Rows
 from serving_layer.duplicates import Found
 from speed_layer.computation import Computation, Computed
 from speed_layer.prepared import STATELESS, Prepared, few_of, operators
+from tests.fix_catalogs import EVENTS, TOTALS, event
+from tests.fix_lamina import Deployed
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog
 
@@ -39,7 +42,7 @@ RAW = (
 Record = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]] | None]
 
 
-def event(number: int) -> bytes:
+def record(number: int) -> bytes:
     at, tags = f"2024-03-01T{number % 24:02d}:00:00Z", ["x", f"t{number % 2}"][: number % 3]
     return json.dumps(
         {"id": number, "kind": "abc"[number % 3], "price": f"{number}.50", "ts": at, "tags": tags}
@@ -47,12 +50,16 @@ def event(number: int) -> bytes:
 
 
 MICRO_BATCHES: list[list[Record]] = [
-    [(None, event(n), None) for n in range(7)],
-    [(None, event(6), None), (b"k", event(8), [("h", b"\xff\x00"), ("none", None)]), (None, event(8), [("h", b"one")])],
-    [(None, b"", None), (None, None, None), (None, b"\x00\xff", []), (None, b"no JSON", None), (b"", event(9), None)],
+    [(None, record(n), None) for n in range(7)],
+    [
+        (None, record(6), None),
+        (b"k", record(8), [("h", b"\xff\x00"), ("none", None)]),
+        (None, record(8), [("h", b"one")]),
+    ],
+    [(None, b"", None), (None, None, None), (None, b"\x00\xff", []), (None, b"no JSON", None), (b"", record(9), None)],
     [(None, b'{"id": "nine"}', None)],
     [],
-    [(None, event(n), None) for n in range(20, 45)],
+    [(None, record(n), None) for n in range(20, 45)],
 ]
 
 
@@ -62,8 +69,11 @@ def catalog() -> Catalog:
 
 
 def computation(catalog: Catalog, name: str) -> Computation:
+    """Of all views of a source; and of the first one as of a time when the source was declared otherwise."""
     tables = [table for view in catalog.views.values() for table in view.cell_tables if table.source == name]
-    return Computation.of(catalog.sources[name], tables)
+    before = compile_catalog({"catalog.sql": CATALOG.replace("price DECIMAL(10, 2)", "price DECIMAL(9, 1)")})
+    older = next(table for view in before.views.values() for table in view.cell_tables if table.source == name)
+    return Computation.of_all([(catalog.sources[name], tables), (before.sources[name], [older])])
 
 
 def raw_of(spark: SparkSession, topic: str, records: list[Record], begin: int) -> DataFrame:
@@ -102,23 +112,16 @@ def told(computed: Computed) -> object:
     )
 
 
-@pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
-    yield spark
-    spark.conf.unset("spark.sql.adaptive.enabled")
-
-
 @pytest.mark.parametrize("name", ["events", "newest"])
 def test_a_prepared_computation_gives_what_one_that_is_planned_anew_gives(
-    session: SparkSession, tmp_path: Path, catalog: Catalog, name: str
+    spark: SparkSession, tmp_path: Path, catalog: Catalog, name: str
 ) -> None:
     planned = computation(catalog, name)
-    prepared = Prepared(session, planned, tmp_path)
+    prepared = Prepared(spark, planned, tmp_path)
     assert not prepared.stateful
     begin, counted_anew, counted = 0, Known(), Known()
     for records in MICRO_BATCHES:
-        raw = raw_of(session, name, records, begin)
+        raw = raw_of(spark, name, records, begin)
         few = few_of(raw)
         assert (few is None) == (not records)
         if few is not None:
@@ -127,9 +130,9 @@ def test_a_prepared_computation_gives_what_one_that_is_planned_anew_gives(
 
 
 def test_a_plan_that_keeps_what_it_shuffled_is_not_run_again(
-    session: SparkSession, tmp_path: Path, catalog: Catalog
+    spark: SparkSession, tmp_path: Path, catalog: Catalog
 ) -> None:
-    prepared = Prepared(session, computation(catalog, "events"), tmp_path)
+    prepared = Prepared(spark, computation(catalog, "events"), tmp_path)
     records = prepared.records
     for statement in (
         "SELECT kind, count(*) FROM records GROUP BY ROLLUP (kind)",
@@ -137,4 +140,23 @@ def test_a_plan_that_keeps_what_it_shuffled_is_not_run_again(
         "SELECT * FROM records JOIN records AS others USING (id)",
     ):
         records.createOrReplaceTempView("records")
-        assert not operators(session.sql(statement)) <= STATELESS, statement
+        assert not operators(records.sparkSession.sql(statement)) <= STATELESS, statement
+
+
+def test_what_was_prepared_is_run_again_on_the_same_day(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+    days, made = [date(2024, 3, 1)], []
+
+    def prepared(*given: Any) -> Prepared:
+        made.append(days[-1])
+        return Prepared(*given)
+
+    monkeypatch.setattr("speed_layer.member.today", lambda: days[-1])
+    monkeypatch.setattr("speed_layer.member.Prepared", prepared)
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    with deployed.speed():
+        for number, day in enumerate((1, 1, 2)):
+            days.append(date(2024, 3, day))
+            deployed.send("events", event(number))
+            deployed.wait_for("events")
+    assert made == [date(2024, 3, 1), date(2024, 3, 2)]
+    assert deployed.rows("SELECT events FROM totals") == [(3,)]
