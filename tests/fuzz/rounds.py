@@ -127,11 +127,8 @@ def _run(engines: Engines, catalog: Catalog, records: Mapping[str, Batches]) -> 
             for into, order in ((1, own), (LAST, own[::-1])):
                 for number in order:
                     merge(engines, table, into, number)
-    engines.spark.catalog.clearCache()
     for name, batches in records.items():
-        engines.records(catalog.sources[name], [value for batch in batches for value in batch])
-        # Each view reads them, and parsing them is most of the work.
-        engines.spark.catalog.cacheTable(f"`{catalog.sources[name].records}`")
+        engines.at_hand(catalog.sources[name], [value for batch in batches for value in batch])
 
 
 def _compared(engines: Engines, duck: Duck | None, view: View) -> Finding | None:

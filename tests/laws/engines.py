@@ -134,14 +134,19 @@ class Engines:
         good.createOrReplaceTempView(source.name)
         good.createOrReplaceTempView(f"`{source.records}`")
 
+    def at_hand(self, source: Source, values: Sequence[Record]) -> None:
+        """Makes the source's view of rows at hand: they are parsed once, and add nothing to what Spark plans."""
+        self.records(source, values)
+        parsed = self.spark.table(f"`{source.records}`")
+        good = self.spark.createDataFrame(parsed.toArrow(), parsed.schema)
+        for name in (source.name, f"`{source.records}`"):
+            good.createOrReplaceTempView(name)
+
     def oracle(self, catalog: Catalog, batches: Mapping[str, Batches]) -> None:
         """Makes Spark views of all records, and of every view's whole SELECT over them."""
         quick(self.spark)
-        self.spark.catalog.clearCache()
         for name, source in catalog.sources.items():
-            self.records(source, [value for batch in batches.get(name, ()) for value in batch])
-            # Each view reads them, and parsing them is most of the work.
-            self.spark.catalog.cacheTable(f"`{source.records}`")
+            self.at_hand(source, [value for batch in batches.get(name, ()) for value in batch])
         for view in in_order(catalog):
             names = [c.name for c in view.columns]
             found = self.spark.sql(view.spelled).toDF(*names)
