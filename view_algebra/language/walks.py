@@ -181,12 +181,13 @@ def outer_fields(query: Query) -> Iterator[Field]:
         yield from outer_fields(query.left)
         yield from outer_fields(query.right)
         return
-    for part in parts(query):
+    for part in (part for expression in expressions_of(query) for part in walk(expression)):
         if isinstance(part, Field) and part.outer:
             yield replace(part, outer=False)
-    for below in nested_in(query.relation):
-        if not below.lateral:  # which asks about the rows of the relations before it
-            yield from outer_fields(below.query)
+    for relation in _read_by(query):
+        for below in nested_in(relation):
+            if not below.lateral:  # which asks about the rows of the relations before it
+                yield from outer_fields(below.query)
 
 
 def every_relation(query: Query) -> Iterator[Relation]:
@@ -207,12 +208,22 @@ def every_relation(query: Query) -> Iterator[Relation]:
 def expressions_of(block: Select) -> Iterator[Expr]:
     """Every expression that stands in a block, those of its FROM too."""
     yield from above_group(block)
-    yield from (each for each in (*(block.group or ()), block.where, block.undecided) if each is not None)
-    for relation in relations_in(block.relation):
+    beside = block.keeping.beside
+    conditions = (block.where, block.undecided, None if beside is None else beside.where)
+    yield from (each for each in (*(block.group or ()), *conditions) if each is not None)
+    for relation in (below for read in _read_by(block) for below in relations_in(read)):
         if isinstance(relation, Joined) and relation.condition is not None:
             yield relation.condition
         if isinstance(relation, (Stream, Exploded)):
             yield from (each.argument for each in relation.generators)
+
+
+def _read_by(block: Select) -> Iterator[Relation]:
+    """What a block reads: its FROM and, of one whose cells are joined when they are read, the join."""
+    if block.relation is not None:
+        yield block.relation
+    if block.keeping.beside is not None:
+        yield block.keeping.beside.relation
 
 
 def _with_outer(query: Query, change: Callable[[Expr], Expr | None]) -> Query:

@@ -13,7 +13,6 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from view_algebra.compiled import source_of
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import RECORD_KEYS
 from view_algebra.language.expressions import (
@@ -27,7 +26,6 @@ from view_algebra.language.expressions import (
     Generator,
     Joined,
     Keeping,
-    Named,
     Nested,
     Output,
     Relation,
@@ -45,7 +43,6 @@ from view_algebra.language.types import CALENDAR
 from view_algebra.language.walks import (
     above_group,
     children,
-    every_relation,
     expressions_of,
     is_asked,
     is_made_of_bytes,
@@ -54,6 +51,7 @@ from view_algebra.language.walks import (
     walk,
 )
 from view_algebra.refusals import Wrong
+from view_algebra.split.unbounded import bounded
 from view_algebra.typed.passing import is_of_records
 
 MOST_KEYS = 32
@@ -119,8 +117,9 @@ def of_rows(block: Select) -> Select:
     streams = {each.stream.alias: each for each in _streams(block.relation, nullable=False)}
     if not streams:
         return block
+    block = bounded(block)
+    assert block.relation is not None
     where = list(map(_Condition, conjuncts(block.where)))
-    _refuse_unbounded(block.relation, where)
     relation = _filtered(_with_windows(block.relation, streams), where, streams)
     block = replace(block, relation=relation, where=_left(where))
 
@@ -261,43 +260,6 @@ def _with_windows(relation: Relation, streams: Mapping[str, _Rows]) -> Relation:
         else:
             rest.append(each)
     return replace(relation, generators=tuple(rest)) if rest else relation.relation
-
-
-def _refuse_unbounded(relation: Relation, known: Sequence[_Condition]) -> None:
-    """A join of records with records for which no equality tells which to look at."""
-    if not isinstance(relation, Joined):
-        for below in inputs_of(relation):
-            _refuse_unbounded(below, known)
-        return
-    own = list(map(_Condition, conjuncts(relation.condition)))
-    if relation.kind in ("INNER", "CROSS"):
-        own += known
-    sides = [list(relations_in(side)) for side in (relation.left, relation.right)]
-    left, right = ({each.alias for each in side if isinstance(each, Named)} for side in sides)
-    of_records = all(any(map(_gives_records, side)) for side in sides)
-    if of_records and not any(_is_equality(each.expression, left, right) for each in own):
-        way_out = "Add an equality, as ON a.k = b.k AND …; or aggregate one side in a subquery, and join that."
-        raise Wrong(relation.place, "a join of records with records without an equality", way_out)
-    for side in (relation.left, relation.right):
-        _refuse_unbounded(side, own if relation.kind in ("INNER", "CROSS") else ())
-
-
-def _gives_records(relation: Relation) -> bool:
-    """Does it give a row for each record of a stream? A table, and its versions, may be small."""
-    if isinstance(relation, Nested):
-        below = every_relation(relation.query) if not relation.lateral and is_of_records(relation.query) else ()
-        return any(map(_gives_records, below))
-    return isinstance(relation, Stream) and source_of(relation.source) == relation.source
-
-
-def _is_equality(condition: Expr, left: set[str], right: set[str]) -> bool:
-    """Is it an equality of something of the left side and something of the right?"""
-    if not isinstance(condition, Call) or condition.function not in ("=", "<=>"):
-        return False
-    named = [
-        {part.relation for part in walk(side) if isinstance(part, Field)} - {VARIABLE} for side in condition.arguments
-    ]
-    return all(named) and any(one <= left and other <= right for one, other in (named, named[::-1]))
 
 
 def _with_rows(block: Select, streams: Mapping[str, _Rows], but: str = "") -> Select:
