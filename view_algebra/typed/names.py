@@ -195,8 +195,8 @@ def refuse_far(names: list[str], scope: Scope, place: Place) -> None:
     if is_column(names, scope) or not any(is_column(names, block) for block in scope.outside.blocks):
         return
     way_out = (
-        "Spark knows it in WHERE and HAVING of a subquery directly inside that query: join what is further inside "
-        "with what that one reads, or compute with the column outside."
+        "It can be named in WHERE and HAVING of a subquery directly inside that query: write a condition of ON into "
+        "WHERE there, join what is further inside with what that one reads, or compute with the column outside."
     )
     raise Wrong(place, f"{'.'.join(names)} is a column of a query around this one", way_out)
 

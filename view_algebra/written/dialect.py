@@ -211,7 +211,8 @@ def _refuse_gaps(tokens: list[Token]) -> None:
         if kind == TokenType.COMMA and (ends or before in _BEGINS):
             way_out = "Take the comma out, or write what is missing."
             raise Wrong(_place_of(token), f"a comma with nothing {'after' if ends else 'before'} it", way_out)
-        if ends and (kind in _WANTS or (kind == TokenType.DISTINCT and before == TokenType.SELECT)):
+        named = kind == TokenType.OVER and before == TokenType.ALIAS
+        if ends and not named and (kind in _WANTS or (kind == TokenType.DISTINCT and before == TokenType.SELECT)):
             way_out = "Name a column." if kind != TokenType.OVER else "Write OVER (…), or OVER () for all rows."
             raise Wrong(_place_of(token), f"{token.text.upper()} with nothing after it", way_out)
 
