@@ -607,7 +607,10 @@ RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
       (SELECT v FROM counted WHERE upto > ceil(at) ORDER BY upto LIMIT 1) AS high
     FROM place
   )
-  SELECT CASE WHEN at = floor(at) OR low = high THEN low ELSE (ceil(at) - at) * low + (at - floor(at)) * high END
+  SELECT CASE
+    WHEN at = floor(at) OR low = high THEN low
+    ELSE spark.plus(spark.times(ceil(at) - at, low), spark.times(at - floor(at), high))
+  END
   FROM neighbours
 $$;
 

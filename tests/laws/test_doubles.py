@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from itertools import pairwise
 
 from tests.laws.engines import Engines
 
@@ -40,3 +41,15 @@ def test_doubles_are_multiplied_and_divided_as_ieee_754_has_it(engines: Engines)
             nothing = product == 0 and abs(a * b) == SMALLEST  # half of the smallest, but for a digit beyond a double's
             assert nothing or str(product + 0) == str(a * b + 0), (a, b)  # -0 is 0
             assert quotient is None if b == 0 else str(quotient + 0) == str(a / b + 0), (a, b)
+
+
+def test_a_share_between_two_doubles_is_read_however_small_they_are(engines: Engines) -> None:
+    """As `percentile` of Spark has it, which multiplies both neighbours and adds them up."""
+    numbers = sorted(EDGES[:-2])
+    with engines.connection.cursor() as cursor:
+        for low, high in pairwise(numbers):
+            for share in (0.25, 0.5, 0.75):
+                cursor.execute("SELECT spark.percentile(%s::double precision[], %s)", ([low, high], share))
+                found = cursor.fetchone()
+                assert found is not None
+                assert math.isclose(found[0], (1 - share) * low + share * high, rel_tol=1e-15, abs_tol=SMALLEST)

@@ -98,7 +98,8 @@ def _last_instant(given: Arguments, place: Place) -> Expr:
     """The last microsecond of a window, which Spark knows around the block that groups by it."""
     (window,) = given
     if isinstance(window, Call):
-        raise Wrong(place, "window_time() of a window that the same query makes", "Write window.end - INTERVAL 1 MICROSECOND.")
+        what = "window_time() of a window that the same query makes"
+        raise Wrong(place, what, "Write window.end - INTERVAL 1 MICROSECOND.")
     if window.type != WINDOW:
         raise Wrong(place, f"window_time() of {window.type}", "Write window_time(window).")
     return Call(
