@@ -6,7 +6,7 @@ views that move to it is computed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from master_log.archive import MasterLog
@@ -37,14 +37,13 @@ class Gathered:
     anew: Collection[str]
 
 
-NOTHING = Gathered([], {}, ())
-
-
-def gather(database: Database, log: MasterLog, passed: Sequence[Passed], anew: Collection[str] = ()) -> Gathered:
+def gather(
+    database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed], anew: Collection[str]
+) -> Gathered:
     """Asks Spark for them. Of a topic that is read `anew`, quarantine may hold records that Kafka has lost."""
     bad = [
         quarantine.bad_among(
-            log.records_below(each.source, each.cut, since=each.start if each.source.topic in anew else each.reached),
+            log().records_below(each.source, each.cut, since=each.start if each.source.topic in anew else each.reached),
             each.source,
         )
         for each in passed
@@ -52,12 +51,12 @@ def gather(database: Database, log: MasterLog, passed: Sequence[Passed], anew: C
     return Gathered(bad, _ids(database, log, passed), anew)
 
 
-def _ids(database: Database, log: MasterLog, passed: Sequence[Passed]) -> dict[str, Found]:
+def _ids(database: Database, log: Callable[[], MasterLog], passed: Sequence[Passed]) -> dict[str, Found]:
     """The ids of all records below the cut, by query: of what was counted before, some may be lost."""
     found = {}
     for each in passed:
         if each.source.ids:
-            records = log.records_below(each.source, each.cut, since=each.start)
+            records = log().records_below(each.source, each.cut, since=each.start)
             with database.begin() as connection:
                 now = duplicates.now(connection)
             found[each.source.name] = duplicates.below(each.source, records, now)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from batch_layer.gathering import NOTHING, Gathered, Passed, gather, write
+from batch_layer.gathering import Gathered, Passed, gather, write
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
@@ -94,10 +94,7 @@ class Leap:
     def gather(self, id: int) -> Brought:
         """What a leap will bring with it, for which Spark is asked; nothing of a rebuild, or a leap that has landed."""
         lost = self._lost(id)
-        passed = self._passed(id)
-        return Brought(
-            gather(self.database, self.log(), passed, {at.topic for at in lost}) if passed else NOTHING, lost
-        )
+        return Brought(gather(self.database, self.log, self._passed(id), {at.topic for at in lost}), lost)
 
     def land(self, connection: Connection, id: int, new: Sequence[Generation], brought: Brought) -> None:
         """Moves progress to the cut, and with it all that is known of the records below."""

@@ -32,7 +32,7 @@ from serving_layer.checks import Verdict
 from serving_layer.database import Connection, PostgresError, is_lock_timeout
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
-from serving_layer.registry import End, Topic
+from serving_layer.queries import End, Topic
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import Blocked
 
@@ -121,8 +121,7 @@ def _begun(connection: Connection, batch: BatchLayer, target: Target) -> int:
     """The rebuild that computes the target: one that a dead apply of the same versions has left, or a new one."""
     changes = _allowed(connection, target)
     after, wanted = registry.to_compute(connection, target.catalog, changes)
-    fed = {source for each in wanted for source in each.fed_by}
-    ends = {name: _end(batch, after.sources[name]) for name in fed - deployed(connection).sources.keys()}
+    ends = {name: _end(batch, after.sources[name]) for name in registry.unread(deployed(connection), wanted)}
     given = (target.catalog, changes, target.topics, ends)
     return begun(connection, batch, wanted, after, lambda it: registry.prepare(connection, *given, it))
 
@@ -259,7 +258,7 @@ def _gather(batch: BatchLayer, id: int) -> None:
             passed.append(Passed(source, progress.read(connection, [name]), start, start))
     if not passed:
         return
-    gathered = gather(batch.database, batch.log(), passed, {source.topic for source in sources.values()})
+    gathered = gather(batch.database, batch.log, passed, {source.topic for source in sources.values()})
 
     def step(connection: Connection) -> None:
         progress.lock(connection, sources)

@@ -28,7 +28,7 @@ from serving_layer.deployed import deployed
 from serving_layer.previews import PreviewedView
 from serving_layer.proof import Proof
 from serving_layer.quarantine import BadRecord
-from serving_layer.registry import Topic
+from serving_layer.queries import Topic
 from serving_layer.waiting import waiting
 from speed_layer.layer import SpeedLayer
 from speed_layer.member import Parts

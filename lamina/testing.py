@@ -39,8 +39,8 @@ from serving_layer.database import Connection, Database, PostgresError, first_li
 from serving_layer.deployed import deployed
 from serving_layer.duplicates import Found
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
+from serving_layer.queries import Topic
 from serving_layer.rebuilds import Scheduler
-from serving_layer.registry import Topic
 from serving_layer.sides import quoted
 from serving_layer.waiting import waiting
 from speed_layer.computation import Computation

@@ -3,60 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from master_log.offsets import Offsets
-from master_log.tails import Tails
 from serving_layer import (
     checks,
     dependents,
-    duplicates,
     generations,
     history,
     lookup,
     progress,
-    quarantine,
+    queries,
     rebuilds,
     renames,
     versions,
     views,
 )
 from serving_layer.bookkeeping import (
-    archived,
     cell_table,
     declaration,
     generation,
     generation_cells,
     publication,
-    query,
     view,
 )
-from serving_layer.bookkeeping import compiled as texts
 from serving_layer.bookkeeping import progress as progress_table
 from serving_layer.changes import NOTHING, Change, Known, breaks, check_allowed, chosen, compare
 from serving_layer.deployed import deployed, keep
 from serving_layer.lookup import Generation
+from serving_layer.queries import End, Topic
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError
-
-
-@dataclass(frozen=True)
-class Topic:
-    """A topic as the brokers hold it: its id, and the first offset of each partition."""
-
-    id: str
-    earliest: Offsets
-
-
-@dataclass(frozen=True)
-class End:
-    """Where a topic ends, and what stands last there."""
-
-    offsets: Offsets
-    tails: Tails
 
 
 def plan(connection: Connection, catalog: Catalog) -> list[Change]:
@@ -122,9 +101,14 @@ def prepare(
     """
     before = deployed(connection)
     after, opened = _ahead(connection, before, catalog, changes)
-    for name in {source for each in opened for source in each.fed_by} - before.sources.keys():
-        _create_query(connection, name, after.sources[name].topic, topics[name], ends[name])
+    for name in unread(before, opened):
+        queries.create(connection, name, after.sources[name].topic, topics[name], ends[name])
     open_versions(connection, opened, after, rebuild)
+
+
+def unread(before: Catalog, opened: Iterable[View]) -> set[str]:
+    """The sources of versions that are new: none of the deployed ones, so that nobody reads them yet."""
+    return {source for each in opened for source in each.fed_by} - before.sources.keys()
 
 
 def open_versions(connection: Connection, opened: Sequence[View], catalog: Catalog, rebuild: int) -> None:
@@ -209,10 +193,10 @@ def apply(
     todo = {(change.kind, change.name): change.action for change in changes}
     gone = [name for kind, name in todo if kind == "source" and todo[kind, name] == "drop"]
     for name in gone:
-        forget_query(connection, name)
+        queries.forget(connection, name)
     for name, source in catalog.sources.items():
         if todo["source", name] == "create" and not progress.starts(connection, [name]):
-            _create_query(connection, name, source.topic, topics[name])
+            queries.create(connection, name, source.topic, topics[name])
     deploy(connection, before, catalog, ready or {})
     # What is kept to return to and was fed by one of them would stand still.
     fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(gone))
@@ -236,7 +220,7 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     versions.keep(connection, left, before)  # to return to, or because a preview reads it
     keep(connection, catalog)
     views.set_aside(connection, moving, catalog)
-    moved = _queries_with_history(connection)
+    moved = queries.with_history(connection)
     for position, (name, compiled) in enumerate(catalog.views.items()):
         _record(connection, compiled, position)
         old = before.views.get(name)
@@ -311,34 +295,10 @@ def _moving(connection: Connection, before: Catalog, catalog: Catalog, ready: Ma
     return found
 
 
-def forget_query(connection: Connection, name: str) -> None:
-    """Ends a query whose source is not declared any more; its row stays while tables of cells name it."""
-    connection.execute(delete(progress_table).where(progress_table.c.query == name))
-    connection.execute(delete(archived).where(archived.c.query == name))
-    duplicates.forget(connection, name)
-    history.forget(connection, name)
-
-
-def forget_undeployed(connection: Connection) -> None:
-    """Ends the queries that were made for a catalog which was not applied then."""
-    declared = select(texts.c.name).where(texts.c.kind == "source")
-    feeding = (
-        select(cell_table.c.query)
-        .join_from(generation_cells, cell_table, generation_cells.c.cell_table == cell_table.c.name)
-        .join(generation, generation_cells.c.generation == generation.c.id)
-        .where(generation.c.state != "retired")
-    )
-    if connection.execute(declared.limit(1)).one_or_none() is not None:
-        unused = progress_table.c.query.not_in(declared) & progress_table.c.query.not_in(feeding)
-        left = select(progress_table.c.query).where(unused).distinct()
-        for name in connection.execute(left).scalars().all():
-            forget_query(connection, name)
-
-
 def retire_the_dead(connection: Connection) -> None:
     """Retires what rebuilds and applies that failed have left."""
     generations.retire(connection, [each.id for each in lookup.left_by_failures(connection)])
-    forget_undeployed(connection)
+    queries.forget_undeployed(connection)
 
 
 def _kept(connection: Connection) -> list[View]:
@@ -357,52 +317,6 @@ def known(connection: Connection) -> Known:
         others=dependents.of_others(connection),
         previewed=lookup.previewed_views(connection),
     )
-
-
-def _queries_with_history(connection: Connection) -> set[str]:
-    """The queries that have moved since they were created: a view that is new to them lacks what they have read."""
-    moved = progress_table.c.next_offset != progress_table.c.start_offset
-    return set(connection.execute(select(progress_table.c.query).where(moved).distinct()).scalars())
-
-
-def _create_query(connection: Connection, name: str, topic: str, at: Topic, end: End | None = None) -> None:
-    """Makes the query of a source. It reads its topic from the first record or, where those before are computed, `end`.
-
-    They are computed from the first record in the topic's log, which may be older than Kafka's.
-    """
-    others = progress.reading(connection, topic)
-    logged = progress.begins(connection, topic) if end else {}
-    newest = max((each.newest for each in others if each.newest is not None), default=None) if end else None
-    for other in others:
-        if other.topic_id != at.id:
-            raise LaminaError(
-                f"{name}: topic {topic} is not the one that {other.name} reads",
-                evidence=f"Found: topic id {at.id}.\nWanted: topic id {other.topic_id}.",
-                way_out=f"The topic was created anew, and its records have one log: drop {other.name} first"
-                " (`lamina apply --prune`).",
-            )
-    # A source that was dropped may have left its row, for tables of cells that are not dropped yet.
-    again = upsert(query).values(name=name, topic=topic, topic_id=at.id)
-    connection.execute(
-        again.on_conflict_do_update(
-            index_elements=[query.c.name],
-            set_={
-                "topic": topic,
-                "topic_id": at.id,
-                "fence": query.c.fence + 1,
-                "created_at": func.clock_timestamp(),
-                **dict.fromkeys(("writer", "stopped", "committed_at", "newest", "caught_up_at", "waiting")),
-            },
-        )
-    )
-    connection.execute(update(query).where(query.c.name == name).values(newest=newest))
-    quarantine.forget(connection, name)  # of a source that was dropped: its records are read again
-    duplicates.forget(connection, name)
-    for place, offset in at.earliest.items():
-        start = min(offset, logged.get(place, offset))
-        reached, tail = (start, None) if end is None else (end.offsets[place], end.tails.get(place))
-        row = {"topic": topic, "partition": place.partition, "start_offset": start, "next_offset": reached}
-        connection.execute(insert(progress_table).values(query=name, tail=tail, **row))
 
 
 def _record(connection: Connection, compiled: View, position: int) -> None:

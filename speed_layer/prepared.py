@@ -88,7 +88,8 @@ class Prepared:
             found = None
             if self._ids is not None:
                 found = find(ids_of(self._ids))
-                self._write(few, but=found.copies)
+                if found.copies.num_rows:
+                    self._write(few, but=found.copies)
             cells = [gathered(fused, statement) for fused, statement in self._statements]
             return replace(together(cells, self.records, self.computation.source), ids=found)
 

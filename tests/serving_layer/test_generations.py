@@ -13,7 +13,7 @@ from serving_layer import dropping, generations, loading, lookup, progress, regi
 from serving_layer.bookkeeping import generation
 from serving_layer.database import Database
 from serving_layer.micro_batch import Outcome
-from serving_layer.registry import Topic
+from serving_layer.queries import Topic
 from tests.serving_layer.world import FILES, World, assert_invariant, shown
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError

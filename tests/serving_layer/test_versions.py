@@ -20,7 +20,7 @@ from master_log.offsets import Offsets, TopicPartition
 from serving_layer import dropping, generations, lookup, progress, rebuilds, registry, versions, views
 from serving_layer.bookkeeping import generation
 from serving_layer.database import is_lock_timeout
-from serving_layer.registry import End
+from serving_layer.queries import End, Topic
 from tests.serving_layer.world import FILES, World, empty, shown
 from view_algebra import Catalog, compile_catalog
 from view_algebra.errors import LaminaError
@@ -226,7 +226,7 @@ def test_a_roll_back_that_a_view_on_top_could_not_follow_is_refused(world: World
     assert "column k would go" in refused.value.evidence
     world.files |= {"counts.sql": FILES["counts.sql"], "total.sql": TOTAL}
     with world.database.begin() as connection:
-        topics: dict[str, registry.Topic] = {}
+        topics: dict[str, Topic] = {}
         world._compile()
         registry.apply(connection, world.files, world.catalog, topics, allow_break=True)
     assert shown(world, "total") == [(0, None)]

@@ -19,7 +19,7 @@ from serving_layer.cells import Staged
 from serving_layer.copying import Rows
 from serving_layer.database import Database
 from serving_layer.micro_batch import MicroBatch, Outcome, commit
-from serving_layer.registry import Topic
+from serving_layer.queries import Topic
 from view_algebra import compile_catalog
 from view_algebra.compiled import CellTable
 
