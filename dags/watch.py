@@ -5,7 +5,8 @@ The checks of views are run on what readers read now (`lamina check --live`), th
 archived, quarantine that grows, a rebuild that failed or is overdue, checks that fail. The exception of the task that
 fails is the sentence, so whatever Airflow sends when a task fails (a callback, a notifier) carries it.
 
-A run is not tried again: the next one asks again, and passes when the cause is gone.
+What it finds is not tried again: the next run asks again, and passes when the cause is gone. A task that Airflow could
+not run (its server did not answer in time) has found nothing, and is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import logging
 import os
 import subprocess
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import dag, task
 from airflow.sdk.exceptions import AirflowFailException
@@ -56,7 +57,10 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,
-    default_args={"retries": 0},
+    default_args={
+        "retries": 3,
+        "retry_delay": timedelta(seconds=int(os.environ.get("LAMINA_RETRY_SECONDS") or 60)),
+    },
     tags=["lamina"],
     doc_md=__doc__,
 )
