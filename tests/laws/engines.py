@@ -17,10 +17,10 @@ from decimal import Decimal
 from typing import Any
 
 import psycopg2.extensions
-import pyarrow as pa
 from pyarrow import csv
 from pyspark.sql import DataFrame, SparkSession
 
+from lamina.testing import QUICK, raw_records
 from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
 from view_algebra.compiled import JSON_TIMES
 
@@ -34,32 +34,7 @@ Record = bytes | None | tuple[bytes, bytes | None]
 Batches = Sequence[Sequence[Record]]
 """The records of a source, in the micro-batches in which they come."""
 
-RAW = pa.schema(
-    {
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        "offset": pa.int64(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "key": pa.binary(),
-        "value": pa.binary(),
-        "headers": pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()})),
-    }
-)
-"""What Spark gives of Kafka's records. Made by Arrow, they need no Python process for each query that reads them."""
-
 PARTITIONS = 2
-LOCAL = "spark.sql.execution.arrow.localRelationThreshold"
-"""Bytes from which on rows are read when a query runs, as Kafka's are; of fewer, Spark computes while it plans."""
-
-
-QUICK = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.subexpressionElimination.enabled": "false",
-}
-"""For little data: one partition, and no code is compiled for a plan that runs once."""
 
 
 def quick(spark: SparkSession) -> SparkSession:
@@ -142,11 +117,7 @@ class Engines:
         """Makes the views `raw_records`, `records` and the source's own (good records only)."""
         at = datetime(2024, 1, 1, tzinfo=UTC)
         raw = [("t", (offset + i) % PARTITIONS, offset + i, at, *_keyed(value), None) for i, value in enumerate(values)]
-        columns = list(zip(*raw, strict=True)) or [()] * len(RAW)
-        at_hand = pa.table([pa.array(c, kind) for c, kind in zip(columns, RAW.types, strict=True)], RAW)
-        self.spark.conf.set(LOCAL, 0)
-        self.spark.createDataFrame(at_hand).createOrReplaceTempView("raw_records")
-        self.spark.conf.unset(LOCAL)
+        raw_records(self.spark, raw).createOrReplaceTempView("raw_records")
         self.spark.sql(source.parse).createOrReplaceTempView("records")
         good = self.spark.sql("SELECT * FROM records WHERE kafka_error IS NULL")
         good.createOrReplaceTempView(source.name)
@@ -226,8 +197,7 @@ def types_in(found: DataFrame) -> list[str]:
 
 def _keyed(value: Record) -> tuple[bytes, bytes | None]:
     """A record's key and its value; a test that has no word on keys gives the value alone."""
-    key, value = value if isinstance(value, tuple) else (b"k", value)
-    return key, value
+    return value if isinstance(value, tuple) else (b"k", value)
 
 
 def place_of(table: CellTable, generation: int) -> str:
