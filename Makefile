@@ -7,7 +7,7 @@ SHELL := /bin/sh
 
 PY := .venv/bin/python
 SETUP := .venv/.complete
-PACKAGES := lamina view_algebra master_log speed_layer batch_layer serving_layer
+TESTS := $(or $(ARGS),--numprocesses 2 --dist loadfile --no-loadscope-reorder)
 
 # Shows this list.
 help:
@@ -21,9 +21,9 @@ setup: $(SETUP)
 demo: $(SETUP)
 	@$(PY) -m lamina demo $(if $(ONCE),--once)
 
-# Runs the tests, against a real Kafka, Postgres and Spark (ARGS="tests/laws -x" for some of them).
+# Runs the tests in two processes, each with a real Kafka, Postgres and Spark (ARGS="tests/laws -x" for some, in one).
 test: $(SETUP)
-	@$(PY) -m pytest $(ARGS) $(if $(EXIT_CODE_FILE),; echo $$? > "$(EXIT_CODE_FILE)")
+	@$(PY) -m pytest $(TESTS) $(if $(EXIT_CODE_FILE),; echo $$? > "$(EXIT_CODE_FILE)")
 
 # Compares views at random with Spark's answer to their SELECTs (N=200 views of SEED=1); a difference is made small.
 fuzz: $(SETUP)
@@ -35,7 +35,7 @@ check: $(SETUP)
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 	@$(PY) -c 'from importlinter.cli import lint_imports_command as lint; lint(["--no-logo"])'
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest $(TESTS)
 
 # Measures the figures of docs/benchmarks.md one after the other: three quarters of an hour, on an idle machine.
 bench: $(SETUP)

@@ -181,14 +181,11 @@ def _last_step(deployed: Deployed) -> str | None:
     return found
 
 
-@pytest.mark.parametrize("place", ["after hand-over"])
-def test_a_rebuild_that_was_killed_is_found_by_the_next_one(
-    deployed: Deployed, lamina: CommandLine, place: str
-) -> None:
+def test_a_rebuild_that_was_killed_is_found_by_the_next_one(deployed: Deployed, lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(50)))
     deployed.catch_up()
-    assert lamina("rebuild", code=None, LAMINA_STOP_AT=place).code == -9
+    assert lamina("rebuild", code=None, LAMINA_STOP_AT="after hand-over").code == -9
     deployed.send("events", event(50))
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (51,)
