@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from batch_layer.check import Row, rows_of, select_all
 from batch_layer.compute import counting
-from master_log.archive import MasterLog, within
+from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
+from master_log.reading import within
 from serving_layer import definitions, progress
 from serving_layer.database import Database
 from serving_layer.deployed import deployed

@@ -6,6 +6,7 @@ views of the preview are made in place of the move. Checks that fail are told: w
 
 from __future__ import annotations
 
+from batch_layer.checking import checked
 from batch_layer.rebuild import BatchLayer
 from batch_layer.reprocess import begun, computed, patiently
 from serving_layer import lookup, previews, rebuilds, registry
@@ -48,7 +49,7 @@ def _check(batch: BatchLayer, id: int, catalog: Catalog) -> None:
     """Runs the checks of the catalog over what was computed; an apply of it would be refused for those that block."""
     with batch.database.begin() as connection:
         after = previews.compiled(connection, catalog)
-    for each in batch.checked(batch.generations(id), after):
+    for each in checked(batch.database, batch.generations(id), after):
         if each.failing:
             batch.tell(f"{each.sentence}{' (an apply is refused for it)' if each.blocked else ''}")
 

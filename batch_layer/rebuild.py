@@ -7,16 +7,15 @@ that died before the hand-over has changed nothing that anybody reads; the next 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from batch_layer import compute
+from batch_layer import checking, compute
+from batch_layer.archiving import Logs
 from batch_layer.leap import Leap
-from master_log import durable
-from master_log.archive import Maintained, MasterLog
+from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from master_log.tails import Tails
@@ -26,14 +25,12 @@ from serving_layer import (
     dropping,
     generations,
     loading,
-    log_catalog,
     lookup,
     overwriting,
     progress,
     proof,
     rebuilds,
     registry,
-    skipping,
     versions,
     views,
 )
@@ -44,7 +41,7 @@ from serving_layer.lookup import Generation
 from serving_layer.proof import Proof
 from serving_layer.rebuilds import Scheduler
 from view_algebra.compiled import Catalog, Source
-from view_algebra.errors import Blocked, LaminaError
+from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -152,65 +149,19 @@ class BatchLayer:
                     cuts[name] = lookup.cut_of(connection, each.id, name)
                     tails[name] = lookup.tails_of(connection, each.id, name)
         for name, cut in sorted(cuts.items()):
-            self.archive_source(sources[name], cut, tails=tails[name])
+            self.logs.archive(sources[name], cut, tails=tails[name])
         self._done(id, "archive")
-
-    def archive_source(
-        self, source: Source, to: Offsets, *, accept_loss: bool = False, tails: Tails | None = None
-    ) -> int:
-        """Takes the records of one source below `to` into the master log; gives how many it took.
-
-        Refused where Kafka no longer has there what was counted: `tails` stood below `to`.
-        """
-        with self.database.begin() as connection:
-            topic_id = progress.queries(connection)[source.name].topic_id
-            start = progress.begins(connection, source.topic)
-        with rebuilds.archiving(self.database):
-            master_log = self._whole_log(source)
-            master_log.create(source, topic_id, start)
-            for at, offset in skipping.forget_lost(self.database, self.brokers, source.topic):
-                self.tell(f"{source.name}: the record skipped at partition {at.partition}, offset {offset} is lost")
-            archived = master_log.archive(source, to, self.brokers, accept_loss=accept_loss, tails=tails)
-            with self.database.begin() as connection:
-                progress.archived(connection, source.name, archived.held)
-        self.tell(f"{source.name}: {archived.records:,} records archived")
-        return archived.records
-
-    def maintain_log(self, source: Source, before: datetime) -> Maintained:
-        """Maintains the log of one source so that every backup made since `before` can be restored."""
-        with rebuilds.archiving(self.database):
-            return self._whole_log(source).maintain(source, before)
 
     def tidy(self) -> list[int]:
         """Retires what dead rebuilds have left and drops what nobody reads; gives the generations that were dropped."""
         self.database.retrying(registry.retire_the_dead)
         return dropping.drop_unused(self.database)
 
-    def _whole_log(self, source: Source) -> MasterLog:
-        """The master log, in which a power cut may have torn the newest metadata of this source's log.
-
-        Then those before are the newest again. Nobody has acted on the commit that is lost by that: what is held is
-        told to others only after the files of a commit are on the disk.
-        """
-        with self.database.begin() as connection:
-            present, before = log_catalog.named(connection, source.topic) or ("", None)
-            if not present or durable.whole(present):
-                return self.log()
-            if before is None or not durable.whole(before):
-                raise LaminaError(
-                    f"{source.name}: its log cannot be read",
-                    evidence=f"{present} is not there, or not whole",
-                    way_out="See that the warehouse is mounted and LAMINA_WAREHOUSE is right, or restore its backup.",
-                )
-            log_catalog.step_back(connection, source.topic, torn=present, before=before)
-        self.tell(f"{source.name}: its log goes back to the metadata before {present}, which a power cut has torn")
-        return self.log()
-
     def compute(self, id: int, name: str) -> int:
         """Computes the cells of all records below the cut of one view and loads them; gives the number of cells."""
         self._expect(id)
         with self.database.begin() as connection:
-            each = self._generation(connection, id, name)
+            each = lookup.of_view(connection, id, name)
             version = versions.get(connection, name, each.version)
             todo = loading.not_loaded(connection, each.id)
         total = 0
@@ -305,32 +256,11 @@ class BatchLayer:
         if catalog is None:
             with self.database.begin() as connection:
                 catalog = deployed(connection)
-        found = self.checked([*self.generations(id), *also], catalog)
+        found = checking.checked(self.database, [*self.generations(id), *also], catalog)
         with self.database.begin() as connection:
             checks.record(connection, found, id)
         self.at("checked")
         return found
-
-    def checked(self, new: Sequence[Generation], catalog: Catalog) -> list[Verdict]:
-        """What the checks of a catalog find over new generations, a snapshot for each view."""
-        found: list[Verdict] = []
-        for name in (name for name, each in catalog.views.items() if each.checks):
-            with self.database.begin(isolation="REPEATABLE READ") as connection:
-                courtesy.stand_back(connection)
-                found += checks.of_rebuild(connection, catalog, new, name)
-        return found
-
-    def handed_over(self, id: int, held: Collection[str] = ()) -> list[str]:
-        """The views whose rows a hand-over changes: those it does not hold back, and the derived ones over them."""
-        with self.database.begin() as connection:
-            catalog = deployed(connection)
-            moved = [each.view for each in lookup.of_rebuild(connection, id) if each.view not in held]
-        return [name for name, changed in checks.affected(catalog, moved).items() if changed]
-
-    def verdicts(self, id: int) -> list[Verdict]:
-        """What the checks of a rebuild have found."""
-        with self.database.begin() as connection:
-            return checks.results(connection, id)
 
     def hand_over(self, id: int, *, anyway: bool = False) -> list[str]:
         """Lets readers read the new generations, all at once; gives the views that are held back.
@@ -356,7 +286,7 @@ class BatchLayer:
                 raise LaminaError(
                     f"Rebuild {id} has no generation left", way_out="Begin another with `lamina rebuild`."
                 )
-            held = [] if anyway else self._held_back(connection, run, new)
+            held = [] if anyway else checking.held_back(connection, run, new)
             if run.step == "hand-over" and not anyway:
                 return held  # it is repeated: what was rolled back since stays so
             if run.leap:
@@ -375,20 +305,6 @@ class BatchLayer:
         held = self.database.retrying(step)
         self.at("after hand-over")
         return held
-
-    def _held_back(self, connection: Connection, run: rebuilds.Rebuild, new: Sequence[Generation]) -> list[str]:
-        catalog = deployed(connection)
-        by_checks = checks.held_back(connection, catalog, run.id, new)
-        if not run.leap:
-            return sorted(checks.held_together(catalog, new, by_checks.union(proof.held_back(connection, new))))
-        if by_checks and run.step != "hand-over":
-            blocked = [each.sentence for each in checks.results(connection, run.id) if each.blocked]
-            raise Blocked(
-                f"The leap is not handed over: {', '.join(sorted(by_checks))} fails a check",
-                evidence="\n".join(blocked) or "its checks were not run: `lamina step prove` runs them",
-                way_out="Nothing that is read has changed. Correct what fails, or let the check warn: NOT ENFORCED.",
-            )
-        return []
 
     def roll_back(self, view_name: str) -> tuple[int, int]:
         """Hands a view back to the generation before the one it is read from; gives (from, to).
@@ -419,8 +335,13 @@ class BatchLayer:
         return begun.id
 
     @property
+    def logs(self) -> Logs:
+        """The master log, to be archived into and maintained."""
+        return Logs(self.database, self.brokers, self.log, self.tell)
+
+    @property
     def _leap(self) -> Leap:
-        return Leap(self.database, self.brokers, self.log, self.archive_source, self.tell)
+        return Leap(self.database, self.brokers, self.log, self.logs.archive, self.tell)
 
     def retire(self, id: int) -> None:
         """Ends the maintenance of generations that nobody reads or may roll back to, and drops what none can see."""
@@ -465,15 +386,6 @@ class BatchLayer:
         """The generations that a rebuild has opened and that are not retired."""
         with self.database.begin() as connection:
             return lookup.of_rebuild(connection, id)
-
-    def _generation(self, connection: Connection, id: int, name: str) -> Generation:
-        found = [each for each in lookup.of_rebuild(connection, id) if each.view == name]
-        if not found:
-            raise LaminaError(
-                f"Rebuild {id} has no generation of {name}",
-                way_out="`lamina status` shows which views it rebuilds.",
-            )
-        return found[0]
 
     def _expect(self, id: int) -> rebuilds.Rebuild:
         with self.database.begin() as connection:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from batch_layer.checking import checked
 from batch_layer.gathering import Passed, gather, write
 from batch_layer.rebuild import BatchLayer
 from serving_layer import (
@@ -207,7 +208,7 @@ def _check_what_is_there(batch: BatchLayer, target: Target) -> None:
         made_of = {each for name in other for each in _with_cells(catalog, name) if each in published}
         new = [*new, *(lookup.get(connection, published[name]) for name in sorted(made_of))]
     affects = checks.affected(catalog, other | {each.view for each in new if each.view not in made_of})
-    verdicts = batch.checked(new, catalog) if new else []
+    verdicts = checked(batch.database, new, catalog) if new else []
     _blocked(batch, [each for each in verdicts if affects[each.view]])
 
 

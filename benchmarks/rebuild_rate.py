@@ -24,7 +24,7 @@ def archive(opened: Deployment) -> float:
     """Takes all that is in Kafka into the master log; gives the seconds it took."""
     source = opened.deployed().sources["events"]
     began = monotonic()
-    opened.batch.archive_source(source, opened.brokers.latest(source.topic))
+    opened.batch.logs.archive(source, opened.brokers.latest(source.topic))
     return monotonic() - began
 
 

@@ -44,7 +44,7 @@ def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
         try:
             if source.topic not in topics and opened.log.opened(source):
                 topics.add(source.topic)
-                logs[source.name] = opened.batch.maintain_log(source, before)
+                logs[source.name] = opened.batch.logs.maintain(source, before)
         except LaminaError as error:
             failed.append(error)
     return Done(dropped, logs, failed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from batch_layer.checking import verdicts
 from lamina import lineage
 from lamina.deployment import Deployment
 from serving_layer import proof
@@ -32,7 +33,7 @@ def hand_over(opened: Deployment, id: int, *, anyway: bool) -> list[str]:
     if runs.started:
         with opened.database.begin() as connection:
             runs.proved(proof.of_rebuild(connection, id))
-        runs.checked(opened.batch.verdicts(id))
+        runs.checked(verdicts(opened.database, id))
         runs.held(held)
         runs.end()
     return held

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql.functions import col, lit
 
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
@@ -179,3 +180,32 @@ def selected(rows: DataFrame, name: str, select: str) -> DataFrame:
 def below(end: Offsets, start: Offsets) -> OffsetRange:
     """The range from `start` to `end`, over the partitions of `end`; one that `start` does not name begins at 0."""
     return OffsetRange(Offsets({at: start.get(TopicPartition(*at), 0) for at in end}), end)
+
+
+def within(rng: OffsetRange) -> str:
+    """The condition, in Spark SQL, on a record of a range: a term per partition, by which Iceberg prunes files."""
+    terms = (
+        f"(kafka_partition = {at.partition} AND kafka_offset >= {rng.start[at]} AND kafka_offset < {end})"
+        for at, end in rng.end.items()
+    )
+    return " OR ".join(terms) or "false"
+
+
+def without(rows: DataFrame, skipped: Skipped) -> DataFrame:
+    """The rows of a log but those of records that were skipped by name."""
+    for at, offset in skipped:
+        rows = rows.where((col("kafka_partition") != at.partition) | (col("kafka_offset") != offset))
+    return rows
+
+
+def as_kafka_gave(rows: DataFrame, source: Source) -> DataFrame:
+    """The rows of a log as raw records."""
+    return rows.select(
+        lit(source.topic).alias("topic"),
+        col("kafka_partition").alias("partition"),
+        col("kafka_offset").alias("offset"),
+        col("kafka_timestamp").alias("timestamp"),
+        col("kafka_key").alias("key"),
+        col("kafka_value").alias("value"),
+        col("kafka_headers").alias("headers"),
+    )

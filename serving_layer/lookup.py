@@ -139,6 +139,17 @@ def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> lis
     return find(connection, generation.c.rebuild == id, *still)
 
 
+def of_view(connection: Connection, id: int, view: str) -> Generation:
+    """The generation that a rebuild has opened of one view."""
+    found = [each for each in of_rebuild(connection, id) if each.view == view]
+    if not found:
+        raise LaminaError(
+            f"Rebuild {id} has no generation of {view}",
+            way_out="`lamina status` shows which views it rebuilds.",
+        )
+    return found[0]
+
+
 def left_by_failures(connection: Connection) -> list[Generation]:
     """The generations of failed rebuilds that are not retired, and were never handed over."""
     failed = select(rebuild.c.id).where(rebuild.c.state == "failed")

@@ -22,7 +22,7 @@ from view_algebra.texts.records import PSEUDO_COLUMNS
 from view_algebra.typed.calls import MOST_PANES
 from view_algebra.typed.nested import LAMBDAS
 from view_algebra.typed.sugar import CASTS, COMPUTED, FIELDS, MADE, TIMED
-from view_algebra.written.declarations import SOURCE_PROPERTIES, VIEW_PROPERTIES
+from view_algebra.written.properties import SOURCE_PROPERTIES, VIEW_PROPERTIES
 
 _PAGE = files(__package__) / "reference.md"
 

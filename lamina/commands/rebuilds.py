@@ -127,14 +127,15 @@ def hand_over(output: Output, id: int | None, anyway: bool) -> None:
 
     Prints the views that were handed over, those over them, and those that are held back.
     """
+    from batch_layer import checking
     from lamina import steps
 
     with deployment(output) as opened:
         id = _running(opened, id)
         held = steps.hand_over(opened, id, anyway=anyway)
-        moved = opened.batch.handed_over(id, held)
+        moved = checking.handed_over(opened.database, id, held)
         if held:
-            blocked = [each for each in opened.batch.verdicts(id) if each.blocked]
+            blocked = [each for each in checking.verdicts(opened.database, id) if each.blocked]
             for each in blocked:
                 output.tell(each.sentence)
             output.tell(f"held back by their {'checks' if blocked else 'proof'}: {', '.join(held)}")

@@ -135,7 +135,7 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
             source = known(catalog.sources, name, "source")
             try:
                 end = opened.brokers.latest(source.topic)
-                count = opened.batch.archive_source(source, end, accept_loss=accept_loss)
+                count = opened.batch.logs.archive(source, end, accept_loss=accept_loss)
                 rows.append((name, count, str(opened.log.held(source))))
             except LaminaError as error:  # the records of the others do not wait for this one
                 output.error(error)

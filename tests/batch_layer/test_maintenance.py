@@ -18,7 +18,7 @@ def test_a_log_whose_metadata_a_power_cut_tore_goes_back_and_takes_the_records_a
     opened, warehouse = deployed.deployment, Path(deployed.deployment.settings.warehouse)
     source = opened.deployed().sources["events"]
     deployed.send("events", *(event(n) for n in range(10)))
-    opened.batch.archive_source(source, opened.brokers.latest(source.topic))
+    opened.batch.logs.archive(source, opened.brokers.latest(source.topic))
     found = f"SELECT metadata_location FROM iceberg.iceberg_tables WHERE table_name = '{source.topic}'"
     with opened.database.begin() as connection:
         newest = Path(connection.exec_driver_sql(found).scalar_one().removeprefix("file:"))
@@ -27,12 +27,12 @@ def test_a_log_whose_metadata_a_power_cut_tore_goes_back_and_takes_the_records_a
     end = opened.brokers.latest(source.topic)
     away = warehouse.rename(warehouse.with_name("away"))
     with pytest.raises(LaminaError, match="its log cannot be read") as raised:
-        opened.batch.archive_source(source, end)
+        opened.batch.logs.archive(source, end)
     assert "See that the warehouse is mounted" in raised.value.way_out
     away.rename(warehouse)
     deployed.send("events", *(event(n) for n in range(10, 15)))
     end = opened.brokers.latest(source.topic)
-    assert opened.batch.archive_source(source, end) == 15
+    assert opened.batch.logs.archive(source, end) == 15
     assert opened.log.records_below(source, end).count() == 15
 
 

@@ -307,7 +307,7 @@ def _outrun_by_retention(deployed: Deployed, kafka_admin: KafkaAdminClient) -> N
     deployed.send("events", *(event(n) for n in range(10, 30)), partition=0)
     deployment = deployed.deployment
     source = deployment.deployed().sources["events"]
-    deployment.batch.archive_source(source, deployment.brokers.latest(source.topic))
+    deployment.batch.logs.archive(source, deployment.brokers.latest(source.topic))
     kafka_admin.delete_records({TopicPartition(source.topic, 0): 25})
 
 

@@ -288,9 +288,7 @@ def test_a_view_that_moves_to_a_new_source_of_an_old_topic_keeps_its_history(
     deployed.send("events", *(event(n) for n in range(20)), event(5), b"malformed")
     deployed.catch_up()
     topic = deployed.topic("events")
-    deployed.deployment.batch.archive_source(
-        deployed.deployment.deployed().sources["events"], Offsets.of(topic, {0: 22})
-    )
+    deployed.deployment.batch.logs.archive(deployed.deployment.deployed().sources["events"], Offsets.of(topic, {0: 22}))
     kafka_admin.delete_records({TopicPartition(topic, 0): 10})
     deployed.send("events", event(20), event(20), event(3))
     deployed.catch_up()

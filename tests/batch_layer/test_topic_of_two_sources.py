@@ -81,13 +81,13 @@ def test_a_table_over_the_topic_of_an_old_stream_begins_where_kafka_does_and_the
     deployed.catch_up()
     deployment, topic = deployed.deployment, deployed.topic("amounts")
     stream = deployment.deployed().sources["amounts"]
-    deployment.batch.archive_source(stream, deployment.brokers.latest(topic))
+    deployment.batch.logs.archive(stream, deployment.brokers.latest(topic))
     kafka_admin.delete_records({TopicPartition(topic, 0): 2})
     deployed.apply(table=TABLE)
     send(deployed, ("Jack", 3), ("Lily", 5))
     deployed.catch_up()
     for name in ("newest", "amounts"):  # whichever archives first
-        deployment.batch.archive_source(deployment.deployed().sources[name], deployment.brokers.latest(topic))
+        deployment.batch.logs.archive(deployment.deployed().sources[name], deployment.brokers.latest(topic))
     assert seen(deployed) == (SUMS, NEWEST)
     assert deployed.rows("SELECT DISTINCT source, first_offset FROM lamina.offsets ORDER BY 1") == [
         ("amounts", 0),
@@ -109,9 +109,9 @@ def test_what_a_stream_has_not_archived_is_not_given_up_for_a_table_that_begins_
     deployed.apply(table=TABLE)
     sources = deployment.deployed().sources
     with pytest.raises(LaminaError, match="removed by retention before they were archived"):
-        deployment.batch.archive_source(sources["newest"], deployment.brokers.latest(topic))
+        deployment.batch.logs.archive(sources["newest"], deployment.brokers.latest(topic))
     deployed.apply(stream="")
-    deployment.batch.archive_source(sources["newest"], deployment.brokers.latest(topic))
+    deployment.batch.logs.archive(sources["newest"], deployment.brokers.latest(topic))
 
 
 def test_a_record_is_skipped_for_all_sources_of_its_topic_or_for_none(deployed: Deployed) -> None:

@@ -143,16 +143,16 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     fragile.check()
 
     # The log holds all of it, Kafka loses some: its offsets are the log's until they are given to others.
-    batch.archive_source(source, deployment.brokers.latest(topic))
+    batch.logs.archive(source, deployment.brokers.latest(topic))
     broker.lose(topic, 110)
     refused(fragile.catch_up, "found the end of the topic at 110")
     send(fragile, range(2000, 2005))
     for attempt in (
-        lambda: batch.archive_source(source, deployment.brokers.latest(topic)),
+        lambda: batch.logs.archive(source, deployment.brokers.latest(topic)),
         lambda: batch.rebuild(leap=True),
     ):
         assert "--accept-loss" in refused(attempt, "has lost records of .* that the master log holds").way_out
-    batch.archive_source(source, deployment.brokers.latest(topic), accept_loss=True)
+    batch.logs.archive(source, deployment.brokers.latest(topic), accept_loss=True)
     batch.rebuild(leap=True)
     assert totals() == (115, sum(range(90)) + sum(range(1000, 1020)) + sum(range(2000, 2005)))
     fragile.check()
@@ -175,12 +175,12 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     # The log may hold what is skipped later, and what stood beside it: it is cut back no further than Kafka's loss.
     send(fragile, range(4000, 4010))
     send(fragile, range(4010, 4020))
-    batch.archive_source(source, deployment.brokers.latest(topic))
+    batch.logs.archive(source, deployment.brokers.latest(topic))
     assert deployment.skip(source, 0, 127, "before the loss")
     assert deployment.skip(source, 0, 137, "lost")
     broker.lose(topic, 135)
     send(fragile, range(5000, 5020))
-    batch.archive_source(source, deployment.brokers.latest(topic), accept_loss=True)
+    batch.logs.archive(source, deployment.brokers.latest(topic), accept_loss=True)
     fragile.catch_up()
     assert totals()[0] == 125 + 9 + 20
     batch.rebuild(leap=True)

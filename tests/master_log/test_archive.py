@@ -16,11 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lamina.settings import Settings
 from master_log import durable
-from master_log.archive import HELD, LOST, MasterLog
+from master_log.archive import MasterLog
 from master_log.iceberg import Table
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import kafka_range, parsed
+from master_log.summaries import HELD, LOST
 from tests.master_log.conftest import NewSource, Transaction, declared
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError

@@ -41,7 +41,7 @@ def test_a_record_that_spark_cannot_read_is_named_and_everything_goes_on_once_it
     assert "lamina skip events 1 10 --reason" in stopped.value.way_out
     source = deployment.deployed().sources["events"]
     with pytest.raises(Unreadable, match="partition 1, offset 10"):
-        deployment.batch.archive_source(source, deployment.brokers.latest(topic))
+        deployment.batch.logs.archive(source, deployment.brokers.latest(topic))
     with pytest.raises(LaminaError, match="has no record at partition 1, offset 21"):
         deployment.skip(source, 1, 21, "it is not there")
     assert deployment.skip(source, 1, 10, "a clock in microseconds")

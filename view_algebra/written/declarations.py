@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal as Choice
 
@@ -13,56 +13,21 @@ from view_algebra.language.quoting import words
 from view_algebra.language.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, instead, not_in_json, read
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.dialect import Statement
+from view_algebra.written.properties import (
+    OPTIONS,
+    SOURCE_PROPERTIES,
+    VIEW_PROPERTIES,
+    Found,
+    Report,
+    properties_of,
+    well_formed,
+)
 
 ICEBERG_COLUMNS = words("_file _pos _deleted _spec_id _partition _row_id _last_updated_sequence_number")
 """Columns that Iceberg gives every table; one of a table's own by such a name cannot be read back."""
 
 LONGEST_SOURCE, LONGEST_VIEW = 36, 63
 """Bytes of a name; Postgres has no longer ones."""
-
-SOURCE_PROPERTIES = {
-    "event_time": "the column that says when an event happened",
-    "partitions": "of the topic, where `lamina apply` creates it (default: 4)",
-    "quarantine_bytes": "how many bad records are kept, by size; the oldest go first (default: `1 GB`)",
-    "quarantine_age": "how long bad records are kept; counts stay for ever (default: `90 days`)",
-    "dedupe_within": "how long after an event its copies are recognised, e.g. `1 hour` (default: for ever)",
-}
-"""What TBLPROPERTIES of a source may say."""
-
-OPTIONS = ("topic", "format", "key_format")
-"""What OPTIONS of a source may say."""
-
-VIEW_PROPERTIES = {
-    "keep_generations": "how many older generations stay current, to roll back to (default: 1)",
-    "on_failure": "what happens when a check of the view fails: `block` (default) or `warn`",
-    "keep_versions": "how many older versions stay current, to return to, when its cells change (default: 1)",
-    "on_difference": "what happens when a proof finds a difference: `publish` (default) or `hold`",
-    "rebuild_every": "the least age at which a nightly rebuild includes the view, e.g. `7 days` (default: every night)",
-    "renamed_from": "the name that the view had: its cells stay. It has no effect once applied",
-    "retain": "for example `90 days`: older groups leave when a rebuild is handed over ([how](decisions/10-retain.md))",
-}
-"""What TBLPROPERTIES of a view may say."""
-
-_AGE = r"[1-9]\d{0,4} (day|week|month|year)s?"
-_TIME = r"[1-9]\d{0,4} (minute|hour|day|week)s?"
-
-_FORMS = {
-    "partitions": (r"[1-9]\d{0,5}", "Write a whole number from 1, as 'partitions' = '4'."),
-    "quarantine_bytes": (r"[1-9]\d{0,5} (kB|MB|GB|TB)", "Write 'quarantine_bytes' = '1 GB'."),
-    "quarantine_age": (_AGE, "Write 'quarantine_age' = '90 days'."),
-    "dedupe_within": (_TIME, "Write 'dedupe_within' = '1 hour'."),
-    "on_failure": (r"block|warn", "Write 'block' or 'warn'."),
-    "on_difference": (r"publish|hold", "Write 'publish' or 'hold'."),
-    "keep_generations": (r"\d{1,3}", "Write a whole number, as '1'."),
-    "keep_versions": (r"\d{1,3}", "Write a whole number, as '1'."),
-    "rebuild_every": (_AGE, "Write 'rebuild_every' = '7 days'."),
-    "renamed_from": (r"\w{1,63}", "Write the name that the view had, as 'old_name'."),
-    "retain": (_AGE, "Write 'retain' = '90 days'."),
-}
-"""What a property's value looks like, and how to write one."""
-
-Report = Callable[[Wrong], None]
-_Found = dict[str, tuple[str, Span | None]]
 
 
 @dataclass(frozen=True)
@@ -132,7 +97,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
             span(statement), "a source without columns", "Write CREATE TABLE name (column TYPE, …) USING kafka …."
         )
     name = _name(schema.this, LONGEST_SOURCE, report)
-    properties, options, comment, using = _properties(statement, SOURCE_PROPERTIES, report)
+    properties, options, comment, using = properties_of(statement, SOURCE_PROPERTIES, report)
     if using is None or using[0].lower() != "kafka":
         found = f"USING {using[0]}" if using else "no USING"
         report(
@@ -151,7 +116,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     if "dedupe_within" in properties and not unique:
         way_out = "Declare what tells an event apart: UNIQUE (id). Or leave dedupe_within out."
         report(Wrong(properties["dedupe_within"][1], "dedupe_within without UNIQUE", way_out))
-    _well_formed(properties, report)
+    well_formed(properties, report)
     return SourceDeclaration(
         name,
         file,
@@ -190,7 +155,7 @@ def _check_keys(
                 report(Wrong(place, f"a {what} of type {kind}", "Take a column that is a number, a text or a time."))
 
 
-def _format(primary: tuple[str, ...], options: _Found, report: Report) -> Choice["json", "debezium-json"]:
+def _format(primary: tuple[str, ...], options: Found, report: Report) -> Choice["json", "debezium-json"]:
     """What a record's value is: the record, or a change of a row."""
     value, place = options.get("format", ("json", None))
     match value.lower():
@@ -208,7 +173,7 @@ def _format(primary: tuple[str, ...], options: _Found, report: Report) -> Choice
 
 
 def _key_format(
-    primary: tuple[str, ...], options: _Found, default: Choice["json", "none"], report: Report
+    primary: tuple[str, ...], options: Found, default: Choice["json", "none"], report: Report
 ) -> Choice["json", "string", "none"]:
     """What Kafka's key of a table's record is read as."""
     if "key_format" not in options:
@@ -283,7 +248,7 @@ def _constraint(item: exp.Expr) -> tuple[str, tuple[str, ...]] | None:
     return None
 
 
-def _topic(name: str, schema: exp.Schema, options: _Found, report: Report) -> tuple[str, Span | None]:
+def _topic(name: str, schema: exp.Schema, options: Found, report: Report) -> tuple[str, Span | None]:
     for option in options:
         if option not in OPTIONS:
             report(Wrong(options[option][1], f"unknown option {option}", suggestion(option, OPTIONS)))
@@ -358,7 +323,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
     if isinstance(target, exp.Schema):
         target, schema = target.this, target
     name = _name(target, LONGEST_VIEW, report)
-    properties, options, comment, using = _properties(statement, VIEW_PROPERTIES, report)
+    properties, options, comment, using = properties_of(statement, VIEW_PROPERTIES, report)
     if using is not None or options:
         report(Wrong(using[1] if using else span(target), "USING or OPTIONS on a view", "Leave it out."))
     columns: list[tuple[str, Span | None]] = []
@@ -377,7 +342,7 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
             for constraint in item.args.get("constraints") or []:
                 if isinstance(constraint.kind, exp.CommentColumnConstraint):
                     comments[item.name] = constraint.kind.this.name
-    _well_formed(properties, report)
+    well_formed(properties, report)
     if statement.expression is None:
         raise Wrong(span(target), "a view without a SELECT", "Write CREATE VIEW name AS SELECT ….")
     return ViewDeclaration(
@@ -394,13 +359,6 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
     )
 
 
-def _well_formed(properties: _Found, report: Report) -> None:
-    for name, (pattern, way_out) in _FORMS.items():
-        if name in properties and not re.fullmatch(pattern, properties[name][0]):
-            value, place = properties[name]
-            report(Wrong(place, f"{name} {value!r}", way_out))
-
-
 def _name(node: exp.Expr, longest: int, report: Report) -> str:
     name = node.name
     if node.args.get("db"):
@@ -414,30 +372,3 @@ def _name(node: exp.Expr, longest: int, report: Report) -> str:
             )
         )
     return name
-
-
-def _properties(
-    statement: exp.Create, known: Collection[str], report: Report
-) -> tuple[_Found, _Found, str | None, tuple[str, Span | None] | None]:
-    """TBLPROPERTIES, OPTIONS, the comment, and what stands after USING."""
-    properties: _Found = {}
-    options: _Found = {}
-    comment: str | None = None
-    using: tuple[str, Span | None] | None = None
-    clause = statement.args.get("properties")
-    for item in clause.expressions if clause is not None else []:
-        if isinstance(item, exp.OptionsProperty):
-            for option in item.expressions:
-                options[option.this.name.lower()] = (option.args["value"].name, span(option))
-        elif isinstance(item, exp.SchemaCommentProperty):
-            comment = item.this.name
-        elif isinstance(item, exp.FileFormatProperty):
-            using = (item.this.name, span(item))
-        elif type(item) is exp.Property:
-            name = item.this.name
-            if name not in known:
-                report(Wrong(span(item), f"unknown property {name!r}", suggestion(name, known)))
-            properties[name] = (item.args["value"].name, span(item))
-        else:
-            report(Wrong(span(item), f"{item.key.upper()} is not served", "Leave it out."))
-    return properties, options, comment, using

@@ -1,0 +1,71 @@
+"""The master log in its turn: one process at a time writes to it, and what a power cut tore is mended before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from master_log import durable
+from master_log.archive import Maintained, MasterLog
+from master_log.kafka import Brokers
+from master_log.offsets import Offsets
+from master_log.tails import Tails
+from serving_layer import log_catalog, progress, rebuilds, skipping
+from serving_layer.database import Database
+from view_algebra.compiled import Source
+from view_algebra.errors import LaminaError
+
+
+@dataclass(frozen=True)
+class Logs:
+    """The logs of one deployment. log: gives the master log when it is needed. tell: takes a line of narration."""
+
+    database: Database
+    brokers: Brokers
+    log: Callable[[], MasterLog]
+    tell: Callable[[str], None]
+
+    def archive(self, source: Source, to: Offsets, *, accept_loss: bool = False, tails: Tails | None = None) -> int:
+        """Takes the records of one source below `to` into the master log; gives how many it took.
+
+        Refused where Kafka no longer has there what was counted: `tails` stood below `to`.
+        """
+        with self.database.begin() as connection:
+            topic_id = progress.queries(connection)[source.name].topic_id
+            start = progress.begins(connection, source.topic)
+        with rebuilds.archiving(self.database):
+            master_log = self._whole_log(source)
+            master_log.create(source, topic_id, start)
+            for at, offset in skipping.forget_lost(self.database, self.brokers, source.topic):
+                self.tell(f"{source.name}: the record skipped at partition {at.partition}, offset {offset} is lost")
+            archived = master_log.archive(source, to, self.brokers, accept_loss=accept_loss, tails=tails)
+            with self.database.begin() as connection:
+                progress.archived(connection, source.name, archived.held)
+        self.tell(f"{source.name}: {archived.records:,} records archived")
+        return archived.records
+
+    def maintain(self, source: Source, before: datetime) -> Maintained:
+        """Maintains the log of one source so that every backup made since `before` can be restored."""
+        with rebuilds.archiving(self.database):
+            return self._whole_log(source).maintain(source, before)
+
+    def _whole_log(self, source: Source) -> MasterLog:
+        """The master log, in which a power cut may have torn the newest metadata of this source's log.
+
+        Then those before are the newest again. Nobody has acted on the commit that is lost by that: what is held is
+        told to others only after the files of a commit are on the disk.
+        """
+        with self.database.begin() as connection:
+            present, before = log_catalog.named(connection, source.topic) or ("", None)
+            if not present or durable.whole(present):
+                return self.log()
+            if before is None or not durable.whole(before):
+                raise LaminaError(
+                    f"{source.name}: its log cannot be read",
+                    evidence=f"{present} is not there, or not whole",
+                    way_out="See that the warehouse is mounted and LAMINA_WAREHOUSE is right, or restore its backup.",
+                )
+            log_catalog.step_back(connection, source.topic, torn=present, before=before)
+        self.tell(f"{source.name}: its log goes back to the metadata before {present}, which a power cut has torn")
+        return self.log()

@@ -1,0 +1,53 @@
+"""What proofs and checks say of new generations before anybody reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from serving_layer import checks, courtesy, lookup, proof, rebuilds
+from serving_layer.checks import Verdict
+from serving_layer.database import Connection, Database
+from serving_layer.deployed import deployed
+from serving_layer.lookup import Generation
+from view_algebra.compiled import Catalog
+from view_algebra.errors import Blocked
+
+
+def checked(database: Database, new: Sequence[Generation], catalog: Catalog) -> list[Verdict]:
+    """What the checks of a catalog find over new generations, a snapshot for each view."""
+    found: list[Verdict] = []
+    for name in (name for name, each in catalog.views.items() if each.checks):
+        with database.begin(isolation="REPEATABLE READ") as connection:
+            courtesy.stand_back(connection)
+            found += checks.of_rebuild(connection, catalog, new, name)
+    return found
+
+
+def held_back(connection: Connection, run: rebuilds.Rebuild, new: Sequence[Generation]) -> list[str]:
+    """The views of a rebuild that are not handed over. A leap hands all over, or is refused with Blocked."""
+    catalog = deployed(connection)
+    by_checks = checks.held_back(connection, catalog, run.id, new)
+    if not run.leap:
+        return sorted(checks.held_together(catalog, new, by_checks.union(proof.held_back(connection, new))))
+    if by_checks and run.step != "hand-over":
+        blocked = [each.sentence for each in checks.results(connection, run.id) if each.blocked]
+        raise Blocked(
+            f"The leap is not handed over: {', '.join(sorted(by_checks))} fails a check",
+            evidence="\n".join(blocked) or "its checks were not run: `lamina step prove` runs them",
+            way_out="Nothing that is read has changed. Correct what fails, or let the check warn: NOT ENFORCED.",
+        )
+    return []
+
+
+def handed_over(database: Database, id: int, held: Collection[str] = ()) -> list[str]:
+    """The views whose rows a hand-over changes: those it does not hold back, and the derived ones over them."""
+    with database.begin() as connection:
+        catalog = deployed(connection)
+        moved = [each.view for each in lookup.of_rebuild(connection, id) if each.view not in held]
+    return [name for name, changed in checks.affected(catalog, moved).items() if changed]
+
+
+def verdicts(database: Database, id: int) -> list[Verdict]:
+    """What the checks of a rebuild have found."""
+    with database.begin() as connection:
+        return checks.results(connection, id)

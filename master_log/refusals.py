@@ -1,0 +1,99 @@
+"""Why an archive run, or a reader of the log, is refused; each with what was found and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from master_log.offsets import OffsetRange, Offsets
+from master_log.tails import Differs
+from view_algebra.compiled import Source
+from view_algebra.errors import LaminaError
+
+
+def no_log(source: Source) -> LaminaError:
+    """Nobody has archived a record of it."""
+    return LaminaError(
+        f"{source.name}: there is no log of topic {source.topic}",
+        way_out="Run `lamina archive`, which opens it.",
+    )
+
+
+def says_nothing(source: Source, evidence: str) -> LaminaError:
+    """Its snapshots have lost what it holds."""
+    return LaminaError(
+        f"{source.name}: its log does not tell what it holds",
+        evidence=evidence,
+        way_out="Make one by `lamina archive` current again (CALL … set_current_snapshot): docs/operations.md.",
+    )
+
+
+def too_short(source: Source, held: Offsets, wanted: Offsets) -> LaminaError:
+    """Its log ends below the cut."""
+    return LaminaError(
+        f"{source.name}: its log does not reach the cut",
+        evidence=f"Held: {held or 'nothing'}.\nWanted: {wanted}.",
+        way_out="Archive up to the cut first (`lamina archive`).",
+    )
+
+
+def ends_before(source: Source, latest: Offsets, wanted: Offsets) -> LaminaError:
+    """Its topic ends below what is wanted of it."""
+    return LaminaError(
+        f"{source.name}: topic {source.topic} ends before the records that are wanted",
+        evidence=f"Found: {latest}.\nWanted: {wanted}.",
+        way_out="The brokers lost records, or are not the ones that were read before: correct LAMINA_KAFKA.",
+    )
+
+
+def another_topic(source: Source, topic_id: str | None, known: str) -> LaminaError:
+    """Its topic is not the one that its log is of."""
+    found = f"topic id {topic_id}" if topic_id else "no such topic"
+    return LaminaError(
+        f"{source.name}: topic {source.topic} is not the one whose records its log holds",
+        evidence=f"Found: {found}.\nWanted: topic id {known}.",
+        way_out="The topic was deleted and created again, or LAMINA_KAFKA names other brokers. Its offsets "
+        "start anew, so it cannot continue this log: declare the source with a topic of another name, or drop"
+        " it and its views and declare them again, which begins a new log.",
+    )
+
+
+def changed_meanwhile(source: Source, evidence: str) -> LaminaError:
+    """Somebody else has published meanwhile."""
+    return LaminaError(
+        f"{source.name}: its log changed while records were archived",
+        evidence=evidence,
+        way_out="Run it again: nothing was changed.",
+    )
+
+
+def holds_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
+    """The log has records whose offsets Kafka may have given to others."""
+    return LaminaError(
+        f"{source.name}: Kafka has lost records of {source.topic} that the master log holds",
+        evidence="\n".join(map(str, differing)),
+        way_out="Other records may have their offsets now. `lamina archive --accept-loss` cuts the log back to where it"
+        " agrees with Kafka and keeps what it cuts off under a tag; `lamina rebuild --leap` makes the views the same.",
+    )
+
+
+def counted_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
+    """The views have."""
+    return LaminaError(
+        f"{source.name}: Kafka has lost records of {source.topic} that were counted",
+        evidence="\n".join(map(str, differing)),
+        way_out="`lamina rebuild --leap` makes the views what the master log and Kafka hold now.",
+    )
+
+
+def gone(source: Source, lost: OffsetRange) -> LaminaError:
+    """Kafka has removed records that the log lacks."""
+    listed = "\n".join(
+        f"Partition {at.partition}: the offsets from {lost.start[at]} up to {end} (not including it)."
+        for at, end in lost.end.items()
+    )
+    return LaminaError(
+        f"{source.name}: records of topic {source.topic} were removed by retention before they were archived",
+        evidence=listed,
+        way_out="Raise the topic's retention.ms and archive more often. To go on without these records, "
+        "run `lamina archive --accept-loss`, which writes down what is lost.",
+    )

@@ -1,0 +1,92 @@
+"""What OPTIONS and TBLPROPERTIES of a declaration may say, and what they say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+
+from sqlglot import exp
+
+from view_algebra.refusals import Span, Wrong, span, suggestion
+
+SOURCE_PROPERTIES = {
+    "event_time": "the column that says when an event happened",
+    "partitions": "of the topic, where `lamina apply` creates it (default: 4)",
+    "quarantine_bytes": "how many bad records are kept, by size; the oldest go first (default: `1 GB`)",
+    "quarantine_age": "how long bad records are kept; counts stay for ever (default: `90 days`)",
+    "dedupe_within": "how long after an event its copies are recognised, e.g. `1 hour` (default: for ever)",
+}
+"""What TBLPROPERTIES of a source may say."""
+
+OPTIONS = ("topic", "format", "key_format")
+"""What OPTIONS of a source may say."""
+
+VIEW_PROPERTIES = {
+    "keep_generations": "how many older generations stay current, to roll back to (default: 1)",
+    "on_failure": "what happens when a check of the view fails: `block` (default) or `warn`",
+    "keep_versions": "how many older versions stay current, to return to, when its cells change (default: 1)",
+    "on_difference": "what happens when a proof finds a difference: `publish` (default) or `hold`",
+    "rebuild_every": "the least age at which a nightly rebuild includes the view, e.g. `7 days` (default: every night)",
+    "renamed_from": "the name that the view had: its cells stay. It has no effect once applied",
+    "retain": "for example `90 days`: older groups leave when a rebuild is handed over ([how](decisions/10-retain.md))",
+}
+"""What TBLPROPERTIES of a view may say."""
+
+_AGE = r"[1-9]\d{0,4} (day|week|month|year)s?"
+_TIME = r"[1-9]\d{0,4} (minute|hour|day|week)s?"
+
+_FORMS = {
+    "partitions": (r"[1-9]\d{0,5}", "Write a whole number from 1, as 'partitions' = '4'."),
+    "quarantine_bytes": (r"[1-9]\d{0,5} (kB|MB|GB|TB)", "Write 'quarantine_bytes' = '1 GB'."),
+    "quarantine_age": (_AGE, "Write 'quarantine_age' = '90 days'."),
+    "dedupe_within": (_TIME, "Write 'dedupe_within' = '1 hour'."),
+    "on_failure": (r"block|warn", "Write 'block' or 'warn'."),
+    "on_difference": (r"publish|hold", "Write 'publish' or 'hold'."),
+    "keep_generations": (r"\d{1,3}", "Write a whole number, as '1'."),
+    "keep_versions": (r"\d{1,3}", "Write a whole number, as '1'."),
+    "rebuild_every": (_AGE, "Write 'rebuild_every' = '7 days'."),
+    "renamed_from": (r"\w{1,63}", "Write the name that the view had, as 'old_name'."),
+    "retain": (_AGE, "Write 'retain' = '90 days'."),
+}
+"""What a property's value looks like, and how to write one."""
+
+Report = Callable[[Wrong], None]
+"""Takes a mistake that leaves the statement readable."""
+
+Found = dict[str, tuple[str, Span | None]]
+"""Values by the names of what they are of, with where they stand."""
+
+
+def properties_of(
+    statement: exp.Create, known: Collection[str], report: Report
+) -> tuple[Found, Found, str | None, tuple[str, Span | None] | None]:
+    """TBLPROPERTIES, OPTIONS, the comment, and what stands after USING."""
+    properties: Found = {}
+    options: Found = {}
+    comment: str | None = None
+    using: tuple[str, Span | None] | None = None
+    clause = statement.args.get("properties")
+    for item in clause.expressions if clause is not None else []:
+        if isinstance(item, exp.OptionsProperty):
+            for option in item.expressions:
+                options[option.this.name.lower()] = (option.args["value"].name, span(option))
+        elif isinstance(item, exp.SchemaCommentProperty):
+            comment = item.this.name
+        elif isinstance(item, exp.FileFormatProperty):
+            using = (item.this.name, span(item))
+        elif type(item) is exp.Property:
+            name = item.this.name
+            if name not in known:
+                report(Wrong(span(item), f"unknown property {name!r}", suggestion(name, known)))
+            properties[name] = (item.args["value"].name, span(item))
+        else:
+            report(Wrong(span(item), f"{item.key.upper()} is not served", "Leave it out."))
+    return properties, options, comment, using
+
+
+def well_formed(properties: Found, report: Report) -> None:
+    """Reports the values that do not look like what their property says."""
+    for name, (pattern, way_out) in _FORMS.items():
+        if name in properties and not re.fullmatch(pattern, properties[name][0]):
+            value, place = properties[name]
+            report(Wrong(place, f"{name} {value!r}", way_out))
