@@ -7,7 +7,6 @@ SHELL := /bin/sh
 
 PY := .venv/bin/python
 SETUP := .venv/.complete
-TESTS := $(or $(ARGS),--numprocesses 2 --dist loadfile --no-loadscope-reorder)
 
 # Shows this list.
 help:
@@ -21,9 +20,9 @@ setup: $(SETUP)
 demo: $(SETUP)
 	@$(PY) -m lamina demo $(if $(ONCE),--once)
 
-# Runs the tests in two processes, each with a real Kafka, Postgres and Spark (ARGS="tests/laws -x" for some, in one).
+# Runs the tests, against a real Kafka, Postgres and Spark (ARGS="tests/laws -x" for some of them).
 test: $(SETUP)
-	@$(PY) -m pytest $(TESTS) $(if $(EXIT_CODE_FILE),; echo $$? > "$(EXIT_CODE_FILE)")
+	@$(PY) -m pytest $(ARGS) $(if $(EXIT_CODE_FILE),; echo $$? > "$(EXIT_CODE_FILE)")
 
 # Compares views at random with Spark's answer to their SELECTs (N=200 views of SEED=1); a difference is made small.
 fuzz: $(SETUP)
@@ -35,7 +34,7 @@ check: $(SETUP)
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 	@$(PY) -c 'from importlinter.cli import lint_imports_command as lint; lint(["--no-logo"])'
-	@$(PY) -m pytest $(TESTS)
+	@$(PY) -m pytest $(ARGS)
 
 # Measures the figures of docs/benchmarks.md one after the other: three quarters of an hour, on an idle machine.
 bench: $(SETUP)

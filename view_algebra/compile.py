@@ -18,6 +18,7 @@ from view_algebra.passes import Known, Split, Written, compile_view
 from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.records import Key, parse_text
+from view_algebra.typed.passing import passed_by_table
 from view_algebra.written.checks import CheckDeclaration, check_declaration
 from view_algebra.written.clauses import refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
@@ -234,15 +235,17 @@ class _Work:
             self.wrong(d.file, name, _too_deep(d.place))
 
     def _compile(self, d: ViewDeclaration, known: Known) -> None:
-        """Compiles a view over the rows of others or, where these do not tell what it asks, over their records."""
+        """Compiles a view over the rows of others or, where these do not tell what it asks, over their records; of a
+        table, over where its newest ones are, too, where that is asked.
+        """
         refuse_unread(d.select)
         try:
             compile_view(Written(d), known)
         except AsksForRecords as over_rows:
-            try:
-                tables = {table.name: as_view(table) for table in self.sources.values() if table.kind == "table"}
-                compile_view(Written(d, through={**self.views, **tables}), known)
-            except Wrong:
+            tables = [each for each in self.sources.values() if each.kind == "table"]
+            newest = {each.name: as_view(each) for each in tables}
+            in_order = {each.name: as_view(each, passed_by_table(each.event_time)) for each in tables}
+            if not any(_compiles(Written(d, through={**self.views, **each}), known) for each in (newest, in_order)):
                 raise over_rows from None  # which is told in the words of what the author has written
 
     # pass 3: checks of views
@@ -260,6 +263,14 @@ class _Work:
             except Wrong as wrong:
                 self.wrong(each.file, each.view, Wrong(wrong.span or each.place, wrong.reason, wrong.way_out))
         return found
+
+
+def _compiles(written: Written, known: Known) -> bool:
+    try:
+        compile_view(written, known)
+    except Wrong:
+        return False
+    return True
 
 
 def _no_view(name: str, sources: Collection[str], views: Collection[str]) -> str:

@@ -1209,11 +1209,6 @@ VIEWS = [
         "SELECT country, listagg(kind, ',') WITHIN GROUP (ORDER BY ts) AS k FROM events GROUP BY country",
     ),
     view(
-        "a hopping window over a view",
-        "SELECT window.start AS w, sum(n) AS n FROM hourly GROUP BY window(hour, '3 hours', '1 hour')",
-        "SELECT hour, sum(n) OVER (ORDER BY hour RANGE BETWEEN INTERVAL 2 HOURS PRECEDING AND CURRENT ROW) AS n FROM hourly",
-    ),
-    view(
         "a window with an INTERVAL",
         "SELECT window.start AS w, count(*) AS n FROM events GROUP BY window(ts, INTERVAL 1 HOUR)",
         "SELECT window.start AS w, count(*) AS n FROM events GROUP BY window(ts, '1 hour')",

@@ -32,6 +32,14 @@ CREATE VIEW cities AS SELECT DISTINCT address.city AS city, size(address.zips) A
 CREATE VIEW hours AS
 SELECT window(changed, '1 hour').start AS h, count(*) AS n, avg(scores['a']) AS a FROM users
 GROUP BY window(changed, '1 hour');
+CREATE VIEW in_turn AS
+SELECT country, last_value(name) AS newest, last(name, true) AS named, first(id) AS oldest, collect_list(id) AS ids
+FROM users GROUP BY country;
+CREATE VIEW in_turn_of_some AS
+SELECT s.n, last(s.id) AS newest, listagg(CAST(s.id AS STRING), ',') AS ids, collect_list(struct(s.id, s.n)) AS both
+FROM (SELECT id, name AS n FROM shop WHERE big > 1) s GROUP BY s.n;
+CREATE VIEW in_turn_by_other_names AS
+SELECT f.b, last_value(f.a) AS newest FROM flags AS f(a, b) GROUP BY f.b;
 CREATE VIEW newest_rates AS
 SELECT r.currency, r.rate FROM rates r JOIN (SELECT currency, max(day) AS day FROM rates GROUP BY currency) AS d
   ON d.currency = r.currency AND d.day = r.day;

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import assert_never
 
+from view_algebra.compiled import source_of
 from view_algebra.language.aggregates import EVENT_ORDER, RECORD_KEYS
 from view_algebra.language.blocks import renamed
 from view_algebra.language.expressions import (
@@ -39,8 +40,9 @@ from view_algebra.language.expressions import (
 from view_algebra.language.relations import nested_in
 from view_algebra.language.time_windows import window_key
 from view_algebra.language.types import Type
-from view_algebra.language.walks import walk
+from view_algebra.language.walks import every_relation, walk
 from view_algebra.refusals import AsksForRecords, Span
+from view_algebra.typed.as_of import HOLDS
 from view_algebra.typed.constants import rows_of, unique, unique_together
 from view_algebra.typed.rows import Keys
 
@@ -130,7 +132,8 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
         case Read():
             return _named(views.get(relation.view, frozenset()), relation.alias, dict(relation.columns))
         case Nested():
-            return _named(unique_keys(relation.query, views), relation.alias, dict(relation.query.columns))
+            keys = _keys_of_versions(relation.query, views) or unique_keys(relation.query, views)
+            return _named(keys, relation.alias, dict(relation.query.columns))
         case Constants(rows=rows, columns=columns, alias=alias):
             return frozenset(frozenset({Field(alias, columns[n][:1], columns[n][1])}) for n in unique(rows))
         case None:
@@ -141,6 +144,14 @@ def relation_keys(relation: Relation | None, views: Mapping[str, Keys]) -> RowKe
             return frozenset()
         case _:
             assert_never(relation)
+
+
+def _keys_of_versions(query: Query, views: Mapping[str, Keys]) -> Keys:
+    """What tells the versions of a table's rows apart that hold at one time; none of anything else."""
+    if not set(HOLDS) <= {name for name, _ in query.columns}:
+        return frozenset()
+    tables = {source_of(each.source) for each in every_relation(query) if isinstance(each, Stream)}
+    return views.get(tables.pop(), frozenset()) if len(tables) == 1 else frozenset()
 
 
 def _gives_different(made: Generator, relation: Relation) -> bool:

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from view_algebra.compiled import changes_of, source_of
 from view_algebra.language.aggregates import EVENT_ORDER
-from view_algebra.language.expressions import Expr, Field, Place, Select, Stream
+from view_algebra.language.expressions import Constants, Expr, Field, Joined, Nested, Place, Read, Select, Stream
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
+from view_algebra.language.relations import nested_in, relations_in
 from view_algebra.refusals import AsksForRecords, Wrong
+from view_algebra.typed.determinism import RowKeys, relation_keys
 from view_algebra.typed.names import Context, Scope, find
-from view_algebra.typed.passing import PASSED, passing_on
+from view_algebra.typed.passing import PASSED, is_in_order, passing_on, reading_passed
 from view_algebra.typed.ties import sorting
 
+Order = tuple[str, tuple[Expr, ...]]
+"""Keys, as Spark SQL and as expressions."""
 
-def event_order(scope: Scope, place: Place, function: str = "") -> tuple[str, tuple[Expr, ...]]:
+
+def event_order(scope: Scope, place: Place, function: str = "") -> Order:
     """What puts the records that a block reads in one order, as Spark SQL and as expressions; `function`: the
     aggregate that goes by it alone.
     """
     if function and scope.records is not None and sorting(scope.records, scope.context.sortings):
         way_out = "Leave its ORDER BY out, or write max_by(x, t), or listagg(x) WITHIN GROUP (ORDER BY t)."
         raise Wrong(place, f"{function}() of records that a subquery sorts", way_out)
+    if isinstance(scope.relation, Joined):
+        return _of_a_join(scope.relation, scope, place)
     if len(scope.relations) == 1 and (given := passed(scope)) is not None:
         (alias,) = scope.relations
-        kinds = dict(given.columns)
-        return ", ".join(PASSED), tuple(Field(alias, (name,), kinds[name], place=place) for name in PASSED)
+        return ", ".join(PASSED), _passed_by(alias, given, place)
     of_changes = [changes_of(source_of(each)) == each for each in scope.streams.values()] == [True]  # and their moves
     if not scope.streams or (len(scope.relations) != 1 and not of_changes):
         way_out = "Name the source alone in FROM."
@@ -39,11 +48,69 @@ def event_order(scope: Scope, place: Place, function: str = "") -> tuple[str, tu
     return ", ".join(texts), columns
 
 
-def passed(scope: Scope) -> Select | None:
+def _of_a_join(join: Joined, scope: Scope, place: Place) -> Order:
+    """The order of the events on one side of a join, then on the next; then what else tells its rows apart.
+
+    Whatever decides no row beside the others is left out: of orders and their users, the users.
+    """
+    for each in nested_in(join):
+        if is_in_order(each.query, windows=False):
+            _passing(each, scope)
+    sides = [side for side in relations_in(join) if isinstance(side, (Stream, Read, Nested, Constants))]
+    orders: list[Order] = []
+    told: list[Field] = []
+    for side, own in _deciding(sides, relation_keys(reading_passed(join, scope.passed), scope.context.keys)):
+        if isinstance(side, Stream):
+            texts, columns = of_events(side, scope.context)
+            orders.append((", ".join(texts), columns))
+        elif side.alias in scope.passed:
+            texts = tuple(f"{spark_name(side.alias)}.{name}" for name in PASSED)
+            orders.append((", ".join(texts), _passed_by(side.alias, scope.passed[side.alias], place)))
+        else:
+            told += own
+    if not orders or any(part.type.nested or part.type.name == "BINARY" for part in told):
+        way_out = "Write max_by(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
+        raise AsksForRecords(place, "the order of events, where nothing puts the rows of a join in one", way_out)
+    named = [f"{spark_name(part.relation)}.{spark_name(part.path[0])}" for part in told]
+    return ", ".join([*(text for text, _ in orders), *named]), (*chain.from_iterable(c for _, c in orders), *told)
+
+
+Side = Stream | Read | Nested | Constants
+
+
+def _deciding(sides: Sequence[Side], keys: RowKeys) -> Iterator[tuple[Side, list[Field]]]:
+    """The sides of a join that tell its rows apart, each with its columns that do: as few as there can be."""
+    found: list[list[list[Field]]] = []
+    for key in keys:
+        parts = sorted((part for part in key if isinstance(part, Field)), key=lambda part: part.path)
+        own = [[part for part in parts if part.relation == side.alias] for side in sides]
+        if sum(map(len, own)) == len(key):
+            found.append(own)
+    few = min(found, key=lambda own: (sum(map(bool, own)), [not each for each in own]), default=[])
+    return ((side, own) for side, own in zip(sides, few, strict=False) if own)
+
+
+def _passed_by(alias: str, query: Select, place: Place) -> tuple[Expr, ...]:
+    kinds = dict(query.columns)
+    return tuple(Field(alias, (name,), kinds[name], place=place) for name in PASSED)
+
+
+def passed(scope: Scope, *, with_windows: bool = False) -> Select | None:
     """The subquery that a block reads, passing the order of events on; None where it does not read records so."""
-    if scope.records is not None and scope.passed is None:
-        scope.passed = passing_on(scope.records, partial(of_events, context=scope.context))
-    return scope.passed
+    of_records = scope.rows if with_windows else scope.records
+    if of_records is None or not isinstance(scope.relation, Nested):
+        return None
+    return _passing(replace(scope.relation, query=of_records), scope)
+
+
+def _passing(nested: Nested, scope: Scope) -> Select | None:
+    assert isinstance(nested.query, Select)
+    if nested.alias not in scope.passed:
+        given = passing_on(nested.query, partial(of_events, context=scope.context))
+        if given is None:
+            return None
+        scope.passed[nested.alias] = given
+    return scope.passed[nested.alias]
 
 
 def of_events(stream: Stream, context: Context) -> tuple[tuple[str, ...], tuple[Expr, ...]]:

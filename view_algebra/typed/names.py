@@ -95,8 +95,8 @@ class Scope:
     where GROUP BY names one. lateral: may what stands behind it in FROM name its columns?
 
     above: does the block read groups, and no records? records: the subquery of records that it reads, where it reads
-    that alone; rows: the same, or one that computes window functions of records; passed: the one or the other, as it
-    passes the order of events on. relation, where: what FROM reads, and the condition on its rows.
+    that alone; rows: the same, or one that computes window functions of records; passed: by alias, the subqueries that
+    pass the order of events on. relation, where: what FROM reads, and the condition on its rows.
 
     generators, windowed, semi: what its expressions were found to hold: calls that make rows, window functions with
     their syntax, and the conditions of SEMI and ANTI joins.
@@ -115,7 +115,7 @@ class Scope:
     above: bool = False
     records: Select | None = None
     rows: Select | None = None
-    passed: Select | None = None
+    passed: dict[str, Select] = field(default_factory=dict)
     where: Expr | None = None
     relation: Relation | None = None
     outer: Scope | None = None

@@ -6,11 +6,15 @@ author's SELECT; `*` means what the author has selected all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeGuard
 
+from view_algebra.compiled import changes_of, source_of
+from view_algebra.language.aggregates import EVENT_ORDER
 from view_algebra.language.expressions import Expr, Field, Nested, Output, Query, Relation, Select, Stream, Windowed
-from view_algebra.language.relations import has_joins, relations_in
+from view_algebra.language.quoting import spark_name
+from view_algebra.language.relations import has_joins, over_nested, relations_in
 from view_algebra.language.walks import above_group, walk
 from view_algebra.written.oracle import append_output, appended
 
@@ -21,13 +25,43 @@ EventOrder = Callable[[Stream], tuple[tuple[str, ...], tuple[Expr, ...]]]
 """What puts the records of a stream in one order: its time, partition and offset, in Spark SQL and as expressions."""
 
 
+def passed_by_table(event_time: str | None) -> dict[str, str]:
+    """What a row of a table passes on: when its newest record was, and where it is in the log."""
+    time = "kafka_timestamp" if event_time is None else f"coalesce({spark_name(event_time)}, kafka_timestamp)"
+    return dict(zip(PASSED, (time, *EVENT_ORDER[1:]), strict=True))
+
+
+def passes_on(query: Query) -> bool:
+    """Is it a table that passes on where its records are?"""
+    named = set(PASSED) <= {name for name, _ in query.columns}
+    return named and isinstance(query, Select) and any(map(_is_of_changes, relations_in(query.relation)))
+
+
+def _is_of_changes(relation: Relation) -> bool:
+    return isinstance(relation, Stream) and changes_of(source_of(relation.source)) == relation.source
+
+
 def is_of_records(query: Query, windows: bool = True) -> bool:
     """Is a row of it a record, whatever window functions, where they may be, have computed beside it?"""
-    if not isinstance(query, Select) or query.group is not None or query.distinct:
+    if not is_of_rows(query, windows):
         return False
     below = query.relation
-    plain = query.limit is None and query.offset is None and (windows or not has_windows(query))
-    return plain and (isinstance(below, Stream) or (isinstance(below, Nested) and is_of_records(below.query, windows)))
+    return isinstance(below, Stream) or (isinstance(below, Nested) and is_of_records(below.query, windows))
+
+
+def is_of_rows(query: Query, windows: bool = True) -> TypeGuard[Select]:
+    """Is a row of it a row of what it reads?"""
+    if not isinstance(query, Select) or query.group is not None or query.distinct:
+        return False
+    return query.limit is None and query.offset is None and (windows or not has_windows(query))
+
+
+def is_in_order(query: Query, windows: bool = True) -> bool:
+    """Is a row of it a record, or the newest of a table's key, which is one, too?"""
+    if passes_on(query) or is_of_records(query, windows):
+        return True
+    below = query.relation if is_of_rows(query, windows) else None
+    return isinstance(below, Nested) and is_in_order(below.query, windows)
 
 
 def is_projection(query: Query) -> bool:
@@ -42,6 +76,8 @@ def has_windows(query: Select) -> bool:
 
 def passing_on(query: Select, order: EventOrder) -> Select | None:
     """A SELECT over records that gives PASSED as well, in its syntax, too; None where its columns have such names."""
+    if passes_on(query):
+        return query
     names = {output.name.lower() for output in query.outputs}
     if query.syntax is None:
         return None
@@ -64,6 +100,11 @@ def passing_on(query: Select, order: EventOrder) -> Select | None:
         append_output(query.syntax, text, name)
     outputs = (*query.outputs, *(Output(name, e) for name, e in zip(PASSED, passed, strict=True)))
     return replace(query, relation=relation, outputs=outputs)
+
+
+def reading_passed(relation: Relation, passed: Mapping[str, Select]) -> Relation:
+    """What a block reads, with the subqueries that pass on, by alias, in their places."""
+    return over_nested(relation, lambda each: replace(each, query=passed[each.alias]) if each.alias in passed else each)
 
 
 def reads_records(relation: Relation | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 
 from sqlglot import exp
 
@@ -27,7 +27,7 @@ from view_algebra.refusals import Wrong, span
 from view_algebra.typed.aliases import named_by
 from view_algebra.typed.calls import in_a_window, refuse_aggregates, refuse_windowed
 from view_algebra.typed.determinism import by_rows
-from view_algebra.typed.events import of_events, passed
+from view_algebra.typed.events import passed
 from view_algebra.typed.generators import with_generator
 from view_algebra.typed.grouping_keys import groups_of, windows_of, written_keys
 from view_algebra.typed.groupings import SOME, Sets, exploded_groups, over_sets
@@ -36,9 +36,10 @@ from view_algebra.typed.names import Outside, Scope
 from view_algebra.typed.nested_keys import by_scalars, by_texts
 from view_algebra.typed.orders import limit_of, refuse_windows_in_order, sort_keys
 from view_algebra.typed.outputs import is_distinct, outputs_of, refuse_outer
-from view_algebra.typed.passing import has_windows, is_of_records, is_projection, passing_on, reads_records
+from view_algebra.typed.passing import has_windows, is_in_order, reading_passed, reads_records
 from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses
 from view_algebra.typed.scalars import expression
+from view_algebra.typed.sessions import in_sessions
 from view_algebra.typed.set_operations import combined, modified
 from view_algebra.typed.spark_refuses import (
     refuse_in_outer_joins,
@@ -121,7 +122,7 @@ def _block(node: exp.Select, scope: Scope) -> Select:
     )
     spark_refuses(block)
     block = by_scalars(block if scope.above else by_texts(block))
-    return _completed(in_every_window(_within_windows(block)), node, scope, outputs, sets)
+    return in_sessions(_completed(in_every_window(_within_windows(block)), node, scope, outputs, sets))
 
 
 def _within_windows(block: Select) -> Select:
@@ -138,8 +139,8 @@ def _from_where(node: exp.Select, scope: Scope) -> tuple[Relation | None, Expr |
     write_windows_out(node)
     relation = from_clause(node, scope)
     if isinstance(relation, Nested) and isinstance(relation.query, Select):
-        scope.records = relation.query if is_projection(relation.query) else None
-        scope.rows = relation.query if is_of_records(relation.query) else None
+        scope.records = relation.query if is_in_order(relation.query, windows=False) else None
+        scope.rows = relation.query if is_in_order(relation.query) else None
     refuse_in_outer_joins(relation, span(node))
     scope.above = not reads_records(relation)
     where = node.args.get("where")
@@ -202,8 +203,8 @@ def _exploded_groups(block: Select, scope: Scope, sets: Sets | None) -> Select:
     (made,) = scope.generators
     if sets is not None:
         raise Wrong(made.place, "explode() beside GROUPING SETS", "Group in a subquery in FROM, and explode around it.")
-    if scope.passed is not None and isinstance(block.relation, Nested):
-        block = replace(block, relation=replace(block.relation, query=scope.passed))
+    if block.relation is not None:
+        block = replace(block, relation=reading_passed(block.relation, scope.passed))
     return exploded_groups(block, made)
 
 
@@ -232,9 +233,7 @@ def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequen
 def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str], sets: Sets | None) -> Select:
     """The block with its ties broken, reading what a subquery of records passes on for that."""
     if block.group is None and (block.limit is not None or any(by_rows(call_) for call_, _ in scope.windowed)):
-        passed(scope)
-        if scope.passed is None and scope.rows is not None:
-            scope.passed = passing_on(scope.rows, partial(of_events, context=scope.context))
-    if scope.passed is not None and isinstance(block.relation, Nested):
-        block = replace(block, relation=replace(block.relation, query=scope.passed))
+        passed(scope, with_windows=True)
+    if block.relation is not None:
+        block = replace(block, relation=reading_passed(block.relation, scope.passed))
     return settled(block, node, scope.windowed, grouped, scope.context.keys, sets)

@@ -39,7 +39,7 @@ from view_algebra.typed.constants import elements, joined, table
 from view_algebra.typed.correlated import JOINS, semi_join
 from view_algebra.typed.generators import generated, makes_rows, with_generator
 from view_algebra.typed.names import OWN_ALIASES, Columns, Outside, Scope, find, given_once, is_kafkas
-from view_algebra.typed.passing import is_projection
+from view_algebra.typed.passing import PASSED, is_projection, passes_on
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.written.dialect import parsed
@@ -96,7 +96,10 @@ def _named(node: exp.Expr, scope: Scope) -> Relation:
     columns = columns_of(relation, scope.context.streams)
     if relation.alias in scope.relations:
         raise Wrong(span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b.")
-    scope.relations[relation.alias] = untyped(relation, columns)
+    columns = untyped(relation, columns)
+    if isinstance(node, exp.Table) and _passes_on(node, scope):
+        columns = tuple(column for column in columns if column[0] not in PASSED)
+    scope.relations[relation.alias] = columns
     return relation
 
 
@@ -183,10 +186,20 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
     )
 
 
+def _passes_on(node: exp.Table, scope: Scope) -> bool:
+    """Is it a table that passes on where its newest records are? `*` leaves that out."""
+    declared = scope.context.read_through.get(node.name.lower())
+    if declared is None or node.name.lower() in scope.ctes:
+        return False
+    return any(item.alias == PASSED[0] for item in declared.select.expressions)
+
+
 def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> Nested | None:
     """The SELECT over records that a view is, in its place; Spark is told the same."""
     if (declared := scope.context.read_through.get(node.name.lower())) is None:
         return None
+    if _passes_on(node, scope):
+        return _in_place_of(node, declared.select.copy(), [*names, *PASSED] if names else [], scope)
     if changes_of(declared.name) in scope.context.streams:  # a table: to Spark, too, its name means its rows
         newest = scope.context.query(declared.select.copy(), Outside(scope.context))
         return Nested(named_by(newest, names, span(node)) if names else newest, alias, span(node))
@@ -201,7 +214,7 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
 def _in_place_of(node: exp.Table, select: exp.Expr, names: list[str], scope: Scope) -> Nested | None:
     """A SELECT over records in the place of a name, where it is one; Spark is told the same."""
     inner, alias = scope.context.query(select, Outside(scope.context)), (node.alias or node.name).lower()
-    if not is_projection(inner):
+    if not is_projection(inner) and not passes_on(inner):
         return None
     named = named_by(inner, names, span(node)) if names else inner
     columns = [exp.to_identifier(name, quoted=True) for name in names]
@@ -370,7 +383,7 @@ def _is_plain(node: exp.Expr, scope: Scope) -> bool:
 
 
 def _shared(left: Mapping[str, Columns], right: str, join: exp.Join, scope: Scope) -> list[exp.Identifier]:
-    """The columns of a NATURAL JOIN; those that Kafka gives streams are not among them, which Spark is told."""
+    """The columns of a NATURAL JOIN; those that Kafka gives are not among them, which Spark is told."""
     own = {
         alias: [name for name, _ in columns if not is_kafkas(alias, name, scope)]
         for alias, columns in {**left, right: scope.relations[right]}.items()
@@ -378,7 +391,7 @@ def _shared(left: Mapping[str, Columns], right: str, join: exp.Join, scope: Scop
     names = {name.lower() for name in own[right]}
     every = dict.fromkeys(name for alias in left for name in own[alias])
     shared = [exp.to_identifier(name) for name in every if name.lower() in names]
-    if shared and not scope.streams.keys().isdisjoint(own):
+    if shared:
         told = join.copy()
         told.set("method", None)
         told.set("using", [each.copy() for each in shared])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from view_algebra.compiled import DELETED, MOVED_FROM, changes_of
@@ -50,8 +50,8 @@ def changing(table: SourceDeclaration) -> list[tuple[str, Type]]:
     return [(DELETED, BOOLEAN), *([(MOVED_FROM, Type("STRUCT", fields=keys))] if table.moves else [])]
 
 
-def as_view(table: SourceDeclaration) -> ViewDeclaration:
-    """The view that a table is.
+def as_view(table: SourceDeclaration, passing: Mapping[str, str] | None = None) -> ViewDeclaration:
+    """The view that a table is; `passing`: what its rows pass on of the records that they are, by name.
 
     Which record is newest, the order of events says: by the time that is declared or, where a record has none, by
     Kafka's timestamp, then by partition and offset.
@@ -59,6 +59,7 @@ def as_view(table: SourceDeclaration) -> ViewDeclaration:
     of = changes(table.name, table.unique, moves=table.moves)
     columns = [(name, of.column(name), spark_name(name)) for name, _ in table.columns]
     outputs = [f"{text if name in table.unique else f'last_value({text})'} AS {own}" for name, text, own in columns]
+    outputs += [f"last_value({text}) AS {name}" for name, text in (passing or {}).items()]
     keys = ", ".join(of.column(name) for name in table.unique)
     select = parsed(f"SELECT {', '.join(outputs)} FROM {of.from_} GROUP BY {keys} HAVING NOT last_value({of.deleted})")
     return ViewDeclaration(

@@ -120,7 +120,9 @@ def _call(call: Call, reading: Reading) -> tuple[str, int]:
     row = overload(call)
     if call.function.startswith("session"):
         raise AsksForRecords(
-            call.place, "session_window() above the aggregation", "Group the records of a source by it."
+            call.place,
+            "session_window() above the aggregation",
+            "Write a gap that is a literal, and no subquery beside it; or group the records of a source.",
         )
     if row is None or row.above is None:
         why = f": {row.why}" if row is not None and row.why else ""

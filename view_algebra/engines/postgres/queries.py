@@ -8,7 +8,7 @@ from typing import assert_never
 
 from view_algebra.engines.postgres.expressions import expression
 from view_algebra.engines.postgres.nested import from_json
-from view_algebra.engines.postgres.times import length, origin
+from view_algebra.engines.postgres.times import hops, length, origin
 from view_algebra.engines.postgres.writing import (
     AND,
     CAST,
@@ -248,6 +248,10 @@ def _exploded(made: Generator, reading: Reading) -> str:
         raise AsksForRecords(
             made.place, "posexplode() of a map above the aggregation", "Write explode(…), which has no positions."
         )
+    if isinstance(made.argument, Call) and made.argument.function == "hops":
+        ((start, _),) = made.columns
+        series = hops(made.argument, reading)
+        return f"CROSS JOIN {series} AS {reading.alias(made.alias)} ({postgres_name(start)})"
     of_map, kind = made.argument.type.name == "MAP", made.argument.type.element or STRING
     names = [postgres_name(name) for name, _ in made.columns]
     texts = ["(place - 1)::integer"] * made.positions + ['key COLLATE "C"'] * of_map

@@ -30,6 +30,15 @@ def window_start(call: Call, reading: Reading) -> tuple[str, int]:
     return f"date_bin({length(size)}, {reading.text(call.arguments[0])}, {origin(offset)})", ATOM
 
 
+def hops(window: Call, reading: Reading) -> str:
+    """The starts of the hopping windows that a time is in, as rows; NULL is in none."""
+    size, offset, slide = (int(str(getattr(a, "value", 0))) for a in window.arguments[1:])
+    time, step = reading.text(window.arguments[0]), length(slide)
+    last = f"date_bin({step}, {time}, {origin(offset)})"
+    earliest = f"{reading.text(window.arguments[0], ADD)} - {length(size)} + interval '1 microsecond'"
+    return f"generate_series({last}, {earliest}, -{step})"
+
+
 def origin(offset: int) -> str:
     """When windows are counted from."""
     return "timestamptz '1970-01-01 00:00:00+00'" + (f" + {length(offset)}" if offset else "")
