@@ -197,14 +197,25 @@ def _equalities(condition: Expr | None) -> Iterable[Expr]:
 
 
 def _fixed(condition: Expr | None) -> Iterable[Expr]:
-    """Columns that a condition holds at one value."""
+    """Columns that a condition holds at one value; in a query about a row around it, at one for each such row."""
     for part in conjuncts(condition):
         if isinstance(part, Call) and part.function in ("=", "<=>"):
-            a, b = part.arguments
-            if isinstance(b, Constant):
-                yield a
-            elif isinstance(a, Constant):
-                yield b
+            for column, other in (part.arguments, part.arguments[::-1]):
+                if _is_given(other):
+                    yield _uncast(column)
+
+
+def _is_given(value: Expr) -> bool:
+    """Is it a literal, or made of the row around a query?"""
+    return all(isinstance(each, (Constant, Call)) or (isinstance(each, Field) and each.outer) for each in walk(value))
+
+
+def _uncast(column: Expr) -> Expr:
+    """A column without the cast that makes an integer a longer one, and no two of them equal."""
+    if isinstance(column, Call) and column.function == "cast" and column.implicit:
+        (inner,) = column.arguments
+        return inner if inner.type.integral and column.type.integral else column
+    return column
 
 
 def _expressions(query: Select) -> list[Expr]:

@@ -9,38 +9,49 @@ from itertools import chain
 
 from view_algebra.compiled import changes_of, source_of
 from view_algebra.language.aggregates import EVENT_ORDER
-from view_algebra.language.expressions import Constants, Expr, Field, Joined, Nested, Place, Read, Select, Stream
+from view_algebra.language.expressions import (
+    Constants,
+    Expr,
+    Field,
+    Joined,
+    Nested,
+    Place,
+    Read,
+    Relation,
+    Select,
+    Stream,
+)
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.relations import nested_in, relations_in
 from view_algebra.refusals import AsksForRecords, Wrong
 from view_algebra.typed.determinism import RowKeys, relation_keys
 from view_algebra.typed.names import Context, Scope, find
-from view_algebra.typed.passing import PASSED, is_in_order, passing_on, reading_passed
+from view_algebra.typed.passing import Order, is_in_order, passed_by, passing_on, reading_passed
 from view_algebra.typed.ties import sorting
 
-Order = tuple[str, tuple[Expr, ...]]
-"""Keys, as Spark SQL and as expressions."""
 
-
-def event_order(scope: Scope, place: Place, function: str = "") -> Order:
+def event_order(scope: Scope, place: Place, function: str = "") -> tuple[str, tuple[Expr, ...]]:
     """What puts the records that a block reads in one order, as Spark SQL and as expressions; `function`: the
     aggregate that goes by it alone.
     """
     if function and scope.records is not None and sorting(scope.records, scope.context.sortings):
         way_out = "Leave its ORDER BY out, or write max_by(x, t), or listagg(x) WITHIN GROUP (ORDER BY t)."
         raise Wrong(place, f"{function}() of records that a subquery sorts", way_out)
+    way_out = "Write max_by(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
     if isinstance(scope.relation, Joined):
-        return _of_a_join(scope.relation, scope, place)
+        found = _of_a_join(scope.relation, scope.passed, scope.context, place)
+        if found is None:
+            raise AsksForRecords(place, "the order of events, where nothing puts the rows of a join in one", way_out)
+        return ", ".join(found[0]), found[1]
     if len(scope.relations) == 1 and (given := passed(scope)) is not None:
         (alias,) = scope.relations
-        return ", ".join(PASSED), _passed_by(alias, given, place)
+        return ", ".join(passed_by(given)), _columns(alias, given, place)
     of_changes = [changes_of(source_of(each)) == each for each in scope.streams.values()] == [True]  # and their moves
     if not scope.streams or (len(scope.relations) != 1 and not of_changes):
-        way_out = "Name the source alone in FROM."
-        if scope.above:
-            way_out = "Write max_by(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
-        elif scope.records is not None:
+        if not scope.above:
+            way_out = "Name the source alone in FROM."
+        if not scope.above and scope.records is not None:
             way_out = "Give kafka_offset and its like another name in the subquery: it has to pass them on."
         raise AsksForRecords(place, "the order of events, where the block reads no source", way_out)
     ((alias, source),) = scope.streams.items()
@@ -48,31 +59,31 @@ def event_order(scope: Scope, place: Place, function: str = "") -> Order:
     return ", ".join(texts), columns
 
 
-def _of_a_join(join: Joined, scope: Scope, place: Place) -> Order:
+def _of_a_join(join: Joined, passed: dict[str, Select], context: Context, place: Place) -> Order | None:
     """The order of the events on one side of a join, then on the next; then what else tells its rows apart.
 
-    Whatever decides no row beside the others is left out: of orders and their users, the users.
+    Whatever decides no row beside the others is left out: of orders and their users, the users. None where no side has
+    events. `passed` takes the sides that pass on what this names.
     """
     for each in nested_in(join):
         if is_in_order(each.query, windows=False):
-            _passing(each, scope)
+            _pass_on(each, passed, context)
     sides = [side for side in relations_in(join) if isinstance(side, (Stream, Read, Nested, Constants))]
     orders: list[Order] = []
     told: list[Field] = []
-    for side, own in _deciding(sides, relation_keys(reading_passed(join, scope.passed), scope.context.keys)):
+    for side, own in _deciding(sides, relation_keys(reading_passed(join, passed), context.keys)):
         if isinstance(side, Stream):
-            texts, columns = of_events(side, scope.context)
-            orders.append((", ".join(texts), columns))
-        elif side.alias in scope.passed:
-            texts = tuple(f"{spark_name(side.alias)}.{name}" for name in PASSED)
-            orders.append((", ".join(texts), _passed_by(side.alias, scope.passed[side.alias], place)))
+            orders.append(of_events(side, context))
+        elif side.alias in passed:
+            names = passed_by(passed[side.alias])
+            texts = tuple(f"{spark_name(side.alias)}.{name}" for name in names)
+            orders.append((texts, _columns(side.alias, passed[side.alias], place)))
         else:
             told += own
     if not orders or any(part.type.nested or part.type.name == "BINARY" for part in told):
-        way_out = "Write max_by(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
-        raise AsksForRecords(place, "the order of events, where nothing puts the rows of a join in one", way_out)
-    named = [f"{spark_name(part.relation)}.{spark_name(part.path[0])}" for part in told]
-    return ", ".join([*(text for text, _ in orders), *named]), (*chain.from_iterable(c for _, c in orders), *told)
+        return None
+    orders.append((tuple(f"{spark_name(part.relation)}.{spark_name(part.path[0])}" for part in told), tuple(told)))
+    return tuple(chain.from_iterable(t for t, _ in orders)), tuple(chain.from_iterable(c for _, c in orders))
 
 
 Side = Stream | Read | Nested | Constants
@@ -90,30 +101,39 @@ def _deciding(sides: Sequence[Side], keys: RowKeys) -> Iterator[tuple[Side, list
     return ((side, own) for side, own in zip(sides, few, strict=False) if own)
 
 
-def _passed_by(alias: str, query: Select, place: Place) -> tuple[Expr, ...]:
+def _columns(alias: str, query: Select, place: Place) -> tuple[Expr, ...]:
     kinds = dict(query.columns)
-    return tuple(Field(alias, (name,), kinds[name], place=place) for name in PASSED)
+    return tuple(Field(alias, (name,), kinds[name], place=place) for name in passed_by(query))
 
 
 def passed(scope: Scope, *, with_windows: bool = False) -> Select | None:
-    """The subquery that a block reads, passing the order of events on; None where it does not read records so."""
-    of_records = scope.rows if with_windows else scope.records
-    if of_records is None or not isinstance(scope.relation, Nested):
+    """The subquery that a block reads, passing the order of events on; None where it does not read rows in one."""
+    of_rows = scope.rows if with_windows else scope.records
+    if of_rows is None or not isinstance(scope.relation, Nested):
         return None
-    return _passing(replace(scope.relation, query=of_records), scope)
+    return _pass_on(replace(scope.relation, query=of_rows), scope.passed, scope.context)
 
 
-def _passing(nested: Nested, scope: Scope) -> Select | None:
+def _pass_on(nested: Nested, passed: dict[str, Select], context: Context) -> Select | None:
     assert isinstance(nested.query, Select)
-    if nested.alias not in scope.passed:
-        given = passing_on(nested.query, partial(of_events, context=scope.context))
+    if nested.alias not in passed:
+        given = passing_on(nested.query, partial(_order_of, context=context))
         if given is None:
             return None
-        scope.passed[nested.alias] = given
-    return scope.passed[nested.alias]
+        passed[nested.alias] = given
+    return passed[nested.alias]
 
 
-def of_events(stream: Stream, context: Context) -> tuple[tuple[str, ...], tuple[Expr, ...]]:
+def _order_of(relation: Relation, context: Context) -> tuple[Relation, Order] | None:
+    if isinstance(relation, Stream):
+        return relation, of_events(relation, context)
+    assert isinstance(relation, Joined)
+    inside: dict[str, Select] = {}
+    found = _of_a_join(relation, inside, context, relation.place)
+    return None if found is None else (reading_passed(relation, inside), found)
+
+
+def of_events(stream: Stream, context: Context) -> Order:
     """The time, the partition and the offset of a stream's records, as Spark SQL and as expressions."""
     alias, relations = stream.alias, {stream.alias: context.streams[stream.source]}
     at = [c for c in (context.times.get(stream.source), "kafka_timestamp") if c]

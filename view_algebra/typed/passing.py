@@ -12,7 +12,18 @@ from typing import TypeGuard
 
 from view_algebra.compiled import changes_of, source_of
 from view_algebra.language.aggregates import EVENT_ORDER
-from view_algebra.language.expressions import Expr, Field, Nested, Output, Query, Relation, Select, Stream, Windowed
+from view_algebra.language.expressions import (
+    Expr,
+    Field,
+    Joined,
+    Nested,
+    Output,
+    Query,
+    Relation,
+    Select,
+    Stream,
+    Windowed,
+)
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.relations import has_joins, over_nested, relations_in
 from view_algebra.language.walks import above_group, walk
@@ -21,8 +32,19 @@ from view_algebra.written.oracle import append_output, appended
 PASSED = ("kafka_time", "kafka_partition", "kafka_offset")
 """What is passed on. No name of a declared column begins like these, and `*` leaves them out."""
 
-EventOrder = Callable[[Stream], tuple[tuple[str, ...], tuple[Expr, ...]]]
-"""What puts the records of a stream in one order: its time, partition and offset, in Spark SQL and as expressions."""
+_MORE = "kafka_order_"
+"""Begins the names of what the rows of a join pass on beside these."""
+
+Order = tuple[tuple[str, ...], tuple[Expr, ...]]
+"""Keys, as Spark SQL and as expressions."""
+
+EventOrder = Callable[[Relation], tuple[Relation, Order] | None]
+"""What puts the rows of a stream, or of a join, in one order, and the same relation, passing on what that names."""
+
+
+def passed_by(query: Query) -> tuple[str, ...]:
+    """The names of what a subquery passes on."""
+    return tuple(name for name, _ in query.columns if name in PASSED or name.startswith(_MORE))
 
 
 def passed_by_table(event_time: str | None) -> dict[str, str]:
@@ -57,11 +79,11 @@ def is_of_rows(query: Query, windows: bool = True) -> TypeGuard[Select]:
 
 
 def is_in_order(query: Query, windows: bool = True) -> bool:
-    """Is a row of it a record, or the newest of a table's key, which is one, too?"""
-    if passes_on(query) or is_of_records(query, windows):
+    """Is a row of it a record, or the newest of a table's key, which is one, too? Or a row of a join of such."""
+    if passes_on(query):
         return True
     below = query.relation if is_of_rows(query, windows) else None
-    return isinstance(below, Nested) and is_in_order(below.query, windows)
+    return isinstance(below, (Stream, Joined)) or (isinstance(below, Nested) and is_in_order(below.query, windows))
 
 
 def is_projection(query: Query) -> bool:
@@ -75,7 +97,7 @@ def has_windows(query: Select) -> bool:
 
 
 def passing_on(query: Select, order: EventOrder) -> Select | None:
-    """A SELECT over records that gives PASSED as well, in its syntax, too; None where its columns have such names."""
+    """A SELECT of rows that are in order, which gives that order as well, in its syntax, too; None where it cannot."""
     if passes_on(query):
         return query
     names = {output.name.lower() for output in query.outputs}
@@ -89,16 +111,19 @@ def passing_on(query: Select, order: EventOrder) -> Select | None:
         below = passing_on(relation.query, order)
         if below is None:
             return None
-        relation = replace(relation, query=below)
-        alias = relation.alias
-        texts: tuple[str, ...] = PASSED
-        passed: tuple[Expr, ...] = tuple(Field(alias, (name,), dict(below.columns)[name]) for name in PASSED)
+        relation, given = replace(relation, query=below), passed_by(below)
+        kinds = dict(below.columns)
+        texts, passed = given, tuple[Expr, ...](Field(relation.alias, (name,), kinds[name]) for name in given)
     else:
-        assert isinstance(relation, Stream)
-        texts, passed = order(relation)
-    for name, text in zip(PASSED, texts, strict=True):
+        assert isinstance(relation, (Stream, Joined))
+        found = order(relation)
+        if found is None:
+            return None
+        relation, (texts, passed) = found
+    given = (*PASSED, *(f"{_MORE}{number}" for number in range(len(texts) - len(PASSED))))
+    for name, text in zip(given, texts, strict=True):
         append_output(query.syntax, text, name)
-    outputs = (*query.outputs, *(Output(name, e) for name, e in zip(PASSED, passed, strict=True)))
+    outputs = (*query.outputs, *(Output(name, e) for name, e in zip(given, passed, strict=True)))
     return replace(query, relation=relation, outputs=outputs)
 
 

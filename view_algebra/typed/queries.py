@@ -36,7 +36,7 @@ from view_algebra.typed.names import Outside, Scope
 from view_algebra.typed.nested_keys import by_scalars, by_texts
 from view_algebra.typed.orders import limit_of, refuse_windows_in_order, sort_keys
 from view_algebra.typed.outputs import is_distinct, outputs_of, refuse_outer
-from view_algebra.typed.passing import has_windows, is_in_order, reading_passed, reads_records
+from view_algebra.typed.passing import has_windows, is_in_order, is_of_records, reading_passed, reads_records
 from view_algebra.typed.relations import AS_A_SUBQUERY, from_clause, in_parentheses
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.sessions import in_sessions
@@ -232,7 +232,8 @@ def _having(node: exp.Expr, scope: Scope, group: Sequence[Expr], outputs: Sequen
 
 def _settled(block: Select, node: exp.Select, scope: Scope, grouped: Mapping[Expr, str], sets: Sets | None) -> Select:
     """The block with its ties broken, reading what a subquery of records passes on for that."""
-    if block.group is None and (block.limit is not None or any(by_rows(call_) for call_, _ in scope.windowed)):
+    picks = block.limit is not None and scope.rows is not None and is_of_records(scope.rows)
+    if block.group is None and (picks or any(by_rows(call_) for call_, _ in scope.windowed)):
         passed(scope, with_windows=True)
     if block.relation is not None:
         block = replace(block, relation=reading_passed(block.relation, scope.passed))

@@ -81,8 +81,8 @@ def _inner(node: exp.Expr, scope: Scope) -> Query:
 
 
 def _is_one_row(query: Query, scope: Scope) -> bool:
-    """Is it sure that a query about nothing around it gives one row at most?"""
-    return frozenset() in unique_keys(query, scope.context.keys) and not any(True for _ in outer_fields(query))
+    """Is it sure that a query gives one row at most, for each row around it?"""
+    return frozenset() in unique_keys(query, scope.context.keys)
 
 
 def _is_one_aggregate(query: Query) -> bool:
