@@ -93,7 +93,7 @@ def test_the_sum_over_all_accounts_is_one_number_whatever_happens(
     deployed.catch_up()
     batch = deployed.deployment.batch
     with adding_up(deployed) as found:
-        for _ in range(3):
+        for _ in range(2):
             transfer(deployed, dice)
             before = deployed.progress("wires")
             with short_lived(lamina, spark, max_records=50) as process:

@@ -42,8 +42,6 @@ QUICK = (
     "postgres_killed",
     "transaction_left_open",
     "backend_stopped",
-    "checkpoint_removed",
-    "speed_killed",
     "database_dumped",
 )
 """What starts no Spark."""
