@@ -728,6 +728,18 @@ VIEWS = [
         "SELECT collect_set(to_json(struct(price, kind))) AS a FROM events",
     ),
     view(
+        "the last of joined groups",
+        "SELECT a.country, last(b.n) AS n FROM hourly a JOIN hourly b ON b.country = a.country GROUP BY a.country",
+        "SELECT a.country, max_by(b.n, b.hour) AS n FROM hourly a JOIN hourly b ON b.country = a.country GROUP BY a.country",
+    ),
+    view(
+        "a session of joined rows whose gap each row states",
+        "SELECT h.n, session_window(e.ts, e.kind).start AS s, count(*) AS c FROM events e"
+        " JOIN hourly h ON h.country = e.country GROUP BY h.n, session_window(e.ts, e.kind)",
+        "SELECT h.n, session_window(e.ts, '5 minutes').start AS s, count(*) AS c FROM events e"
+        " JOIN hourly h ON h.country = e.country GROUP BY h.n, session_window(e.ts, '5 minutes')",
+    ),
+    view(
         "the last above the aggregation",
         "SELECT country, last(n) AS n FROM hourly GROUP BY country",
         "SELECT country, max_by(n, hour) AS n FROM hourly GROUP BY country",
