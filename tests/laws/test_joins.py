@@ -20,6 +20,7 @@ USING kafka OPTIONS (topic 'users', format 'json', key_format 'json');
 CREATE TABLE rates (item STRING PRIMARY KEY, rate DECIMAL(6,2), since TIMESTAMP)
 USING kafka OPTIONS (topic 'rates', format 'json', key_format 'string') TBLPROPERTIES ('event_time' = 'since');
 CREATE VIEW spent AS SELECT user_id, sum(amount) AS total FROM orders GROUP BY user_id;
+CREATE VIEW placed AS SELECT c.user_id, c.n, u.country FROM clicks c LEFT JOIN users u ON u.id = c.user_id;
 CREATE VIEW bought AS SELECT user_id, item, n FROM orders WHERE n > 0;
 """
 
@@ -98,6 +99,7 @@ VIEWS = {
     "two rows of a join": "SELECT user_id, sum(n) OVER (PARTITION BY user_id ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM (SELECT c.user_id, o.n, o.ts FROM clicks c JOIN users u ON u.id = c.user_id JOIN orders o ON o.user_id = u.id)",
     "in turn, of what a subquery joins": "SELECT country, last(n) AS l, collect_list(n) AS ns FROM (SELECT u.country, c.n FROM clicks c JOIN users u ON u.id = c.user_id WHERE c.n > 1) GROUP BY country",
     "in turn, of a subquery that is joined": "SELECT r.rate, collect_list(j.name) AS names FROM (SELECT o.item, u.name FROM orders o JOIN users u ON u.id = o.user_id) j JOIN rates r ON r.item = lower(j.item) GROUP BY r.rate",
+    "in turn, through a view of joined rows": "SELECT p.country, last(p.n) AS l, collect_list(p.user_id) AS ids FROM placed p GROUP BY p.country",
     "looked up": "SELECT o.id, (SELECT u.name FROM users u WHERE u.id = o.user_id AND u.score > 1) AS name FROM orders o",
     "looked up, and grouped by": "SELECT (SELECT u.country FROM users u WHERE u.id = c.user_id) AS country, count(*) AS n FROM clicks c GROUP BY 1",
     "looked up in a view": "SELECT o.id FROM orders o WHERE o.amount * 2 >= (SELECT s.total FROM spent s WHERE s.user_id = o.user_id)",

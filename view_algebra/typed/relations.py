@@ -39,7 +39,7 @@ from view_algebra.typed.constants import elements, joined, table
 from view_algebra.typed.correlated import JOINS, semi_join
 from view_algebra.typed.generators import generated, makes_rows, with_generator
 from view_algebra.typed.names import OWN_ALIASES, Columns, Outside, Scope, find, given_once, is_kafkas
-from view_algebra.typed.passing import PASSED, is_projection, passes_on
+from view_algebra.typed.passing import PASSED, is_in_order
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.written.dialect import parsed
@@ -214,7 +214,7 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
 def _in_place_of(node: exp.Table, select: exp.Expr, names: list[str], scope: Scope) -> Nested | None:
     """A SELECT over records in the place of a name, where it is one; Spark is told the same."""
     inner, alias = scope.context.query(select, Outside(scope.context)), (node.alias or node.name).lower()
-    if not is_projection(inner) and not passes_on(inner):
+    if not is_in_order(inner, windows=False):
         return None
     named = named_by(inner, names, span(node)) if names else inner
     columns = [exp.to_identifier(name, quoted=True) for name in names]
