@@ -16,9 +16,9 @@ from view_algebra.language.expressions import (
     Joined,
     Nested,
     Place,
+    Query,
     Read,
     Relation,
-    Select,
     Stream,
 )
 from view_algebra.language.overloads import call
@@ -59,7 +59,7 @@ def event_order(scope: Scope, place: Place, function: str = "") -> tuple[str, tu
     return ", ".join(texts), columns
 
 
-def _of_a_join(join: Joined, passed: dict[str, Select], context: Context, place: Place) -> Order | None:
+def _of_a_join(join: Joined, passed: dict[str, Query], context: Context, place: Place) -> Order | None:
     """The order of the events on one side of a join, then on the next; then what else tells its rows apart.
 
     Whatever decides no row beside the others is left out: of orders and their users, the users. None where no side has
@@ -101,12 +101,12 @@ def _deciding(sides: Sequence[Side], keys: RowKeys) -> Iterator[tuple[Side, list
     return ((side, own) for side, own in zip(sides, few, strict=False) if own)
 
 
-def _columns(alias: str, query: Select, place: Place) -> tuple[Expr, ...]:
+def _columns(alias: str, query: Query, place: Place) -> tuple[Expr, ...]:
     kinds = dict(query.columns)
     return tuple(Field(alias, (name,), kinds[name], place=place) for name in passed_by(query))
 
 
-def passed(scope: Scope, *, with_windows: bool = False) -> Select | None:
+def passed(scope: Scope, *, with_windows: bool = False) -> Query | None:
     """The subquery that a block reads, passing the order of events on; None where it does not read rows in one."""
     of_rows = scope.rows if with_windows else scope.records
     if of_rows is None or not isinstance(scope.relation, Nested):
@@ -114,8 +114,7 @@ def passed(scope: Scope, *, with_windows: bool = False) -> Select | None:
     return _pass_on(replace(scope.relation, query=of_rows), scope.passed, scope.context)
 
 
-def _pass_on(nested: Nested, passed: dict[str, Select], context: Context) -> Select | None:
-    assert isinstance(nested.query, Select)
+def _pass_on(nested: Nested, passed: dict[str, Query], context: Context) -> Query | None:
     if nested.alias not in passed:
         given = passing_on(nested.query, partial(_order_of, context=context))
         if given is None:
@@ -128,7 +127,7 @@ def _order_of(relation: Relation, context: Context) -> tuple[Relation, Order] | 
     if isinstance(relation, Stream):
         return relation, of_events(relation, context)
     assert isinstance(relation, Joined)
-    inside: dict[str, Select] = {}
+    inside: dict[str, Query] = {}
     found = _of_a_join(relation, inside, context, relation.place)
     return None if found is None else (reading_passed(relation, inside), found)
 

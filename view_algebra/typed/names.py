@@ -16,7 +16,6 @@ from view_algebra.language.expressions import (
     Place,
     Query,
     Relation,
-    Select,
     Windowed,
 )
 from view_algebra.language.fields import member
@@ -113,9 +112,9 @@ class Scope:
     using: dict[str, Expr] = field(default_factory=dict)
     merged: set[tuple[str, str]] = field(default_factory=set)
     above: bool = False
-    records: Select | None = None
-    rows: Select | None = None
-    passed: dict[str, Select] = field(default_factory=dict)
+    records: Query | None = None
+    rows: Query | None = None
+    passed: dict[str, Query] = field(default_factory=dict)
     where: Expr | None = None
     relation: Relation | None = None
     outer: Scope | None = None

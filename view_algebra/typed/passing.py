@@ -6,13 +6,16 @@ author's SELECT; `*` means what the author has selected all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import TypeGuard
 
 from view_algebra.compiled import changes_of, source_of
 from view_algebra.language.aggregates import EVENT_ORDER
 from view_algebra.language.expressions import (
+    Combined,
+    Constant,
     Expr,
     Field,
     Joined,
@@ -26,6 +29,7 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.relations import has_joins, over_nested, relations_in
+from view_algebra.language.types import INT
 from view_algebra.language.walks import above_group, walk
 from view_algebra.written.oracle import append_output, appended
 
@@ -79,9 +83,12 @@ def is_of_rows(query: Query, windows: bool = True) -> TypeGuard[Select]:
 
 
 def is_in_order(query: Query, windows: bool = True) -> bool:
-    """Is a row of it a record, or the newest of a table's key, which is one, too? Or a row of a join of such."""
+    """Is a row of it a record, or the newest one of a table's key? Or of a join, or a UNION ALL, of these?"""
     if passes_on(query):
         return True
+    if isinstance(query, Combined):
+        plain = query.operator == "UNION ALL" and query.limit is None and query.offset is None
+        return plain and is_in_order(query.left, windows) and is_in_order(query.right, windows)
     below = query.relation if is_of_rows(query, windows) else None
     return isinstance(below, (Stream, Joined)) or (isinstance(below, Nested) and is_in_order(below.query, windows))
 
@@ -96,8 +103,10 @@ def has_windows(query: Select) -> bool:
     return any(isinstance(part, Windowed) for each in above_group(query) for part in walk(each))
 
 
-def passing_on(query: Select, order: EventOrder) -> Select | None:
-    """A SELECT of rows that are in order, which gives that order as well, in its syntax, too; None where it cannot."""
+def passing_on(query: Query, order: EventOrder) -> Query | None:
+    """A query of rows that are in order, which gives that order as well, in its syntax, too; None where it cannot."""
+    if isinstance(query, Combined):
+        return _united(query, order, count())
     if passes_on(query):
         return query
     names = {output.name.lower() for output in query.outputs}
@@ -107,7 +116,6 @@ def passing_on(query: Select, order: EventOrder) -> Select | None:
         return query if appended(query.syntax) else None
     relation = query.relation
     if isinstance(relation, Nested):
-        assert isinstance(relation.query, Select)
         below = passing_on(relation.query, order)
         if below is None:
             return None
@@ -127,7 +135,21 @@ def passing_on(query: Select, order: EventOrder) -> Select | None:
     return replace(query, relation=relation, outputs=outputs)
 
 
-def reading_passed(relation: Relation, passed: Mapping[str, Select]) -> Relation:
+def _united(query: Query, order: EventOrder, sides: Iterator[int]) -> Query | None:
+    """A side of a UNION ALL says which one it is, too: records of several streams may be of one time and offset."""
+    if isinstance(query, Combined):
+        left, right = _united(query.left, order, sides), _united(query.right, order, sides)
+        if left is None or right is None or [kind for _, kind in left.columns] != [kind for _, kind in right.columns]:
+            return None
+        return replace(query, left=left, right=right, columns=left.columns)
+    given, side = passing_on(query, order), str(next(sides))
+    if not isinstance(given, Select) or given.syntax is None or passed_by(given) != PASSED:
+        return None
+    append_output(given.syntax, side, f"{_MORE}0")
+    return replace(given, outputs=(*given.outputs, Output(f"{_MORE}0", Constant(side, INT))))
+
+
+def reading_passed(relation: Relation, passed: Mapping[str, Query]) -> Relation:
     """What a block reads, with the subqueries that pass on, by alias, in their places."""
     return over_nested(relation, lambda each: replace(each, query=passed[each.alias]) if each.alias in passed else each)
 

@@ -138,7 +138,7 @@ def _from_where(node: exp.Select, scope: Scope) -> tuple[Relation | None, Expr |
     """FROM and WHERE: what the block reads, and which rows of it; the scope knows both from then on."""
     write_windows_out(node)
     relation = from_clause(node, scope)
-    if isinstance(relation, Nested) and isinstance(relation.query, Select):
+    if isinstance(relation, Nested):
         scope.records = relation.query if is_in_order(relation.query, windows=False) else None
         scope.rows = relation.query if is_in_order(relation.query) else None
     refuse_in_outer_joins(relation, span(node))
