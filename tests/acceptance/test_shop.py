@@ -17,6 +17,7 @@ SHOWN = {
     "in_euro": "SELECT currency, orders, amount::float8 FROM in_euro",
     "twice_within_a_minute": "SELECT * FROM twice_within_a_minute",
     "by_city": "SELECT * FROM by_city",
+    "visits": "SELECT city, to_char(began, 'HH24:MI'), orders::text FROM visits",
 }
 
 Told = dict[str, list[tuple[Any, ...]]]
@@ -28,6 +29,7 @@ BEFORE_CUSTOMERS: Told = {
     "in_euro": [("SEK", 2, 13.5), ("USD", 3, 29.0)],
     "twice_within_a_minute": [],
     "by_city": [],
+    "visits": [],
 }
 """An inner join shows nothing without a customer. Counted by hand from examples/shop/data, as what follows."""
 
@@ -35,6 +37,12 @@ WITH_CUSTOMERS: Told = BEFORE_CUSTOMERS | {
     "local_buyers_now": [("01", 1), ("02", 1)],  # customer 1 moved from Ulm to Bonn, and bought of both
     "local_buyers_then": [("01", 2), ("02", 1)],
     "by_city": [("Bonn", 1), ("Kiel", 1), ("Trier", 1)],
+    "visits": [
+        ("Bonn", "01:05", "[1, 2]"),
+        ("Bonn", "02:11", "[5]"),
+        ("Kiel", "01:16", "[3]"),
+        ("Trier", "02:10", "[4]"),
+    ],
 }
 
 AFTER_CHANGES: Told = {
@@ -44,6 +52,7 @@ AFTER_CHANGES: Told = {
     "in_euro": [("SEK", 3, 14.4), ("USD", 3, 34.0)],
     "twice_within_a_minute": [(3, 6)],
     "by_city": [("Kiel", 1), ("Trier", 1)],
+    "visits": [("Kiel", "01:16", "[3, 6]"), ("Trier", "02:10", "[4]")],
 }
 
 
