@@ -93,6 +93,7 @@ VIEWS = {
     "in turn, of one table naturally": "SELECT country, last(name) AS l, collect_list(id) AS ids FROM (SELECT id, name FROM users) a NATURAL JOIN (SELECT id, country FROM users) b GROUP BY country",
     "in turn, as of": "SELECT r.rate, collect_list(o.id) AS ids, last(o.item) AS l FROM orders o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON r.item = lower(o.item) GROUP BY r.rate",
     "in turn, beside a view": "SELECT s.total, collect_list(c.n) AS ns FROM clicks c JOIN spent s ON s.user_id = c.user_id GROUP BY s.total",
+    "in turn, by a table beside a view": "SELECT u.country, last(s.total) AS l, collect_list(u.id) AS ids FROM spent s JOIN users u ON u.id = s.user_id GROUP BY u.country",
     "in turn, with any of a view": "SELECT c.n, collect_list(struct(s.user_id, c.price)) AS l, last(s.total) AS t FROM clicks c JOIN spent s ON s.user_id % 2 = c.n % 2 GROUP BY c.n",
     "in turn, of some": "SELECT c.user_id, last(o.i) AS l FROM (SELECT user_id FROM clicks WHERE n > 1) c JOIN (SELECT user_id, item AS i FROM orders WHERE n > 0) o ON c.user_id = o.user_id GROUP BY c.user_id",
     "the first of a join": "SELECT user_id, item, n FROM (SELECT c.user_id, o.item, c.n FROM clicks c JOIN orders o ON c.user_id = o.user_id) QUALIFY row_number() OVER (PARTITION BY user_id ORDER BY n DESC) = 1",

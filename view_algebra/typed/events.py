@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -71,7 +71,8 @@ def _of_a_join(join: Joined, passed: dict[str, Query], context: Context, place: 
     sides = [side for side in relations_in(join) if isinstance(side, (Stream, Read, Nested, Constants))]
     orders: list[Order] = []
     told: list[Field] = []
-    for side, own in _deciding(sides, relation_keys(reading_passed(join, passed), context.keys)):
+    keys = relation_keys(reading_passed(join, passed), context.keys)
+    for side, own in _deciding(sides, keys, lambda side: isinstance(side, Stream) or side.alias in passed):
         if isinstance(side, Stream):
             orders.append(of_events(side, context))
         elif side.alias in passed:
@@ -89,15 +90,23 @@ def _of_a_join(join: Joined, passed: dict[str, Query], context: Context, place: 
 Side = Stream | Read | Nested | Constants
 
 
-def _deciding(sides: Sequence[Side], keys: RowKeys) -> Iterator[tuple[Side, list[Field]]]:
-    """The sides of a join that tell its rows apart, each with its columns that do: as few as there can be."""
+def _deciding(
+    sides: Sequence[Side], keys: RowKeys, with_events: Callable[[Side], bool]
+) -> Iterator[tuple[Side, list[Field]]]:
+    """The sides of a join that tell its rows apart, each with its columns that do: one with events, and few."""
     found: list[list[list[Field]]] = []
     for key in keys:
         parts = sorted((part for part in key if isinstance(part, Field)), key=lambda part: part.path)
         own = [[part for part in parts if part.relation == side.alias] for side in sides]
         if sum(map(len, own)) == len(key):
             found.append(own)
-    few = min(found, key=lambda own: (sum(map(bool, own)), [not each for each in own]), default=[])
+
+    def preferred(own: list[list[Field]]) -> tuple[bool, int, list[bool]]:
+        named = [bool(each) for each in own]
+        eventless = not any(named_ and with_events(side) for side, named_ in zip(sides, named, strict=True))
+        return eventless, sum(named), [not each for each in named]
+
+    few = min(found, key=preferred, default=[])
     return ((side, own) for side, own in zip(sides, few, strict=False) if own)
 
 
