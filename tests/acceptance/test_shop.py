@@ -17,7 +17,7 @@ SHOWN = {
     "in_euro": "SELECT currency, orders, amount::float8 FROM in_euro",
     "twice_within_a_minute": "SELECT * FROM twice_within_a_minute",
     "by_city": "SELECT * FROM by_city",
-    "visits": "SELECT city, to_char(began, 'HH24:MI'), orders::text FROM visits",
+    "baskets": "SELECT city, to_char(began, 'HH24:MI'), orders::text FROM baskets",
 }
 
 Told = dict[str, list[tuple[Any, ...]]]
@@ -29,7 +29,7 @@ BEFORE_CUSTOMERS: Told = {
     "in_euro": [("SEK", 2, 13.5), ("USD", 3, 29.0)],
     "twice_within_a_minute": [],
     "by_city": [],
-    "visits": [],
+    "baskets": [],
 }
 """An inner join shows nothing without a customer. Counted by hand from examples/shop/data, as what follows."""
 
@@ -37,7 +37,7 @@ WITH_CUSTOMERS: Told = BEFORE_CUSTOMERS | {
     "local_buyers_now": [("01", 1), ("02", 1)],  # customer 1 moved from Ulm to Bonn, and bought of both
     "local_buyers_then": [("01", 2), ("02", 1)],
     "by_city": [("Bonn", 1), ("Kiel", 1), ("Trier", 1)],
-    "visits": [
+    "baskets": [
         ("Bonn", "01:05", "[1, 2]"),
         ("Bonn", "02:11", "[5]"),
         ("Kiel", "01:16", "[3]"),
@@ -52,7 +52,7 @@ AFTER_CHANGES: Told = {
     "in_euro": [("SEK", 3, 14.4), ("USD", 3, 34.0)],
     "twice_within_a_minute": [(3, 6)],
     "by_city": [("Kiel", 1), ("Trier", 1)],
-    "visits": [("Kiel", "01:16", "[3, 6]"), ("Trier", "02:10", "[4]")],
+    "baskets": [("Kiel", "01:16", "[3, 6]"), ("Trier", "02:10", "[4]")],
 }
 
 
