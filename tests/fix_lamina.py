@@ -29,6 +29,10 @@ PATIENCE = 120.0
 """Seconds after which a test that waits for the speed layer has failed."""
 
 
+class Killed(BaseException):
+    """Stands for kill -9 at a named step."""
+
+
 @dataclass
 class Deployed:
     """A deployment in this process, whose topics are the test's own (a source's topic is named after the database)."""
@@ -114,6 +118,19 @@ class Deployed:
             thread.join(PATIENCE)
         if self.ended:
             raise self.ended[0]
+
+    @contextmanager
+    def killed_at(self, step: str) -> Iterator[None]:
+        """What is done inside reaches this step, and ends there as by kill -9."""
+
+        def die(reached: str) -> None:
+            if reached == step:
+                raise Killed
+
+        self.deployment.at = die
+        with pytest.raises(Killed):
+            yield
+        self.deployment.at = lambda _: None
 
     def wait_for(self, source: str, end: Offsets | None = None) -> None:
         """Returns when progress has reached the end of the source's topic, or `end`."""

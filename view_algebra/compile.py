@@ -242,11 +242,14 @@ class _Work:
         try:
             compile_view(Written(d), known)
         except AsksForRecords as over_rows:
-            tables = [each for each in self.sources.values() if each.kind == "table"]
-            newest = {each.name: as_view(each) for each in tables}
-            in_order = {each.name: as_view(each, passed_by_table(each.event_time)) for each in tables}
-            if not any(_compiles(Written(d, through={**self.views, **each}), known) for each in (newest, in_order)):
+            through = ({**self.views, **self._tables(in_order=each)} for each in (False, True))
+            if not any(_compiles(Written(d, each), known) for each in through):
                 raise over_rows from None  # which is told in the words of what the author has written
+
+    def _tables(self, *, in_order: bool) -> dict[str, ViewDeclaration]:
+        """The tables as views of their records; `in_order`: which pass on where these are."""
+        tables = [each for each in self.sources.values() if each.kind == "table"]
+        return {each.name: as_view(each, passed_by_table(each.event_time) if in_order else {}) for each in tables}
 
     # pass 3: checks of views
 

@@ -32,10 +32,6 @@ STEPS = (
 """Where a rebuild may die."""
 
 
-class Killed(BaseException):
-    """Stands for kill -9 at a named step."""
-
-
 def test_a_rebuild_under_traffic_hands_over_equal_cells(deployed: Deployed) -> None:
     deployed.apply(**CATALOG)
     deployed.send("events", *(event(n) for n in range(300)))
@@ -73,16 +69,10 @@ def test_a_rebuild_may_die_at_every_step_and_the_next_one_succeeds(deployed: Dep
     """The next one dies a step later, and the last one finds what all of them have left."""
     deployed.apply(events=EVENTS, totals=TOTALS, clicks=CLICKS)
     deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
     for sent, step in enumerate(STEPS, 21):
-
-        def die(reached: str, step: str = step) -> None:
-            if reached == step:
-                raise Killed
-
-        deployed.deployment.at = die
-        with pytest.raises(Killed):
+        with deployed.killed_at(step):
             deployed.deployment.batch.rebuild()
-        deployed.deployment.at = lambda _: None
         deployed.send("events", event(sent))
         deployed.catch_up()
         assert one(deployed.rows("SELECT events FROM totals")) == (sent,), step
@@ -344,12 +334,7 @@ def test_a_leap_shows_bad_records_when_it_lands_and_leaves_out_views_that_are_dr
         del deployed.files[f"{view}.sql"]
         deployed.apply()
 
-    def die(place: str) -> None:
-        if place == "after go-live":
-            raise Killed
-
-    deployment.at = die
-    with pytest.raises(Killed):
+    with deployed.killed_at("after go-live"):
         deployment.batch.rebuild(leap=True)
     assert _bad(deployed) == 1, "of a leap that died, none"
 

@@ -42,10 +42,6 @@ BY_ID = {
 STEPS = ("after seal", "after archive", "compute totals", "after compute totals", "absorbed", "after go-live")
 
 
-class Killed(BaseException):
-    """Stands for an interrupt at a named step."""
-
-
 def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(deployed: Deployed) -> None:
     deployed.apply(**CATALOG)
     deployed.send("events", *(event(n) for n in range(300)))
@@ -175,15 +171,8 @@ def test_an_apply_may_be_interrupted_at_every_step_and_the_next_one_succeeds(dep
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
     for sent, step in enumerate(STEPS, 21):
-
-        def die(reached: str, step: str = step) -> None:
-            if reached == step:
-                raise Killed
-
-        deployed.deployment.at = die
-        with pytest.raises(Killed):
+        with deployed.killed_at(step):
             deployed.apply(totals=LARGEST)
-        deployed.deployment.at = lambda _: None
         deployed.send("events", event(sent))
         deployed.catch_up()
         [row] = deployed.rows("SELECT * FROM totals")

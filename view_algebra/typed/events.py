@@ -49,9 +49,9 @@ def event_order(scope: Scope, place: Place, function: str = "") -> tuple[str, tu
         return ", ".join(passed_by(given)), _columns(alias, given, place)
     of_changes = [changes_of(source_of(each)) == each for each in scope.streams.values()] == [True]  # and their moves
     if not scope.streams or (len(scope.relations) != 1 and not of_changes):
-        if not scope.above:
+        if not scope.above and scope.records is None:
             way_out = "Name the source alone in FROM."
-        if not scope.above and scope.records is not None:
+        elif not scope.above:
             way_out = "Give kafka_offset and its like another name in the subquery: it has to pass them on."
         raise AsksForRecords(place, "the order of events, where the block reads no source", way_out)
     ((alias, source),) = scope.streams.items()

@@ -39,7 +39,7 @@ from view_algebra.typed.constants import elements, joined, table
 from view_algebra.typed.correlated import JOINS, semi_join
 from view_algebra.typed.generators import generated, makes_rows, with_generator
 from view_algebra.typed.names import OWN_ALIASES, Columns, Outside, Scope, find, given_once, is_kafkas
-from view_algebra.typed.passing import PASSED, is_in_order
+from view_algebra.typed.passing import PASSED, is_in_order, passes_on
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.written.dialect import parsed
@@ -93,11 +93,10 @@ def _named(node: exp.Expr, scope: Scope) -> Relation:
             "Write CROSS JOIN LATERAL explode(tags) AS t(tag)." if isinstance(node, exp.Unnest) else _NAMED_RELATION
         )
         raise Wrong(span(node), f"{node.key.upper()} in FROM", way_out)
-    columns = columns_of(relation, scope.context.streams)
     if relation.alias in scope.relations:
         raise Wrong(span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b.")
-    columns = untyped(relation, columns)
-    if isinstance(node, exp.Table) and _passes_on(node, scope):
+    columns = untyped(relation, columns_of(relation, scope.context.streams))
+    if isinstance(relation, Nested) and passes_on(relation.query):  # `*` leaves out what nobody declared
         columns = tuple(column for column in columns if column[0] not in PASSED)
     scope.relations[relation.alias] = columns
     return relation
@@ -186,19 +185,11 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
     )
 
 
-def _passes_on(node: exp.Table, scope: Scope) -> bool:
-    """Is it a table that passes on where its newest records are? `*` leaves that out."""
-    declared = scope.context.read_through.get(node.name.lower())
-    if declared is None or node.name.lower() in scope.ctes:
-        return False
-    return any(item.alias == PASSED[0] for item in declared.select.expressions)
-
-
 def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> Nested | None:
     """The SELECT over records that a view is, in its place; Spark is told the same."""
     if (declared := scope.context.read_through.get(node.name.lower())) is None:
         return None
-    if _passes_on(node, scope):
+    if any(item.alias == PASSED[0] for item in declared.select.expressions):  # a table that says where its records are
         return _in_place_of(node, declared.select.copy(), [*names, *PASSED] if names else [], scope)
     if changes_of(declared.name) in scope.context.streams:  # a table: to Spark, too, its name means its rows
         newest = scope.context.query(declared.select.copy(), Outside(scope.context))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from view_algebra.compiled import DELETED, MOVED_FROM, changes_of
 from view_algebra.language.quoting import spark_name
@@ -50,7 +51,7 @@ def changing(table: SourceDeclaration) -> list[tuple[str, Type]]:
     return [(DELETED, BOOLEAN), *([(MOVED_FROM, Type("STRUCT", fields=keys))] if table.moves else [])]
 
 
-def as_view(table: SourceDeclaration, passing: Mapping[str, str] | None = None) -> ViewDeclaration:
+def as_view(table: SourceDeclaration, passing: Mapping[str, str] = MappingProxyType({})) -> ViewDeclaration:
     """The view that a table is; `passing`: what its rows pass on of the records that they are, by name.
 
     Which record is newest, the order of events says: by the time that is declared or, where a record has none, by
@@ -59,7 +60,7 @@ def as_view(table: SourceDeclaration, passing: Mapping[str, str] | None = None) 
     of = changes(table.name, table.unique, moves=table.moves)
     columns = [(name, of.column(name), spark_name(name)) for name, _ in table.columns]
     outputs = [f"{text if name in table.unique else f'last_value({text})'} AS {own}" for name, text, own in columns]
-    outputs += [f"last_value({text}) AS {name}" for name, text in (passing or {}).items()]
+    outputs += [f"last_value({text}) AS {name}" for name, text in passing.items()]
     keys = ", ".join(of.column(name) for name in table.unique)
     select = parsed(f"SELECT {', '.join(outputs)} FROM {of.from_} GROUP BY {keys} HAVING NOT last_value({of.deleted})")
     return ViewDeclaration(
