@@ -89,6 +89,7 @@ $(SETUP): requirements.lock pyproject.toml lamina/services/jars.lock
 	if [ -e .venv/.failed ]; then rm -f .venv/.failed; \
 		echo "The packages could not be installed; what pip says above is why. Run make again to go on from here." >&2; exit 1; fi
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
+	@$(PY) -m compileall -q view_algebra master_log serving_layer batch_layer speed_layer lamina
 	@echo "Fetching the jars of Kafka and Spark, and starting each once (a minute or two)" >&2
 	@$(PY) -m lamina.services.prepare .lamina
 	@touch $(SETUP)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from master_log import durable
-from master_log.archive import Maintained, MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from master_log.tails import Tails
@@ -15,6 +15,9 @@ from serving_layer import log_catalog, progress, rebuilds, skipping
 from serving_layer.database import Database
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from master_log.archive import Maintained, MasterLog
 
 
 @dataclass(frozen=True)

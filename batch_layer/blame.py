@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from batch_layer.check import Row, compare, exact, shown_columns
 from batch_layer.oracle import Oracle, State
-from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer import definitions, history, keys, progress, views
@@ -30,6 +29,8 @@ from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from master_log.archive import MasterLog
 
 SLICES = 32
 """Questions to Spark in one job."""

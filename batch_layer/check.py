@@ -25,8 +25,7 @@ from serving_layer.database import Connection, Database
 from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from serving_layer.sides import quoted
-from view_algebra.compiled import JSON_TIMES, View
-from view_algebra.engines.spark import SHORTENED
+from view_algebra.compiled import JSON_TIMES, SHORTENED, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import spark_name
 

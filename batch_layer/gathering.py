@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from master_log.archive import MasterLog
 from master_log.offsets import Offsets
 from serving_layer import duplicates, quarantine, skipping
 from serving_layer.database import Connection, Database
 from serving_layer.duplicates import Found
 from serving_layer.quarantine import Bad
 from view_algebra.compiled import Source
+
+if TYPE_CHECKING:
+    from master_log.archive import MasterLog
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from batch_layer.gathering import Gathered, Passed, gather, write
-from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import generations, lookup, progress, rebuilds, registry
@@ -19,6 +19,9 @@ from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from serving_layer.rebuilds import Scheduler
 from view_algebra.compiled import Catalog, Source
+
+if TYPE_CHECKING:
+    from master_log.archive import MasterLog
 
 
 @dataclass(frozen=True)

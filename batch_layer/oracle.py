@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from batch_layer.check import Row, rows_of, select_all
 from batch_layer.compute import counting
-from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import within
@@ -24,6 +23,8 @@ from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from master_log.archive import MasterLog
 
 MANY = 100
 """Rows of one key that are gone into: more of them are no key."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from batch_layer import checking, compute
 from batch_layer.archiving import Logs
 from batch_layer.leap import Leap
-from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from master_log.tails import Tails
@@ -45,6 +44,8 @@ from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from master_log.archive import MasterLog
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class BatchLayer:
             self.give_up()
 
         def step(connection: Connection) -> str:
-            rebuilds.end(connection, id, "failed", _why(error))
+            rebuilds.end(connection, id, "failed", rebuilds.why(error))
             registry.retire_the_dead(connection)
             return rebuilds.get(connection, id).step
 
@@ -376,7 +377,7 @@ class BatchLayer:
 
         def step(connection: Connection) -> None:
             rebuilds.running(connection, id)
-            rebuilds.end(connection, id, "failed", "it was given up")
+            rebuilds.end(connection, id, "failed", rebuilds.GIVEN_UP)
             registry.retire_the_dead(connection)
 
         self.database.retrying(step)
@@ -395,9 +396,3 @@ class BatchLayer:
         with self.database.begin() as connection:
             rebuilds.finished(connection, id, step)
         self.at(f"after {step}")
-
-
-def _why(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt):
-        return "it was interrupted"
-    return str(error).splitlines()[0] if str(error) else repr(error)

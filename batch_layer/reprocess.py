@@ -146,7 +146,7 @@ def begun(
     registry.retire_the_dead(connection)
     open(id)
     rebuilds.finished(connection, id, "seal")
-    batch.tell(f"new versions of {', '.join(wanted)} are computed; the old ones are served meanwhile")
+    batch.tell(f"new versions of {', '.join(wanted)} are computed; readers read what they did meanwhile")
     return id
 
 

@@ -11,13 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import view_algebra
 from batch_layer import reprocess
 from batch_layer.preview import preview
 from batch_layer.rebuild import BatchLayer
 from lamina import lineage
 from lamina.services import folders
 from lamina.settings import Settings
-from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer import checks, dropping, install, previews, readers, rebuilds, registry, skipping, views
@@ -30,14 +30,14 @@ from serving_layer.proof import Proof
 from serving_layer.quarantine import BadRecord
 from serving_layer.queries import Topic
 from serving_layer.waiting import waiting
-from speed_layer.layer import SpeedLayer
-from speed_layer.member import Parts
-from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from master_log.archive import MasterLog
+    from speed_layer.layer import SpeedLayer
 
 log = logging.getLogger("lamina")
 
@@ -98,6 +98,7 @@ class Deployment:
     def log(self) -> MasterLog:
         """The master log."""
         from lamina.spark import CATALOG
+        from master_log.archive import MasterLog
 
         return MasterLog(self.spark, CATALOG, self._skipped)
 
@@ -129,6 +130,9 @@ class Deployment:
 
     def speed(self, stopping: threading.Event, *, max_records: int) -> SpeedLayer:
         """The speed layer, to be run until `stopping` is set."""
+        from speed_layer.layer import SpeedLayer
+        from speed_layer.member import Parts
+
         return SpeedLayer(
             Parts(
                 spark=self._session(nice=SPEED_NICENESS),
@@ -195,7 +199,7 @@ class Deployment:
 
     def plan(self, files: Mapping[str, str]) -> list[Change]:
         """What applying these files would change."""
-        return self._plan(compile_catalog(files))
+        return self._plan(view_algebra.compile_catalog(files))
 
     def _plan(self, catalog: Catalog) -> list[Change]:
         """Reads, and changes nothing: not even a database that nothing was installed in."""
@@ -218,7 +222,7 @@ class Deployment:
         What is deployed and not in these files is dropped with `prune`, columns that readers may use go with
         `allow_break`; without, they are refused.
         """
-        catalog = compile_catalog(files)
+        catalog = view_algebra.compile_catalog(files)
         planned = self._plan(catalog)
         # Before anything is installed, and before topics are created.
         check_allowed(planned, prune=prune, allow_break=allow_break)
@@ -275,7 +279,7 @@ class Deployment:
     def preview(self, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
         """Serves the views of these files in the schema `name`, beside the deployed ones, with live cells."""
         self.require_installed()
-        catalog = compile_catalog(files)
+        catalog = view_algebra.compile_catalog(files)
         reprocess.end_what_a_dead_apply_left(self.batch)
         with readers_named(self.database, f"A reader holds a view of the preview {name}"):
             preview(self.batch, name, catalog)

@@ -12,7 +12,7 @@ from batch_layer.checking import verdicts
 from lamina import lineage
 from lamina.deployment import Deployment
 from serving_layer import proof
-from serving_layer.rebuilds import Scheduler
+from serving_layer.rebuilds import GIVEN_UP, Scheduler
 from view_algebra.errors import LaminaError
 
 
@@ -42,7 +42,7 @@ def hand_over(opened: Deployment, id: int, *, anyway: bool) -> list[str]:
 def abandon(opened: Deployment, id: int) -> None:
     """Gives a rebuild up; nothing that is read changes."""
     opened.batch.abandon(id)
-    _begun(opened, id).end(LaminaError("it was given up"))
+    _begun(opened, id).end(LaminaError(GIVEN_UP))
 
 
 def _begun(opened: Deployment, id: int) -> lineage.Runs:

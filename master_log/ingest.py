@@ -20,7 +20,7 @@ from master_log.undeclared import Strangers
 from master_log.values import columns
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
-from view_algebra.texts.records import PROBLEM_HEADER
+from view_algebra.texts.quarantined import PROBLEM_HEADER
 
 SHOWN = 10
 """How many bad lines are told one by one."""

@@ -74,9 +74,6 @@ def compare(before: Catalog, after: Catalog, known: Known) -> list[Change]:
     changes = [_source_change(name, before, after) for name in sorted({*before.sources, *after.sources})]
     names = [*after.views, *(name for name in before.views if name not in after.views)]
     changes += [_view_change(name, before, after, known) for name in names]
-    if any(change.action == "reprocess" for change in changes):  # one pass computes what is new as well
-        along = "computed along with what is reprocessed, and served with it"
-        changes = [replace(each, effect=along) if _waits(each) else each for each in changes]
     return [_with_readers(change, after, known) for change in changes]
 
 
@@ -88,7 +85,8 @@ def _with_renames(said: Mapping[str, str], before: Catalog, after: Catalog, know
         kept={(names.get(view, view), version): id for (view, version), id in known.kept.items()},
         others={names.get(view, view): readers for view, readers in known.others.items()},
     )
-    changes = compare(renames.renamed(before, names), after, as_now)
+    served = renames.renamed(before, names)
+    changes = [_after_the_rename(each, served, after) for each in compare(served, after, as_now)]
     beside = any(change.action == "reprocess" for change in changes)
     anew = "cells are computed anew in the same apply: apply the rename alone, then the rest" if beside else None
     return [
@@ -97,6 +95,14 @@ def _with_renames(said: Mapping[str, str], before: Catalog, after: Catalog, know
         else each
         for each in changes
     ]
+
+
+def _after_the_rename(change: Change, before: Catalog, after: Catalog) -> Change:
+    """A rename computes nothing: what is new waits for a rebuild, unless a view that is served reads it."""
+    read = any(name in before.views and change.name in _below(name, after) for name in after.views)
+    if change.action != "reprocess" or change.name in before.views or read:
+        return change
+    return replace(change, action="create", effect=f"served after `lamina rebuild {change.name}`: a rename comes first")
 
 
 def _why_not_renamed(new: str, said: Mapping[str, str], before: Catalog, after: Catalog, known: Known) -> str | None:
@@ -255,7 +261,7 @@ def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Ch
 
 
 def _new_view(new: View, before: Catalog, after: Catalog, known: Known) -> Change:
-    """Of a source with history, a view waits for a rebuild; but not where views that are served read it from now on."""
+    """Of a source with history, a view is computed from what was counted before it is served."""
     if lacking := [each for each in sorted(new.fed_by) if _reads_less(each, before, after)]:
         effect = f"an older Lamina deployed {lacking[0]}, and reads less of its records"
         return Change("view", new.name, "refuse", effect)
@@ -264,12 +270,7 @@ def _new_view(new: View, before: Catalog, after: Catalog, known: Known) -> Chang
     waits = sorted(known.moved & new.fed_by)
     if not waits:
         return Change("view", new.name, "create", "served at once")
-    readers = [name for name in before.views if name in after.views and new.name in _below(name, after)]
-    if not readers:
-        effect = f"served after `lamina rebuild {new.name}`: {', '.join(waits)} has history"
-        records = sum(known.counted.get(source, 0) for source in new.fed_by)
-        return Change("view", new.name, "create", effect, records=records)
-    return _reprocessed(Change("view", new.name, "reprocess", ""), f"{readers[0]} reads it", new, after, known)
+    return _reprocessed(Change("view", new.name, "reprocess", ""), f"{', '.join(waits)} has history", new, after, known)
 
 
 def _reads_less(name: str, before: Catalog, after: Catalog) -> bool:
@@ -331,11 +332,6 @@ def _time(seconds: float) -> str:
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{max(1, round(seconds))} s"
-
-
-def _waits(change: Change) -> bool:
-    """Is it a view that is new to records which were counted before?"""
-    return change.kind == "view" and change.action == "create" and change.records is not None
 
 
 def _with_readers(change: Change, after: Catalog, known: Known) -> Change:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, func, insert, select
 
+import view_algebra
 from serving_layer import definitions
 from serving_layer.bookkeeping import compiled, declaration, view
-from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import LaminaError
 
@@ -71,7 +71,7 @@ def keep(connection: Connection, catalog: Catalog) -> None:
 def _of_before(connection: Connection) -> Catalog:
     """The catalog of a Lamina that kept no texts: compiled anew, where that gives the versions that are registered."""
     files = {row.path: row.sql for row in connection.execute(select(declaration.c.path, declaration.c.sql))}
-    catalog = compile_catalog(files)
+    catalog = view_algebra.compile_catalog(files)
     registered = {row.name: row.version for row in connection.execute(select(view.c.name, view.c.version))}
     other = [name for name, each in catalog.views.items() if registered.get(name) != each.version]
     if other:

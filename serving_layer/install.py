@@ -10,9 +10,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import Connection, delete, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -24,6 +23,9 @@ from serving_layer.readers import Limits
 from serving_layer.views import ANALYST, NOT_PREVIEWED, NOT_PUBLISHED_YET
 from view_algebra import SPARK_FUNCTIONS
 from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 OLDEST_POSTGRES = 180000
 """The first version with Unicode's full case mapping of its own, as `server_version_num` gives it."""
@@ -56,6 +58,8 @@ class Part:
 
 def migrations(connection: Connection) -> Config:
     """Alembic's configuration over an open connection."""
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
@@ -84,6 +88,8 @@ def _install(connection: Connection, analyst_password: str | None, limits: Limit
     for schema in SCHEMAS:
         run(connection, f"CREATE SCHEMA IF NOT EXISTS {schema}")
     if _revision(connection) != newest_revision():
+        from alembic import command
+
         command.upgrade(migrations(connection), "head")
         run(connection, patience)
     _make_roles(connection, analyst_password)

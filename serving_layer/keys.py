@@ -13,8 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from serving_layer.database import Database
 from serving_layer.sides import quoted
-from view_algebra.compiled import Column, View
-from view_algebra.engines.spark import SHORTENED
+from view_algebra.compiled import SHORTENED, Column, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_text, spark_name, spark_text
 

@@ -17,8 +17,8 @@ from serving_layer import cells
 from serving_layer.bookkeeping import cell_table
 from serving_layer.bookkeeping import noted as noted_table
 from serving_layer.lookup import Generation
+from view_algebra.compiled import ONLY
 from view_algebra.language.quoting import postgres_name
-from view_algebra.texts.cells import ONLY
 
 DOUBLE_TOLERANCE = 1e-9
 """Relative. Sums of doubles depend on their order; those of integers and decimals are compared exactly."""

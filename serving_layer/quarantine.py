@@ -23,7 +23,7 @@ from serving_layer.bookkeeping import bad_count, progress, quarantine
 from serving_layer.copying import Rows, batches
 from serving_layer.database import Database
 from view_algebra.compiled import Source
-from view_algebra.texts.records import LONGEST_KEPT, QUARANTINED
+from view_algebra.texts.quarantined import LONGEST_KEPT, QUARANTINED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -31,7 +31,9 @@ log = logging.getLogger("lamina.serving")
 LEASE = timedelta(hours=6)
 """How long a scheduler's rebuild stays alive between two of its steps: a failed task can be retried that long."""
 
-ENDED_BY_A_PERSON = ("it was given up", "it was interrupted")
+GIVEN_UP, INTERRUPTED = "it was given up", "it was interrupted"
+
+ENDED_BY_A_PERSON = (GIVEN_UP, INTERRUPTED)
 """Errors of rebuilds that a person has ended, who need not be told."""
 
 APPLY = "apply"
@@ -307,6 +309,13 @@ def end(connection: Connection, id: int, state: str, error: str | None = None) -
         .where(rebuild.c.id == id, rebuild.c.state.in_(["running", "held"] if state == "done" else ["running"]))
         .values(state=state, error=error, ended_at=func.clock_timestamp(), lease_until=None)
     )
+
+
+def why(error: BaseException) -> str:
+    """What is recorded of an error that ended a rebuild: its first line."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    return str(error).splitlines()[0] if str(error) else repr(error)
 
 
 def running(connection: Connection, id: int, *, or_held: bool = False) -> Rebuild:

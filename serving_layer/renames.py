@@ -30,10 +30,9 @@ from serving_layer.bookkeeping import (
 )
 from serving_layer.database import READER_PATIENCE_MS
 from serving_layer.sides import Side, place_of, placed, places, quoted
-from view_algebra.compiled import Catalog, Check, View
+from view_algebra.compiled import Catalog, Check, View, stem
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name
-from view_algebra.passes import stem
 
 _VIEW = TypeAdapter(View)
 

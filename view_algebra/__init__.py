@@ -8,16 +8,36 @@ over A and B together, for disjoint sets of records A and B. What cannot keep th
 Nothing here runs SQL: the package imports sqlglot and the standard library alone.
 """
 
-from importlib.resources import files
+from __future__ import annotations
 
-from view_algebra.compile import compile_catalog
-from view_algebra.compiled import Catalog, CellTable, Column, Fused, Input, Merge, Partial, Source, View
-from view_algebra.errors import LaminaError, Refused
-from view_algebra.explain import explain
-from view_algebra.texts.fuse import fuse, rows
+from importlib import import_module
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from view_algebra.compile import compile_catalog
+    from view_algebra.compiled import Catalog, CellTable, Column, Fused, Input, Merge, Partial, Source, View
+    from view_algebra.errors import LaminaError, Refused
+    from view_algebra.texts.fuse import fuse, rows
 
 SPARK_FUNCTIONS = (files(__package__) / "spark_functions.sql").read_text(encoding="utf-8")
 """Postgres DDL of schema `spark`, which every `merge` and `final` may call; run it when the serving layer migrates."""
+
+_HOMES = {
+    "compile": ("compile_catalog",),
+    "compiled": ("Catalog", "CellTable", "Column", "Fused", "Input", "Merge", "Partial", "Source", "View"),
+    "errors": ("LaminaError", "Refused"),
+    "texts.fuse": ("fuse", "rows"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """The names of this package, from their modules: half a second that only those who compile have to wait."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "SPARK_FUNCTIONS",
@@ -33,7 +53,6 @@ __all__ = [
     "Source",
     "View",
     "compile_catalog",
-    "explain",
     "fuse",
     "rows",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -19,6 +20,15 @@ DELETED = "kafka_deleted"
 
 MOVED_FROM = "kafka_moved_from"
 """The column of the records of a table of change events: the key that an update took the row away from, or NULL."""
+
+ONLY = "only_one"
+"""The column that is unique where there is no key: the cell of an aggregate without GROUP BY."""
+
+SHORTENED = "… sha256 "
+"""Between the beginning of a text and its digest, where the text itself is too long for an index."""
+
+LONGEST_STEM = 36
+"""Bytes; after them come a version, and the numbers of a table, a generation and a micro-batch."""
 
 JSON_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -284,3 +294,13 @@ class Fused:
     staged: str
     read: Mapping[str, str]
     columns: tuple[Column, ...]
+
+
+def stem(view: str) -> str:
+    """What the names of a view's tables begin with, so that they fit Postgres' 63 bytes: its own, shortened if need be.
+
+    >>> stem("revenue"), stem("revenue_of_each_customer_by_country_and_month")
+    ('revenue', 'revenue_of_each_customer_by_fe211e6e')
+    """
+    digest = hashlib.sha256(view.encode()).hexdigest()[:8]
+    return view if len(view) <= LONGEST_STEM else f"{view[: LONGEST_STEM - len(digest) - 1]}_{digest}"

@@ -8,14 +8,13 @@ View       the texts that run                                                   
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sqlglot import exp
 
-from view_algebra.compiled import CellTable, Column, Source, View, changes_of
+from view_algebra.compiled import CellTable, Column, Source, View, changes_of, stem
 from view_algebra.engines.postgres.queries import query as postgres_query
 from view_algebra.engines.postgres.queries import reading_of
 from view_algebra.engines.postgres.times import with_lengths
@@ -309,19 +308,6 @@ def _cell_tables(
     names = [f"{stem(view)}_{version}" + (f"_{number}" if number > 1 else "") for number in range(1, len(tables) + 1)]
     return tuple(replace(t, name=name) for t, name in zip(tables, names, strict=True)), version
 
-
-def stem(view: str) -> str:
-    """What the names of a view's tables begin with, so that they fit Postgres' 63 bytes: its own, shortened if need be.
-
-    >>> stem("revenue"), stem("revenue_of_each_customer_by_country_and_month")
-    ('revenue', 'revenue_of_each_customer_by_fe211e6e')
-    """
-    digest = hashlib.sha256(view.encode()).hexdigest()[:8]
-    return view if len(view) <= LONGEST_STEM else f"{view[: LONGEST_STEM - len(digest) - 1]}_{digest}"
-
-
-LONGEST_STEM = 36
-"""Bytes; after them come a version, and the numbers of a table, a generation and a micro-batch."""
 
 EXAMPLE = """
 CREATE TABLE clicks (user_id BIGINT, country STRING) USING kafka OPTIONS (topic 'clicks', format 'json');

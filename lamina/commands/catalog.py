@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+import view_algebra
 from lamina.commands.command import Different, command, deployment, with_catalog
 from lamina.commands.previews import apply_preview
 from lamina.render import Output
-from view_algebra import compile_catalog, explain
 from view_algebra.errors import LaminaError
-from view_algebra.explain import cost, kept
 
 if TYPE_CHECKING:
     from serving_layer.changes import Change
@@ -92,13 +91,14 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
     Of the catalog in --catalog; where there is none, of the one that is deployed.
     """
     from lamina.deployment import catalog_files
+    from view_algebra.explain import cost, explain, kept
 
     given = click.get_current_context().get_parameter_source("catalog")
     if given == click.core.ParameterSource.DEFAULT and not catalog.exists():
         with deployment(output) as opened:
             compiled, where = opened.deployed(), "the catalog that is deployed"
     else:
-        compiled, where = compile_catalog(catalog_files(catalog)), str(catalog)
+        compiled, where = view_algebra.compile_catalog(catalog_files(catalog)), str(catalog)
     if view not in compiled.views:
         raise LaminaError(
             f"There is no view named {view} in {where}",

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from view_algebra import Catalog, compile_catalog, explain
+from view_algebra import Catalog, compile_catalog
+from view_algebra.explain import explain
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.sql"))
 UPDATE = os.environ.get("UPDATE_GOLDEN") == "1"

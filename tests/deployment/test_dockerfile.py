@@ -16,7 +16,7 @@ LOCKED_BUILD = "awk '/^[a-z]/{keep = /^(setuptools|wheel|packaging)==/} keep' re
 def steps(text: str, python: str) -> list[list[str]]:
     """What is run with `python -m`: its words, but for folders and for what only changes what is shown or kept."""
     quiet = {"--quiet", "--no-cache-dir", "--progress-bar", "off", "--disable-pip-version-check"}
-    found = re.findall(rf"{re.escape(python)} -m ((?:pip install|lamina\.)[^|&;}}\n]*)", text)
+    found = re.findall(rf"{re.escape(python)} -m ((?:pip install|compileall|lamina\.)[^|&;}}\n]*)", text)
     return [[re.sub("^(.venv|/tmp)/", "", word) for word in step.split() if word not in quiet] for step in found]
 
 
@@ -25,6 +25,7 @@ def test_the_image_and_the_working_folder_are_set_up_by_the_same_steps() -> None
     assert of_image.pop() == ["lamina.services.prepare", "/var/lib/lamina"]
     assert of_folder.pop() == ["lamina.services.prepare", ".lamina"]
     assert of_image == of_folder
+    assert of_image.pop()[0] == "compileall"
     assert all(step[:2] == ["pip", "install"] for step in of_image)
     assert all("--require-hashes" in step or "--no-index" in step for step in of_image)
     assert LOCKED_BUILD in DOCKERFILE

@@ -8,7 +8,7 @@ import pytest
 
 from tests.laws.engines import Engines
 from view_algebra import Source, compile_catalog
-from view_algebra.texts.records import LONGEST_KEPT, QUARANTINED
+from view_algebra.texts.quarantined import LONGEST_KEPT, QUARANTINED
 
 SOURCE = """CREATE TABLE s (
   id BIGINT, name STRING, d DOUBLE, c DECIMAL(10,2), ts TIMESTAMP, ntz TIMESTAMP_NTZ, day DATE, b BOOLEAN,

@@ -25,7 +25,7 @@ from master_log.offsets import OffsetRange
 from master_log.reading import kafka_range, parsed
 from tests.master_log.conftest import Contents, NewSource
 from view_algebra.errors import LaminaError
-from view_algebra.texts.records import QUARANTINED
+from view_algebra.texts.quarantined import QUARANTINED
 
 JSON = [
     b'{"id": 1, "kind": "show", "ts": "2024-01-02T03:04:05Z"}',

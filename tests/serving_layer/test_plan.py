@@ -100,14 +100,29 @@ def test_a_stream_goes_on_telling_the_same_events_apart() -> None:
         assert "declare it under another name, and let the views read that" in change.effect
 
 
-def test_a_view_that_is_new_to_history_waits_unless_one_that_is_served_reads_it() -> None:
+def test_a_view_that_is_new_to_history_is_computed_before_it_is_served() -> None:
     most = "CREATE VIEW most AS SELECT max(n) AS n FROM events;"
-    waits = planned(most=most)["most"]
-    assert (waits.action, waits.effect) == ("create", "served after `lamina rebuild most`: events has history")
-    read = planned(most=most, total="CREATE VIEW total AS SELECT sum(c) AS c, max(m.n) AS n FROM sums, most m;")
-    assert (read["most"].action, read["total"].action) == ("reprocess", "update")
-    along = planned(most=most, sums=SUMS.replace("sum(n)", "max(n)"))["most"]
-    assert along.effect == "computed along with what is reprocessed, and served with it"
+    change = planned(Known(counted={"events": 600}, rate=5.0), most=most)["most"]
+    assert (change.action, change.records, change.seconds) == ("reprocess", 600, 120.0)
+    assert change.effect == (
+        "new cells: events has history; 600 records are read, about 2 min at the rate of the last rebuild"
+    )
+    at_once = planned(Known(counted={"events": 0}), most=most)["most"]
+    assert (at_once.action, at_once.effect) == ("create", "served at once")
+
+
+def test_beside_a_rename_a_view_that_is_new_to_history_waits_unless_one_that_is_served_reads_it() -> None:
+    most = "CREATE VIEW most AS SELECT max(n) AS n FROM events;"
+    renamed = SUMS.replace("VIEW sums", "VIEW summed TBLPROPERTIES ('renamed_from' = 'sums')")
+    assert renamed != SUMS
+    waits = planned(sums=renamed, most=most, total=TOTAL.replace("sums", "summed"))
+    assert waits["summed"].action == "update"
+    assert (waits["most"].action, waits["most"].effect) == (
+        "create",
+        "served after `lamina rebuild most`: a rename comes first",
+    )
+    read = "CREATE VIEW total AS SELECT sum(c) AS c, max(m.n) AS n FROM summed, most m;"
+    assert planned(sums=renamed, most=most, total=read)["summed"].action == "refuse"
 
 
 def test_a_version_that_is_kept_is_returned_to_at_once() -> None:

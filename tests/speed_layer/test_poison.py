@@ -14,7 +14,7 @@ from tests.fix_catalogs import CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from tests.speed_layer.test_speed_layer import send_at, take_any_time
 from view_algebra.errors import LaminaError
-from view_algebra.texts.records import LONGEST_KEPT
+from view_algebra.texts.quarantined import LONGEST_KEPT
 
 BEYOND_MICROSECONDS = -9_300_000_000_000_000
 """Milliseconds, as Kafka counts them: no BIGINT of microseconds, as Spark counts them, holds so many."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from view_algebra.compiled import JSON_TIMES
+from view_algebra.compiled import JSON_TIMES, SHORTENED
 from view_algebra.engines.likes import regular, regular_in_spark
 from view_algebra.language.expressions import (
     Aggregate,
@@ -127,9 +127,6 @@ def storable(expression: Expr) -> str:
 
 ZERO = r"(?<!\\)((?:\\\\)*)\\u0000"
 """U+0000 in JSON, which Postgres cannot hold, behind backslashes that are escaped."""
-
-SHORTENED = "… sha256 "
-"""Between the beginning of a text and its digest, where the text itself is too long for an index."""
 
 BEGINNING = 100
 """Characters of a long text that are kept; with the digest that is at least `SHORTEST` bytes."""

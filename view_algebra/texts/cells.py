@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from view_algebra.compiled import CellTable, Column, Input, Partial
+from view_algebra.compiled import ONLY, CellTable, Column, Input, Partial
 from view_algebra.engines.spark import hops_of_a_time, shortened, spark, storable
 from view_algebra.language.aggregates import RECORD_KEYS, Part
 from view_algebra.language.expressions import Call, Constant
@@ -17,9 +17,6 @@ from view_algebra.split.leaves import Kept, Leaf
 
 INDEXED_BYTES = 2_600
 """What the keys of a cell may take: Postgres' limit is 2,704 bytes for an entry of an index."""
-
-ONLY = "only_one"
-"""The column that is unique where there is no key: the cell of an aggregate without GROUP BY."""
 
 OTHER_KEY_BYTES = 32
 """At least what a key that is no text takes, and what every key takes beside its bytes."""

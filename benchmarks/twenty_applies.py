@@ -1,0 +1,444 @@
+"""Twenty changes of one catalog in a row, under load: what readers, the speed layer and the disk notice of them.
+
+A shop's orders, payments and customers who move come all the while; the speed layer runs as `lamina up` runs it; every
+change is the command `lamina apply`. Readers look at all views in one snapshot after the other: no error, no view that
+is empty, no snapshot whose views disagree about the number of orders, never fewer orders than before. After the last
+change `lamina check` compares every view with its SELECT, and nothing is left that no generation refers to.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from typing import Any
+
+import click
+import psycopg2
+
+from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
+from lamina.deployment import Deployment
+from lamina.render import Output
+from master_log.kafka import Brokers
+from serving_layer import dropping
+
+Catalog = dict[str, str]
+
+CUSTOMERS, GOODS = 2_000, 40
+CITIES, CURRENCIES = ("Ulm", "Kiel", "Bonn", "Trier"), ("EUR", "USD", "SEK")
+
+SOURCES: Catalog = {
+    "orders": """
+CREATE TABLE orders (id INT, customer_id INT, good_id INT, currency STRING, amount DECIMAL(8, 2), ts TIMESTAMP)
+USING kafka OPTIONS (topic 'orders', format 'json') TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '2');""",
+    "payments": """
+CREATE TABLE payments (order_id INT, ts TIMESTAMP, UNIQUE (order_id))
+USING kafka OPTIONS (topic 'payments', format 'json') TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '2');""",
+    "customers": """
+CREATE TABLE customers (id INT PRIMARY KEY, city STRING, moved_at TIMESTAMP)
+USING kafka OPTIONS (topic 'customers', format 'json', key_format 'json')
+TBLPROPERTIES ('event_time' = 'moved_at', 'partitions' = '2');""",
+}
+
+VIEWS: Catalog = {
+    "total": "CREATE VIEW total AS SELECT count(*) AS orders FROM orders;",
+    "by_currency": "CREATE VIEW by_currency AS SELECT currency, count(*) AS orders FROM orders GROUP BY currency;",
+    "by_city": """
+CREATE VIEW by_city AS SELECT c.city, count(*) AS orders, sum(o.amount) AS amount
+FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.city;""",
+}
+
+BEFORE = SOURCES | VIEWS
+
+
+@dataclass(frozen=True)
+class Change:
+    """One step of the catalog: its files, how it is applied, and the exit code that this must have."""
+
+    what: str
+    files: Callable[[Catalog], Catalog]
+    options: tuple[str, ...] = ()
+    code: int = 0
+
+
+def put(name: str, sql: str) -> Callable[[Catalog], Catalog]:
+    """The catalog with this declaration."""
+    return lambda catalog: catalog | {name: sql}
+
+
+def edited(name: str, old: str, new: str) -> Callable[[Catalog], Catalog]:
+    """The catalog with some words of a declaration replaced."""
+
+    def change(catalog: Catalog) -> Catalog:
+        assert old in catalog[name], f"{name} has no {old!r}: {catalog[name]}"
+        return catalog | {name: catalog[name].replace(old, new)}
+
+    return change
+
+
+def without(*names: str) -> Callable[[Catalog], Catalog]:
+    """The catalog without some declarations."""
+    return lambda catalog: {name: sql for name, sql in catalog.items() if name not in names}
+
+
+CHANGES: Sequence[Change] = (
+    Change(
+        "one aggregate more", edited("by_currency", "count(*) AS orders", "count(*) AS orders, avg(amount) AS mean")
+    ),
+    Change(
+        "finer groups",
+        put(
+            "by_currency",
+            "CREATE VIEW by_currency AS SELECT currency, good_id, count(*) AS orders, avg(amount) AS mean"
+            " FROM orders GROUP BY currency, good_id;",
+        ),
+        ("--allow-break",),
+    ),
+    Change(
+        "only what is shown of the cells",
+        edited("by_currency", "avg(amount) AS mean", "avg(amount) AS mean, count(*) % 10 AS over"),
+    ),
+    Change(
+        "a join as of the event",
+        edited("by_city", "JOIN customers c", "JOIN customers FOR SYSTEM_TIME AS OF o.ts AS c"),
+    ),
+    Change("a column that producers already send", edited("orders", "ts TIMESTAMP", "ts TIMESTAMP, note STRING")),
+    Change(
+        "a view of that column",
+        put("notes", "CREATE VIEW notes AS SELECT note, count(*) AS orders FROM orders GROUP BY note;"),
+    ),
+    Change(
+        "a join of three in time",
+        put(
+            "paid",
+            "CREATE VIEW paid AS SELECT o.id, p.ts AS paid_at FROM orders o LEFT JOIN payments p"
+            " ON p.order_id = o.id AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 15 MINUTES;",
+        ),
+    ),
+    Change(
+        "a view over it",
+        put("paid_share", "CREATE VIEW paid_share AS SELECT count(*) AS orders, count(paid_at) AS paid FROM paid;"),
+    ),
+    Change("what is below a view", edited("paid", "15 MINUTES", "5 MINUTES")),
+    Change(
+        "a check that fails blocks",
+        lambda catalog: (
+            catalog
+            | {
+                "notes": catalog["notes"].replace("GROUP BY", "WHERE id >= 0 GROUP BY"),
+                "check": "ALTER VIEW notes ADD CONSTRAINT none CHECK (note IS NULL);",
+            }
+        ),
+        code=1,
+    ),
+    Change(
+        "the same, warning",
+        lambda catalog: (
+            catalog
+            | {
+                "notes": catalog["notes"].replace("GROUP BY", "WHERE id >= 0 GROUP BY"),
+                "check": "ALTER VIEW notes ADD CONSTRAINT none CHECK (note IS NULL) NOT ENFORCED;",
+            }
+        ),
+    ),
+    Change("a wider type", edited("orders", "DECIMAL(8, 2)", "DECIMAL(12, 2)")),
+    Change(
+        "another name",
+        lambda catalog: (
+            {name: sql for name, sql in catalog.items() if name not in ("notes", "check")}
+            | {
+                "remarks": catalog["notes"].replace(
+                    "VIEW notes AS", "VIEW remarks TBLPROPERTIES ('renamed_from' = 'notes') AS"
+                )
+            }
+        ),
+        ("--allow-break",),
+    ),
+    Change(
+        "sessions of a join",
+        put(
+            "baskets",
+            "CREATE VIEW baskets AS"
+            " SELECT c.city, session_window(o.ts, '1 minute').start AS began, count(*) AS orders"
+            " FROM orders o JOIN customers c ON c.id = o.customer_id"
+            " GROUP BY c.city, session_window(o.ts, '1 minute');",
+        ),
+    ),
+    Change("a condition", edited("by_city", "GROUP BY", "WHERE o.amount >= 0 GROUP BY")),
+    Change("a view less", without("baskets"), ("--prune",)),
+    Change(
+        "a source more",
+        lambda catalog: (
+            catalog
+            | {
+                "goods": """
+CREATE TABLE goods (id INT PRIMARY KEY, origin STRING) USING kafka
+OPTIONS (topic 'goods', format 'json', key_format 'json') TBLPROPERTIES ('partitions' = '1');""",
+                "local": "CREATE VIEW local AS SELECT count(*) AS n FROM orders o JOIN goods g ON g.id = o.good_id"
+                " JOIN customers c ON c.id = o.customer_id WHERE g.origin = c.city;",
+            }
+        ),
+    ),
+    Change(
+        "distinct, quantiles, order",
+        put(
+            "by_currency",
+            "CREATE VIEW by_currency AS SELECT currency, count(*) AS orders, count(DISTINCT customer_id) AS buyers,"
+            " percentile_approx(amount, 0.5) AS median, max_by(id, ts) AS newest FROM orders GROUP BY currency;",
+        ),
+        ("--allow-break",),
+    ),
+    Change("each order once", edited("orders", "note STRING)", "note STRING, UNIQUE (id))")),
+    Change(
+        "all views at once",
+        lambda catalog: {
+            name: sql.replace("count(*) AS orders", "count(*) AS orders, max(kafka_timestamp) AS latest")
+            if "FROM orders" in sql and "GROUP BY" in sql
+            else sql
+            for name, sql in catalog.items()
+        },
+    ),
+)
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks of a reader."""
+
+SUMS = {"by_currency", "by_city", "notes", "remarks", "paid_share", "baskets"}
+"""Views whose `orders` add up to those of `total`, as long as every order is in some row of theirs."""
+
+
+@dataclass
+class Readers:
+    """All views in one snapshot after the other, by the analyst; what was wrong, and what each look took."""
+
+    url: str
+    wrong: list[str] = field(default_factory=list)
+    took: list[float] = field(default_factory=list)
+    snapshots: int = 0
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Reads as long as the block lasts."""
+        threads = [threading.Thread(target=self._read) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self.stopping.set()
+            for thread in threads:
+                thread.join()
+
+    def _read(self) -> None:
+        connection = psycopg2.connect(self.url)
+        connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+        most = 0
+        while not self.stopping.wait(LOOK_EVERY):
+            try:
+                with connection, connection.cursor() as cursor:
+                    most = self._look(cursor, most)
+            except psycopg2.errors.UndefinedTable:
+                pass  # dropped or renamed since the snapshot began to list
+            except psycopg2.Error as error:
+                self.wrong.append(f"{type(error).__name__}: {error}")
+                if connection.closed:
+                    connection = psycopg2.connect(self.url)
+                    connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+            self.snapshots += 1
+        connection.close()
+
+    def _look(self, cursor: psycopg2.extensions.cursor, most: int) -> int:
+        cursor.execute("SELECT orders FROM analytics.total")
+        [(total,)] = cursor.fetchall()
+        if total < most:
+            self.wrong.append(f"{total} orders after {most}")
+        cursor.execute("SELECT viewname FROM pg_views WHERE schemaname = 'analytics'")
+        names = {name for (name,) in cursor.fetchall()} & SUMS
+        for name in sorted(names):
+            began = time.monotonic()
+            cursor.execute(f"SELECT sum(orders) FROM analytics.{name}")
+            [(counted,)] = cursor.fetchall()
+            self.took.append(time.monotonic() - began)
+            if (counted or 0) != total:
+                self.wrong.append(f"{name}: {counted} orders of {total}")
+        return int(total)
+
+
+@contextmanager
+def sending(opened: Deployment, rate: int) -> Iterator[Synchronized[int]]:
+    """Orders at a rate, most of them paid, and a customer who moves with every tenth, as long as the block lasts."""
+    context = multiprocessing.get_context("spawn")
+    stopping, sent = context.Event(), context.Value("q", 0)
+    process = context.Process(target=_send, args=(opened.settings.kafka, rate, stopping, sent), daemon=True)
+    process.start()
+    try:
+        yield sent
+        assert process.is_alive(), "the sender has ended"
+    finally:
+        stopping.set()
+        process.join(30)
+
+
+def _send(servers: str, rate: int, stopping: Any, sent: Synchronized[int]) -> None:
+    dice, began = random.Random(1), time.monotonic()
+    with Brokers(servers) as brokers, brokers.producer() as producer:
+        while not stopping.is_set():
+            while sent.value < (time.monotonic() - began) * rate:
+                _order(producer, dice, sent.value)
+                sent.value += 1
+            producer.flush()
+            time.sleep(0.02)
+
+
+def _order(producer: Any, dice: random.Random, id: int) -> None:
+    def send(topic: str, key: object, value: dict[str, object]) -> None:
+        data = json.dumps(value, default=str).encode()
+        producer.send(topic, data, key=json.dumps(key).encode(), partition=dice.randrange(2))
+
+    now = datetime.now(UTC)
+    order = {
+        "id": id,
+        "customer_id": dice.randrange(CUSTOMERS),
+        "good_id": dice.randrange(GOODS),
+        "currency": dice.choice(CURRENCIES),
+        "amount": f"{dice.randrange(1, 99_999) / 100}",
+        "ts": now,
+        "note": dice.choice(("gift", "in a hurry", None)),
+    }
+    send("orders", id, order)
+    if dice.random() < 0.7:
+        send("payments", id, {"order_id": id, "ts": now + timedelta(minutes=dice.randrange(-1, 20))})
+    if id % 10 == 0:
+        moved(producer, dice.randrange(CUSTOMERS), dice.choice(CITIES), now)
+
+
+def moved(producer: Any, customer: int, city: str, at: datetime) -> None:
+    """A customer lives in a city from then on."""
+    value = {"id": customer, "city": city, "moved_at": at.isoformat()}
+    producer.send(
+        "customers", json.dumps(value).encode(), key=json.dumps({"id": customer}).encode(), partition=customer % 2
+    )
+
+
+def settle(opened: Deployment) -> None:
+    """Every customer lives somewhere before the first order, and every good is made somewhere."""
+    with opened.brokers.producer() as producer:
+        for customer in range(CUSTOMERS):
+            moved(producer, customer, CITIES[customer % len(CITIES)], datetime(2026, 1, 1, tzinfo=UTC))
+        producer.flush()
+
+
+def applied(opened: Deployment, catalog: Catalog, change: Change) -> tuple[float, str]:
+    """The seconds that `lamina apply` takes, and what it says."""
+    with tempfile.TemporaryDirectory(prefix="lamina-benchmark-catalog-") as folder:
+        for name, sql in catalog.items():
+            (Path(folder) / f"{name}.sql").write_text(sql)
+        given = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
+        command = [sys.executable, "-m", "lamina", "apply", "--catalog", folder, *change.options]
+        environment = {**given, "LAMINA_HOME": str(opened.settings.home)}
+        began, said = time.monotonic(), []
+        with subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as run:
+            assert run.stderr is not None
+            said += [f"{time.monotonic() - began:6.1f} s  {line.rstrip()}" for line in run.stderr]
+        took = time.monotonic() - began
+    text = "\n".join(said)
+    assert run.returncode == change.code, f"{change.what}: ended with {run.returncode}\n{text}"
+    return took, text
+
+
+def left(opened: Deployment) -> list[str]:
+    """Tables of cells that no generation refers to."""
+    dropping.drop_unused(opened.database)
+    with opened.database.begin() as connection:
+        found = connection.exec_driver_sql(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'cells'::regnamespace"
+            " AND NOT EXISTS (SELECT FROM lamina.generation_cells g WHERE relname LIKE g.place || '%')"
+        )
+        return [name for (name,) in found.all()]
+
+
+@click.command()
+@click.option("--rate", default=200, show_default=True, help="Orders a second.")
+@click.option("--rest", default=5, show_default=True, help="Seconds between two changes.")
+@benchmark
+def main(output: Output, rate: int, rest: int) -> list[Figure]:
+    """Twenty changes of a catalog under load."""
+    catalog, took = BEFORE, []
+    with deployment(output) as opened:
+        assert opened.settings.analyst is not None
+        opened.apply({f"{name}.sql": sql for name, sql in catalog.items()})
+        settle(opened)
+        catch_up(opened)
+        opened.spark.stop()  # its memory and its threads are those of the speed layer and of the commands
+        readers = Readers(opened.settings.analyst)
+        with speed_layer(opened), readers.reading():
+            with sending(opened, rate) as sent:
+                time.sleep(rest)
+                for number, change in enumerate(CHANGES, 1):
+                    wanted = change.files(catalog)
+                    seconds, said = applied(opened, wanted, change)
+                    output.tell(
+                        f"{number}. {change.what}: {seconds:.1f} s, {len(readers.wrong)} looks went wrong so far"
+                    )
+                    if os.environ.get("SAID"):
+                        output.tell(said)
+                    took.append(seconds)
+                    if change.code == 0:
+                        catalog = wanted
+                    time.sleep(rest)
+                orders = sent.value
+            while shown(opened) < orders:
+                time.sleep(0.2)
+        differ = checked(opened)
+        surplus = left(opened)
+    for each in sorted(set(readers.wrong))[:20]:
+        output.tell(each)
+    looks = sorted(readers.took)
+    return [
+        Figure("changes", len(took), ""),
+        Figure("orders", orders, ""),
+        Figure("a change, median", percentile(sorted(took), 0.5), "s"),
+        Figure("a change, max", max(took), "s"),
+        Figure("snapshots read", readers.snapshots, ""),
+        Figure("that were wrong", len(readers.wrong), "", at_most=0),
+        Figure("a reader's query, p50", 1000 * percentile(looks, 0.5), "ms"),
+        Figure("a reader's query, max", 1000 * looks[-1], "ms"),
+        Figure("views that differ from their SELECT", differ, "", at_most=0),
+        Figure("tables of cells that nothing refers to", len(surplus), "", at_most=0),
+    ]
+
+
+def shown(opened: Deployment) -> int:
+    """The orders that readers see."""
+    with opened.database.snapshot() as connection:
+        return int(connection.exec_driver_sql("SELECT orders FROM analytics.total").scalar_one())
+
+
+def checked(opened: Deployment) -> int:
+    """How many views `lamina check` finds to differ."""
+    given = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
+    command = [sys.executable, "-m", "lamina", "check", "--json"]
+    environment = {**given, "LAMINA_HOME": str(opened.settings.home)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert found, done.stderr
+    return sum(not each.get("equal", True) for each in found)
+
+
+if __name__ == "__main__":
+    main()
