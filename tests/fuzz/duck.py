@@ -21,6 +21,10 @@ EXTREMES = (b"NaN", b"Infinity", str(2**63 - 1).encode())
 
 
 TABLES = """
+CREATE TABLE r AS SELECT * EXCLUDE nth FROM (
+  SELECT *, row_number() OVER (PARTITION BY id ORDER BY kafka_timestamp, kafka_partition, kafka_offset) AS nth
+  FROM copies_r
+) WHERE nth = 1 OR id IS NULL;
 CREATE TABLE t AS SELECT k, kind, label, rank, "at" FROM (
   SELECT *, row_number() OVER (
     PARTITION BY k ORDER BY coalesce("at", kafka_timestamp) DESC, kafka_partition DESC, kafka_offset DESC
@@ -46,7 +50,7 @@ CREATE TABLE d AS SELECT k, kind, label, ok FROM (
   )
 ) WHERE nth = 1 AND NOT kafka_deleted;
 """
-"""The tables of `joins.SOURCES`, and the versions of `t`, from their records."""
+"""What counts of `r`, the tables of `joins.SOURCES`, and the versions of `t`, from their records."""
 
 
 @dataclass
@@ -75,7 +79,11 @@ class Duck:
 
         Of its own: newest by a row number, versions by ASOF JOIN.
         """
-        for name, records in (("r", "r"), ("changes_t", "changes of t"), ("changes_d", "changes of d")):
+        for name, records in (
+            ("copies_r", "copies of r"),
+            ("changes_t", "changes of t"),
+            ("changes_d", "changes of d"),
+        ):
             self._take(spark, name, records)
         self.connection.execute(TABLES)
 

@@ -17,7 +17,7 @@ from tests.laws.engines import Record
 from view_algebra.language.types import BIGINT, BOOLEAN, INT, STRING, TIMESTAMP, Type
 
 SOURCES = """CREATE TABLE r (
-  k INT, kind STRING, paid DECIMAL(10,2), n BIGINT, ok BOOLEAN, at TIMESTAMP
+  k INT, kind STRING, paid DECIMAL(10,2), n BIGINT, ok BOOLEAN, at TIMESTAMP, id STRING, UNIQUE (id)
 ) USING kafka OPTIONS (topic 'r', format 'json') TBLPROPERTIES ('event_time' = 'at');
 CREATE TABLE t (
   k INT PRIMARY KEY, kind STRING, label STRING, rank BIGINT, at TIMESTAMP
@@ -130,7 +130,7 @@ class Joins(Values):
 
 
 def others(dice: random.Random, count: int) -> dict[str, list[Record]]:
-    """Records of the sources beside `s`: keys that come again and move, deletions, late ones, and bad ones."""
+    """Records of the sources beside `s`: keys that come again and move, deletions, late ones, copies, bad ones."""
     return {"r": _payments(dice, count), "t": _rows(dice, count), "d": _changes(dice, count)}
 
 
@@ -140,19 +140,22 @@ def _at(dice: random.Random, number: int) -> str | None:
 
 
 def _payments(dice: random.Random, count: int) -> list[Record]:
-    return [
-        json.dumps(
-            {
-                "k": dice.choice([*KEYS, None]),
-                "kind": dice.choice([*KINDS, None]),
-                "paid": dice.choice(["0.00", "1.25", "-3.10", None]),
-                "n": dice.choice([1, 2, -3, 10, None]),
-                "ok": dice.choice([True, False, None]),
-                "at": _at(dice, number),
-            }
-        ).encode()
-        for number in range(count)
-    ]
+    made: list[Record] = []
+    for number in range(count):
+        if made and dice.random() < 0.2:
+            made.append(dice.choice(made))  # a copy, unless it has no id
+            continue
+        values = {
+            "k": dice.choice([*KEYS, None]),
+            "kind": dice.choice([*KINDS, None]),
+            "paid": dice.choice(["0.00", "1.25", "-3.10", None]),
+            "n": dice.choice([1, 2, -3, 10, None]),
+            "ok": dice.choice([True, False, None]),
+            "at": _at(dice, number),
+            "id": dice.choice([f"payment {number}"] * 5 + [None]),
+        }
+        made.append(json.dumps(values).encode())
+    return made
 
 
 def _rows(dice: random.Random, count: int) -> list[Record]:

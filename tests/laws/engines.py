@@ -49,13 +49,15 @@ class Engines:
     """A Spark session and a connection to an empty Postgres database.
 
     compiling: does Spark make code of micro-batches, as for the speed layer? It never does for the oracle.
-    types: Spark's own of each view's columns, known once `oracle` has read its SELECT.
+    types: Spark's own of each view's columns, known once `oracle` has read its SELECT. counted: by stream with UNIQUE,
+    the ids of the events that were fed.
     """
 
     spark: SparkSession
     connection: psycopg2.extensions.connection
     compiling: bool = True
     types: dict[str, list[str]] = field(default_factory=dict)
+    counted: dict[str, set[str]] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Creates the schemas that the texts name."""
@@ -69,6 +71,7 @@ class Engines:
 
     def deploy(self, catalog: Catalog, generations: int = 1) -> None:
         """Creates empty generations of every view, and the analysts' views, which read the first."""
+        self.counted = {}
         with self.connection.cursor() as cursor:
             for view in in_order(catalog):
                 cursor.execute(f"DROP VIEW IF EXISTS analytics.{view.name} CASCADE")
@@ -88,8 +91,20 @@ class Engines:
             at = offset
             for batch in batches.get(name, ()):
                 self.records(source, batch, at)
+                self._leave_copies_out(source)
                 at += len(batch)
                 self._merge(catalog, source, generation)
+
+    def _leave_copies_out(self, source: Source) -> None:
+        """Of a stream with UNIQUE, only the first record of each event stays, as it comes (test_duplicates is real)."""
+        if not source.ids:
+            return
+        known, copies = self.counted.setdefault(source.name, set()), []
+        for row in self.spark.sql(source.ids).orderBy("at", "kafka_partition", "kafka_offset").collect():
+            copies += [row.kafka_offset] if row.id in known else []
+            known.add(row.id)
+        records = self.spark.sql(source.parse)
+        records.where(~records.kafka_offset.isin(copies)).createOrReplaceTempView("records")
 
     def _merge(self, catalog: Catalog, source: Source, generation: int) -> None:
         tables = [t for v in catalog.views.values() for t in v.cell_tables if t.source == source.name]
@@ -128,6 +143,9 @@ class Engines:
         self.records(source, values)
         parsed = self.spark.table(f"`{source.records}`")
         good = self.spark.createDataFrame(parsed.toArrow(), parsed.schema)
+        good.createOrReplaceTempView("good_records")
+        good.createOrReplaceTempView(f"`copies of {source.name}`")
+        good = self.spark.sql(source.counted) if source.counted else good
         for name in (source.name, f"`{source.records}`"):
             good.createOrReplaceTempView(name)
 
