@@ -200,7 +200,7 @@ OPTIONS (topic 'goods', format 'json', key_format 'json') TBLPROPERTIES ('partit
         ),
         ("--allow-break",),
     ),
-    Change("each order once", edited("orders", "note STRING)", "note STRING, UNIQUE (id))")),
+    Change("other events told apart: refused", edited("orders", "note STRING)", "note STRING, UNIQUE (id))"), code=1),
     Change(
         "all views at once",
         lambda catalog: {
@@ -351,7 +351,12 @@ def applied(opened: Deployment, catalog: Catalog, change: Change) -> tuple[float
         environment = {**given, "LAMINA_HOME": str(opened.settings.home)}
         began, said = time.monotonic(), []
         with subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         ) as run:
             assert run.stderr is not None
             said += [f"{time.monotonic() - began:6.1f} s  {line.rstrip()}" for line in run.stderr]
@@ -367,7 +372,7 @@ def left(opened: Deployment) -> list[str]:
     with opened.database.begin() as connection:
         found = connection.exec_driver_sql(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'cells'::regnamespace"
-            " AND NOT EXISTS (SELECT FROM lamina.generation_cells g WHERE relname LIKE g.place || '%')"
+            " AND NOT EXISTS (SELECT FROM lamina.generation_cells g WHERE to_regclass(g.place) = pg_class.oid)"
         )
         return [name for (name,) in found.all()]
 
