@@ -99,8 +99,9 @@ def _with_renames(said: Mapping[str, str], before: Catalog, after: Catalog, know
 
 def _after_the_rename(change: Change, before: Catalog, after: Catalog) -> Change:
     """A rename computes nothing: what is new waits for a rebuild, unless a view that is served reads it."""
-    read = any(name in before.views and change.name in _below(name, after) for name in after.views)
-    if change.action != "reprocess" or change.name in before.views or read:
+    if change.action != "reprocess" or change.name in before.views:
+        return change
+    if any(name in before.views and change.name in _below(name, after) for name in after.views):
         return change
     return replace(change, action="create", effect=f"served after `lamina rebuild {change.name}`: a rename comes first")
 

@@ -14,29 +14,24 @@ from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from view_algebra.compiled import Catalog, CellTable, Column, Fused, Input, Merge, Partial, Source, View
+from view_algebra.errors import LaminaError, Refused
+
 if TYPE_CHECKING:
     from view_algebra.compile import compile_catalog
-    from view_algebra.compiled import Catalog, CellTable, Column, Fused, Input, Merge, Partial, Source, View
-    from view_algebra.errors import LaminaError, Refused
     from view_algebra.texts.fuse import fuse, rows
 
 SPARK_FUNCTIONS = (files(__package__) / "spark_functions.sql").read_text(encoding="utf-8")
 """Postgres DDL of schema `spark`, which every `merge` and `final` may call; run it when the serving layer migrates."""
 
-_HOMES = {
-    "compile": ("compile_catalog",),
-    "compiled": ("Catalog", "CellTable", "Column", "Fused", "Input", "Merge", "Partial", "Source", "View"),
-    "errors": ("LaminaError", "Refused"),
-    "texts.fuse": ("fuse", "rows"),
-}
+_COMPILING = {"compile_catalog": "compile", "fuse": "texts.fuse", "rows": "texts.fuse"}
 
 
 def __getattr__(name: str) -> object:
-    """The names of this package, from their modules: half a second that only those who compile have to wait."""
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """What compiles, from its module: half a second that only those who compile have to wait."""
+    if name not in _COMPILING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_COMPILING[name]}"), name)
 
 
 __all__ = [

@@ -20,6 +20,7 @@ import psycopg2.extensions
 from pyarrow import csv
 from pyspark.sql import DataFrame, SparkSession
 
+from batch_layer.compute import counting
 from lamina.testing import QUICK, raw_records
 from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
 from view_algebra.compiled import JSON_TIMES
@@ -143,11 +144,9 @@ class Engines:
         self.records(source, values)
         parsed = self.spark.table(f"`{source.records}`")
         good = self.spark.createDataFrame(parsed.toArrow(), parsed.schema)
-        good.createOrReplaceTempView("good_records")
         good.createOrReplaceTempView(f"`copies of {source.name}`")
-        good = self.spark.sql(source.counted) if source.counted else good
         for name in (source.name, f"`{source.records}`"):
-            good.createOrReplaceTempView(name)
+            counting(good, source).createOrReplaceTempView(name)
 
     def oracle(self, catalog: Catalog, batches: Mapping[str, Batches]) -> None:
         """Makes Spark views of all records, and of every view's whole SELECT over them."""
