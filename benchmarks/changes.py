@@ -8,19 +8,25 @@ nothing else running: `lamina plan` of many views that change, and three views t
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 import click
 
 from benchmarks import events
-from benchmarks.common import Figure, benchmark, catch_up, deployment, percentile, speed_layer
+from benchmarks.common import (
+    Figure,
+    benchmark,
+    catch_up,
+    deployment,
+    folder_of,
+    percentile,
+    speed_layer,
+    told_of,
+)
 from benchmarks.rebuild import Reader, Steps
 from benchmarks.rebuild_rate import archive
 from benchmarks.traffic import Watcher, traffic
@@ -62,15 +68,11 @@ def at_once(opened: Deployment, files: Mapping[str, str]) -> float:
 
 def commanded(opened: Deployment, *arguments: str, files: Mapping[str, str] | None = None, code: int = 0) -> float:
     """The seconds that a command takes, Python's start included; `files` are its catalog."""
-    with tempfile.TemporaryDirectory(prefix="lamina-benchmark-catalog-") as folder:
-        for name, sql in (files or {}).items():
-            (Path(folder) / name).write_text(sql)
-        catalog = ["--catalog", folder] if files else []
-        given = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
-        environment = {**given, "LAMINA_HOME": str(opened.settings.home)}
+    with folder_of(files or {}) as folder:
+        catalog = ["--catalog", str(folder)] if files else []
         began = time.monotonic()
         command = [sys.executable, "-m", "lamina", *arguments, *catalog]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=told_of(opened), capture_output=True, text=True, check=False)
         took = time.monotonic() - began
     assert done.returncode == code, f"{arguments} ended with {done.returncode}\n{done.stderr}"
     return took

@@ -168,6 +168,39 @@ def speed_layer(opened: Deployment) -> Iterator[None]:
         process.stop()
 
 
+def environment(**ours: str) -> dict[str, str]:
+    """What a command of Lamina's is told: our settings, and none of whoever measures."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")} | ours
+
+
+def told_of(opened: Deployment) -> dict[str, str]:
+    """What a command is told that works on a deployment of ours."""
+    return environment(LAMINA_HOME=str(opened.settings.home))
+
+
+@contextmanager
+def folder_of(files: Mapping[str, str]) -> Iterator[Path]:
+    """A folder with the files of a catalog, as long as the block lasts."""
+    with tempfile.TemporaryDirectory(prefix="lamina-benchmark-catalog-") as folder:
+        for name, sql in files.items():
+            (Path(folder) / name).write_text(sql)
+        yield Path(folder)
+
+
+@contextmanager
+def threads(stopping: threading.Event, *run: Callable[[], None]) -> Iterator[None]:
+    """Each of these in a thread of its own, until the block ends: then `stopping` is set, and they are waited for."""
+    started = [threading.Thread(target=each) for each in run]
+    for each in started:
+        each.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        for each in started:
+            each.join()
+
+
 def analyst(opened: Deployment) -> psycopg2.extensions.connection:
     """A connection of the analyst's, every statement in a snapshot of its own."""
     assert opened.settings.analyst is not None

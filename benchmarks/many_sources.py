@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import click
 import psutil
 
-from benchmarks.common import Figure, analyst, benchmark, deployment, percentile, speed_layer
+from benchmarks.common import Figure, analyst, benchmark, deployment, percentile, speed_layer, threads
 from lamina.deployment import Deployment
 from lamina.embedded import SpeedProcess
 from lamina.render import Output
@@ -79,15 +80,8 @@ class Trickle:
     def going(self, held: int) -> Iterator[None]:
         """Sends and watches as long as the block lasts; `held` records of each source were there before."""
         self.sent = [[] for _ in range(self.sources)]
-        threads = [threading.Thread(target=self.send), threading.Thread(target=self.watch, args=(held,))]
-        for thread in threads:
-            thread.start()
-        try:
+        with threads(self.stopping, self.send, partial(self.watch, held)):
             yield
-        finally:
-            self.stopping.set()
-            for thread in threads:
-                thread.join()
 
 
 def record(number: int) -> bytes:

@@ -13,9 +13,12 @@ from multiprocessing.sharedctypes import Synchronized
 from typing import Any
 
 from benchmarks import events
-from benchmarks.common import analyst
+from benchmarks.common import analyst, threads
 from lamina.deployment import Deployment
 from master_log.kafka import Brokers
+
+SPAWN = multiprocessing.get_context("spawn")
+"""Where the sender's process and what it shares come from."""
 
 POLL_EVERY = 0.02
 """Seconds between two looks of the watcher."""
@@ -48,20 +51,26 @@ def traffic(
     opened: Deployment, *, rate: int, first: int, event: Callable[[int], bytes] = events.one_live
 ) -> Iterator[Traffic]:
     """Sends as long as the block lasts, beginning in two seconds."""
-    context = multiprocessing.get_context("spawn")
-    stopping = context.Event()
-    told = Traffic(first, rate, time.monotonic() + 2.0, context.Value("q", 0), context.Value("d", 0.0))
-    sender = context.Process(target=_send, args=(opened.settings.kafka, told, stopping, event), daemon=True)
-    sender.start()
-    try:
+    told = Traffic(first, rate, time.monotonic() + 2.0, SPAWN.Value("q", 0), SPAWN.Value("d", 0.0))
+    with sender(_send, opened.settings.kafka, told, event):
         yield told
-        assert sender.is_alive(), "the sender of the traffic has ended"
+
+
+@contextmanager
+def sender(send: Callable[..., None], *given: object) -> Iterator[None]:
+    """Runs `send(stopping, *given)` in a process of its own as long as the block lasts; it may not end before."""
+    stopping = SPAWN.Event()
+    process = SPAWN.Process(target=send, args=(stopping, *given), daemon=True)
+    process.start()
+    try:
+        yield
+        assert process.is_alive(), "the sender of the traffic has ended"
     finally:
         stopping.set()
-        sender.join(30)
+        process.join(30)
 
 
-def _send(bootstrap_servers: str, told: Traffic, stopping: Any, event: Callable[[int], bytes]) -> None:
+def _send(stopping: Any, bootstrap_servers: str, told: Traffic, event: Callable[[int], bytes]) -> None:
     seq = told.first
     with Brokers(bootstrap_servers) as brokers, brokers.producer() as producer:
         while not stopping.is_set():
@@ -86,13 +95,8 @@ class Watcher:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Watches as long as the block lasts."""
-        thread = threading.Thread(target=self._watch, name="watcher")
-        thread.start()
-        try:
+        with threads(self._stopping, self._watch):
             yield
-        finally:
-            self._stopping.set()
-            thread.join()
         if self.failed is not None:
             raise self.failed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import signal
@@ -24,6 +23,7 @@ import psycopg2
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError
 
+from benchmarks import common
 from benchmarks.chaos.oracle import Oracle
 from benchmarks.chaos.world import Record, World
 from lamina.services.embedded import Embedded
@@ -411,17 +411,15 @@ def patiently(connect: Callable[[], Client]) -> Client:
 
 def environment(settings: Settings) -> dict[str, str]:
     """What a command of Lamina's is told: where everything is, and nothing of ours."""
-    given = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
-    ours = {
-        "LAMINA_POSTGRES": settings.postgres,
-        "LAMINA_ANALYST": settings.analyst or "",
-        "LAMINA_KAFKA": settings.kafka,
-        "LAMINA_WAREHOUSE": settings.warehouse,
-        "LAMINA_HOME": str(settings.home),
-        "LAMINA_SPARK_MASTER": settings.spark_master,
-        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
-    }
-    return {**given, **ours}
+    return common.environment(
+        LAMINA_POSTGRES=settings.postgres,
+        LAMINA_ANALYST=settings.analyst or "",
+        LAMINA_KAFKA=settings.kafka,
+        LAMINA_WAREHOUSE=settings.warehouse,
+        LAMINA_HOME=str(settings.home),
+        LAMINA_SPARK_MASTER=settings.spark_master,
+        PYTHONPATH=str(Path(__file__).resolve().parents[2]),
+    )
 
 
 def written(value: object) -> str:
