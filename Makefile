@@ -7,6 +7,8 @@ SHELL := /bin/sh
 
 PY := .venv/bin/python
 SETUP := .venv/.complete
+# Two runs of tests at a time, each with services and a Spark of its own: a Spark that plans keeps one processor busy.
+PYTEST := $(PY) -m pytest -n $(or $(WORKERS),2) --dist worksteal
 
 # Shows this list.
 help:
@@ -20,9 +22,9 @@ setup: $(SETUP)
 demo: $(SETUP)
 	@$(PY) -m lamina demo $(if $(ONCE),--once)
 
-# Runs the tests, against a real Kafka, Postgres and Spark (ARGS="tests/laws -x" for some of them).
+# Runs the tests, against a real Kafka, Postgres and Spark (ARGS="tests/laws -x" for some of them, WORKERS=1 one by one).
 test: $(SETUP)
-	@$(PY) -m pytest $(ARGS) $(if $(EXIT_CODE_FILE),; echo $$? > "$(EXIT_CODE_FILE)")
+	@$(PYTEST) $(ARGS) $(if $(EXIT_CODE_FILE),; echo $$? > "$(EXIT_CODE_FILE)")
 
 # Compares views at random with Spark's answer to their SELECTs (N=200 views of SEED=1); a difference is made small.
 fuzz: $(SETUP)
@@ -34,7 +36,7 @@ check: $(SETUP)
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 	@$(PY) -c 'from importlinter.cli import lint_imports_command as lint; lint(["--no-logo"])'
-	@$(PY) -m pytest $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 # Measures the figures of docs/benchmarks.md one after the other: three quarters of an hour, on an idle machine.
 bench: $(SETUP)
