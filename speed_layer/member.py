@@ -70,12 +70,12 @@ class Parts:
     max_records: int
     at: Callable[[str], None] = lambda place: None
 
-    def prepared(self, computation: Computation) -> Prepared | None:
+    def prepared(self, computation: Computation, *, interpreted: bool) -> Prepared | None:
         """What small micro-batches run; None where Spark would have to plan it anew for each."""
         if not reads_our_files(self.spark):
             return None
         try:
-            made = Prepared(self.spark, computation, self.checkpoints / "few")
+            made = Prepared(self.spark, computation, self.checkpoints / "few", interpreted=interpreted)
         except (PySparkException, Py4JJavaError, OSError):
             log.debug("%s: could not be prepared", computation.source.name, exc_info=True)
             return None
@@ -86,10 +86,14 @@ class Parts:
 
 @dataclass(frozen=True)
 class Ready:
-    """What is prepared of a computation on a day (UTC): a plan keeps the date on which it was made."""
+    """What is prepared of a computation on a day (UTC): a plan keeps the date on which it was made.
+
+    shared: for the few records of a source that shares a run.
+    """
 
     computation: Computation
     day: date
+    shared: bool
     prepared: Prepared | None
 
 
@@ -112,20 +116,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Committer:
-    """Commits what a run computes, until it is stopped.
-
-    shared: by several members, so that none may keep the others waiting, nor fail at what is theirs.
-    """
+    """Commits what a run computes, until it is stopped."""
 
     threads: Executor
-    shared: bool
     stopped: threading.Event = field(default_factory=threading.Event)
 
 
 class Member:
     """A source from progress on, in one run after the other until it fails.
 
-    commits: micro-batches that it has committed. failed: the range of the one that it failed at.
+    commits: micro-batches that it has committed. failed: the range of the one that it failed at. shares: is its run
+    one of several members, so that none may keep the others waiting, nor fail at what is theirs?
     """
 
     def __init__(self, parts: Parts, source: Source, fence: int) -> None:
@@ -134,7 +135,7 @@ class Member:
             self._topic_id = progress.queries(connection)[source.name].topic_id
             self.position, self._tails = progress.known(connection, source.name)
             self._computation = _computation(connection, source)
-        self._preparation = Preparation(parts.database, source, parts.prepared)
+        self._preparation = Preparation(parts.database, source, self._prepare)
         self._ready: Ready | None = None
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
         self._skipped = self._still_skipped()
@@ -143,6 +144,7 @@ class Member:
         self._raised: BaseException | None = None
         self.commits = self._untrimmed = 0
         self.failed: OffsetRange | None = None
+        self.shares = False
         self._trim()
 
     def failure(self) -> BaseException | None:
@@ -194,17 +196,17 @@ class Member:
             self._look_ahead(later)
 
             def find(ids: pa.Table) -> Found:
-                self._await_commit(committer)  # whose ids are to be found, too
+                self._await_commit()  # whose ids are to be found, too
                 return self._find(ids, committer.stopped)
 
             try:
                 batch = self._computed(records, part, find)
             except (PySparkException, Py4JJavaError, OSError):
-                if not committer.shared:
+                if not self.shares:
                     raise
                 self._ready = None  # Spark may keep in a plan that it failed
                 batch = self._computed(None, part, find)
-            self._await_commit(committer)
+            self._await_commit()
             log.debug("%s: %s, computed in %.3f s", self.source.name, part.range.end, time.monotonic() - began)
             self._committing = committer.threads.submit(self._commit, batch, part, later, committer.stopped)
             self.position = part.range.end
@@ -277,9 +279,13 @@ class Member:
 
     def _prepared(self, computation: Computation) -> Prepared | None:
         """What small micro-batches run, prepared once a day; None where Spark has to plan it anew for each."""
-        if self._ready is None or self._ready.computation is not computation or self._ready.day != today():
-            self._ready = Ready(computation, today(), self._parts.prepared(computation))
-        return self._ready.prepared
+        ready = self._ready
+        if ready is None or ready.computation is not computation or (ready.day, ready.shared) != (today(), self.shares):
+            self._ready = ready = Ready(computation, today(), self.shares, self._prepare(computation))
+        return ready.prepared
+
+    def _prepare(self, computation: Computation) -> Prepared | None:
+        return self._parts.prepared(computation, interpreted=self.shares)
 
     def _find(self, ids: pa.Table, stopped: threading.Event) -> Found:
         """What Postgres knows of the ids of a micro-batch."""
@@ -287,11 +293,11 @@ class Member:
         find = partial(database.retrying, partial(duplicates.find, source=self.source, given=ids))
         return database.waiting(find, give_up=stopped.is_set)
 
-    def _await_commit(self, committer: Committer) -> None:
+    def _await_commit(self) -> None:
         """Waits for the micro-batch before; where others would have to wait along, not for long."""
         while self._committing is not None:
             try:
-                self._committing.result(PATIENCE if committer.shared else None)
+                self._committing.result(PATIENCE if self.shares else None)
                 return
             except TimeoutError:
                 if self._committing.done():

@@ -47,6 +47,14 @@ STATELESS = frozenset(
 )
 """Operators of Spark that begin anew with each action."""
 
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.subexpressionElimination.enabled": "false",
+}
+"""Has Spark evaluate expressions as they are. It writes their code anew for every task otherwise, if only to find that
+it has compiled it: that takes longer than a handful of records, and less long than some hundred."""
+
 _RECORD = (
     "STRUCT<partition INT, offset BIGINT, timestamp BIGINT, key BINARY, value BINARY,"
     " headers ARRAY<STRUCT<key STRING, value BINARY>>>"
@@ -59,11 +67,13 @@ class Prepared:
     stateful: operators that keep it from being run again.
     """
 
-    def __init__(self, spark: SparkSession, computation: Computation, folder: Path) -> None:
-        """`folder` is where its file will be, for as long as it is needed."""
+    def __init__(self, spark: SparkSession, computation: Computation, folder: Path, *, interpreted: bool) -> None:
+        """`folder` is where its file will be, for as long as it is needed. `interpreted`: see `INTERPRETED`."""
         session = spark.newSession()  # of its own: an action may set what another must not find
         session.conf.set("spark.sql.adaptive.enabled", "false")  # which plans while it runs
         session.conf.set("spark.sql.shuffle.partitions", "1")
+        for option, value in INTERPRETED.items() if interpreted else ():
+            session.conf.set(option, value)
         self._running = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / uuid.uuid4().hex

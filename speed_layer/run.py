@@ -49,7 +49,9 @@ class Run:
         threads = min(AT_ONCE, len(self.members))
         self._computing = ThreadPoolExecutor(threads, thread_name_prefix=f"compute-{self.name}")
         commits = ThreadPoolExecutor(threads, thread_name_prefix=f"commit-{self.name}")
-        self._committer = Committer(commits, shared=self.shared)
+        self._committer = Committer(commits)
+        for member in self.members:
+            member.shares = self.shared
         self._committed_before = self._commits()
         self._in_micro_batch = threading.Lock()
         self._raised: BaseException | None = None

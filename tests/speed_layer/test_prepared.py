@@ -112,12 +112,12 @@ def told(computed: Computed) -> object:
     )
 
 
-@pytest.mark.parametrize("name", ["events", "newest"])
+@pytest.mark.parametrize(("name", "interpreted"), [("events", False), ("events", True), ("newest", True)])
 def test_a_prepared_computation_gives_what_one_that_is_planned_anew_gives(
-    spark: SparkSession, tmp_path: Path, catalog: Catalog, name: str
+    spark: SparkSession, tmp_path: Path, catalog: Catalog, name: str, interpreted: bool
 ) -> None:
     planned = computation(catalog, name)
-    prepared = Prepared(spark, planned, tmp_path)
+    prepared = Prepared(spark, planned, tmp_path, interpreted=interpreted)
     assert not prepared.stateful
     begin, counted_anew, counted = 0, Known(), Known()
     for records in MICRO_BATCHES:
@@ -132,7 +132,7 @@ def test_a_prepared_computation_gives_what_one_that_is_planned_anew_gives(
 def test_a_plan_that_keeps_what_it_shuffled_is_not_run_again(
     spark: SparkSession, tmp_path: Path, catalog: Catalog
 ) -> None:
-    prepared = Prepared(spark, computation(catalog, "events"), tmp_path)
+    prepared = Prepared(spark, computation(catalog, "events"), tmp_path, interpreted=True)
     records = prepared.records
     for statement in (
         "SELECT kind, count(*) FROM records GROUP BY ROLLUP (kind)",
@@ -146,9 +146,9 @@ def test_a_plan_that_keeps_what_it_shuffled_is_not_run_again(
 def test_what_was_prepared_is_run_again_on_the_same_day(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     days, made = [date(2024, 3, 1)], []
 
-    def prepared(*given: Any) -> Prepared:
+    def prepared(*given: Any, **options: Any) -> Prepared:
         made.append(days[-1])
-        return Prepared(*given)
+        return Prepared(*given, **options)
 
     monkeypatch.setattr("speed_layer.member.today", lambda: days[-1])
     monkeypatch.setattr("speed_layer.member.Prepared", prepared)
