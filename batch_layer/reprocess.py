@@ -93,8 +93,10 @@ def computed(
     nothing that is read has changed.
     """
     with rebuilds.in_one_process(batch.database):
-        if batch.database.retrying(announce):
-            time.sleep(PREPARED_WITHIN)
+        busy, announced = batch.database.retrying(announce), time.monotonic()
+        batch.spark()  # which takes some seconds to start, too
+        if busy:
+            time.sleep(max(0.0, announced + PREPARED_WITHIN - time.monotonic()))
         batch.at("after announcing")
         id = batch.database.retrying(begin)
         batch.at("after seal")
