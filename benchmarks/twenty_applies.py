@@ -334,8 +334,12 @@ def moved(producer: Any, customer: int, city: str, at: datetime) -> None:
 
 
 def settle(opened: Deployment) -> None:
-    """Every customer lives somewhere before the first order."""
+    """Every customer lives somewhere before the first order, and goods are in a topic that nothing reads yet."""
+    opened.brokers.create("goods", 1)
     with opened.brokers.producer() as producer:
+        for good in range(GOODS):
+            value = {"id": good, "origin": CITIES[good % len(CITIES)]}
+            producer.send("goods", json.dumps(value).encode(), key=json.dumps({"id": good}).encode(), partition=0)
         for customer in range(CUSTOMERS):
             moved(producer, customer, CITIES[customer % len(CITIES)], datetime(2026, 1, 1, tzinfo=UTC))
         producer.flush()
