@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from batch_layer.checking import checked
 from batch_layer.gathering import Passed, gather, write
@@ -37,11 +38,16 @@ from serving_layer.queries import End, Topic
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import Blocked
 
+T = TypeVar("T")
+
 READERS_SECONDS = 900.0
 """How long a computed version waits for readers who hold a view in a transaction: longer than a SELECT may take."""
 
 PREPARED_WITHIN = 3.0
 """Seconds in which a busy writer usually has run the statements of a new version once, before it is opened."""
+
+READERS_SECONDS_AT_ONCE = 120.0
+"""The same, of a catalog for which nothing was computed."""
 
 SNAPSHOTS_SECONDS = 60.0
 """For which a rename waits for transactions of before the last move."""
@@ -194,7 +200,7 @@ def deploy(batch: BatchLayer, target: Target) -> list[Change]:
         changes, after = apply(connection, target), lookup.published(connection)
         return changes, [name for name, id in after.items() if before.get(name) not in (None, id)]
 
-    changes, moved = batch.database.retrying(step)
+    changes, moved = patiently(batch, step, within=READERS_SECONDS_AT_ONCE)
     if moved:
         batch.database.retrying(lambda connection: generations.retire_superseded(connection, moved))
     return changes
@@ -284,9 +290,9 @@ def _move(batch: BatchLayer, id: int, target: Target) -> None:
     batch.tell("the new versions are what readers read from now on")
 
 
-def patiently(batch: BatchLayer, step: Callable[[Connection], None]) -> None:
-    """Renews views in a transaction, tried again while readers hold one of them."""
-    deadline, told = time.monotonic() + READERS_SECONDS, False
+def patiently(batch: BatchLayer, step: Callable[[Connection], T], *, within: float = READERS_SECONDS) -> T:
+    """Renews views in a transaction, tried again for so many seconds while readers hold one of them."""
+    deadline, told = time.monotonic() + within, False
     while True:
         try:
             return batch.database.retrying(step, patience=0.0)

@@ -44,6 +44,9 @@ log = logging.getLogger("lamina")
 DEFAULT_PARTITIONS = 4
 """Partitions of a topic that `apply` has to create, unless the source's property `partitions` says otherwise."""
 
+FEW = 500_000
+"""Records up to which the JVM that computes a changed catalog lives too short to make its code fast."""
+
 DEPLOYED = ("create", "update", "reprocess")
 """What `apply` does to a view so that its lineage is told."""
 
@@ -67,6 +70,7 @@ class Deployment:
     at: Callable[[str], None] = lambda place: None
     lent: SparkSession | None = field(default=None, repr=False)
     _started: SparkSession | None = field(default=None, init=False, repr=False)
+    _few: bool = field(default=False, init=False, repr=False)
 
     @cached_property
     def database(self) -> Database:
@@ -91,7 +95,7 @@ class Deployment:
 
             self.tell("starting Spark")
             with waiting(self.tell, "starting Spark", said=True):
-                self._started = session(self.settings, "lamina", nice=nice)
+                self._started = session(self.settings, "lamina", nice=nice, short_lived=self._few)
         return self._started
 
     @property
@@ -242,6 +246,7 @@ class Deployment:
         reprocess.end_what_a_dead_apply_left(self.batch)
         reprocess.await_older_snapshots(self.batch, target)
         if any(change.action == "reprocess" for change in planned):
+            self._few = sum(change.records or 0 for change in planned) <= FEW
             reprocess.reprocess(self.batch, target)
             return [change for change in planned if change.kind != "database"]
         return reprocess.deploy(self.batch, target)

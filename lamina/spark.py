@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 CATALOG = "lamina"
 """The Iceberg catalog that holds the master log: its tables are `lamina.<namespace>.<table>`."""
 
+QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
+"""Has the JVM compile once and fast, not a second time for the fastest code."""
+
 LEAVES_A_PROCESSOR = 5
 """The niceness from which on a JVM runs on all processors but one."""
 
@@ -62,12 +65,14 @@ def session(
     java_options: tuple[str, ...] = (),
     extra: Mapping[str, str] | None = None,
     nice: int = 0,
+    short_lived: bool = False,
 ) -> SparkSession:
     """The Spark session of this process: a second call gives the same one, whatever it asks for.
 
     `driver_memory` is the JVM's heap, `java_options` replace those that make its start quick, `extra` is Spark
     configuration over ours, `nice` how far the JVM stands back where others want the processors (0 to 19, on Linux);
-    from 5 on it leaves a processor to the others altogether, where there are several.
+    from 5 on it leaves a processor to the others altogether, where there are several. `short_lived`: for few records,
+    over which the JVM would spend more on making its code fast than fast code saves.
     Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
     """
     from py4j.protocol import Py4JError
@@ -80,7 +85,9 @@ def session(
     log_catalog.ensure_schema(settings.postgres)
     master = master or settings.spark_master
     try:
-        configuration = {**_configuration(settings, master, driver_memory, java_options), **(extra or {})}
+        options = java_options or tuple(archive_options(settings.home, "spark"))
+        options += (QUICK_COMPILER,) if short_lived else ()
+        configuration = {**_configuration(settings, master, driver_memory, options), **(extra or {})}
         _environment(settings.home)
         _start_jvm(configuration, nice)
         with _own_interrupts():
@@ -144,7 +151,7 @@ def _configuration(
         # What libraries unpack, and what a killed JVM leaves, goes when the folder does.
         f'"-Djava.io.tmpdir={scratch}"',
         THREAD_STACK,
-        *(f'"{option}"' for option in java_options or archive_options(home, "spark")),
+        *(f'"{option}"' for option in java_options),
     ]
     return {
         "spark.master": master,
