@@ -258,6 +258,23 @@ def test_a_source_gains_a_column_while_its_producer_sends_it_already(deployed: D
     deployed.check()
 
 
+def test_a_change_of_what_is_shown_waits_for_a_reader_and_says_so(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    reader = psycopg2.connect(deployed.deployment.settings.analyst)
+    reader.cursor().execute("SELECT * FROM analytics.totals")
+    told = []
+
+    def tell(line: str) -> None:
+        if line.startswith("waiting for readers that hold a view in an open transaction"):
+            told.append(line)
+            reader.close()
+
+    deployed.deployment.tell = tell
+    deployed.apply(totals=TOTALS.replace("count(*)", "count(*) + 1"))
+    assert [line.count("\n") for line in told] == [1], "one reader is named"
+    assert one(deployed.rows("SELECT events FROM totals")) == (1,)
+
+
 def test_a_changed_view_may_read_a_source_that_is_new(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
