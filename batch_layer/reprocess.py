@@ -43,11 +43,11 @@ T = TypeVar("T")
 READERS_SECONDS = 900.0
 """How long a computed version waits for readers who hold a view in a transaction: longer than a SELECT may take."""
 
-PREPARED_WITHIN = 3.0
-"""Seconds in which a busy writer usually has run the statements of a new version once, before it is opened."""
-
 READERS_SECONDS_AT_ONCE = 120.0
 """The same, of a catalog for which nothing was computed."""
+
+PREPARED_WITHIN = 3.0
+"""Seconds in which a busy writer usually has run the statements of a new version once, before it is opened."""
 
 SNAPSHOTS_SECONDS = 60.0
 """For which a rename waits for transactions of before the last move."""

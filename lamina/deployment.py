@@ -70,7 +70,6 @@ class Deployment:
     at: Callable[[str], None] = lambda place: None
     lent: SparkSession | None = field(default=None, repr=False)
     _started: SparkSession | None = field(default=None, init=False, repr=False)
-    _few: bool = field(default=False, init=False, repr=False)
 
     @cached_property
     def database(self) -> Database:
@@ -87,7 +86,7 @@ class Deployment:
         """The Spark session; starting it takes some seconds. It stands back behind readers and the speed layer."""
         return self._session(nice=BATCH_NICENESS)
 
-    def _session(self, nice: int) -> SparkSession:
+    def _session(self, nice: int, *, short_lived: bool = False) -> SparkSession:
         if self.lent is not None:
             return self.lent
         if self._started is None:
@@ -95,7 +94,7 @@ class Deployment:
 
             self.tell("starting Spark")
             with waiting(self.tell, "starting Spark", said=True):
-                self._started = session(self.settings, "lamina", nice=nice, short_lived=self._few)
+                self._started = session(self.settings, "lamina", nice=nice, short_lived=short_lived)
         return self._started
 
     @property
@@ -246,8 +245,9 @@ class Deployment:
         reprocess.end_what_a_dead_apply_left(self.batch)
         reprocess.await_older_snapshots(self.batch, target)
         if any(change.action == "reprocess" for change in planned):
-            self._few = sum(change.records or 0 for change in planned) <= FEW
-            reprocess.reprocess(self.batch, target)
+            few = sum(change.records or 0 for change in planned) <= FEW
+            batch = replace(self.batch, spark=lambda: self._session(BATCH_NICENESS, short_lived=few))
+            reprocess.reprocess(batch, target)
             return [change for change in planned if change.kind != "database"]
         return reprocess.deploy(self.batch, target)
 

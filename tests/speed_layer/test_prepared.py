@@ -112,7 +112,8 @@ def told(computed: Computed) -> object:
     )
 
 
-@pytest.mark.parametrize(("name", "interpreted"), [("events", False), ("events", True), ("newest", True)])
+@pytest.mark.parametrize("interpreted", [False, True])
+@pytest.mark.parametrize("name", ["events", "newest"])
 def test_a_prepared_computation_gives_what_one_that_is_planned_anew_gives(
     spark: SparkSession, tmp_path: Path, catalog: Catalog, name: str, interpreted: bool
 ) -> None:
