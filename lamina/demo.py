@@ -31,7 +31,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lamina import embedded
-from lamina.deployment import Deployment, catalog_files
+from lamina.catalogs import catalog_files
+from lamina.deployment import Deployment
 from lamina.render import Output, cell
 from lamina.services.embedded import Embedded
 from lamina.settings import Settings

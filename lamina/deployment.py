@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import view_algebra
@@ -374,31 +373,4 @@ def readers_named(database: Database, what: str) -> Iterator[None]:
             evidence="\n".join(found) or "its transaction has ended by now",
             way_out="Nothing was changed, and nobody waits. Repeat the command when the reader has ended; or end it:"
             " SELECT pg_terminate_backend(…) of its process.",
-        ) from error
-
-
-def catalog_files(folder: Path) -> dict[str, str]:
-    """The `.sql` files of a catalog, by their path relative to its folder."""
-    if not folder.is_dir():
-        raise LaminaError(
-            f"There is no catalog at {folder}",
-            evidence="wanted a folder of .sql files",
-            way_out="Name it with --catalog DIR or LAMINA_CATALOG.",
-        )
-    files = {str(path.relative_to(folder)): _read(path) for path in sorted(folder.rglob("*.sql"))}
-    if not files:
-        raise LaminaError(
-            f"The catalog at {folder} is empty",
-            evidence="found no .sql file in it",
-            way_out="Declare a source and a view; `examples/` shows some.",
-        )
-    return files
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LaminaError(
-            f"{path} cannot be read", evidence=str(error), way_out="A catalog's files are readable UTF-8."
         ) from error

@@ -26,7 +26,7 @@ import psutil
 from lamina.services import folders
 from lamina.services.access import keep_private
 from lamina.services.jars import jars
-from lamina.services.java import archive_options, java_home
+from lamina.services.java import QUICK_COMPILER, archive_options, java_home
 from lamina.settings import Jdbc, Settings
 from serving_layer import log_catalog
 from view_algebra.errors import LaminaError
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 CATALOG = "lamina"
 """The Iceberg catalog that holds the master log: its tables are `lamina.<namespace>.<table>`."""
-
-QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
-"""Has the JVM compile once and fast, not a second time for the fastest code."""
 
 LEAVES_A_PROCESSOR = 5
 """The niceness from which on a JVM runs on all processors but one."""

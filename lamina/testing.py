@@ -24,7 +24,7 @@ from batch_layer.check import Row, compare, shown_columns
 from batch_layer.compute import counting
 from batch_layer.rebuild import BatchLayer
 from lamina import duck
-from lamina.deployment import catalog_files
+from lamina.catalogs import catalog_files
 from lamina.fixtures import ENDING, Fixture, Line, Record, fixtures
 from lamina.render import plain
 from lamina.scratch import Scratch, scratch

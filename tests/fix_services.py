@@ -26,7 +26,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from lamina.services import postgres
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.jars import resolve
-from lamina.services.java import archive_options, java_home
+from lamina.services.java import QUICK_COMPILER, archive_options, java_home
 from lamina.settings import Settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -55,7 +55,7 @@ def quick_java(home: Path, group: str) -> tuple[str, ...]:
     """JVM options for a short life on few processors: the compiler that is quick, not the one whose code is, and a
     garbage collector without threads of its own, which each thousand new classes would wake.
     """
-    compiler = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+    compiler = (QUICK_COMPILER, "-XX:ReservedCodeCacheSize=240m")
     return (*archive_options(home, group), *compiler, "-XX:+UseSerialGC", "-XX:MetaspaceSize=512m")
 
 

@@ -24,7 +24,7 @@ import pytest
 import yaml
 
 from lamina.services import postgres
-from lamina.services.java import java_home
+from lamina.services.java import QUICK_COMPILER, java_home
 from lamina.services.processes import free_port, tail
 from tests.fix_catalogs import CATALOG, event
 from tests.fix_lamina import Result
@@ -339,7 +339,7 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
     extra = {
         "SPARK_LOCAL_IP": "127.0.0.1",
         # A dozen JVMs of short lives: the compiler that is quick, not the one whose code is.
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "JAVA_TOOL_OPTIONS": f"{QUICK_COMPILER} -XX:+UseSerialGC",
         "PGPORT": str(port),
         # Ports that containers do not share, but processes of one machine do.
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),

@@ -28,7 +28,7 @@ def plan(output: Output, catalog: Path) -> None:
 
     Exits 0 when there is nothing to do, 3 when there is.
     """
-    from lamina.deployment import catalog_files
+    from lamina.catalogs import catalog_files
 
     files = catalog_files(catalog)
     with deployment(output) as opened:
@@ -60,7 +60,7 @@ def apply(output: Output, catalog: Path, prune: bool, allow_break: bool, preview
     With --preview, the views of the catalog are served in a schema of their own, with live data. They share the cells
     of every view that has not changed. An apply of the same catalog then only moves the views.
     """
-    from lamina.deployment import catalog_files
+    from lamina.catalogs import catalog_files
     from serving_layer.changes import WouldDrop
 
     if preview is not None or drop:
@@ -90,7 +90,7 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
 
     Of the catalog in --catalog; where there is none, of the one that is deployed.
     """
-    from lamina.deployment import catalog_files
+    from lamina.catalogs import catalog_files
     from view_algebra.explain import cost, explain, kept
 
     given = click.get_current_context().get_parameter_source("catalog")

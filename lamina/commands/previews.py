@@ -24,7 +24,7 @@ _CELLS = {
 
 def apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool) -> None:
     """Serves the views of a catalog in the schema `name`, or ends the preview of that name."""
-    from lamina.deployment import catalog_files
+    from lamina.catalogs import catalog_files
 
     if name is None:
         raise click.UsageError("--drop ends a preview: name it with --preview.")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from lamina.services.java import java_home
+from lamina.services.java import QUICK_COMPILER, java_home
 from lamina.services.processes import Running, free_port, listening, spawn, tail
 from view_algebra.errors import LaminaError
 
@@ -55,7 +55,7 @@ def _start(home: Path, logs: Path, folder: Path, role: str, arguments: list[str]
     log4j2 = Path(__file__).with_name("log4j2.properties").as_uri()
     main = f"org.apache.spark.deploy.{role}.{role.capitalize()}"
     marker = f"-Dlamina.log={log}"
-    command = [str(java_home(home) / "bin" / "java"), "-Xmx512m", "-XX:TieredStopAtLevel=1"]
+    command = [str(java_home(home) / "bin" / "java"), "-Xmx512m", QUICK_COMPILER]
     command += [f"-Dlog4j2.configurationFile={log4j2}", marker, "-Dlamina.level=INFO"]
     command += ["-cp", str(spark / "jars" / "*"), main, *arguments]
     environment = {

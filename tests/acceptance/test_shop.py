@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lamina.deployment import catalog_files
+from lamina.catalogs import catalog_files
 from tests.fix_lamina import CommandLine, Deployed
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "shop"
