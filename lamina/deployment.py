@@ -243,12 +243,16 @@ class Deployment:
         """Deploys a catalog that may be: at once or, where new cells are to be computed, after that."""
         reprocess.end_what_a_dead_apply_left(self.batch)
         reprocess.await_older_snapshots(self.batch, target)
-        if any(change.action == "reprocess" for change in planned):
-            few = sum(change.records or 0 for change in planned) <= FEW
-            batch = replace(self.batch, spark=lambda: self._session(BATCH_NICENESS, short_lived=few))
-            reprocess.reprocess(batch, target)
-            return [change for change in planned if change.kind != "database"]
-        return reprocess.deploy(self.batch, target)
+        self.at("after planning")
+        if not any(change.action == "reprocess" for change in planned):
+            try:
+                return reprocess.deploy(self.batch, target)
+            except reprocess.HasHistory:  # by now: its first records were counted after it was planned
+                planned = self._plan(target.catalog)
+        few = sum(change.records or 0 for change in planned) <= FEW
+        batch = replace(self.batch, spark=lambda: self._session(BATCH_NICENESS, short_lived=few))
+        reprocess.reprocess(batch, target)
+        return [change for change in planned if change.kind != "database"]
 
     def rebuild(
         self,

@@ -275,6 +275,21 @@ def test_a_change_of_what_is_shown_waits_for_a_reader_and_says_so(deployed: Depl
     assert one(deployed.rows("SELECT events FROM totals")) == (1,)
 
 
+def test_a_view_is_computed_whose_source_gets_its_first_records_while_it_is_applied(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, hourly=HOURLY)
+
+    def first_records(place: str) -> None:
+        if place == "after planning":
+            deployed.send("events", *(event(n) for n in range(10)))
+            deployed.catch_up()
+
+    deployed.deployment.at = first_records
+    deployed.apply(totals=TOTALS)
+    deployed.deployment.at = lambda _: None
+    assert one(deployed.rows("SELECT events, n FROM totals")) == (10, 45)
+    deployed.check()
+
+
 def test_a_changed_view_may_read_a_source_that_is_new(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
