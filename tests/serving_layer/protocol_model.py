@@ -4,14 +4,15 @@ Comes in: a `World` (a log of a few records, views, how often things may fail) a
 `Exploration`, which counts every state that can be reached, or holds the shortest trace to one that breaks the promise.
 The promise, after every step s → t:
 
-    for every live generation, for every query q that feeds it:  cells = below(q, progress of q)
-    for every published view v:                                  rows of v = sum of below(q, progress of q), q feeding v
+    for every live generation, for every query q that feeds it:  cells show selected(q, progress of q)
+    for every published view v, over each q that feeds it:       rows of v = sum of selected(q, progress of q)
     for every query q:                                           progress of q in s ≤ progress of q in t
 
-where `below(q, offsets)` is what the author's SELECT makes of the records of q below these offsets. Here it is the
-multiset of these records (the free commutative monoid), so whatever an aggregate could show does show: a record that is
-counted twice, or not at all. A multiset is an integer whose hexadecimal digit i says how often record i is counted:
-merge is `+`, and a double count is a digit 2.
+where `selected(q, offsets)` is what the author's SELECT makes of the records of q below them. Of a stream it is
+the multiset of these records (the free commutative monoid), so whatever an aggregate could show does show: a record
+that is counted twice, or not at all. A multiset is an integer whose hexadecimal digit i says how often record i is
+counted: merge is `+`, and a double count is a digit 2. Of a table, here of one key, it is the newest of these records:
+merge is the newer of two, and a record that deletes is kept and not shown.
 
 What a step is. A transaction that holds the query's lock is one step, for nothing sees its inside. No process (a
 writer of the speed layer, a rebuild, an archive run) remembers anything that is not in the state, and none has to take
@@ -39,7 +40,7 @@ Offsets = tuple[int, ...]
 """The next offset to read, for each partition of a query's topic."""
 
 Cells = int
-"""A multiset of records: hexadecimal digit i is the number of times that record i is counted."""
+"""A multiset of records: hexadecimal digit i is the number of times that record i is counted. A table: one record."""
 
 Successors = Iterator[tuple[str, "State"]]
 T = TypeVar("T")
@@ -175,6 +176,10 @@ class Rules:
     """Micro-batches are computed for every version that has cells, not for the declared ones alone."""
     move_waits_until_it_is_live: bool = True
     """A view moves to another version only when a generation of that is live."""
+    newest_version_counts: bool = True
+    """An older version of a table's row changes nothing, whenever it is merged."""
+    deletion_is_remembered: bool = True
+    """A record that deletes a table's row is kept, so that an older version which is merged later stays deleted."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +187,10 @@ class World:
     """How much there is of everything: the bounds that make the number of states finite."""
 
     log: Mapping[str, tuple[str, ...]]
-    """For each query its partitions, one letter per offset: `r` a record, `x` none (the marker of a transaction)."""
+    """For each query its partitions, one letter per offset: `r` a record, `x` none (the marker of a transaction).
+
+    Of a table the digits are the versions of its one row, in their order; the even ones delete it.
+    """
     views: Mapping[str, str]
     """For each view version the queries that feed it. The first letter of a version is its view."""
     later: tuple[str, ...] = ()
@@ -268,10 +276,24 @@ class Model:
         digits = count()
         tables = []
         for partitions in self.world.log.values():
-            ones = [[16 ** next(digits) if letter == "r" else 0 for letter in letters] for letters in partitions]
+            ones = [[0 if letter == "x" else 16 ** next(digits) for letter in letters] for letters in partitions]
             vectors = between(tuple(0 for _ in ones), tuple(map(len, ones)))
             tables.append({v: sum(sum(one[:offset]) for one, offset in zip(ones, v, strict=True)) for v in vectors})
         return tuple(tables)
+
+    @cached_property
+    def versions_of_tables(self) -> Mapping[int, Mapping[Cells, int]]:
+        """For each query of a table: which version of its row each record is."""
+        digits = count()
+        tables: dict[int, dict[Cells, int]] = {}
+        for q, partitions in enumerate(self.world.log.values()):
+            for letter in "".join(partitions):
+                if letter == "x":
+                    continue
+                record = 16 ** next(digits)
+                if letter.isdigit():
+                    tables.setdefault(q, {})[record] = int(letter)
+        return tables
 
     def initial(self) -> State:
         """A first `apply`: every view has an empty live generation at the start of the log, published."""
@@ -289,8 +311,28 @@ class Model:
     # ---- what is true of a state
 
     def below(self, query: int, offsets: Offsets) -> Cells:
-        """The cells of all records below these offsets: the author's SELECT."""
+        """All records below these offsets."""
         return self.counted[query][offsets]
+
+    def merge(self, query: int, old: Cells, new: Cells) -> Cells:
+        """The cells of two sets of records, from the cells of each: the records of a stream are cells of theirs."""
+        versions = self.versions_of_tables.get(query)
+        if versions is None:
+            return old + new
+        found = [record for record in versions if (old | new) & record]
+        if not self.rules.newest_version_counts:
+            found = [record for record in found if (new or old) & record]
+        newest = max(found, key=versions.__getitem__, default=0)
+        return newest if self.rules.deletion_is_remembered else self.shown(query, newest)
+
+    def shown(self, query: int, cells: Cells) -> Cells:
+        """What the author's SELECT shows of these cells."""
+        versions = self.versions_of_tables.get(query)
+        return 0 if versions is not None and versions.get(cells, 0) % 2 == 0 else cells
+
+    def selected(self, query: int, offsets: Offsets) -> Cells:
+        """What the author's SELECT shows of the records below these offsets."""
+        return self.shown(query, self.merge(query, 0, self.below(query, offsets)))
 
     def maintained(self, state: State, query: int) -> tuple[str, ...]:
         """The versions that micro-batches of a query are computed for: those declared, and those that have cells."""
@@ -311,17 +353,18 @@ class Model:
         for name, old, new in zip(self.names, before.queries, after.queries, strict=True):
             if not at_most(old.progress, new.progress):
                 return f"progress of {name} moves back from {text(old.progress)} to {text(new.progress)}"
-        promised = [self.below(q, query.progress) for q, query in enumerate(after.queries)]
+        promised = [self.selected(q, query.progress) for q, query in enumerate(after.queries)]
         for version, number, _, parts in after.generations:
             for q, part in zip(self.fed_by[version], parts, strict=True):
-                if part.stage == LIVE and part.cells != promised[q]:
-                    found = f"counts {part.cells:#x} of {promised[q]:#x}"
+                if part.stage == LIVE and self.shown(q, part.cells) != promised[q]:
+                    found = f"counts {self.shown(q, part.cells):#x} of {promised[q]:#x}"
                     return f"{version} generation {number} is live and {found}"
         for view, version, number in after.published:
-            rows = [part for g in after.generations if g[:2] == (version, number) for part in g.parts]
-            if not rows or any(part.stage != LIVE for part in rows):
+            read = [part for g in after.generations if g[:2] == (version, number) for part in g.parts]
+            if not read or any(part.stage != LIVE for part in read):
                 return f"{view} is published as {version} generation {number}, which is not live"
-            if sum(part.cells for part in rows) != sum(promised[q] for q in self.fed_by[version]):
+            rows = sum(self.shown(q, part.cells) for q, part in zip(self.fed_by[version], read, strict=True))
+            if rows != sum(promised[q] for q in self.fed_by[version]):
                 return f"{view} does not equal its SELECT"
         return ""
 
@@ -438,7 +481,7 @@ class Model:
 
     def merged(self, state: State, query: int, batch: Batch) -> State:
         """A micro-batch in every generation its query feeds: a live one's cells, a building one's realtime table."""
-        cells = self.below(query, batch.end) - self.below(query, batch.start)
+        cells = self.merge(query, 0, self.below(query, batch.end) - self.below(query, batch.start))
         listed = {(version, number): stage for version, number, stage in batch.listed}
         for g, p, part, of in self.parts(state):
             version, number = state.generations[g][:2]
@@ -448,9 +491,9 @@ class Model:
             if of != query or version not in batch.versions or {RETIRED, CUT} & {stage, part.stage}:
                 continue
             if stage == LIVE:
-                state = self.with_part(state, g, p, part._replace(cells=part.cells + cells))
+                state = self.with_part(state, g, p, part._replace(cells=self.merge(query, part.cells, cells)))
             else:
-                state = self.with_part(state, g, p, part._replace(realtime=part.realtime + cells))
+                state = self.with_part(state, g, p, part._replace(realtime=self.merge(query, part.realtime, cells)))
         return state
 
     def restart(self, state: State) -> Successors:
@@ -530,7 +573,7 @@ class Model:
                 stage = LOADED if self.rules.load_is_marked_with_the_data else COPIED
                 yield (
                     f"{self.name(state, g, q)}: loads {cells:#x}, below {text(part.cut)}",
-                    self.with_part(state, g, p, part._replace(stage=stage, cells=part.cells + cells)),
+                    self.with_part(state, g, p, part._replace(stage=stage, cells=self.merge(q, part.cells, cells))),
                 )
 
     def swap(self, state: State) -> Successors:
@@ -551,7 +594,7 @@ class Model:
                     self.with_part(state, g, p, part._replace(stage=LOADED, absorbing=0)),
                 )
             if part.absorbing:
-                new = part._replace(cells=part.cells + part.absorbing)
+                new = part._replace(cells=self.merge(q, part.cells, part.absorbing))
                 marked = self.rules.absorbed_is_marked_with_the_data
                 new = new._replace(absorbing=0) if marked else new._replace(stage=ABSORBED)
                 yield f"{self.name(state, g, q)}: swapped table merged", self.with_part(state, g, p, new)
@@ -570,7 +613,8 @@ class Model:
                 )
             elif part.stage == LOADED or late:
                 stage = LIVE if self.rules.go_live_holds_the_lock else JOINING
-                new = part._replace(stage=stage, cells=part.cells + part.realtime, realtime=0, absorbing=0)
+                cells = self.merge(q, part.cells, part.realtime)
+                new = part._replace(stage=stage, cells=cells, realtime=0, absorbing=0)
                 yield f"{self.name(state, g, q)}: realtime rest merged, {stage}", self.with_part(state, g, p, new)
 
     def hand_over(self, state: State) -> Successors:
@@ -665,11 +709,15 @@ class Model:
     def leapt(self, state: State, new: list[Generation], older: list[Generation]) -> State:
         """The state in which the generations of a leap are live and published, and the older ones retired."""
 
-        def live(part: Part) -> Part:
-            return part._replace(stage=LIVE, cells=part.cells + part.realtime, realtime=0)
+        def live(query: int, part: Part) -> Part:
+            return part._replace(stage=LIVE, cells=self.merge(query, part.cells, part.realtime), realtime=0)
 
         generations = tuple(
-            g._replace(parts=tuple(map(live, g.parts))) if g in new else self.retired(g) if g in older else g
+            g._replace(parts=tuple(map(live, self.fed_by[g.version], g.parts)))
+            if g in new
+            else self.retired(g)
+            if g in older
+            else g
             for g in state.generations
         )
         return state._replace(generations=generations, published=self.publishing(state, new))

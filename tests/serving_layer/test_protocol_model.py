@@ -15,6 +15,8 @@ NIGHTS = "two rebuilds, two micro-batches ahead"
 ARCHIVE = "two archive runs at once while the log grows"
 TWO_STREAMS = "a view of two streams"
 JOIN = "a join of two streams, one of which is taken over"
+TABLE = "a table whose row is deleted, and is late, rebuilt while the writer is taken over"
+JOIN_OF_A_TABLE = "a join of a stream and a table"
 CHANGE = "views registered and dropped"
 LEAP = "a leap beside a rebuild and a restarted writer"
 LEAP_OF_ONE = "a leap of one of the two streams of a view"
@@ -32,6 +34,8 @@ WORLDS = {
     ARCHIVE: World({"A": GAP}, {"V": "A"}, log_grows=True, rebuilds=1, archivers=2),
     TWO_STREAMS: World({"A": ("rr",), "B": SHORT}, TWO, rebuilds=1),
     JOIN: World({"A": SHORT, "B": SHORT}, {"J": "AB"}, rebuilds=1, takeovers={"B": 1}),
+    TABLE: World({"T": ("21", "3")}, {"V": "T"}, takeovers={"T": 1}, rebuilds=1),
+    JOIN_OF_A_TABLE: World({"A": SHORT, "T": ("21",)}, {"J": "AT"}, rebuilds=1),
     CHANGE: World({"A": ("r", "r")}, ONE, later=("W",), dropped=("V",), flight=2, rebuilds=1),
     VERSIONS: World({"A": ("r", "r")}, {"V": "A", "V'": "A"}, changed="V'", flight=2, rebuilds=2),
     LEAP_OF_VERSIONS: World(
@@ -57,6 +61,8 @@ STATES = {
     LEAP_OF_VERSIONS: 7_163,
     LEAP_OF_ONE: 38_542,
     LEAP_AND_CHANGE: 19_586,
+    TABLE: 26_774,
+    JOIN_OF_A_TABLE: 5_802,
 }
 """How many states each world has, at least: a model that lost an action would hold for nothing."""
 
@@ -85,6 +91,8 @@ BREAKS_IN = {
     "published_is_never_retired": NIGHTS,
     "every_version_is_fed": VERSIONS,
     "move_waits_until_it_is_live": VERSIONS,
+    "newest_version_counts": TABLE,
+    "deletion_is_remembered": TABLE,
 }
 """A world in which each rule is needed."""
 
