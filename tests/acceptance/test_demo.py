@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from lamina.catalogs import catalog_files
 from tests.fix_lamina import CommandLine, Deployed, one
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -35,6 +36,29 @@ def _arguments(process: psutil.Process) -> list[str]:
     except psutil.Error:
         return []
     return arguments
+
+
+def test_the_demo_sells_an_article_under_its_newest_name(deployed: Deployed, tmp_path: Path) -> None:
+    deployed.deployment.apply(catalog_files(deployed.copied(EXAMPLES / "online_retail", tmp_path / "catalog")))
+
+    def line(day: int, code: str, description: str | None, quantity: int) -> dict[str, object]:
+        article = {"stock_code": code, "description": description, "unit_price": "1.500"}
+        return {**article, "invoice_date": f"2010-12-{day:02}T09:00:00Z", "quantity": quantity}
+
+    def sold() -> list[tuple[object, ...]]:
+        return deployed.rows("SELECT description, pieces, revenue FROM bestsellers ORDER BY revenue DESC")
+
+    deployed.send("invoice_lines", line(1, "84879", "BIRD", 8), line(1, "22622", "BOX", 2), line(3, "84879", "WREN", 4))
+    deployed.catch_up()
+    assert sold() == [("WREN", 12, Decimal("18.000")), ("BOX", 2, Decimal("3.000"))]
+    # A late line renames nothing; a newer one renames all that was sold, here to the name of another article.
+    deployed.send("invoice_lines", line(2, "84879", "LARK", -1), line(5, "84879", "BOX", 1))
+    deployed.catch_up()
+    renamed = [("BOX", 14, Decimal("21.000"))]
+    assert sold() == renamed
+    assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
+    assert sold() == renamed
+    deployed.check()
 
 
 def test_a_web_log_is_served_rebuilt_and_exported(deployed: Deployed, lamina: CommandLine, tmp_path: Path) -> None:
