@@ -550,6 +550,21 @@ VIEWS = [
         "SELECT o.id, p.price FROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",
     ),
     view(
+        "a join of a text with a number",
+        "SELECT count(*) AS n FROM events e JOIN users u ON e.event_id = u.user_id",
+        "SELECT count(*) AS n FROM events e JOIN users u ON CAST(e.event_id AS BIGINT) = u.user_id",
+    ),
+    view(
+        "a join of a decimal with a text, in WHERE",
+        "SELECT count(*) AS n FROM events e, users u WHERE e.amount = u.name AND e.user_id = u.user_id",
+        "SELECT count(*) AS n FROM events e, users u WHERE e.amount = CAST(u.name AS DECIMAL(10,2)) AND e.user_id = u.user_id",
+    ),
+    view(
+        "a join of a text with a number, USING",
+        "SELECT count(*) AS n FROM (SELECT event_id AS id FROM events) e JOIN orders o USING (id)",
+        "SELECT count(*) AS n FROM (SELECT CAST(event_id AS BIGINT) AS id FROM events) e JOIN orders o USING (id)",
+    ),
+    view(
         "OUTER JOIN",
         "SELECT o.id FROM orders o OUTER JOIN users u",
         "SELECT o.id FROM orders o FULL JOIN users u ON o.user_id = u.user_id",

@@ -32,6 +32,7 @@ from view_algebra.typed.generators import with_generator
 from view_algebra.typed.grouping_keys import groups_of, windows_of, written_keys
 from view_algebra.typed.groupings import SOME, Sets, exploded_groups, over_sets
 from view_algebra.typed.hopping import in_every_window
+from view_algebra.typed.join_keys import refuse_texts_that_meet_numbers
 from view_algebra.typed.names import Outside, Scope
 from view_algebra.typed.nested_keys import by_scalars, by_texts
 from view_algebra.typed.orders import limit_of, refuse_windows_in_order, sort_keys
@@ -121,6 +122,7 @@ def _block(node: exp.Select, scope: Scope) -> Select:
         syntax=node,
     )
     spark_refuses(block)
+    refuse_texts_that_meet_numbers(block)
     block = by_scalars(block if scope.above else by_texts(block))
     return in_sessions(_completed(in_every_window(_within_windows(block)), node, scope, outputs, sets))
 
