@@ -15,7 +15,7 @@ from typing import Any, Self
 from kafka import IsolationLevel, KafkaConsumer, OffsetSpec
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from kafka.errors import KafkaError, RetriableError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
 from master_log import tails
 from master_log.client import PATIENCE_MS, Client, unreachable
@@ -250,10 +250,12 @@ class Brokers:
                     found[str(topic["name"])] = topic
                 case UnknownTopicOrPartitionError.errno:
                     pass
+                case code if issubclass(error := for_code(code), RetriableError):
+                    raise unreachable(self.bootstrap_servers, [f"{topic['name']}: {error.__name__}"])
                 case code:
                     raise LaminaError(
                         f"{topic['name']}: the brokers at {self.bootstrap_servers} do not describe the topic",
-                        evidence=f"Kafka's error code {code}.",
+                        evidence=for_code(code).__name__,
                         way_out="Give the user the right to describe the topic, or correct the topic's name.",
                     )
         return found

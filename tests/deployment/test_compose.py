@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import re
+import socket
 import ssl
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pytest
 
+from lamina.services import postgres
 from tests.fix_services import REPOSITORY
 from tests.fix_stack import COMPOSE, VARIABLE, NotSet, services_of
 
@@ -138,6 +141,32 @@ def test_the_certificate_of_postgres_is_made_once_and_good_for_its_names(
         shaken_hands(tmp_path, name)
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
         shaken_hands(tmp_path, "elsewhere")
+
+
+def test_postgres_takes_no_connection_of_another_host_without_tls(
+    services: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its own file, in a Postgres that has no TLS to offer."""
+    mounted = "./deploy/pg_hba.conf:/etc/lamina/pg_hba.conf:ro"
+    assert mounted in services["postgres"]["volumes"]
+    assert "hba_file=/etc/lamina/pg_hba.conf" in services["postgres"]["command"]
+    home = tmp_path / "home"
+    rules = home / "postgres" / "pg_hba.conf"
+    rules.parent.mkdir(parents=True)
+    rules.write_bytes((REPOSITORY / "deploy" / "pg_hba.conf").read_bytes())
+    for setting, value in {"hba_file": str(rules), "listen_addresses": "*"}.items():
+        monkeypatch.setitem(postgres._SETTINGS, setting, value)
+    server = postgres.start(home, port=None)
+    try:
+        url = postgres.url(home, server.port)
+        psycopg2.connect(url).close()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
+            route.connect(("192.0.2.1", 9))  # sends nothing, and tells by which address this host is known
+            here = route.getsockname()[0]
+        with pytest.raises(psycopg2.OperationalError, match="no encryption"):
+            psycopg2.connect(url.replace("127.0.0.1", here))
+    finally:
+        postgres.stop(server.process)
 
 
 def test_strings_sort_in_the_container_as_in_the_embedded_postgres(services: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from master_log.client import KafkaAway
 from master_log.kafka import Brokers
 from master_log.login import Login
 from master_log.offsets import Offsets, TopicPartition
@@ -76,6 +78,17 @@ def test_what_the_brokers_refuse_is_told_in_their_words(brokers: Brokers) -> Non
     with pytest.raises(LaminaError, match="refuse what was asked") as raised:
         brokers.create("not/a/name", 1)
     assert raised.value.evidence.startswith("Topic name is invalid: 'not/a/name' contains")
+    with pytest.raises(LaminaError, match="do not describe the topic") as raised:
+        brokers.partitions("not/a/name")
+    assert raised.value.evidence == "InvalidTopicError"
+
+
+def test_brokers_that_stand_still_are_away_and_no_name_is_blamed() -> None:
+    """As a paused container does, which takes a connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, Brokers(f"127.0.0.1:{silent.getsockname()[1]}") as paused:
+        with pytest.raises(KafkaAway) as raised:
+            paused.partitions("orders")
+        assert "name" not in raised.value.way_out
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "no.such.host.invalid:9092", "nonsense:port"])

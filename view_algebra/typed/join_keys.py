@@ -34,8 +34,8 @@ def _refuse(equality: Call, text: Expr, number: Expr) -> None:
         raise Wrong(
             equality.place,
             f"a join of STRING with {kind}",
-            f"Write CAST(… AS {kind}) around the text, where one that is no number matches nothing; or declare its column"
-            f" as {kind}.",
+            f"Write CAST(… AS {kind}) around the text, where one that is no number matches nothing; or declare its"
+            f" column as {kind}.",
         )
 
 
