@@ -11,21 +11,25 @@ from lamina.services import folders
 from master_log.archive import Maintained
 from serving_layer import history
 from serving_layer.quarantine import trim
+from serving_layer.vacuuming import vacuum
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 
 @dataclass(frozen=True)
 class Done:
-    """The generations whose tables were dropped, what was done to each source's log, and what kept others from it."""
+    """The generations whose tables were dropped, the tables that were vacuumed, what was done to each source's log, and
+    what kept others from it.
+    """
 
     dropped: Sequence[int]
+    vacuumed: Sequence[str]
     logs: Mapping[str, Maintained]
     failed: Sequence[LaminaError]
 
 
 def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
-    """Drops retired generations and old history, removes what dead processes left, maintains log and quarantine.
+    """Drops retired generations and old history, removes what dead processes left, maintains log, quarantine and tables.
 
     A log that cannot be maintained does not keep the others from it. One that is not there yet is passed over, and
     one that two sources share is maintained once.
@@ -47,4 +51,4 @@ def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
                 logs[source.name] = opened.batch.logs.maintain(source, before)
         except LaminaError as error:
             failed.append(error)
-    return Done(dropped, logs, failed)
+    return Done(dropped, vacuum(opened.database), logs, failed)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from serving_layer import renames
+from serving_layer.amounts import duration, in_bytes
 from view_algebra.compiled import Catalog, Column, Source, View
 from view_algebra.errors import LaminaError
 
@@ -31,7 +32,8 @@ class Change:
 
     diff: of the SQL, as lines of `diff -u`. breaks: what readers use and would lose. dependents: the views that read
     it, and the relations of others in Postgres. records: offsets below progress that are read anew; seconds: how long
-    that takes at the rate of the last rebuild, where there was one.
+    that takes at the rate of the last rebuild, where there was one. bytes: what the cells there are take in Postgres,
+    beside which new ones are kept.
     """
 
     kind: Literal["database", "source", "view"]
@@ -43,6 +45,7 @@ class Change:
     dependents: tuple[str, ...] = ()
     records: int | None = None
     seconds: float | None = None
+    bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,15 @@ class Known:
 
     counted: per query, how many offsets lie below its progress. kept: the versions of views that are live and not
     published, each with its newest generation: to return to, or for a preview. rate: offsets a second that the last
-    rebuild has read. others: per view, the relations in Postgres that read it, directly or through views of ours, and
-    are not ours. previewed: per view, the previews that have one of that name.
+    rebuild has read. sizes: bytes of the cells that each view is read from. others: per view, the relations in Postgres
+    that read it, directly or through views of ours, and are not ours. previewed: per view, the previews that have one
+    of that name.
     """
 
     counted: Mapping[str, int] = field(default_factory=dict)
     kept: Mapping[tuple[str, str], int] = field(default_factory=dict)
     rate: float | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     previewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -286,13 +291,15 @@ def _new_version(change: Change, old: View, new: View, after: Catalog, known: Kn
     if (new.name, new.version) in known.kept:
         return replace(change, effect="this version of its cells is kept, and live: served at once")
     change = _reprocessed(change, _why(old, new), new, after, known)
-    return replace(change, effect=f"{change.effect}; the old version is served meanwhile")
+    size = known.sizes.get(new.name)
+    cells = "" if size is None else f", with {in_bytes(size)} of cells,"
+    return replace(change, effect=f"{change.effect}; the old version{cells} is served meanwhile", bytes=size)
 
 
 def _reprocessed(change: Change, why: str, new: View, after: Catalog, known: Known) -> Change:
     records = sum(known.counted.get(source, 0) for source in new.fed_by)
     seconds = None if known.rate is None else records / known.rate
-    time = "" if seconds is None else f", about {_time(seconds)} at the rate of the last rebuild"
+    time = "" if seconds is None else f", about {duration(seconds)} at the rate of the last rebuild"
     unread = sorted(new.fed_by - known.counted.keys())
     more = "".join(f", and what topic {after.sources[name].topic} holds for {name}" for name in unread)
     effect = f"new cells: {why}; {records:,} records are read{time}{more}"
@@ -321,18 +328,6 @@ def _why(old: View, new: View) -> str:
     if not said and [table.partial for table in old.cell_tables] == [table.partial for table in new.cell_tables]:
         return "how records are read"
     return ", ".join(said) or "how they are computed"
-
-
-def _time(seconds: float) -> str:
-    """A length of time as a person says it.
-
-    >>> _time(0.2), _time(95), _time(7_300)
-    ('1 s', '2 min', '2 h')
-    """
-    for unit, size in (("h", 3_600), ("min", 60)):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(1, round(seconds))} s"
 
 
 def _with_readers(change: Change, after: Catalog, known: Known) -> Change:

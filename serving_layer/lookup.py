@@ -92,6 +92,15 @@ def published(connection: Connection) -> dict[str, int]:
     return {row.view: row.generation for row in connection.execute(select(publication))}
 
 
+def sizes(connection: Connection) -> dict[str, int]:
+    """The bytes that the cells take, with their indexes, that each view is read from."""
+    size = func.sum(func.pg_total_relation_size(func.to_regclass(generation_cells.c.place)))
+    by_view = select(publication.c.view, size).join(
+        generation_cells, generation_cells.c.generation == publication.c.generation
+    )
+    return {view: int(bytes or 0) for view, bytes in connection.execute(by_view.group_by(publication.c.view))}
+
+
 def previews(connection: Connection) -> list[str]:
     """The names of the previews there are."""
     if connection.execute(select(func.to_regclass(str(preview)))).scalar() is None:  # an older Lamina's database

@@ -314,6 +314,7 @@ def known(connection: Connection) -> Known:
         counted={name: int(offsets) for name, offsets in connection.execute(counted)},
         kept=versions.live(connection),
         rate=rebuilds.rate(connection),
+        sizes=lookup.sizes(connection),
         others=dependents.of_others(connection),
         previewed=lookup.previewed_views(connection),
     )

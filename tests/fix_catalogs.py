@@ -44,3 +44,33 @@ def event(number: int) -> dict[str, object]:
         "ts": f"2024-03-{1 + number % 2:02d}T{(number * 7) % 24:02d}:30:00Z",
         "payload": {"user": {"id": number % 5, "name": f"u{number % 5}"}} if number % 6 else None,
     }
+
+
+SHOP = {
+    "orders": """
+        CREATE TABLE orders (id INT UNIQUE, user_id INT, amount DECIMAL(10, 2), ts TIMESTAMP)
+        USING kafka OPTIONS (topic '{topics}_orders', format 'json')
+        TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '2');
+    """,
+    "users": """
+        CREATE TABLE users (id INT PRIMARY KEY, city STRING, moved_at TIMESTAMP)
+        USING kafka OPTIONS (topic '{topics}_users', format 'json')
+        TBLPROPERTIES ('event_time' = 'moved_at', 'partitions' = '2');
+    """,
+    "payments": """
+        CREATE TABLE payments (order_id INT, ts TIMESTAMP)
+        USING kafka OPTIONS (topic '{topics}_payments', format 'json')
+        TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '2');
+    """,
+    "views": """
+        CREATE VIEW lived AS
+        SELECT u.city, count(*) AS orders, sum(o.amount) AS amount
+        FROM orders o LEFT JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON u.id = o.user_id GROUP BY u.city;
+        CREATE VIEW live AS
+        SELECT u.city, count(*) AS orders FROM orders o JOIN users u ON u.id = o.user_id GROUP BY u.city;
+        CREATE VIEW paid AS
+        SELECT o.id, p.ts FROM orders o
+        LEFT JOIN payments p ON p.order_id = o.id AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 15 MINUTES;
+    """,
+}
+"""A stream of unique events, a table, joins as they are now and as of the event, and streams joined in time."""

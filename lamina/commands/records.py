@@ -148,7 +148,7 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
 @command()
 @click.argument("sources", nargs=-1)
 def maintain(output: Output, sources: Sequence[str]) -> None:
-    """Compact the log of sources (all, by default), and remove what nothing needs any more.
+    """Compact the log of sources (all, by default), remove what nothing needs any more, and vacuum tables.
 
     Every backup of the last LAMINA_BACKUP_DAYS can be restored afterwards.
     """
@@ -158,6 +158,7 @@ def maintain(output: Output, sources: Sequence[str]) -> None:
         declared = opened.deployed().sources
         done = run(opened, [known(declared, name, "source") for name in sources or declared])
     output.tell(f"generations dropped: {', '.join(map(str, done.dropped)) or 'none'}")
+    output.tell(f"tables vacuumed: {', '.join(done.vacuumed) or 'none'}")
     names = ("source", "files compacted", "snapshots expired", "files removed")
     output.table(names, [(name, log.compacted, log.expired, log.removed) for name, log in done.logs.items()])
     for error in done.failed:

@@ -44,7 +44,7 @@ def test_maintenance_drops_what_dead_rebuilds_left_and_passes_over_a_log_that_is
         connection.exec_driver_sql(f"UPDATE lamina.rebuild SET state = 'failed' WHERE id = {id}")
         [left] = [each.id for each in opened.batch.generations(id)]
     done = maintain(opened, list(opened.deployed().sources.values()))
-    assert (done.dropped, done.logs, done.failed) == ([left], {}, [])
+    assert (done.dropped, done.vacuumed, done.logs, done.failed) == ([left], [], {}, [])
     with opened.database.begin() as connection:
         assert lookup.get(connection, left).state == "retired"
     deployed.send("events", event(1))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import psutil
@@ -18,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from lamina.deployment import BATCH_NICENESS, SPEED_NICENESS
 from tests.crashes.short_lived import lent, taken_back
-from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, TOTALS, event
+from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, SHOP, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 
 ROUNDS = 5
@@ -43,6 +45,54 @@ def test_the_speed_layer_may_be_killed_anywhere_in_a_commit(
         assert counted == ((sent,) if place == "after the commit" else (sent - 40,))
         deployed.catch_up()
         assert one(deployed.rows("SELECT events FROM totals")) == (sent,)
+    deployed.check()
+
+
+def test_unique_events_tables_and_joins_survive_a_kill_anywhere_in_a_commit(
+    deployed: Deployed, lamina: CommandLine, spark: SparkSession
+) -> None:
+    """Every order is sent again in the next round, users move, payments come late; once, checkpoints are lost."""
+    deployed.apply(**SHOP)
+
+    def order(number: int) -> dict[str, object]:
+        return {
+            "id": number,
+            "user_id": number % 5,
+            "amount": "2.50",
+            "ts": f"2026-03-01T{number // 60:02}:{number % 60:02}:00Z",
+        }
+
+    places = ("before the commit", "inside the commit", "after the commit")
+    for turn, place in enumerate(places):
+        again = range(max(0, 40 * (turn - 1)), 40 * (turn + 1))
+        moved_at = f"2026-03-01T{turn:02}:00:00Z"
+        deployed.send("users", *({"id": n, "city": f"{n} {turn}", "moved_at": moved_at} for n in range(4)))
+        deployed.send("orders", *map(order, again))
+        deployed.send(
+            "payments", *({"order_id": n, "ts": order(n + n % 20)["ts"]} for n in range(40 * turn, 40 * turn + 40))
+        )
+        with short_lived(lamina, spark, LAMINA_STOP_AT=place) as process:
+            _, said = process.communicate(timeout=60)
+        assert process.returncode == -9, said
+        if place == "inside the commit":
+            shutil.rmtree(deployed.deployment.settings.home / "checkpoints")
+        deployed.catch_up()
+    told = "SELECT (SELECT sum(orders) FROM lived), (SELECT sum(amount) FROM lived), (SELECT sum(orders) FROM live)"
+    told += ", (SELECT count(*) FROM paid), (SELECT count(ts) FROM paid)"
+    expected = (120, Decimal("300.00"), 96, 120, 96)
+    assert one(deployed.rows(told)) == expected
+    # User 1 ordered 12 times in each hour, and lived in a city of its own in each.
+    assert deployed.rows("SELECT city, orders FROM lived WHERE city LIKE '1 %' ORDER BY city") == [
+        ("1 0", 12),
+        ("1 1", 12),
+    ]
+    deployed.check()
+    assert lamina("rebuild", code=None, LAMINA_STOP_AT="after go-live").code == -9
+    deployed.send("orders", *map(order, range(120)))
+    deployed.catch_up()
+    assert one(deployed.rows(told)) == expected
+    assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
+    assert one(deployed.rows(told)) == expected
     deployed.check()
 
 

@@ -54,12 +54,13 @@ def test_what_an_older_lamina_does_not_read_of_a_table_is_asked_by_no_new_view()
 
 def test_new_groups_and_aggregates_are_named_with_the_records_and_the_time_that_they_take() -> None:
     wider = "CREATE VIEW sums AS SELECT k, n % 2 AS odd, count(*) AS c, max(n) AS most FROM events GROUP BY k, n % 2;"
-    known = Known(counted={"events": 1_000_000}, rate=10_000.0)
+    known = Known(counted={"events": 1_000_000}, rate=10_000.0, sizes={"sums": 3 * 2**20})
     change = planned(known, sums=wider)["sums"]
-    assert (change.action, change.records, change.seconds) == ("reprocess", 1_000_000, 100.0)
+    assert (change.action, change.records) == ("reprocess", 1_000_000)
+    assert (change.seconds, change.bytes) == (100.0, 3 * 2**20)
     assert change.effect == (
         "new cells: groups (n_2 is new), partials (max_n is new, sum_n goes); 1,000,000 records are read,"
-        " about 2 min at the rate of the last rebuild; the old version is served meanwhile"
+        " about 2 min at the rate of the last rebuild; the old version, with 3.0 MB of cells, is served meanwhile"
     )
     assert change.breaks == ("column s would go",)
     assert change.dependents == ("total",)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from serving_layer import dropping
-from tests.fix_lamina import Deployed, one
+from tests.fix_lamina import CommandLine, Deployed, one
 
 PAYMENTS = """
     CREATE TABLE payments (id BIGINT, till STRING, amount BIGINT, UNIQUE (id, till))
@@ -80,6 +80,26 @@ def test_an_event_counts_once_in_every_view_of_its_stream(deployed: Deployed) ->
     deployed.catch_up()
     assert deployed.rows(ALL) == [(5, 5)]
     deployed.check()
+
+
+def test_a_producer_that_sends_100_000_records_twice_more_changes_no_number(
+    deployed: Deployed, lamina: CommandLine
+) -> None:
+    deployed.apply(payments=PAYMENTS, **VIEWS)
+    sent, topic = 100_000, deployed.topic("payments")
+    values = [json.dumps(payment(id, amount=id % 7, till="ab"[id % 2])).encode() for id in range(sent)]
+    for turn in range(3):
+        for id, value in enumerate(values):
+            deployed.producer.send(topic, value, partition=(id + turn) % 3)
+        deployed.producer.flush()
+        deployed.catch_up()
+        assert deployed.rows(ALL) == [(sent, sum(id % 7 for id in range(sent)))]
+        assert one(deployed.rows("SELECT tills, largest FROM tills")) == (2, 6)
+        assert one(deployed.rows("SELECT count(*), count(DISTINCT id) FROM receipts")) == (sent - 14_286,) * 2
+    assert deployed.rows("SELECT * FROM lamina.duplicates") == [("payments", 2 * sent, 0)]
+    shown = lamina("status").out
+    assert "200,000" in shown, shown
+    assert lamina("status", "--json").lines()[0]["queries"][0]["duplicates"] == 2 * sent
 
 
 def test_an_event_without_an_id_is_no_copy_and_a_bad_record_claims_no_id(deployed: Deployed) -> None:
