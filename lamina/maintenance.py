@@ -29,7 +29,7 @@ class Done:
 
 
 def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
-    """Drops retired generations and old history, removes what dead processes left, maintains log, quarantine and tables.
+    """Drops retired generations and old history, removes what the dead left, maintains logs, quarantine and tables.
 
     A log that cannot be maintained does not keep the others from it. One that is not there yet is passed over, and
     one that two sources share is maintained once.
