@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -126,6 +127,40 @@ def test_an_archive_run_again_after_a_crash_changes_nothing(
     assert ids(log.records_below(source, end)) == list(range(10))
     branches = [row.name for row in spark.sql(f"SELECT name FROM {name(source)}.refs").collect()]
     assert len(branches) == 2, "main, and the last run's: what crashed runs left is gone"
+
+
+def test_what_the_log_is_about_to_name_is_on_the_disk(
+    kafka: str,
+    settings: Settings,
+    log: MasterLog,
+    brokers: Brokers,
+    new_source: NewSource,
+    producer: KafkaProducer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = opened(log, new_source(), brokers)
+    fill(producer, source, range(10))
+    synced: set[str] = set()
+    sync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        synced.add(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    (folder,) = Path(settings.warehouse, "log").resolve().glob(f"{source.topic}-*")
+    before: dict[str, bool] = {}
+
+    def look() -> None:
+        before.update({str(each): str(each) in synced for each in folder.rglob("*.parquet")})
+
+    with Meddled(kafka, look) as brokers_that_look:
+        log.archive(source, brokers.latest(source.topic), brokers_that_look)
+    assert before
+    assert all(before.values()), "its records, before the log moves"
+    assert {str(each) for each in folder.rglob("*.avro")} <= synced, "what lists them"
+    newest = max(folder.rglob("*.metadata.json"), key=lambda each: each.stat().st_mtime_ns)
+    assert {str(newest), str(newest.parent), str(folder / "data")} <= synced, "what names these, and their folders"
 
 
 def test_of_two_archive_runs_at_once_one_is_refused(
