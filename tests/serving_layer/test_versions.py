@@ -202,6 +202,24 @@ def test_a_version_that_is_kept_is_returned_to_with_live_data_and_left_again_at_
     assert left(world)["sides"] == 0
 
 
+def test_as_many_old_versions_stay_live_as_the_view_says(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    for number in range(4):
+        keeping = "CREATE VIEW counts TBLPROPERTIES ('keep_versions' = '2') AS"
+        world.change(counts=f"{keeping} SELECT count(*) AS c, sum(n) AS s FROM a WHERE n <> -{number};")
+    world.append("a", 0, ("z", 4))
+    world.advance("a")
+    for back in range(3):
+        assert shown(world, "counts") == [(3, 7)]
+        with world.database.begin() as connection:
+            assert f"n <> -{3 - back}" in registry.deployed(connection).views["counts"].sql
+            if back < 2:
+                registry.roll_back(connection, "counts")
+    with pytest.raises(LaminaError, match="no older"), world.database.begin() as connection:
+        registry.roll_back(connection, "counts")
+
+
 def test_a_version_comes_back_as_it_was_declared_last(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
