@@ -17,7 +17,7 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError, RetriableError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
-from master_log import tails
+from master_log import fetching
 from master_log.client import PATIENCE_MS, Client, unreachable
 from master_log.login import Login
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
@@ -138,7 +138,7 @@ class Brokers:
     def tails(self, below: Offsets) -> dict[TopicPartition, str]:
         """What stands last below these offsets, where the brokers hold it: see `master_log/tails.py`."""
         try:
-            return self._ask(lambda client: client._manager.run(tails.fetch, client, below))  # noqa: SLF001
+            return self._ask(lambda client: client._manager.run(fetching.fetch, client, below))  # noqa: SLF001
         except UnknownTopicOrPartitionError as error:  # a broker that has just started may not know its topics yet
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
 

@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.csv
-
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 IN_MEMORY = 16 * 1024 * 1024
@@ -23,6 +21,7 @@ IN_MEMORY = 16 * 1024 * 1024
 class Rows:
     r"""Rows for `COPY … (FORMAT csv)`, which may be read again and again; in a file where there are many.
 
+    >>> import pyarrow as pa
     >>> rows = Rows()
     >>> rows.add(pa.table({"a": [1, None], "b": ["x", ""]}))
     >>> rows.file().read()
@@ -53,6 +52,7 @@ def batches(result: DataFrame, *, at_most: int | None = None) -> Iterator[pa.Rec
     What PySpark's own `toArrow` does, without holding all of it: that needs the memory of the driver's JVM for what is
     on its way, and of this process for one batch.
     """
+    import pyarrow as pa
     from pyspark.errors.exceptions.captured import unwrap_spark_exception
     from pyspark.sql.pandas.serializers import ArrowCollectSerializer
     from pyspark.util import _load_from_socket
@@ -89,9 +89,12 @@ def _batches_of(result: DataFrame, at_most: int | None) -> Iterator[None]:
 def csv(table: pa.Table) -> bytes:
     r"""Rows for `COPY … (FORMAT csv)`: NULL is nothing between two commas, every string is quoted.
 
+    >>> import pyarrow as pa
     >>> csv(pa.table({"a": [1, None], "b": ["x", ""]}))
     b'1,"x"\n,""\n'
     """
+    import pyarrow.csv
+
     out = io.BytesIO()
     pyarrow.csv.write_csv(table, out, pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed"))
     return out.getvalue()
