@@ -36,7 +36,7 @@ from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from serving_layer.queries import End, Topic
 from view_algebra.compiled import Catalog, Source, View
-from view_algebra.errors import Blocked, LaminaError
+from view_algebra.errors import Blocked
 
 T = TypeVar("T")
 
@@ -191,22 +191,16 @@ def _check(batch: BatchLayer, id: int, target: Target) -> None:
     _blocked(batch, batch.check(id, catalog, previewed))
 
 
-class HasHistory(LaminaError):
-    """A view is to be computed from what its sources have counted, before it can be served."""
-
-
 def deploy(batch: BatchLayer, target: Target) -> list[Change]:
     """Deploys a catalog for which nothing is to be computed, once it has passed its checks.
 
-    Raises HasHistory, and changes nothing, where by now there is something to compute.
+    Raises NotComputed, and changes nothing, where by now there is something to compute.
     """
     _check_what_is_there(batch, target)
 
     def step(connection: Connection) -> tuple[list[Change], list[str]]:
         before = lookup.published(connection)
         changes, after = apply(connection, target), lookup.published(connection)
-        if waiting := [change for change in changes if change.action == "reprocess"]:
-            raise HasHistory(f"{waiting[0].name} is to be computed first", way_out="Apply again.")
         return changes, [name for name, id in after.items() if before.get(name) not in (None, id)]
 
     changes, moved = patiently(batch, step, within=READERS_SECONDS_AT_ONCE)

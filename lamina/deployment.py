@@ -247,7 +247,7 @@ class Deployment:
         if not any(change.action == "reprocess" for change in planned):
             try:
                 return reprocess.deploy(self.batch, target)
-            except reprocess.HasHistory:  # by now: its first records were counted after it was planned
+            except registry.NotComputed:  # a source's first records were counted after this was planned
                 planned = self._plan(target.catalog)
         few = sum(change.records or 0 for change in planned) <= FEW
         batch = replace(self.batch, spark=lambda: self._session(BATCH_NICENESS, short_lived=few))

@@ -16,7 +16,7 @@ from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from master_log.values import interval
+from master_log.lengths import interval
 from view_algebra.errors import LaminaError
 
 WIDTH_WITHOUT_TERMINAL = 160

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
+from master_log.lengths import interval
 from view_algebra.compiled import Source
 from view_algebra.language.types import STRING, Type, read
 
@@ -132,23 +133,6 @@ def as_text(value: Any) -> str:
         case bytes() | memoryview():
             return binascii.b2a_base64(bytes(value), newline=False).decode()
     return str(value)
-
-
-def interval(length: dt.timedelta) -> str:
-    """A length of time as Postgres writes and reads it.
-
-    >>> [interval(dt.timedelta(days=days, seconds=seconds)) for days, seconds in ((1, -5400), (0, -0.5), (2, 0))]
-    ['22:30:00', '-00:00:00.5', '2 days']
-    >>> interval(dt.timedelta(days=-1, seconds=-1)), interval(dt.timedelta(0))
-    ('-1 days -00:00:01', '00:00:00')
-    """
-    sign, size = ("-", -length) if length < dt.timedelta(0) else ("", length)
-    days = f"{sign}{size.days} day" + ("" if f"{sign}{size.days}" == "1" else "s") if size.days else ""
-    minutes, seconds = divmod(size.seconds, 60)
-    fraction = f".{size.microseconds:06d}".rstrip("0").rstrip(".")
-    time = f"{sign}{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}{fraction}"
-    rest = size != dt.timedelta(size.days)
-    return " ".join(part for part in (days, time if rest or not days else "") if part)
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode

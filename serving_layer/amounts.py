@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """A length of time as a person says it.
+    """A length of time.
 
     >>> duration(0.2), duration(95), duration(7_300)
     ('1 s', '2 min', '2 h')
@@ -15,13 +15,14 @@ def duration(seconds: float) -> str:
     return f"{max(1, round(seconds))} s"
 
 
-def in_bytes(bytes: int) -> str:
-    """A size as a person says it.
+def size(number: float) -> str:
+    """A number of bytes.
 
-    >>> in_bytes(81_920), in_bytes(1_200_000), in_bytes(600_000_000), in_bytes(34_000_000_000)
-    ('80 KB', '1.1 MB', '572 MB', '32 GB')
+    >>> size(8_192), size(1_048_575), size(600_000_000), size(34_000_000_000_000)
+    ('8 kB', '1.0 MB', '600 MB', '34,000 GB')
     """
-    for unit, size in (("GB", 2**30), ("MB", 2**20)):
-        if bytes >= size:
-            return f"{bytes / size:.{0 if bytes >= 10 * size else 1}f} {unit}"
-    return f"{-(-bytes // 2**10)} KB"
+    for unit in ("kB", "MB", "GB"):
+        number /= 1000
+        if number < 999.5 or unit == "GB":
+            break
+    return f"{number:,.{0 if number >= 9.95 or unit == 'kB' else 1}f} {unit}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from serving_layer import renames
-from serving_layer.amounts import duration, in_bytes
+from serving_layer.amounts import duration, size
 from view_algebra.compiled import Catalog, Column, Source, View
 from view_algebra.errors import LaminaError
 
@@ -68,7 +68,7 @@ class Known:
 
     @property
     def moved(self) -> set[str]:
-        """The queries with history: a view that is new to them lacks what they have read."""
+        """The queries that have counted records: a view that is new to them lacks what they have read."""
         return {name for name, offsets in self.counted.items() if offsets}
 
 
@@ -276,7 +276,9 @@ def _new_view(new: View, before: Catalog, after: Catalog, known: Known) -> Chang
     waits = sorted(known.moved & new.fed_by)
     if not waits:
         return Change("view", new.name, "create", "served at once")
-    return _reprocessed(Change("view", new.name, "reprocess", ""), f"{', '.join(waits)} has history", new, after, known)
+    return _reprocessed(
+        Change("view", new.name, "reprocess", ""), f"{', '.join(waits)} has counted records", new, after, known
+    )
 
 
 def _reads_less(name: str, before: Catalog, after: Catalog) -> bool:
@@ -291,9 +293,9 @@ def _new_version(change: Change, old: View, new: View, after: Catalog, known: Kn
     if (new.name, new.version) in known.kept:
         return replace(change, effect="this version of its cells is kept, and live: served at once")
     change = _reprocessed(change, _why(old, new), new, after, known)
-    size = known.sizes.get(new.name)
-    cells = "" if size is None else f", with {in_bytes(size)} of cells,"
-    return replace(change, effect=f"{change.effect}; the old version{cells} is served meanwhile", bytes=size)
+    cells = known.sizes.get(new.name)
+    sized = "" if cells is None else f", with {size(cells)} of cells,"
+    return replace(change, effect=f"{change.effect}; the old version{sized} is served meanwhile", bytes=cells)
 
 
 def _reprocessed(change: Change, why: str, new: View, after: Catalog, known: Known) -> Change:

@@ -175,10 +175,11 @@ def apply(
 ) -> list[Change]:
     """Deploys a catalog in one transaction; `topics` are those of its sources, by source name.
 
-    The first view over a new source is live at once, at the earliest offsets the brokers hold. One over a source with
-    history is registered, and served when the next rebuild has computed it. A view of another version moves to the
+    The first view over a new source is live at once, at the earliest offsets the brokers hold. A new view beside a
+    rename is registered, and served when the next rebuild has computed it. A view of another version moves to the
     generation of it that is `ready`, or that is kept live; all of them in one snapshot of every reader. What is
     deployed and not in the catalog is dropped with `prune`; without it, such a catalog is refused.
+    Raises NotComputed, before it changes anything, where cells are to be computed first.
     """
     progress.lock(connection, progress.queries(connection))
     if ready is None:
@@ -187,6 +188,8 @@ def apply(
         retire_the_dead(connection)  # among it the queries that were made for another catalog
     changes = plan(connection, catalog)
     check_allowed(changes, prune=prune, allow_break=allow_break)
+    if lacking := [each.name for each in changes if each.action == "reprocess" and each.name not in (ready or {})]:
+        raise _not_computed(lacking[0], catalog.views[lacking[0]].version)
     before = deployed(connection)
     before = renames.apply(connection, before, {old: new for new, old in renames.wanted(before, catalog).items()})
     catalog = chosen(before, catalog, changes, _kept(connection))
@@ -287,12 +290,20 @@ def _moving(connection: Connection, before: Catalog, catalog: Catalog, ready: Ma
         if id is not None and lookup.get(connection, id).version == compiled.version:
             found[name] = id
         elif old is not None:
-            raise LaminaError(
-                f"The cells of {name} are not computed yet",
-                evidence=f"version {compiled.version} has no live generation",
-                way_out="Apply again: what was computed was for another catalog.",
-            )
+            raise _not_computed(name, compiled.version)
     return found
+
+
+class NotComputed(LaminaError):
+    """A catalog has a view whose cells have to be computed before it can be served."""
+
+
+def _not_computed(name: str, version: str) -> NotComputed:
+    return NotComputed(
+        f"The cells of {name} are not computed yet",
+        evidence=f"version {version} has no live generation",
+        way_out="Apply again: what was computed was for another catalog, or its sources were empty then.",
+    )
 
 
 def retire_the_dead(connection: Connection) -> None:

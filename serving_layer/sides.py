@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, select, text
-from sqlglot import tokenize
-from sqlglot.tokenizer_core import TokenType
 
 from serving_layer.bookkeeping import generation_cells, publication
 from view_algebra.language.quoting import postgres_name, postgres_text
@@ -103,6 +101,9 @@ def moved(text: str, names: Collection[str], schema: str) -> str:
     >>> print(moved("SELECT 'analytics.v' FROM analytics.v JOIN analytics.w", ["v"], "dev"))
     SELECT 'analytics.v' FROM "dev".v JOIN analytics.w
     """
+    from sqlglot import tokenize
+    from sqlglot.tokenizer_core import TokenType
+
     tokens = tokenize(text, read="postgres")
     named = (TokenType.VAR, TokenType.IDENTIFIER)
     for schema_, dot, name in reversed(list(zip(tokens, tokens[1:], tokens[2:], strict=False))):

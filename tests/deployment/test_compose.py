@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg2
 import pytest
 
@@ -156,15 +157,17 @@ def test_postgres_takes_no_connection_of_another_host_without_tls(
     rules.write_bytes((REPOSITORY / "deploy" / "pg_hba.conf").read_bytes())
     for setting, value in {"hba_file": str(rules), "listen_addresses": "*"}.items():
         monkeypatch.setitem(postgres._SETTINGS, setting, value)
+    assert ["hostssl", "all", "all", "all", "scram-sha-256"] in [
+        line.split() for line in rules.read_text().splitlines()
+    ]
     server = postgres.start(home, port=None)
     try:
         url = postgres.url(home, server.port)
         psycopg2.connect(url).close()
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
-            route.connect(("192.0.2.1", 9))  # sends nothing, and tells by which address this host is known
-            here = route.getsockname()[0]
-        with pytest.raises(psycopg2.OperationalError, match="no encryption"):
-            psycopg2.connect(url.replace("127.0.0.1", here))
+        others = [each.address for of in psutil.net_if_addrs().values() for each in of if each.family == socket.AF_INET]
+        for here in (address for address in others if not address.startswith("127.")):
+            with pytest.raises(psycopg2.OperationalError, match="no encryption"):
+                psycopg2.connect(url.replace("127.0.0.1", here))
     finally:
         postgres.stop(server.process)
 

@@ -12,6 +12,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import LeaderNotAvailableError
 
 from master_log.client import KafkaAway
 from master_log.kafka import Brokers
@@ -89,6 +90,14 @@ def test_brokers_that_stand_still_are_away_and_no_name_is_blamed() -> None:
         with pytest.raises(KafkaAway) as raised:
             paused.partitions("orders")
         assert "name" not in raised.value.way_out
+
+
+def test_a_topic_whose_leader_is_away_is_waited_for(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = [{"name": "orders", "error_code": LeaderNotAvailableError.errno}]
+    monkeypatch.setattr(brokers, "_ask", lambda _: told)
+    with pytest.raises(KafkaAway) as raised:
+        brokers.partitions("orders")
+    assert raised.value.evidence == "orders: LeaderNotAvailableError"
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "no.such.host.invalid:9092", "nonsense:port"])

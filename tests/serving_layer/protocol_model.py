@@ -319,9 +319,8 @@ class Model:
         versions = self.versions_of_tables.get(query)
         if versions is None:
             return old + new
-        found = [record for record in versions if (old | new) & record]
-        if not self.rules.newest_version_counts:
-            found = [record for record in found if (new or old) & record]
+        given = old | new if self.rules.newest_version_counts else new or old
+        found = [record for record in versions if given & (0xF * record)]
         newest = max(found, key=versions.__getitem__, default=0)
         return newest if self.rules.deletion_is_remembered else self.shown(query, newest)
 
@@ -331,8 +330,12 @@ class Model:
         return 0 if versions is not None and versions.get(cells, 0) % 2 == 0 else cells
 
     def selected(self, query: int, offsets: Offsets) -> Cells:
-        """What the author's SELECT shows of the records below these offsets."""
-        return self.shown(query, self.merge(query, 0, self.below(query, offsets)))
+        """What the author's SELECT shows of the records below these offsets, whatever the rules."""
+        records, versions = self.below(query, offsets), self.versions_of_tables.get(query)
+        if versions is None:
+            return records
+        by_version = {version: record for record, version in versions.items() if records & record}
+        return self.shown(query, by_version[max(by_version)] if by_version else 0)
 
     def maintained(self, state: State, query: int) -> tuple[str, ...]:
         """The versions that micro-batches of a query are computed for: those declared, and those that have cells."""

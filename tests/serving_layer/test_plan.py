@@ -60,7 +60,7 @@ def test_new_groups_and_aggregates_are_named_with_the_records_and_the_time_that_
     assert (change.seconds, change.bytes) == (100.0, 3 * 2**20)
     assert change.effect == (
         "new cells: groups (n_2 is new), partials (max_n is new, sum_n goes); 1,000,000 records are read,"
-        " about 2 min at the rate of the last rebuild; the old version, with 3.0 MB of cells, is served meanwhile"
+        " about 2 min at the rate of the last rebuild; the old version, with 3.1 MB of cells, is served meanwhile"
     )
     assert change.breaks == ("column s would go",)
     assert change.dependents == ("total",)
@@ -106,7 +106,7 @@ def test_a_view_that_is_new_to_history_is_computed_before_it_is_served() -> None
     change = planned(Known(counted={"events": 600}, rate=5.0), most=most)["most"]
     assert (change.action, change.records, change.seconds) == ("reprocess", 600, 120.0)
     assert change.effect == (
-        "new cells: events has history; 600 records are read, about 2 min at the rate of the last rebuild"
+        "new cells: events has counted records; 600 records are read, about 2 min at the rate of the last rebuild"
     )
     at_once = planned(Known(counted={"events": 0}), most=most)["most"]
     assert (at_once.action, at_once.effect) == ("create", "served at once")

@@ -17,6 +17,7 @@ TWO_STREAMS = "a view of two streams"
 JOIN = "a join of two streams, one of which is taken over"
 TABLE = "a table whose row is deleted, and is late, rebuilt while the writer is taken over"
 JOIN_OF_A_TABLE = "a join of a stream and a table"
+LEAP_OF_A_TABLE = "a leap of a table beside a restarted writer"
 CHANGE = "views registered and dropped"
 LEAP = "a leap beside a rebuild and a restarted writer"
 LEAP_OF_ONE = "a leap of one of the two streams of a view"
@@ -36,6 +37,7 @@ WORLDS = {
     JOIN: World({"A": SHORT, "B": SHORT}, {"J": "AB"}, rebuilds=1, takeovers={"B": 1}),
     TABLE: World({"T": ("21", "3")}, {"V": "T"}, takeovers={"T": 1}, rebuilds=1),
     JOIN_OF_A_TABLE: World({"A": SHORT, "T": ("21",)}, {"J": "AT"}, rebuilds=1),
+    LEAP_OF_A_TABLE: World({"T": ("21",)}, {"V": "T"}, rebuilds=1, takeovers={"T": 2}, leaps="T"),
     CHANGE: World({"A": ("r", "r")}, ONE, later=("W",), dropped=("V",), flight=2, rebuilds=1),
     VERSIONS: World({"A": ("r", "r")}, {"V": "A", "V'": "A"}, changed="V'", flight=2, rebuilds=2),
     LEAP_OF_VERSIONS: World(
@@ -63,6 +65,7 @@ STATES = {
     LEAP_AND_CHANGE: 19_586,
     TABLE: 26_774,
     JOIN_OF_A_TABLE: 5_802,
+    LEAP_OF_A_TABLE: 11_047,
 }
 """How many states each world has, at least: a model that lost an action would hold for nothing."""
 

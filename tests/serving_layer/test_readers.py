@@ -230,29 +230,22 @@ def test_a_process_that_freezes_while_it_sends_cells_holds_no_lock(world: World)
 def test_a_snapshot_of_before_the_first_publication_never_shows_a_part(world: World, services: Services) -> None:
     world.append("a", 0, *((f"k{n}", n) for n in range(10)))
     world.advance("a")
-    files = {**world.files, "fresh.sql": "CREATE VIEW fresh AS SELECT k, count(*) AS c, sum(n) AS s FROM a GROUP BY k;"}
-    later = World(world.database, files=files, log=world.log, fences=world.fences, tables=world.tables)
-    later.deploy()
-    new = later.open("fresh")
-    later.load(new)
+    ready = world.begin_change(fresh="CREATE VIEW fresh AS SELECT k, count(*) AS c, sum(n) AS s FROM a GROUP BY k;")
+    world.load(ready["fresh"])
     reader = psycopg2.connect(services.database_url(str(world.database.url.database), "analyst"))
     reader.set_session(isolation_level="REPEATABLE READ")
     with reader.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM sums")
-        later.append("a", 0, ("k1", 1), ("new", 1))
-        later.advance("a")
-        later.go_live(new)
-        with world.database.begin() as connection:
-            generations.hand_over(connection, {"fresh": new})
-            views.serve(connection)
+        world.append("a", 0, ("k1", 1), ("new", 1))
+        world.advance("a")
+        world.go_live(ready["fresh"])
+        world.end_change(ready)
         with pytest.raises(psycopg2.Error, match="fresh was published after this transaction began"):
             cursor.execute("SELECT * FROM fresh")
         reader.rollback()
         cursor.execute("SELECT count(*) FROM fresh")
         assert cursor.fetchall() == [(11,)]
     reader.close()
-    world.fences |= later.fences
-    world.files, world.catalog = later.files, later.catalog
 
 
 HOSTILE = {

@@ -64,16 +64,13 @@ def test_a_view_that_takes_the_old_name_has_cells_of_its_own(world: World) -> No
 def test_the_same_select_under_the_old_name_later_meets_no_table_of_the_renamed_view(world: World) -> None:
     begun(world)
     rename(world)
-    world.files["again.sql"] = FILES["counts.sql"]
-    with world.database.begin() as connection:
-        world.apply(connection)
-    id = world.open("counts")
+    ready = world.begin_change(again=FILES["counts.sql"])
     world.append("a", 1, ("x", 4))
     world.advance("a")
-    world.load(id)
-    world.go_live(id)
-    world.hand_over("counts", id)
-    assert shown(world, "summed") == [(3, 7)]
+    world.load(ready["counts"])
+    world.go_live(*ready.values())
+    world.end_change(ready)
+    assert shown(world, "summed") == shown(world, "counts") == [(3, 7)]
 
 
 def test_an_old_snapshot_reads_the_old_cells_under_the_new_name_and_nothing_under_the_old(

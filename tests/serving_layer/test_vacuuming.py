@@ -1,36 +1,69 @@
-"""Tables with many dead rows are vacuumed, and nobody waits for that."""
+"""Cells with many dead rows are vacuumed, and nobody waits for that."""
 
 from __future__ import annotations
 
 import time
 
+import pytest
 from sqlalchemy import text
 
-from serving_layer.database import Database
-from serving_layer.vacuuming import vacuum
+from serving_layer import lookup
+from serving_layer.vacuuming import LEAST_DEAD, vacuum
+from tests.serving_layer.world import World
 
-DEAD = text("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'many'")
-
-
-def dead(serving: Database) -> int:
-    with serving.begin() as connection:
-        return int(connection.execute(DEAD).scalar_one())
+GROUPS = 2 * LEAST_DEAD
+DEAD = text("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = to_regclass(:table)")
 
 
-def test_many_dead_rows_are_vacuumed_beside_a_reader(serving: Database) -> None:
-    with serving.begin() as connection:
-        for name, rows in (("many", 30_000), ("few", 5_000)):
-            connection.exec_driver_sql(f"CREATE TABLE cells.{name} (n int) WITH (autovacuum_enabled = off)")
-            connection.exec_driver_sql(f"INSERT INTO cells.{name} SELECT generate_series(1, {rows})")
-    with serving.begin() as connection:
-        for name in ("many", "few"):
-            connection.exec_driver_sql(f"UPDATE cells.{name} SET n = n + 1")
-        connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+@pytest.fixture
+def bloated(world: World) -> str:
+    """The cells of a view each of which was updated once; Postgres vacuums no table by itself."""
+    records = [(f"k{number}", 1) for number in range(GROUPS)]
+    with world.database.begin() as connection:
+        for place in [place for each in lookup.find(connection) for place in each.places.values()]:
+            connection.exec_driver_sql(f"ALTER TABLE {place} SET (autovacuum_enabled = off)")
+        [place] = lookup.get(connection, lookup.published(connection)["sums"]).places.values()
+    for _ in range(2):
+        world.append("a", 0, *records)
+        world.advance("a")
+    table = place.replace('"', "")
+    until_dead(world, table)
+    return table
+
+
+def until_dead(world: World, table: str) -> None:
+    """Waits until Postgres has counted the dead rows of a table."""
     deadline = time.monotonic() + 10
-    while dead(serving) < 30_000 and time.monotonic() < deadline:
+    while dead(world, table) < GROUPS and time.monotonic() < deadline:
         time.sleep(0.1)
-    with serving.begin() as reader:
-        assert reader.exec_driver_sql("SELECT count(*) FROM cells.few").scalar_one() == 5_000
-        assert vacuum(serving) == ["cells.many"]
-    assert dead(serving) == 0
-    assert vacuum(serving) == []
+
+
+def dead(world: World, table: str) -> int:
+    with world.database.begin() as connection:
+        connection.execute(text("SELECT pg_stat_force_next_flush()"))
+        return int(connection.execute(DEAD, {"table": table}).scalar_one())
+
+
+def test_dead_rows_go_beside_a_reader_and_the_table_stays_as_long_as_it_is(world: World, bloated: str) -> None:
+    with world.database.snapshot() as reader:
+        assert reader.exec_driver_sql(f"SELECT count(*) FROM {bloated}").scalar_one() == GROUPS
+        assert bloated in vacuum(world.database)
+    assert dead(world, bloated) == 0
+    assert bloated not in vacuum(world.database), "there is nothing left to gain"
+    with world.database.begin() as connection:
+        size = connection.exec_driver_sql(f"SELECT pg_relation_size('{bloated}')").scalar_one()
+        connection.exec_driver_sql(f"CREATE TABLE aside AS SELECT * FROM {bloated}")
+        connection.exec_driver_sql(f"DELETE FROM {bloated}")
+    until_dead(world, bloated)
+    assert bloated in vacuum(world.database)
+    with world.database.begin() as connection:
+        assert connection.exec_driver_sql(f"SELECT pg_relation_size('{bloated}')").scalar_one() == size
+        connection.exec_driver_sql(f"INSERT INTO {bloated} SELECT * FROM aside")
+        connection.exec_driver_sql("DROP TABLE aside")
+
+
+def test_a_table_that_somebody_changes_is_left_for_the_next_time(world: World, bloated: str) -> None:
+    with world.database.begin() as other:
+        other.exec_driver_sql(f"LOCK TABLE {bloated} IN SHARE UPDATE EXCLUSIVE MODE")
+        assert bloated not in vacuum(world.database)
+    assert bloated in vacuum(world.database)

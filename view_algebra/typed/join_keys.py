@@ -6,7 +6,7 @@ gives a view without rows, in silence. So whoever means that writes the cast.
 
 from __future__ import annotations
 
-from view_algebra.language.expressions import Call, Expr, Field, Joined, Select
+from view_algebra.language.expressions import Call, Expr, Field, Joined, Nested, Read, Select, Stream, conjuncts
 from view_algebra.language.relations import relations_in
 from view_algebra.language.types import STRING
 from view_algebra.language.walks import walk
@@ -14,22 +14,23 @@ from view_algebra.refusals import Wrong
 
 
 def refuse_texts_that_meet_numbers(block: Select) -> None:
-    """Raises for the first equality of a text of one relation with a number of another, in ON or WHERE."""
-    joined = (each.condition for each in relations_in(block.relation) if isinstance(each, Joined))
-    for condition in (*joined, block.where):
-        for part in () if condition is None else walk(condition):
+    """Raises where rows of two relations meet by the equality of a text and a number: in ON, USING or WHERE."""
+    relations = list(relations_in(block.relation))
+    named = {each.alias for each in relations if isinstance(each, (Stream, Read, Nested))}
+    for condition in (*(each.condition for each in relations if isinstance(each, Joined)), block.where):
+        for part in () if condition is None else conjuncts(condition):
             if isinstance(part, Call) and part.function in ("=", "<=>"):
                 left, right = part.arguments
-                _refuse(part, left, right)
-                _refuse(part, right, left)
+                _refuse(part, left, right, named)
+                _refuse(part, right, left, named)
 
 
-def _refuse(equality: Call, text: Expr, number: Expr) -> None:
-    """Raises where `text` is a text that the equality reads as a number, and both are of relations that differ."""
-    read = _without_cast(text)
-    if read.type != STRING or not text.type.numeric or not _relations(text) or not _relations(number):
+def _refuse(equality: Call, text: Expr, number: Expr, named: set[str]) -> None:
+    """Raises where `text` is a text that the equality reads as a number, and each side is of another relation."""
+    if _without_cast(text).type != STRING or not text.type.numeric:
         return
-    if _relations(text).isdisjoint(_relations(number)):
+    of_text, of_number = (_relations(side) & named for side in (text, number))
+    if of_text and of_number and of_text.isdisjoint(of_number):
         kind = _without_cast(number).type
         raise Wrong(
             equality.place,
@@ -44,6 +45,6 @@ def _without_cast(side: Expr) -> Expr:
     return side.arguments[0] if isinstance(side, Call) and side.function == "cast" and side.implicit else side
 
 
-def _relations(expression: Expr) -> set[tuple[str, bool]]:
-    """The relations whose columns an expression names, and whether they are of the block around."""
-    return {(part.relation, part.outer) for part in walk(expression) if isinstance(part, Field)}
+def _relations(expression: Expr) -> set[str]:
+    """The relations of the block whose columns an expression names."""
+    return {part.relation for part in walk(expression) if isinstance(part, Field) and not part.outer}
