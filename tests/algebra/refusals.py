@@ -565,6 +565,11 @@ VIEWS = [
         "SELECT count(*) AS n FROM (SELECT CAST(event_id AS BIGINT) AS id FROM events) e JOIN orders o USING (id)",
     ),
     view(
+        "percentile_approx over a join",
+        "SELECT percentile_approx(p.price, 0.5) AS m FROM orders o JOIN prices p ON o.user_id = p.user_id",
+        "SELECT percentile(p.price, 0.5) AS m FROM orders o JOIN prices p ON o.user_id = p.user_id",
+    ),
+    view(
         "OUTER JOIN",
         "SELECT o.id FROM orders o OUTER JOIN users u",
         "SELECT o.id FROM orders o FULL JOIN users u ON o.user_id = u.user_id",
