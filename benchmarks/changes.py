@@ -11,20 +11,24 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 
 import click
+import psycopg2
 
 from benchmarks import events
 from benchmarks.common import (
     Figure,
+    analyst,
     benchmark,
     catch_up,
     deployment,
     folder_of,
     percentile,
     speed_layer,
+    threads,
     told_of,
 )
 from benchmarks.rebuild import Reader, Steps
@@ -44,6 +48,20 @@ REPROCESSED = 200_000
 
 TRICKLE = 50
 """Events a second."""
+
+
+CTR = (
+    """
+SELECT country, count(*) AS events, count_if(kind = 'buy') / count(*) AS rate FROM events GROUP BY country""",
+    """
+SELECT country, city, count(*) AS events, count_if(kind = 'buy') / count(*) AS rate
+FROM events GROUP BY country, city""",
+    """
+SELECT country, city, window(ts, '30 days', '1 day').end AS until, count(*) AS events,
+       count_if(kind = 'buy') / count(*) AS rate, sum(quantity) FILTER (WHERE kind = 'buy') / count(*) AS pieces
+FROM events GROUP BY country, city, window(ts, '30 days', '1 day')""",
+)
+"""A rate by country; by country and city; and over the last 30 days of each day, in 30 windows of which an event is."""
 
 
 def more_cells(sql: str) -> str:
@@ -202,7 +220,9 @@ def noticed(reader: Reader, watcher: Watcher, calm: Span, during: Span, what: st
 
 
 def reprocess(output: Output, records: int) -> list[Figure]:
-    """New cells for three views over all records, which the master log holds, from the apply until they are read."""
+    """New cells for three views over all records, which the master log holds, from the apply until they are read; then
+    for a rate that becomes finer while readers look at it.
+    """
     steps = Steps()
     with deployment(output) as opened:
         opened.apply(events.catalog(**events.VIEWS))
@@ -219,12 +239,53 @@ def reprocess(output: Output, records: int) -> list[Figure]:
             output.tell(f"{name}: {end - begin:.2f} s")
         with opened.database.snapshot() as connection:
             counted = connection.exec_driver_sql("SELECT sum(events) FROM analytics.places").scalar_one()
-    assert counted == records // events.PARTITIONS * events.PARTITIONS, f"the new version counts {counted:,} records"
+        assert counted == records // events.PARTITIONS * events.PARTITIONS, f"the new version counts {counted:,}"
+        opened.at = lambda place: None
+        told = finer(output, opened, counted)
     return [
         Figure(f"reprocess of three views, {records:,} records", took, "s"),
         Figure("reprocess of three views", records / took, "records/s", at_least=REPROCESSED),
         Figure("archive before, once, cold", records / archived, "records/s"),
         Figure("reprocess of three views, that archive counted", records / (took + archived), "records/s"),
+        *told,
+    ]
+
+
+def finer(output: Output, opened: Deployment, records: int) -> list[Figure]:
+    """A rate is split and gains a span of time, over the same records, while readers look at it without a pause."""
+    wrong, took, looked, stopping = list[str](), list[float](), list[float](), threading.Event()
+
+    def look() -> None:
+        connection = analyst(opened)
+        while not stopping.is_set():
+            began = time.monotonic()
+            try:
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT *, sum(events) OVER () AS everything FROM ctr LIMIT 1")
+                    names = [column.name for column in cursor.description or ()]
+                    row = dict(zip(names, cursor.fetchone() or (), strict=False))
+            except psycopg2.Error as error:
+                wrong.append(str(error))
+            else:
+                if row.get("everything") != records * (30 if "until" in names else 1):
+                    wrong.append(str(row))
+            looked.append(time.monotonic() - began)
+        connection.close()
+
+    declared = {name: more_cells(sql) for name, sql in events.VIEWS.items()}
+    opened.apply(events.catalog(**declared, ctr=CTR[0]))
+    with threads(stopping, look):
+        for sql in CTR[1:]:
+            began = time.monotonic()
+            opened.apply(events.catalog(**declared, ctr=sql), allow_break=True)
+            took.append(time.monotonic() - began)
+    for each in wrong[:10]:
+        output.tell(each)
+    return [
+        Figure("a rate is split by city, then by 30 days, the longer apply", max(took), "s"),
+        Figure("looks at it meanwhile", len(looked), ""),
+        Figure("looks that went wrong", len(wrong), "", at_most=0),
+        Figure("the longest look", 1000 * max(looked), "ms"),
     ]
 
 
