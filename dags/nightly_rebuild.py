@@ -24,7 +24,8 @@ own, which bear its name: `prove`, and `held` where it is held back.
       @dag(schedule=Asset("lamina://analytics/revenue"))
 
 A view whose `rebuild_every`, a property in the catalog, is not over is left out, and a night on which none is due is
-skipped. All views of a night are handed over in one transaction.
+skipped. All views of a night are handed over in one transaction. Triggered by hand with **views**, a list of names, a
+run recomputes these alone, due or not.
 
 How many Spark applications compute the views, side by side, is LAMINA_REBUILD_APPLICATIONS: each is a mapped task. One
 is the default because it is faster where cores are few: the five views of `examples/online_retail`, 541,909 records,
@@ -41,7 +42,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.bash import BashOperator
-from airflow.sdk import Asset, AssetAlias, dag, task
+from airflow.sdk import Asset, AssetAlias, Param, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 HELD = 3
@@ -126,6 +127,7 @@ def held(rebuild: int, view: str) -> str:
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,
+    params={"views": Param([], type="array", items={"type": "string", "pattern": r"^\w+$"})},  # words of a command
     default_args={
         "retries": 3,
         "retry_delay": timedelta(seconds=int(os.environ.get("LAMINA_RETRY_SECONDS") or 60)),
@@ -136,7 +138,9 @@ def held(rebuild: int, view: str) -> str:
 def nightly_rebuild() -> None:
     """The steps in their order; the file's docstring, which Airflow shows beside the graph, says the rest."""
     seal = BashOperator(
-        task_id="seal", bash_command="lamina step seal --due --key '{{ run_id }}' --json", output_processor=applications
+        task_id="seal",
+        bash_command="lamina step seal {{ params.views | join(' ') or '--due' }} --key '{{ run_id }}' --json",
+        output_processor=applications,
     )
     go_live = step("go-live", " --json", output_processor=each)
     hand_over = step("hand-over", f" --json || [ $? -eq {HELD} ]", HandOver, outlets=[VIEWS])

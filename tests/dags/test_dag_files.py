@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import Template
 
 from tests.fix_services import REPOSITORY
 
@@ -90,6 +91,15 @@ def test_a_rebuild_takes_its_steps_in_their_order_and_ends_where_a_view_is_held(
         "held": ["hand_over"],
     }
     assert sorted(described["nightly_rebuild"]["mapped"]) == ["compute", "held", "prove"]
+
+
+@pytest.mark.parametrize(("views", "words"), [([], "--due"), (["revenue", "visits"], "revenue visits")])
+def test_a_rebuild_is_of_the_views_that_are_due_or_of_those_that_a_person_names(
+    described: dict[str, Any], views: list[str], words: str
+) -> None:
+    assert described["nightly_rebuild"]["params"] == {"views": []}
+    command = Template(described["nightly_rebuild"]["words"]["seal"]).render(params={"views": views}, run_id="tonight")
+    assert command == f"lamina step seal {words} --key 'tonight' --json"
 
 
 def test_a_reprocess_is_triggered_by_hand_and_by_default_loses_nothing(described: dict[str, Any]) -> None:
