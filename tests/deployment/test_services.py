@@ -47,7 +47,9 @@ def test_postgres_knows_its_settings(stack: Stack) -> None:
     for word in words[1::2]:
         name, value = word.split("=")
         assert stack.query("lamina", f"SELECT count(*) FROM pg_settings WHERE name = '{name}'") == [(1,)]
-        assert stack.query("lamina", f"SELECT '{value}' ~ '^([0-9]+(MB|GB)?|on|off|/certificates/.*)$'") == [(True,)]
+        assert stack.query(
+            "lamina", f"SELECT '{value}' ~ '^([0-9]+(MB|GB)?|on|off|/certificates/.*|/etc/lamina/pg_hba.conf)$'"
+        ) == [(True,)]
 
 
 def test_nobody_enters_another_ones_database(stack: Stack) -> None:

@@ -969,7 +969,7 @@ CREATE VIEW texts_united_once AS
 SELECT kind AS what FROM events UNION SELECT user_id FROM events UNION SELECT count(*) FROM events GROUP BY kind;
 
 CREATE VIEW joined_by_text AS
-SELECT a.t, b.n FROM (SELECT substring(event_id, 2) AS t, count(*) AS m FROM events GROUP BY 1) a JOIN (SELECT user_id, count(*) AS n FROM events GROUP BY user_id) b ON a.t = b.user_id;
+SELECT a.t, b.n FROM (SELECT substring(event_id, 2) AS t, count(*) AS m FROM events GROUP BY 1) a JOIN (SELECT user_id, count(*) AS n FROM events GROUP BY user_id) b ON CAST(a.t AS BIGINT) = b.user_id;
 
 CREATE VIEW greatest_structs AS
 SELECT
