@@ -8,6 +8,9 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import groupby
 
+import sqlglot
+from sqlglot.errors import SqlglotError
+
 from lamina.deployment import Deployment
 from lamina.embedded import SpeedProcess
 from lamina.render import Output
@@ -89,9 +92,6 @@ def behind_of(opened: Deployment, query: str) -> list[str]:
 
 
 def _tables(query: str) -> set[str]:
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
     try:
         return {table.name for table in sqlglot.parse_one(query, read="postgres").find_all(sqlglot.exp.Table)}
     except SqlglotError:  # Postgres may understand more

@@ -250,12 +250,13 @@ class Brokers:
                     found[str(topic["name"])] = topic
                 case UnknownTopicOrPartitionError.errno:
                     pass
-                case code if issubclass(error := for_code(code), RetriableError):
-                    raise unreachable(self.bootstrap_servers, [f"{topic['name']}: {error.__name__}"])
                 case code:
+                    error = for_code(code)
+                    if issubclass(error, RetriableError):
+                        raise unreachable(self.bootstrap_servers, [f"{topic['name']}: {error.__name__}"])
                     raise LaminaError(
                         f"{topic['name']}: the brokers at {self.bootstrap_servers} do not describe the topic",
-                        evidence=for_code(code).__name__,
+                        evidence=error.__name__,
                         way_out="Give the user the right to describe the topic, or correct the topic's name.",
                     )
         return found

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
+import sqlglot
+
 from master_log.lengths import interval
 from view_algebra.compiled import Source
 from view_algebra.language.types import STRING, Type, read
@@ -43,8 +45,6 @@ _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 
 def columns(source: Source) -> dict[str, Type]:
     """The type of each declared column."""
-    import sqlglot
-
     return {
         column.name: read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING
         for column in source.columns
