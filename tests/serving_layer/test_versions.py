@@ -221,6 +221,18 @@ def test_as_many_old_versions_stay_live_as_the_view_says(world: World) -> None:
         registry.roll_back(connection, "counts")
 
 
+def test_a_plan_says_what_the_cells_take_that_are_read(world: World) -> None:
+    world.files["counts.sql"] = BY_KEY
+    world._compile()
+    with world.database.begin() as connection:
+        [place] = lookup.get(connection, lookup.published(connection)["counts"]).places.values()
+        taken = connection.execute(text(f"SELECT pg_total_relation_size('{place}')")).scalar_one()
+        told = {each.name: each.bytes for each in registry.plan(connection, world.catalog)}
+    assert taken > 0
+    assert told["counts"] == taken
+    assert told["sums"] is None, "it does not change"
+
+
 def test_a_version_comes_back_as_it_was_declared_last(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
