@@ -176,7 +176,7 @@ def selected(rows: DataFrame, name: str, select: str) -> DataFrame:
     """
     spark = rows.sparkSession
     view = f"{name}_{uuid.uuid4().hex}"
-    rows.createOrReplaceTempView(view)
+    rows.where("true").createOrReplaceTempView(view)  # a view of `rows` itself, once dropped, takes what is cached along
     try:
         # The text is analysed here and now, so the view may go as soon as it returns.
         return spark.sql(f"WITH {name} AS (SELECT * FROM {view}) SELECT * FROM (\n{select}\n)")

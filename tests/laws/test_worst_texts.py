@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -12,7 +13,15 @@ from view_algebra import Catalog, compile_catalog
 from view_algebra.engines.spark import ESCAPES_NOTHING, TIME_ALONE, ZERO, constant
 from view_algebra.language.backtracking import endless
 from view_algebra.language.expressions import Constant
-from view_algebra.language.long_numbers import BARE_AND_LONG, MAY_BE_LONG, QUOTED_AND_LONG, SHORT_NUMBER
+from view_algebra.language.long_numbers import (
+    BARE_AND_LONG,
+    EXPONENT,
+    MAY_BE_LONG,
+    QUOTED_AND_LONG,
+    SHORT_NUMBER,
+    may_be_long,
+)
+from view_algebra.language.quoting import spark_text
 from view_algebra.language.types import STRING
 from view_algebra.texts.records import LOOKS_ALONE
 
@@ -23,6 +32,7 @@ OURS = {
     TIME_ALONE: [" " * M, "\0" * M + "9", "9" * M],
     ESCAPES_NOTHING: ["\\" * M, "\\" * (M + 1) + "%", r"\%" * (M // 2)],
     ZERO: ["\\" * M, "\\" * (M + 1) + "u0000", r"\u000" * (M // 5)],
+    EXPONENT: ["e" * M, "1e999" * (M // 5), "e+" * (M // 2), "9" * M],
     MAY_BE_LONG: [*QUOTED, '"' + "1e999" * (M // 5), '"1e' + "9" * M, '"' + "9" * 999 + '"9'],
     BARE_AND_LONG: [*QUOTED, "9" * M, "'\"" * (M // 2), "1e999" * (M // 5), r"\"" * (M // 2), "[" * M],
     QUOTED_AND_LONG: [*QUOTED, '"' + "9" * M + "e" + "9" * M, '"' + "9" * M + "x", '"9e9999' * (M // 6)],
@@ -56,6 +66,27 @@ def test_no_regular_expression_of_ours_recurses_or_searches_without_end(engines:
         assert endless(pattern) is None
         frame = engines.spark.createDataFrame([(text,) for text in texts], "s string")
         frame.selectExpr(f"s RLIKE {constant(Constant(pattern, STRING))} AS found").collect()
+
+
+def test_what_is_asked_before_finds_every_number_that_may_be_long(engines: Engines) -> None:
+    digits = ["1", "1.5", "9" * 999, "9" * 1001, "\u0661" * 1000, r"\u0039" * 1000]
+    exponents = [
+        "",
+        "e999",
+        "e9999",
+        "E+1234",
+        "e-00001",
+        "e\u0661\u0662\u0663\u0664",
+        r"\u0065+9999",
+        r"e\u002d9999",
+        r"e99\u0039\u0039",
+    ]
+    texts = [f"{start}{n}{e}" for start, n, e in product(['"', '{"d":', '{"d":"-', "x"], digits, exponents)]
+    frame = engines.spark.createDataFrame([(text,) for text in texts], "s string")
+    exactly = f"s RLIKE {spark_text(MAY_BE_LONG)}"
+    found = frame.selectExpr(f"{exactly} AS exactly", f"{may_be_long('s')} AS ours").collect()
+    assert all(row.exactly == row.ours for row in found)
+    assert 60 < sum(row.exactly for row in found) < len(texts) - 60
 
 
 def test_a_stack_that_overflows_fails_the_query_and_not_the_process(engines: Engines) -> None:

@@ -20,6 +20,9 @@ MAY_BE_LONG = (
 )
 """What may be such a number in JSON, each character escaped or not. BigDecimal reads the digits of every language."""
 
+EXPONENT = r"[eE][+-]?\p{Nd}{4}"
+"""An exponent of 4 digits, with no character of it escaped."""
+
 BARE_AND_LONG = (
     r"""(?s)^(?:[^"'0-9]++|"(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+'|[0-9.]++(?![eE][+-]?[0-9]{4}))*+[0-9.]++[eE]"""
 )
@@ -30,6 +33,17 @@ QUOTED_AND_LONG = r""""[+-]?(?:[\p{Nd}.]*+[eE][+-]?\p{Nd}{4,}+|[\p{Nd}.]{1000,}+
 
 SHORT_NUMBER = r"(?s)^(?!.{1001})(?!.*[eE][+-]?\p{Nd}{4})"
 """A text that has no such number, and is no longer than one."""
+
+
+def may_be_long(text: str) -> str:
+    """Spark SQL of whether a JSON text may hold such a number.
+
+    Java needs longer for MAY_BE_LONG than to read the text. So most texts are told apart by less: one that has no
+    escape needs an exponent for it, or 1,000 characters.
+    """
+    escape = spark_text(r"\u")
+    needed = f"contains({text}, {escape}) OR octet_length({text}) >= 1000 OR {text} RLIKE {spark_text(EXPONENT)}"
+    return f"(({needed}) AND {text} RLIKE {spark_text(MAY_BE_LONG)})"
 
 
 def short_number(text: str) -> str:
@@ -62,7 +76,7 @@ def bounded(text: str, kind: Type, corrupt: str | None = None) -> str:
         fields = (*as_texts.fields, (corrupt, STRING))
         read = f"from_json({text}, {_schema(replace(as_texts, fields=fields))}, {permissive(corrupt)})"
         long, mistakes = "''", f"\n          WHEN texts.{corrupt} IS NOT NULL THEN '{{'"
-    return f"""CASE WHEN {text} RLIKE {spark_text(MAY_BE_LONG)} THEN element_at(transform(
+    return f"""CASE WHEN {may_be_long(text)} THEN element_at(transform(
         array({read}),
         texts -> CASE{mistakes}
           WHEN {text} RLIKE {spark_text(BARE_AND_LONG)} THEN {long}

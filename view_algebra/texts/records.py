@@ -15,12 +15,12 @@ from view_algebra.compiled import DELETED, MOVED_FROM
 from view_algebra.engines.spark import TIME_ALONE, constant
 from view_algebra.language.expressions import Constant
 from view_algebra.language.long_numbers import (
-    MAY_BE_LONG,
     TOO_LONG,
     bounded,
     decimals_as_text,
     has_decimals,
     mapped,
+    may_be_long,
     permissive,
 )
 from view_algebra.language.quoting import spark_name
@@ -168,7 +168,7 @@ def _why_nothing(columns: Columns, text: str) -> str:
     empty = "'the value is empty'"
     if not any(has_decimals(kind) for _, kind in columns):
         return empty
-    return f"CASE WHEN {text} RLIKE {_text(MAY_BE_LONG)} THEN {_text(TOO_LONG)} ELSE {empty} END"
+    return f"CASE WHEN {may_be_long(text)} THEN {_text(TOO_LONG)} ELSE {empty} END"
 
 
 def _schema(columns: Columns) -> str:
