@@ -176,7 +176,7 @@ def selected(rows: DataFrame, name: str, select: str) -> DataFrame:
     """
     spark = rows.sparkSession
     view = f"{name}_{uuid.uuid4().hex}"
-    rows.where("true").createOrReplaceTempView(view)  # a view of `rows` itself, once dropped, takes what is cached along
+    rows.where("true").createOrReplaceTempView(view)  # were it a view of `rows`, to drop it would drop their cache
     try:
         # The text is analysed here and now, so the view may go as soon as it returns.
         return spark.sql(f"WITH {name} AS (SELECT * FROM {view}) SELECT * FROM (\n{select}\n)")

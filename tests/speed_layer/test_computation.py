@@ -1,0 +1,73 @@
+"""What a micro-batch costs: its records are read from Kafka once, and the JSON of each is parsed once."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import udf
+
+from batch_layer.compute import counting
+from master_log.reading import parsed, selected
+from serving_layer.copying import Rows
+from serving_layer.duplicates import Found
+from speed_layer.computation import Computation
+from view_algebra import compile_catalog
+
+CATALOG = """
+    CREATE TABLE events (id BIGINT UNIQUE, kind STRING, price DECIMAL(10, 2), ts TIMESTAMP)
+    USING kafka OPTIONS (topic 'events', format 'json');
+    CREATE VIEW totals AS SELECT kind, sum(price) AS price FROM events GROUP BY kind;
+    CREATE VIEW dear AS SELECT id, kind, price FROM events WHERE price > 5;
+"""
+COMPILED = compile_catalog({"catalog.sql": CATALOG})
+EVENTS = COMPILED.sources["events"]
+RECORDS = 40
+
+
+def raw_records(spark: SparkSession) -> DataFrame:
+    value = """CAST(to_json(named_struct('id', id, 'kind', 'a', 'price', id)) AS BINARY) AS value"""
+    headers = "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers"
+    at = "timestamp_micros(id) AS timestamp"
+    key = "CAST(NULL AS BINARY) AS key"
+    return spark.range(RECORDS).selectExpr(
+        "'events' AS topic", "0 AS partition", "id AS offset", at, key, value, headers
+    )
+
+
+def no_copies(ids: pa.Table) -> Found:
+    assert ids.num_rows == RECORDS
+    places = pa.table({"partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())})
+    return Found(places, 0, Rows(), [], Rows(), 0, {}, None)
+
+
+def test_records_whose_ids_are_asked_for_are_read_once(spark: SparkSession) -> None:
+    read = spark.sparkContext.accumulator(0)
+
+    @udf("binary")
+    def counted(value: bytes) -> bytes:
+        read.add(1)
+        return value
+
+    raw = raw_records(spark)
+    raw = raw.withColumn("value", counted.asNondeterministic()("value"))
+    tables = [table for view in COMPILED.views.values() for table in view.cell_tables]
+    computed = Computation.of(EVENTS, tables).compute(raw, no_copies)
+    assert sum(each.rows.size > 0 for each in computed.staged) == 2
+    assert read.value == RECORDS
+
+
+def test_no_condition_parses_a_record_again(spark: SparkSession) -> None:
+    """Spark would put what computes a column into the condition on it: the JSON once for each kind of mistake."""
+    records = parsed(raw_records(spark).repartition(1), EVENTS)
+    for asked in (
+        selected(records, "records", EVENTS.ids),
+        counting(records, EVENTS),
+        selected(records, "records", "SELECT kind FROM records WHERE kafka_error IS NULL AND kind = 'a'"),
+    ):
+        conditions = [line for line in plan_of(asked).split("\n") if "Filter" in line]
+        assert conditions
+        assert not any("from_json" in line for line in conditions)
+
+
+def plan_of(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().optimizedPlan().toString())
