@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,8 +33,8 @@ from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.quarantine import TRIM_AFTER, trim
 from speed_layer.computation import Computation
 from speed_layer.continuity import check_id, check_tails, check_topic
-from speed_layer.preparation import Preparation
-from speed_layer.prepared import FEW, Prepared, reads_our_files, today
+from speed_layer.preparation import Preparation, Ready
+from speed_layer.prepared import FEW, Prepared, few_of, reads_our_files, today
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
@@ -85,24 +84,16 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Ready:
-    """What is prepared of a computation on a day (UTC): a plan keeps the date on which it was made.
-
-    shared: for the few records of a source that shares a run.
-    """
-
-    computation: Computation
-    day: date
-    shared: bool
-    prepared: Prepared | None
-
-
-@dataclass(frozen=True)
 class Records:
     """The raw records of a part: `raw` as Spark reads them; `few`, if they may be few, fetches them or gives None."""
 
     raw: Callable[[], DataFrame]
     few: Callable[[], pa.Table | None] | None = None
+
+
+def alone(records: DataFrame) -> Records:
+    """Raw records of one source."""
+    return Records(lambda: records, partial(few_of, records))
 
 
 @dataclass(frozen=True)
@@ -248,7 +239,12 @@ class Member:
         """Of what is maintained now; only as long as its source is declared as it was."""
         if deployed(connection).sources.get(self.source.name) != self.source:
             raise StartAgain(f"{self.source.name}: declared anew")
-        return _computation(connection, self.source)
+        now = _computation(connection, self.source)
+        ready = self._preparation.ready
+        if ready is None or ready.computation != now:
+            return now
+        self._ready = ready
+        return ready.computation
 
     def _computed(self, records: Records | None, part: Part, find: Callable[[pa.Table], Found]) -> MicroBatch:
         """Its part, computed for the tables of cells that it knows; where `records` is None, it reads them."""
@@ -281,11 +277,12 @@ class Member:
         """What small micro-batches run, prepared once a day; None where Spark has to plan it anew for each."""
         ready = self._ready
         if ready is None or ready.computation is not computation or (ready.day, ready.shared) != (today(), self.shares):
-            self._ready = ready = Ready(computation, today(), self.shares, self._prepare(computation))
+            self._ready = ready = self._prepare(computation)
         return ready.prepared
 
-    def _prepare(self, computation: Computation) -> Prepared | None:
-        return self._parts.prepared(computation, interpreted=self.shares)
+    def _prepare(self, computation: Computation) -> Ready:
+        day, shared = today(), self.shares
+        return Ready(computation, day, shared, self._parts.prepared(computation, interpreted=shared))
 
     def _find(self, ids: pa.Table, stopped: threading.Event) -> Found:
         """What Postgres knows of the ids of a micro-batch."""
@@ -362,7 +359,7 @@ class Member:
         with self._parts.database.snapshot() as connection:
             self._computation = self._current(connection)
         log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
-        return self._computed(Records(lambda: later), part, find)
+        return self._computed(alone(later), part, find)
 
 
 def _computation(connection: Connection, source: Source) -> Computation:

@@ -2,7 +2,8 @@
 
 A statement that Spark has not run before takes it seconds: to plan, and to compile what it writes for it. Where a
 version is announced (`serving_layer.registry.announce`), its statements run over one micro-batch, beside those that are
-committed, and what they give is thrown away. So the first micro-batch that feeds the version is as fast as any.
+committed, and what they give is thrown away. So the first micro-batch that feeds the version is as fast as any: it
+runs the very statements that were prepared.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,14 +31,30 @@ if TYPE_CHECKING:
 log = logging.getLogger("lamina.speed")
 
 
-class Preparation:
-    """Runs what is announced of a source once, a thread at a time. done: tables of cells that it has run, or tried."""
+@dataclass(frozen=True)
+class Ready:
+    """What is prepared of a computation on a day (UTC): a plan keeps the date on which it was made.
 
-    def __init__(self, database: Database, source: Source, prepared: Callable[[Computation], Prepared | None]) -> None:
-        """`prepared` gives what small micro-batches would run."""
-        self._database, self._source, self._prepared = database, source, prepared
+    shared: for the few records of a source that shares a run.
+    """
+
+    computation: Computation
+    day: date
+    shared: bool
+    prepared: Prepared | None
+
+
+class Preparation:
+    """Runs what is announced of a source once, a thread at a time.
+
+    done: tables of cells that it has run, or tried. ready: what small micro-batches will run once they are maintained.
+    """
+
+    def __init__(self, database: Database, source: Source, prepare: Callable[[Computation], Ready]) -> None:
+        self._database, self._source, self._prepare = database, source, prepare
         self._running: threading.Thread | None = None
         self.done: set[str] = set()
+        self.ready: Ready | None = None
 
     def begin(self, connection: Connection, now: Computation, records: DataFrame) -> None:
         """Begins with what is announced and not done; `now` is what is computed today, `records` of any micro-batch."""
@@ -57,8 +76,10 @@ class Preparation:
 
         try:
             soon.compute(records, find)
-            if (prepared := self._prepared(soon)) is not None and (few := few_of(records)) is not None:
-                prepared.compute(few, find)
+            ready = self._prepare(soon)
+            if ready.prepared is not None and (few := few_of(records)) is not None:
+                ready.prepared.compute(few, find)
+            self.ready = ready
         except Exception:
             log.debug("%s: what is announced could not be prepared", self._source.name, exc_info=True)
             return

@@ -41,7 +41,7 @@ FEW_BYTES = 4 * 1024 * 1024
 
 STATELESS = frozenset(
     {
-        *("Scan binaryFile", "Project", "Filter", "Generate", "Expand", "Union", "Coalesce", "Sort"),
+        *("Scan binaryFile", "Project", "Filter", "Generate", "Expand", "Union", "Coalesce", "Sort", "Sample"),
         *("HashAggregate", "ObjectHashAggregate", "SortAggregate", "WholeStageCodegen", "InputAdapter"),
     }
 )

@@ -13,14 +13,13 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from master_log.offsets import Offsets
 from master_log.reading import stream
-from speed_layer.member import Committer, Member, Part, Parts, Records, StartAgain
+from speed_layer.member import Committer, Member, Part, Parts, Records, StartAgain, alone
 from speed_layer.prepared import FEW, few_of, of_topic
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ class Run:
         moved = [(member, range) for member in self.members if (range := member.moved_by(end)) is not None]
         if not self.shared:
             for member, range in moved:
-                member.take(_alone(raw), member.follow(range), self._committer, later=raw)
+                member.take(alone(raw), member.follow(range), self._committer, later=raw)
             return
         # All are followed before any is read, since they are read together.
         followed = [(member, self._computing.submit(member.follow, range)) for member, range in moved]
@@ -159,7 +158,7 @@ class Run:
         would cost more than the records.
         """
         if len(parts) == 1:
-            yield lambda member: _alone(_of(raw, member))
+            yield lambda member: alone(_of(raw, member))
             return
         conf = raw.sparkSession.conf  # of this streaming query alone
         conf.set("spark.sql.adaptive.enabled", "false")
@@ -174,10 +173,6 @@ class Run:
             )
         finally:
             all_of_them.unpersist()
-
-
-def _alone(records: DataFrame) -> Records:
-    return Records(lambda: records, partial(few_of, records))
 
 
 def _of(records: DataFrame, member: Member) -> DataFrame:

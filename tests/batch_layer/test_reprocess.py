@@ -10,10 +10,13 @@ import psycopg2
 import pytest
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
+from pyspark.sql import SparkSession
 
 from master_log.offsets import Offsets
 from serving_layer import lookup, rebuilds
 from serving_layer.bookkeeping import generation
+from speed_layer.computation import Computation
+from speed_layer.prepared import Prepared
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
 from view_algebra.errors import LaminaError
@@ -141,6 +144,14 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     deployed: Deployed, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What Spark needs seconds for, as it has not run it before, holds up no micro-batch then."""
+    planned: list[frozenset[str]] = []
+
+    class Noted(Prepared):
+        def __init__(self, spark: SparkSession, computation: Computation, folder: Path, *, interpreted: bool) -> None:
+            planned.append(computation.names)
+            super().__init__(spark, computation, folder, interpreted=interpreted)
+
+    monkeypatch.setattr("speed_layer.member.Prepared", Noted)
     caplog.set_level("DEBUG", "lamina.speed")
     monkeypatch.setattr("batch_layer.reprocess.PREPARED_WITHIN", 0)
     deployed.apply(events=EVENTS, totals=TOTALS)
@@ -164,6 +175,9 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (22, 20)
     deployed.check()
     assert "could not be prepared" not in caplog.text
+    before, both, *after = planned
+    assert before < both, "the statements of both versions are planned beside micro-batches"
+    assert both not in after, "and run as they are, once both are maintained"
 
 
 def test_an_apply_may_be_interrupted_at_every_step_and_the_next_one_succeeds(deployed: Deployed) -> None:
