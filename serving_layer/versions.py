@@ -106,16 +106,15 @@ def readings(connection: Connection, source: Source, names: Collection[str]) -> 
     """The compiled tables of cells by these names, of whichever versions, by how the records of a source are read.
 
     First those that are fed by the source as it is declared; then, where it was declared otherwise before, the others.
+    The tables are in the order of their names, whichever versions are deployed.
     """
     catalog = deployed(connection)
-    known = [*(Version(view, catalog.sources) for view in catalog.views.values()), *stored(connection)]
+    known = [*stored(connection), *(Version(view, catalog.sources) for view in catalog.views.values())]
+    tables = {table.name: (table, each.sources[table.source]) for each in known for table in each.view.cell_tables}
     found: dict[str, tuple[Source, list[CellTable]]] = {source.parse: (source, [])}
-    left = set(names)
-    for each in known:
-        for table in (table for table in each.view.cell_tables if table.name in left):
-            left.remove(table.name)
-            read = each.sources[table.source]
-            found.setdefault(read.parse, (read, []))[1].append(table)
+    for name in sorted(tables.keys() & set(names)):
+        table, read = tables[name]
+        found.setdefault(read.parse, (read, []))[1].append(table)
     return list(found.values())
 
 
