@@ -31,7 +31,7 @@ def preview(batch: BatchLayer, name: str, catalog: Catalog) -> None:
         patiently(batch, lambda connection: _made(connection, id, name, catalog))
         batch.at("after preview")
 
-    def announce(connection: Connection) -> bool:
+    def announce(connection: Connection) -> set[str]:
         after = previews.compiled(connection, catalog)
         return registry.announce(connection, previews.lacking(connection, after), after)
 

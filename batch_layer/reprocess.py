@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from batch_layer.checking import checked
@@ -46,8 +47,8 @@ READERS_SECONDS = 900.0
 READERS_SECONDS_AT_ONCE = 120.0
 """The same, of a catalog for which nothing was computed."""
 
-PREPARED_WITHIN = 3.0
-"""Seconds in which a busy writer usually has run the statements of a new version once, before it is opened."""
+PREPARED_WITHIN = 20.0
+"""Seconds that a busy writer has for the statements of a new version, before it is opened."""
 
 SNAPSHOTS_SECONDS = 60.0
 """For which a rename waits for transactions of before the last move."""
@@ -80,7 +81,7 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
         batch.at("after hand-over")
         batch.retire(id)
 
-    def announce(connection: Connection) -> bool:
+    def announce(connection: Connection) -> set[str]:
         after, wanted = registry.to_compute(connection, target.catalog, _allowed(connection, target))
         return registry.announce(connection, wanted, after)
 
@@ -89,20 +90,21 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
 
 def computed(
     batch: BatchLayer,
-    announce: Callable[[Connection], bool],
+    announce: Callable[[Connection], set[str]],
     begin: Callable[[Connection], int],
     then: Callable[[int], None],
 ) -> None:
     """Computes the versions of the rebuild that `begin` gives, live and proven; `then` does what they are for.
 
-    announce: tells writers of them before, and whether any is busy. Where `begin` or `then` fails, or is interrupted,
-    nothing that is read has changed.
+    announce: tells writers of them before, and gives the tables of cells that busy ones prepare for. Where `begin` or
+    `then` fails, or is interrupted, nothing that is read has changed.
     """
     with rebuilds.in_one_process(batch.database):
-        busy, announced = batch.database.retrying(announce), time.monotonic()
+        soon, announced = batch.database.retrying(announce), time.monotonic()
         batch.spark()  # which takes some seconds to start, too
-        if busy:
-            time.sleep(max(0.0, announced + PREPARED_WITHIN - time.monotonic()))
+        are_prepared = partial(versions.are_prepared, names=soon)
+        while time.monotonic() < announced + PREPARED_WITHIN and not batch.database.retrying(are_prepared):
+            time.sleep(0.1)
         batch.at("after announcing")
         id = batch.database.retrying(begin)
         batch.at("after seal")

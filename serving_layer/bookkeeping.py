@@ -212,6 +212,11 @@ cell_table = Table(
     Column("partials", ARRAY(Text), nullable=False),
     Column("noise", ARRAY(Text), nullable=False, comment="per partial: the size of numbers whose rounding it may be"),
     Column("retained", Text, comment="the key that says how long ago a group was, where `retain` goes by it"),
+    Column(
+        "prepared_at",
+        DateTime(timezone=True),
+        comment="when a writer had run its statements once",
+    ),
     comment="one row per table of cells of a view version: what feeds it and how cells merge into it",
 )
 

@@ -73,8 +73,8 @@ def plan_of_nothing(catalog: Catalog) -> list[Change]:
     return compare(NOTHING, catalog, Known())
 
 
-def announce(connection: Connection, versions_soon: Sequence[View], catalog: Catalog) -> bool:
-    """Makes versions known that are opened soon, so that writers can prepare for them; is any of the writers busy?
+def announce(connection: Connection, versions_soon: Sequence[View], catalog: Catalog) -> set[str]:
+    """Makes versions known that are opened soon; gives the tables of cells that writers, being busy, prepare for.
 
     One that is not opened after all is forgotten with those that nobody uses any more.
     """
@@ -83,7 +83,9 @@ def announce(connection: Connection, versions_soon: Sequence[View], catalog: Cat
     versions.keep(connection, fed, catalog)
     for each in fed:
         versions.register(connection, each)
-    return progress.are_busy(connection, {source for each in fed for source in each.fed_by})
+    busy = {source for each in fed for source in each.fed_by if progress.are_busy(connection, {source})}
+    soon = {name for source in busy for name in versions.announced(connection, source)}
+    return {table.name for each in fed for table in each.cell_tables} & soon
 
 
 def prepare(

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, delete, insert, select, tuple_
+from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer import cells, lookup
@@ -66,6 +66,18 @@ def announced(connection: Connection, query: str) -> set[str]:
         select(cell_table.c.name).where(cell_table.c.query == query, cell_table.c.name.not_in(opened))
     )
     return set(rows.scalars())
+
+
+def prepared(connection: Connection, names: Collection[str]) -> None:
+    """Notes that the writer of tables of cells is ready for them, or has tried to be."""
+    of_these = cell_table.c.name.in_(names)
+    connection.execute(update(cell_table).where(of_these).values(prepared_at=func.clock_timestamp()))
+
+
+def are_prepared(connection: Connection, names: Collection[str]) -> bool:
+    """Is the writer of each of these tables of cells ready for it?"""
+    lacking = select(cell_table.c.name).where(cell_table.c.name.in_(names), cell_table.c.prepared_at.is_(None))
+    return connection.execute(lacking).first() is None
 
 
 def keep(connection: Connection, views: Iterable[View], catalog: Catalog) -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from serving_layer import duplicates, versions
-from serving_layer.database import Connection, Database
+from serving_layer.database import Connection, Database, PostgresError
 from serving_layer.duplicates import Found
 from speed_layer.computation import Computation
 from speed_layer.prepared import Prepared, few_of
@@ -65,10 +66,10 @@ class Preparation:
             return
         self.done |= new
         soon = Computation.of_all(versions.readings(connection, self._source, now.names | new))
-        self._running = threading.Thread(target=self._run, args=(soon, records), name="preparation", daemon=True)
+        self._running = threading.Thread(target=self._run, args=(soon, new, records), name="preparation", daemon=True)
         self._running.start()
 
-    def _run(self, soon: Computation, records: DataFrame) -> None:
+    def _run(self, soon: Computation, new: Collection[str], records: DataFrame) -> None:
         began = time.monotonic()
 
         def find(ids: pa.Table) -> Found:
@@ -80,7 +81,9 @@ class Preparation:
             if ready.prepared is not None and (few := few_of(records)) is not None:
                 ready.prepared.compute(few, find)
             self.ready = ready
+            log.debug("%s: prepared for new versions in %.1f s", self._source.name, time.monotonic() - began)
         except Exception:
             log.debug("%s: what is announced could not be prepared", self._source.name, exc_info=True)
-            return
-        log.debug("%s: prepared for new versions in %.1f s", self._source.name, time.monotonic() - began)
+        finally:
+            with suppress(PostgresError):
+                self._database.retrying(lambda connection: versions.prepared(connection, new))

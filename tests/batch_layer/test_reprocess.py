@@ -153,14 +153,12 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
 
     monkeypatch.setattr("speed_layer.member.Prepared", Noted)
     caplog.set_level("DEBUG", "lamina.speed")
-    monkeypatch.setattr("batch_layer.reprocess.PREPARED_WITHIN", 0)
     deployed.apply(events=EVENTS, totals=TOTALS)
 
     def announced(place: str) -> None:
         if place == "after announcing":
-            deployed.send("events", event(20))
+            assert "prepared for new versions" in caplog.text
             deployed.wait_for("events")
-            deployed.until(lambda: "prepared for new versions" in caplog.text, "it is prepared")
             with deployed.deployment.database.begin() as connection:
                 assert rebuilds.left_by_apply(connection) is None, "nothing is opened yet"
             assert one(deployed.rows("SELECT events FROM totals")) == (21,)
@@ -169,6 +167,7 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     deployed.send("events", *(event(n) for n in range(20)))
     with deployed.speed():
         deployed.wait_for("events")
+        threading.Timer(1, deployed.send, ("events", event(20))).start()  # the one beside which it is prepared
         deployed.apply(totals=LARGEST)
         deployed.send("events", event(21))
         deployed.wait_for("events")

@@ -1,0 +1,15 @@
+"""Writers say when they have run the statements of a version that is opened soon."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0016"
+down_revision = "0015"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Applies the change."""
+    prepared = sa.Column("prepared_at", sa.DateTime(timezone=True), comment="when a writer had run its statements once")
+    op.add_column("cell_table", prepared, schema="lamina")
