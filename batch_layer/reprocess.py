@@ -48,7 +48,7 @@ READERS_SECONDS_AT_ONCE = 120.0
 """The same, of a catalog for which nothing was computed."""
 
 PREPARED_WITHIN = 20.0
-"""Seconds that a busy writer has for the statements of a new version, before it is opened."""
+"""Seconds that a busy writer has to run the statements of a new version once; then the version is opened anyway."""
 
 SNAPSHOTS_SECONDS = 60.0
 """For which a rename waits for transactions of before the last move."""
@@ -102,8 +102,8 @@ def computed(
     with rebuilds.in_one_process(batch.database):
         soon, announced = batch.database.retrying(announce), time.monotonic()
         batch.spark()  # which takes some seconds to start, too
-        are_prepared = partial(versions.are_prepared, names=soon)
-        while time.monotonic() < announced + PREPARED_WITHIN and not batch.database.retrying(are_prepared):
+        are_awaited = partial(registry.are_awaited, names=soon)
+        while time.monotonic() < announced + PREPARED_WITHIN and batch.database.retrying(are_awaited):
             time.sleep(0.1)
         batch.at("after announcing")
         id = batch.database.retrying(begin)

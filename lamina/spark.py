@@ -181,7 +181,7 @@ def _configuration(
         "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAggregates",
         # Where EXISTS about a field of a struct stands in a FILTER, this one loses the field that it took out before.
         "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
-        # What is cached is read once or twice and dropped: a micro-batch whose ids are asked for before it is computed.
+        # What is cached (a micro-batch, between its ids and its cells) is read a few times and dropped.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         # What follows from a condition over thirty parsed columns takes the optimizer minutes to find.
         "spark.sql.constraintPropagation.enabled": "false",

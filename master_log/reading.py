@@ -160,8 +160,9 @@ def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: Off
 def parsed(raw: DataFrame, source: Source) -> DataFrame:
     """Raw records through `Source.parse`: good and bad ones, told apart by `kafka_error`.
 
-    The sample is of all of them. Below it Spark's optimizer moves no condition: it would replace a column there by what
-    computes it, and so parse a record's JSON again for each kind of mistake that `kafka_error` tells.
+    The sample is of all of them, and Spark's optimizer moves no condition below it. There it would replace a column by
+    what computes it, and parse a record's JSON again for each kind of mistake that `kafka_error` tells. Spark samples
+    no stream, so this is for micro-batches and ranges.
     """
     return selected(raw, "raw_records", source.parse).sample(1.0, seed=0)
 

@@ -215,7 +215,7 @@ cell_table = Table(
     Column(
         "prepared_at",
         DateTime(timezone=True),
-        comment="when a writer had run its statements once",
+        comment="when its writer had prepared for it, or tried to",
     ),
     comment="one row per table of cells of a view version: what feeds it and how cells merge into it",
 )

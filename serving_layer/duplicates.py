@@ -152,7 +152,7 @@ def write(connection: Connection, name: str, found: Found | None) -> None:
     for period in found.periods:
         table = tables[period] if period in tables else create(connection, name, period)
         of_table = "begins IS NULL" if period[0] is None else f"begins = {period[0]}"
-        # In the order of the index: each of its pages is then read and changed once.
+        # In the order of the index: one page of it after the other.
         run(connection, f"INSERT INTO {table} ({_NAMES}) SELECT {_NAMES} FROM fresh_ids WHERE {of_table} ORDER BY id")
     for table in tables.values() if found.lesser.size else ():
         place = 'at = lesser.at, partition = lesser.partition, "offset" = lesser."offset", content = lesser.content'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection, delete, func, insert, select
@@ -74,7 +74,7 @@ def plan_of_nothing(catalog: Catalog) -> list[Change]:
 
 
 def announce(connection: Connection, versions_soon: Sequence[View], catalog: Catalog) -> set[str]:
-    """Makes versions known that are opened soon; gives the tables of cells that writers, being busy, prepare for.
+    """Makes versions known that are opened soon; gives the tables of cells for which busy writers prepare.
 
     One that is not opened after all is forgotten with those that nobody uses any more.
     """
@@ -84,8 +84,16 @@ def announce(connection: Connection, versions_soon: Sequence[View], catalog: Cat
     for each in fed:
         versions.register(connection, each)
     busy = {source for each in fed for source in each.fed_by if progress.are_busy(connection, {source})}
-    soon = {name for source in busy for name in versions.announced(connection, source)}
-    return {table.name for each in fed for table in each.cell_tables} & soon
+    announced = {name for source in busy for name in versions.announced(connection, source)}
+    soon = {table.name for each in fed for table in each.cell_tables} & announced
+    for name in sorted(soon):
+        versions.note_prepared(connection, name, prepared=False)  # it may have been another writer that had
+    return soon
+
+
+def are_awaited(connection: Connection, names: Collection[str]) -> bool:
+    """Is a busy writer still preparing for any of these tables of cells?"""
+    return progress.are_busy(connection, versions.unprepared(connection, names))
 
 
 def prepare(

@@ -68,16 +68,22 @@ def announced(connection: Connection, query: str) -> set[str]:
     return set(rows.scalars())
 
 
-def prepared(connection: Connection, names: Collection[str]) -> None:
-    """Notes that the writer of tables of cells is ready for them, or has tried to be."""
-    of_these = cell_table.c.name.in_(names)
-    connection.execute(update(cell_table).where(of_these).values(prepared_at=func.clock_timestamp()))
+def to_prepare(connection: Connection, query: str) -> set[str]:
+    """Of the announced tables of cells of a query those that its writer has not prepared for."""
+    lacking = select(cell_table.c.name).where(cell_table.c.query == query, cell_table.c.prepared_at.is_(None))
+    return announced(connection, query) & set(connection.execute(lacking).scalars())
 
 
-def are_prepared(connection: Connection, names: Collection[str]) -> bool:
-    """Is the writer of each of these tables of cells ready for it?"""
-    lacking = select(cell_table.c.name).where(cell_table.c.name.in_(names), cell_table.c.prepared_at.is_(None))
-    return connection.execute(lacking).first() is None
+def unprepared(connection: Connection, names: Collection[str]) -> set[str]:
+    """The queries of those tables of cells for which their writers have not prepared."""
+    lacking = select(cell_table.c.query).where(cell_table.c.name.in_(names), cell_table.c.prepared_at.is_(None))
+    return set(connection.execute(lacking).scalars())
+
+
+def note_prepared(connection: Connection, name: str, *, prepared: bool = True) -> None:
+    """Notes that the writer of a table of cells has prepared for it, or has tried to; or that it has to anew."""
+    at = func.clock_timestamp() if prepared else None
+    connection.execute(update(cell_table).where(cell_table.c.name == name).values(prepared_at=at))
 
 
 def keep(connection: Connection, views: Iterable[View], catalog: Catalog) -> None:

@@ -195,7 +195,7 @@ class Member:
             except (PySparkException, Py4JJavaError, OSError):
                 if not self.shares:
                     raise
-                self._ready = None  # Spark may keep in a plan that it failed
+                self._ready = self._preparation.ready = None  # Spark may keep in a plan that it failed
                 batch = self._computed(None, part, find)
             self._await_commit()
             log.debug("%s: %s, computed in %.3f s", self.source.name, part.range.end, time.monotonic() - began)
@@ -239,27 +239,29 @@ class Member:
         """Of what is maintained now; only as long as its source is declared as it was."""
         if deployed(connection).sources.get(self.source.name) != self.source:
             raise StartAgain(f"{self.source.name}: declared anew")
-        now = _computation(connection, self.source)
-        ready = self._preparation.ready
-        if ready is None or ready.computation != now:
-            return now
-        self._ready = ready
-        return ready.computation
+        now, ready = _computation(connection, self.source), self._preparation.ready
+        return now if ready is None or ready.computation != now else ready.computation
 
-    def _computed(self, records: Records | None, part: Part, find: Callable[[pa.Table], Found]) -> MicroBatch:
-        """Its part, computed for the tables of cells that it knows; where `records` is None, it reads them."""
+    def _computed(
+        self, records: Records | None, part: Part, find: Callable[[pa.Table], Found], *, again: bool = False
+    ) -> MicroBatch:
+        """Its part, computed for the tables of cells that it knows; where `records` is None, it reads them.
+
+        again: while it is committed. The micro-batch after it may be computed meanwhile, and waits for this commit.
+        """
         if records is None or part.range.holds(self._skipped):
             self._skipped = self._still_skipped()
             raw = kafka_range(self._parts.spark, self._parts.brokers, self.source, part.range, self._skipped)
             records = Records(lambda: raw)
         computation = self._computation
-        few = prepared = None
+        computed = None
         if records.few is not None and part.range.size <= FEW:
-            prepared = self._prepared(computation)
-            few = records.few() if prepared is not None else None
-        if prepared is not None and few is not None:
-            computed = prepared.compute(few, find)
-        else:
+            ready = self._at_hand(computation) if again else self._prepared(computation)
+            prepared = None if ready is None else ready.prepared
+            few = None if prepared is None else records.few()
+            if prepared is not None and few is not None:
+                computed = prepared.compute_unless_running(few, find) if again else prepared.compute(few, find)
+        if computed is None:
             computed = computation.compute(records.raw(), find)
         return MicroBatch(
             query=self.source.name,
@@ -273,12 +275,16 @@ class Member:
             ids=computed.ids,
         )
 
-    def _prepared(self, computation: Computation) -> Prepared | None:
-        """What small micro-batches run, prepared once a day; None where Spark has to plan it anew for each."""
-        ready = self._ready
-        if ready is None or ready.computation is not computation or (ready.day, ready.shared) != (today(), self.shares):
-            self._ready = ready = self._prepare(computation)
-        return ready.prepared
+    def _prepared(self, computation: Computation) -> Ready:
+        """What small micro-batches run, prepared once a day."""
+        self._ready = ready = self._at_hand(computation) or self._prepare(computation)
+        return ready
+
+    def _at_hand(self, computation: Computation) -> Ready | None:
+        """What was prepared of a computation, for a micro-batch or beside one."""
+        now = (today(), self.shares)
+        made = [each for each in (self._ready, self._preparation.ready) if each is not None]
+        return next((e for e in made if e.computation is computation and (e.day, e.shared) == now), None)
 
     def _prepare(self, computation: Computation) -> Ready:
         day, shared = today(), self.shares
@@ -359,7 +365,7 @@ class Member:
         with self._parts.database.snapshot() as connection:
             self._computation = self._current(connection)
         log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
-        return self._computed(alone(later), part, find)
+        return self._computed(alone(later), part, find, again=True)
 
 
 def _computation(connection: Connection, source: Source) -> Computation:

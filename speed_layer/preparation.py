@@ -2,8 +2,8 @@
 
 A statement that Spark has not run before takes it seconds: to plan, and to compile what it writes for it. Where a
 version is announced (`serving_layer.registry.announce`), its statements run over one micro-batch, beside those that are
-committed, and what they give is thrown away. So the first micro-batch that feeds the version is as fast as any: it
-runs the very statements that were prepared.
+committed, and what they give is thrown away. So the first micro-batch that feeds the version is as fast as any. Where
+it is small, it runs the very statements that were prepared.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from serving_layer.duplicates import Found
 from speed_layer.computation import Computation
 from speed_layer.prepared import Prepared, few_of
 from view_algebra.compiled import Source
+from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +38,7 @@ log = logging.getLogger("lamina.speed")
 class Ready:
     """What is prepared of a computation on a day (UTC): a plan keeps the date on which it was made.
 
-    shared: for the few records of a source that shares a run.
+    shared: for the few records of a source that shares a run. prepared: None where Spark has to plan each anew.
     """
 
     computation: Computation
@@ -48,23 +50,21 @@ class Ready:
 class Preparation:
     """Runs what is announced of a source once, a thread at a time.
 
-    done: tables of cells that it has run, or tried. ready: what small micro-batches will run once they are maintained.
+    ready: what small micro-batches run once these tables of cells are maintained, too.
     """
 
     def __init__(self, database: Database, source: Source, prepare: Callable[[Computation], Ready]) -> None:
         self._database, self._source, self._prepare = database, source, prepare
         self._running: threading.Thread | None = None
-        self.done: set[str] = set()
         self.ready: Ready | None = None
 
     def begin(self, connection: Connection, now: Computation, records: DataFrame) -> None:
-        """Begins with what is announced and not done; `now` is what is computed today, `records` of any micro-batch."""
+        """Begins with what is announced; `now` is what is computed today, `records` are those of any micro-batch."""
         if self._running is not None and self._running.is_alive():
             return
-        new = versions.announced(connection, self._source.name) - self.done
+        new = versions.to_prepare(connection, self._source.name)
         if not new:
             return
-        self.done |= new
         soon = Computation.of_all(versions.readings(connection, self._source, now.names | new))
         self._running = threading.Thread(target=self._run, args=(soon, new, records), name="preparation", daemon=True)
         self._running.start()
@@ -76,7 +76,7 @@ class Preparation:
             return self._database.retrying(lambda connection: duplicates.find(connection, self._source, ids))
 
         try:
-            soon.compute(records, find)
+            soon.compute(records.where("true"), find)  # what it caches is not what the micro-batch caches of them
             ready = self._prepare(soon)
             if ready.prepared is not None and (few := few_of(records)) is not None:
                 ready.prepared.compute(few, find)
@@ -85,5 +85,6 @@ class Preparation:
         except Exception:
             log.debug("%s: what is announced could not be prepared", self._source.name, exc_info=True)
         finally:
-            with suppress(PostgresError):
-                self._database.retrying(lambda connection: versions.prepared(connection, new))
+            with suppress(PostgresError, LaminaError):  # it is prepared once more, beside a later micro-batch
+                for name in new:
+                    self._database.retrying(partial(versions.note_prepared, name=name))

@@ -94,14 +94,26 @@ class Prepared:
     def compute(self, few: pa.Table, find: Callable[[pa.Table], Found]) -> Computed:
         """As `Computation.compute`, of records that are at hand, in the columns of a raw record."""
         with self._running:  # its file is of one micro-batch at a time
-            self._write(few)
-            found = None
-            if self._ids is not None:
-                found = find(ids_of(self._ids))
-                if found.copies.num_rows:
-                    self._write(few, but=found.copies)
-            cells = [gathered(fused, statement) for fused, statement in self._statements]
-            return replace(together(cells, self.records, self.computation.source), ids=found)
+            return self._compute(few, find)
+
+    def compute_unless_running(self, few: pa.Table, find: Callable[[pa.Table], Found]) -> Computed | None:
+        """The same for who must not wait for the micro-batch that it computes; None while it computes one."""
+        if not self._running.acquire(blocking=False):
+            return None
+        try:
+            return self._compute(few, find)
+        finally:
+            self._running.release()
+
+    def _compute(self, few: pa.Table, find: Callable[[pa.Table], Found]) -> Computed:
+        self._write(few)
+        found = None
+        if self._ids is not None:
+            found = find(ids_of(self._ids))
+            if found.copies.num_rows:
+                self._write(few, but=found.copies)
+        cells = [gathered(fused, statement) for fused, statement in self._statements]
+        return replace(together(cells, self.records, self.computation.source), ids=found)
 
     def _write(self, few: pa.Table, but: pa.Table | None = None) -> None:
         left_out = set() if but is None else {(row["partition"], row["offset"]) for row in but.to_pylist()}

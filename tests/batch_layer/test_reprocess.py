@@ -16,6 +16,7 @@ from master_log.offsets import Offsets
 from serving_layer import lookup, rebuilds
 from serving_layer.bookkeeping import generation
 from speed_layer.computation import Computation
+from speed_layer.member import Member
 from speed_layer.prepared import Prepared
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one
@@ -177,6 +178,44 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     before, both, *after = planned
     assert before < both, "the statements of both versions are planned beside micro-batches"
     assert both not in after, "and run as they are, once both are maintained"
+
+
+def test_a_micro_batch_that_is_computed_again_waits_for_no_later_one(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A version is opened while it is on its way, and the one after it, which runs the new statements, awaits it."""
+    held, awaited, announced = (threading.Event() for _ in range(3))
+
+    def at(place: str) -> None:
+        if place == "after announcing":
+            announced.set()
+            deployed.send("events", event(21))
+            assert held.wait(60)
+        elif place == "before the commit" and announced.is_set() and not held.is_set():
+            held.set()
+            assert awaited.wait(60)
+        elif place == "after seal":
+            deployed.send("events", event(22))
+            assert awaited.wait(60)
+
+    def await_commit(member: Member) -> None:
+        if held.is_set():
+            awaited.set()
+        awaits(member)
+
+    awaits = Member._await_commit
+    monkeypatch.setattr(Member, "_await_commit", await_commit)
+    deployed.apply(events=EVENTS.replace("ts TIMESTAMP,", "ts TIMESTAMP, UNIQUE (price),"), totals=TOTALS)
+    deployed.deployment.at = at
+    deployed.send("events", *(event(n) for n in range(20)))
+    with deployed.speed():
+        deployed.wait_for("events")
+        threading.Timer(1, deployed.send, ("events", event(20))).start()  # the one beside which it is prepared
+        deployed.apply(totals=LARGEST)
+        deployed.wait_for("events")
+    assert one(deployed.rows("SELECT events, largest FROM totals")) == (23, 22)
+    deployed.deployment.at = lambda place: None
+    deployed.check()
 
 
 def test_an_apply_may_be_interrupted_at_every_step_and_the_next_one_succeeds(deployed: Deployed) -> None:

@@ -1,4 +1,4 @@
-"""What a micro-batch costs: its records are read from Kafka once, and the JSON of each is parsed once."""
+"""What a micro-batch costs: good records are read from Kafka once, and the JSON of each is parsed once."""
 
 from __future__ import annotations
 

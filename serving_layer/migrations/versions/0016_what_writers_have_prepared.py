@@ -11,5 +11,7 @@ depends_on = None
 
 def upgrade() -> None:
     """Applies the change."""
-    prepared = sa.Column("prepared_at", sa.DateTime(timezone=True), comment="when a writer had run its statements once")
+    prepared = sa.Column(
+        "prepared_at", sa.DateTime(timezone=True), comment="when its writer had prepared for it, or tried to"
+    )
     op.add_column("cell_table", prepared, schema="lamina")
