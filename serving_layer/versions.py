@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Select, delete, func, insert, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer import cells, lookup
@@ -61,17 +61,17 @@ def register(connection: Connection, compiled: View) -> None:
 
 def announced(connection: Connection, query: str) -> set[str]:
     """The tables of cells of a query that no generation has had so far: those of versions that are opened soon."""
-    opened = select(generation_cells.c.cell_table)
-    rows = connection.execute(
-        select(cell_table.c.name).where(cell_table.c.query == query, cell_table.c.name.not_in(opened))
-    )
-    return set(rows.scalars())
+    return set(connection.execute(_announced(query)).scalars())
 
 
 def to_prepare(connection: Connection, query: str) -> set[str]:
     """Of the announced tables of cells of a query those that its writer has not prepared for."""
-    lacking = select(cell_table.c.name).where(cell_table.c.query == query, cell_table.c.prepared_at.is_(None))
-    return announced(connection, query) & set(connection.execute(lacking).scalars())
+    return set(connection.execute(_announced(query).where(cell_table.c.prepared_at.is_(None))).scalars())
+
+
+def _announced(query: str) -> Select[str]:
+    opened = select(generation_cells.c.cell_table)
+    return select(cell_table.c.name).where(cell_table.c.query == query, cell_table.c.name.not_in(opened))
 
 
 def unprepared(connection: Connection, names: Collection[str]) -> set[str]:

@@ -168,8 +168,7 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     deployed.send("events", *(event(n) for n in range(20)))
     with deployed.speed():
         deployed.wait_for("events")
-        threading.Timer(1, deployed.send, ("events", event(20))).start()  # the one beside which it is prepared
-        deployed.apply(totals=LARGEST)
+        apply_beside_a_micro_batch(deployed, event(20), totals=LARGEST)
         deployed.send("events", event(21))
         deployed.wait_for("events")
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (22, 20)
@@ -178,6 +177,12 @@ def test_the_speed_layer_has_run_a_new_version_before_it_is_opened(
     before, both, *after = planned
     assert before < both, "the statements of both versions are planned beside micro-batches"
     assert both not in after, "and run as they are, once both are maintained"
+
+
+def apply_beside_a_micro_batch(deployed: Deployed, record: object, **files: str) -> None:
+    """Applies a change, and sends a record while it waits for the speed layer, which prepares beside a micro-batch."""
+    threading.Timer(1, deployed.send, ("events", record)).start()
+    deployed.apply(**files)
 
 
 def test_a_micro_batch_that_is_computed_again_waits_for_no_later_one(
@@ -210,8 +215,7 @@ def test_a_micro_batch_that_is_computed_again_waits_for_no_later_one(
     deployed.send("events", *(event(n) for n in range(20)))
     with deployed.speed():
         deployed.wait_for("events")
-        threading.Timer(1, deployed.send, ("events", event(20))).start()  # the one beside which it is prepared
-        deployed.apply(totals=LARGEST)
+        apply_beside_a_micro_batch(deployed, event(20), totals=LARGEST)
         deployed.wait_for("events")
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (23, 22)
     deployed.deployment.at = lambda place: None
