@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -41,12 +41,14 @@ def cells_of(records: DataFrame, source: Source, table: CellTable, since: dateti
     """The cells of the records that count; a micro-batch computes those of several views at once."""
     counting(records, source).createOrReplaceTempView(source.name)
     found = records.sparkSession.sql(table.partial)
-    return found if since is None else found.where(kept(table.retained, since))
+    if since is None or not table.retained:
+        return found
+    return found.where(kept(table.retained, since - timedelta(microseconds=table.longer)))
 
 
 def kept(column: str, since: datetime) -> str:
-    """The condition, in Spark SQL, on a group that is kept."""
-    return f"{spark_name(column)} >= TIMESTAMP '{since.astimezone(UTC):%Y-%m-%d %H:%M:%S}'"
+    """The condition, in Spark SQL, on a row or a cell that is kept."""
+    return f"{spark_name(column)} >= TIMESTAMP '{since.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
 
 
 def load(computed: DataFrame, target: Target) -> dict[int, int]:

@@ -211,7 +211,14 @@ cell_table = Table(
     Column("keys", ARRAY(Text), nullable=False),
     Column("partials", ARRAY(Text), nullable=False),
     Column("noise", ARRAY(Text), nullable=False, comment="per partial: the size of numbers whose rounding it may be"),
-    Column("retained", Text, comment="the key that says how long ago a group was, where `retain` goes by it"),
+    Column("retained", Text, comment="the column that says how long ago a cell was, where `retain` goes by it"),
+    Column(
+        "longer",
+        BigInteger,
+        nullable=False,
+        server_default="0",
+        comment="microseconds for which its cells are kept beyond what the view retains",
+    ),
     Column(
         "prepared_at",
         DateTime(timezone=True),

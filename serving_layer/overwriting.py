@@ -8,7 +8,7 @@ all of it or nothing, and nobody waits.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, and_, delete, insert, or_, select, text
@@ -52,7 +52,7 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
         raise AssertionError(f"generations {new.id} and {old.id} of {name} have one place")
     noted = _noted(connection, name, new, old) or _noted_now(connection, name, new, old)
     row = connection.execute(select(cell_table).where(cell_table.c.name == name)).one()
-    since = both_keep(new, old)
+    since = both_keep(new, old, row)
     if since is not None:  # only one of the two takes merges there, so that what was noted is not all
         for place in (new.places[name], old.places[name]):
             long_ago = f"{postgres_name(row.retained)} < '{since}'"
@@ -73,9 +73,10 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
     connection.execute(delete(noted_table).where(noted_table.c.cell_table == name, _about(new.id, old.id)))
 
 
-def both_keep(new: Generation, old: Generation) -> datetime | None:
-    """Since when both generations keep groups; None where they keep all."""
-    return max((each.since for each in (new, old) if each.since is not None), default=None)
+def both_keep(new: Generation, old: Generation, table: Any) -> datetime | None:
+    """Since when both generations keep cells of a table, by its column `retained`; None where they keep all."""
+    since = max((each.since for each in (new, old) if each.since is not None), default=None)
+    return None if since is None or table.retained is None else since - timedelta(microseconds=table.longer)
 
 
 def forget(connection: Connection, id: int) -> None:

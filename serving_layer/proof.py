@@ -51,9 +51,10 @@ def prove_shared(connection: Connection, new: Generation, old: Generation, of: M
 
 def _prove(connection: Connection, new: Generation, old: Generation, of: Mapping[str, tuple[Any, str]]) -> Proof:
     """Compares two generations: `of` gives for each table of the new one what is compared, and the old one's table."""
-    compared, differing, since = 0, 0, both_keep(new, old)
+    compared, differing = 0, 0
     examples: list[dict[str, Any]] = []
     for name, (row, other) in sorted(of.items()):
+        since = both_keep(new, old, row)
         where = "true" if since is None else f"{quoted(row.retained)} >= '{since}'"
         counted = cells.run(connection, _comparison(connection, row, new.places[name], old.places[other], where)).one()
         compared += counted.cells

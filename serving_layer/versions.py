@@ -53,6 +53,7 @@ def register(connection: Connection, compiled: View) -> None:
             "partials": [partial.column.name for partial in table.partials],
             "noise": [partial.noise for partial in table.partials],
             "retained": table.retained or None,
+            "longer": table.longer,
         }
         known = connection.execute(select(cell_table.c.name).where(cell_table.c.name == table.name)).one_or_none()
         if known is None:
@@ -144,6 +145,7 @@ class Shared:
     keys: tuple[str, ...]
     partials: tuple[str, ...]
     retained: str | None
+    longer: int
 
     @property
     def noise(self) -> tuple[str, ...]:
@@ -160,15 +162,17 @@ def shared(new: Version, old: Version) -> dict[str, Shared]:
             if alike:
                 keys = tuple(key.name for key in table.keys)
                 retained = table.retained or other.retained or None
-                found[table.name] = Shared(other.name, keys, alike, retained)
+                longer = min(each.longer for each in (table, other) if each.retained) if retained else 0
+                found[table.name] = Shared(other.name, keys, alike, retained, longer)
     return found
 
 
 def _of_the_same(table: CellTable, other: CellTable, new: Version, old: Version) -> bool:
-    """Are both about the same records, taken together by the same keys?"""
+    """Are both about the same records, taken together by the same keys, and none of long ago by another column?"""
+    retained = {table.retained, other.retained} - {""}
     records = ((each.sources[t.source].parse, t.where, t.generators) for t, each in ((table, new), (other, old)))
     groups = ((t.source, t.kind, t.keys, t.key_inputs, t.spread) for t in (table, other))
-    return len(set(records)) == len(set(groups)) == 1
+    return len(set(records)) == len(set(groups)) == 1 and len(retained) <= 1
 
 
 def _computed_alike(table: CellTable, other: CellTable) -> tuple[str, ...]:

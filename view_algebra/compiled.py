@@ -170,7 +170,8 @@ class CellTable:
     merge: Postgres upsert of the cells read from `{cells}` (a table or a parenthesised SELECT of keys and
         partials, no two rows with equal keys) into `{into}`; `{generation}` is what `touched` becomes; `{since}`, where
         the view retains, is the time before which no group is kept.
-    retained: the key that this time is about; empty where all groups are kept.
+    retained: the column that this time is about, and for how many microseconds `longer` its cells are kept; empty, and
+        0, where all are.
     cost: what a group takes in it.
     generators: LATERAL VIEW clauses of `partial`, which give a record several rows, or none.
     spread: Postgres SELECT of the keys that the keys of `{panes}` stand for, for a table of the windows that hop over
@@ -193,6 +194,7 @@ class CellTable:
     generators: str = ""
     spread: str = ""
     retained: str = ""
+    longer: int = 0
     cost: Cost = PLAIN
 
 

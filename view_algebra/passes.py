@@ -20,16 +20,16 @@ from view_algebra.engines.postgres.queries import reading_of
 from view_algebra.engines.postgres.times import with_lengths
 from view_algebra.language.aggregates import MOMENTS
 from view_algebra.language.blocks import renamed
-from view_algebra.language.expressions import Exploded, Query, Read, Select, Stream, Subquery
+from view_algebra.language.expressions import Query, Read, Select
 from view_algebra.language.lengths import as_numbers
-from view_algebra.language.time_windows import pane
-from view_algebra.language.types import DATE, SYSTEM_COLUMNS, TIMESTAMP, TIMESTAMP_NTZ, Type
-from view_algebra.language.walks import every_relation, parts, walk
+from view_algebra.language.types import SYSTEM_COLUMNS, Type
+from view_algebra.language.walks import every_relation
 from view_algebra.lineage import lineage
 from view_algebra.refusals import Span, Wrong, span
 from view_algebra.split.blocks import split as split_query
 from view_algebra.split.leaves import Leaf
 from view_algebra.split.panes import with_bounds
+from view_algebra.split.retaining import retaining
 from view_algebra.texts import calendars
 from view_algebra.texts.cells import cell_table, longest_text, version_of
 from view_algebra.texts.records import PSEUDO_COLUMNS
@@ -82,13 +82,13 @@ class Typed:
 class Split:
     """What is kept, and what is computed of it when the view is read.
 
-    retained: the output, and the number among the keys, of the time by which groups of long ago leave.
+    retained: the output by which rows of long ago leave; empty where all stay.
     """
 
     typed: Typed
     leaves: tuple[Leaf, ...]
     above: Query
-    retained: tuple[str, int] | None
+    retained: str
 
 
 def compile_view(written: Written, known: Known) -> View:
@@ -200,29 +200,12 @@ def into_blocks(typed: Typed, known: Known) -> Split:
     LIMIT 3
     """
     d = typed.declaration
-    above, leaves = split_query(as_numbers(typed.query))
+    shown, retained = retaining(typed.query, d.place) if "retain" in d.properties else ("", typed.query)
+    above, leaves = split_query(as_numbers(retained))
     if not leaves and not views_read(above):
         raise Wrong(span(d.select), "the SELECT reads nothing", "Name a source or a view in FROM.")
     refuse_ties(above, known.keys)
-    return Split(typed, leaves, above, _retained(d, typed.query) if "retain" in d.properties else None)
-
-
-def _retained(d: ViewDeclaration, query: Query) -> tuple[str, int]:
-    """The output, and the number among the group's keys, of the one time that a view over a source groups by."""
-    relation = query.relation if isinstance(query, Select) else None
-    below = relation.relation if isinstance(relation, Exploded) else relation
-    if isinstance(query, Select) and query.group and isinstance(below, Stream):
-        every = (*parts(query), *(part for key in query.group for part in walk(key)))
-        asked = next((part for part in every if isinstance(part, Subquery)), None)
-        if asked is not None:  # what it answers may be of long ago
-            raise Wrong(asked.place, "retain beside a subquery", "Put the subquery into a view over this one.")
-        shown = {output.expression: output.name for output in query.outputs}
-        keys = list(dict.fromkeys(query.group))
-        times = [n for n, key in enumerate(keys) if key.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) and pane(key) == key]
-        if len(times) == 1 and keys[times[0]] in shown:
-            return shown[keys[times[0]]], times[0]
-    way_out = "Select and GROUP BY one, as date_trunc('day', ts) or window(ts, '1 hour').start, or leave retain out."
-    raise Wrong(d.place, "retain without one time that the view groups a source's records by, and shows", way_out)
+    return Split(typed, leaves, above, shown)
 
 
 def views_read(query: Query) -> set[str]:
@@ -252,8 +235,7 @@ def as_texts(split: Split, known: Known) -> View:
     LIMIT 3
     """
     typed, d = split.typed, split.typed.declaration
-    shown, since = split.retained or ("", None)
-    cell_tables, version = _cell_tables(d.name, split.leaves, known.sources, since)
+    cell_tables, version = _cell_tables(d.name, split.leaves, known.sources)
     reads = tuple(sorted(views_read(split.above)))
     own = {leaf.source for leaf in split.leaves}
     through = {source for view in reads for source in known.views[view].sources}
@@ -274,7 +256,7 @@ def as_texts(split: Split, known: Known) -> View:
         final=final_text(split, cell_tables),
         reads=reads,
         sources=tuple(sorted(own | through)),
-        retained=shown,
+        retained=split.retained,
     )
 
 
@@ -295,13 +277,13 @@ def _column(name: str, kind: Type, comment: str | None) -> Column:
 
 
 def _cell_tables(
-    view: str, leaves: tuple[Leaf, ...], sources: Mapping[str, Source], since: int | None
+    view: str, leaves: tuple[Leaf, ...], sources: Mapping[str, Source]
 ) -> tuple[tuple[CellTable, ...], str]:
     """The tables of cells of a view, their names ending in its version."""
     if not leaves:
         return (), ""
     longest = longest_text(leaves)
-    tables = tuple(cell_table(leaf, "", longest, since) for leaf in leaves)
+    tables = tuple(cell_table(leaf, "", longest) for leaf in leaves)
     read = [sources[s] for s in sorted({leaf.source for leaf in leaves})]
     parses = tuple(text for each in read for text in (each.parse, each.counted) if text)
     version = version_of(tables, parses)

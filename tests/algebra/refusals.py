@@ -209,6 +209,28 @@ SOURCES = [
         " CREATE VIEW v AS SELECT day, sum(n) AS n FROM w WHERE user_id IN (SELECT user_id FROM orders) GROUP BY day;",
     ),
     Refusal(
+        "retain beside a window function",
+        "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT day, sum(count(*)) OVER (ORDER BY day) AS n FROM events GROUP BY day;",
+        "CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT day, count(*) AS n FROM events GROUP BY day;"
+        " CREATE VIEW v AS SELECT day, sum(n) OVER (ORDER BY day) AS n FROM w;",
+    ),
+    Refusal(
+        "retain beside LIMIT",
+        "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT day, count(*) AS n FROM events GROUP BY day ORDER BY day LIMIT 7;",
+        "CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT day, count(*) AS n FROM events GROUP BY day;"
+        " CREATE VIEW v AS SELECT day, n FROM w ORDER BY day LIMIT 7;",
+    ),
+    Refusal(
+        "retain by the time of a side that may be missing",
+        "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT e.day, count(*) AS n FROM orders o LEFT JOIN events e ON e.user_id = o.user_id GROUP BY e.day;",
+        "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT e.day, count(*) AS n FROM orders o JOIN events e ON e.user_id = o.user_id GROUP BY e.day;",
+    ),
+    Refusal(
+        "retain by a time that is no column of cells",
+        "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT date_add(e.day, 1) AS x FROM events e JOIN orders o ON e.user_id = o.user_id AND date_add(e.day, 1) > o.ts;",
+        "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT e.day FROM events e JOIN orders o ON e.user_id = o.user_id AND date_add(e.day, 1) > o.ts;",
+    ),
+    Refusal(
         "an unknown policy",
         "CREATE VIEW v TBLPROPERTIES ('on_difference' = 'stop') AS SELECT count(*) AS n FROM events;",
         "CREATE VIEW v TBLPROPERTIES ('on_difference' = 'hold') AS SELECT count(*) AS n FROM events;",

@@ -63,3 +63,77 @@ def test_groups_of_long_ago_leave_at_the_hand_over(deployed: Deployed) -> None:
     assert days() == {2: 3, 0: 4}
     assert one(deployed.rows("SELECT events FROM totals")) == (14,)
     deployed.check()
+
+
+ORDERS = """
+    CREATE TABLE orders (id BIGINT, ts TIMESTAMP) USING kafka OPTIONS (topic '{topics}_orders', format 'json')
+    TBLPROPERTIES ('event_time' = 'ts');
+"""
+PAYMENTS = """
+    CREATE TABLE payments (order_id BIGINT, amount BIGINT, ts TIMESTAMP)
+    USING kafka OPTIONS (topic '{topics}_payments', format 'json') TBLPROPERTIES ('event_time' = 'ts');
+"""
+WITHIN = "p.order_id = o.id AND p.ts BETWEEN o.ts - INTERVAL 15 MINUTES AND o.ts + INTERVAL 15 MINUTES"
+PAID = f"""
+    CREATE VIEW paid TBLPROPERTIES ('retain' = '3 days') AS
+    SELECT o.id, o.ts, p.ts AS paid_at, p.amount FROM orders o LEFT JOIN payments p ON {WITHIN};
+"""
+BY_DAY = f"""
+    CREATE VIEW by_day TBLPROPERTIES ('retain' = '3 days') AS
+    SELECT date_trunc('DAY', o.ts) AS day, count(*) AS orders, count(p.amount) AS payments, sum(p.amount) AS amount
+    FROM orders o LEFT JOIN payments p ON {WITHIN} GROUP BY 1;
+"""
+
+
+def test_of_streams_joined_within_a_time_those_records_are_kept_that_a_kept_one_may_meet(deployed: Deployed) -> None:
+    first = datetime.combine(datetime.now(UTC).date() - timedelta(days=3), datetime.min.time(), UTC)
+    deployed.apply(orders=ORDERS, payments=PAYMENTS, paid=PAID, by_day=BY_DAY)
+    with deployed.deployment.database.begin() as connection:  # they were deployed ten days ago
+        connection.exec_driver_sql("UPDATE lamina.generation SET since = since - interval '10 days'")
+
+    def order(id: int, minutes: int) -> None:
+        deployed.send("orders", {"id": id, "ts": (first + timedelta(minutes=minutes)).isoformat()})
+
+    def payment(of: int, minutes: int) -> None:
+        at = (first + timedelta(minutes=minutes)).isoformat()
+        deployed.send("payments", {"order_id": of, "amount": 10 + of, "ts": at})
+
+    def paid() -> list[tuple[object, ...]]:
+        deployed.catch_up()
+        deployed.check()
+        shown = deployed.rows("SELECT id, amount FROM paid ORDER BY id")
+        [counted] = deployed.rows("SELECT sum(orders)::int, coalesce(sum(amount), 0)::int FROM by_day")
+        assert counted == (len(shown), sum(amount or 0 for _, amount in shown))
+        return shown
+
+    def oldest_payments() -> set[float]:
+        """In minutes after the first day that is kept: of each table of cells of payments."""
+        tables = deployed.owner(
+            "SELECT place FROM lamina.generation_cells JOIN lamina.cell_table ON name = cell_table"
+            " JOIN lamina.publication USING (generation) WHERE query = 'payments'"
+        )
+        oldest = [one(deployed.owner(f"SELECT min(ts) FROM {place}"))[0] for (place,) in tables]
+        return {(at - first).total_seconds() / 60 for at in oldest}
+
+    order(1, -10)
+    payment(1, -20)
+    order(2, 5)
+    payment(2, -5)
+    payment(3, -15)
+    payment(4, 4)
+    assert paid() == [(1, 11), (2, 12)]
+    assert oldest_payments() == {-20}
+    assert {proof.differing for proof in deployed.deployment.batch.rebuild()} == {0}
+    assert paid() == [(2, 12)]
+    assert oldest_payments() == {-15}
+    order(3, 0)  # late, and met by a payment of before the first day
+    order(5, -1)  # of before it
+    payment(2, -9)  # late, too
+    payment(1, -16)
+    assert paid() == [(2, 12), (2, 12), (3, 13)]
+    assert oldest_payments() == {-15}
+    deployed.deployment.batch.roll_back("paid")
+    deployed.deployment.batch.roll_back("by_day")
+    assert paid() == [(1, 11), (1, 11), (2, 12), (2, 12), (3, 13), (5, None)]
+    assert {proof.differing for proof in deployed.deployment.batch.rebuild()} == {0}
+    assert paid() == [(2, 12), (2, 12), (3, 13)]

@@ -175,13 +175,25 @@ class Generator:
 
 
 @dataclass(frozen=True)
+class Retained:
+    """Of which records cells are kept, where a view retains: of those whose `time` is not before a certain time.
+
+    longer: for how many microseconds they are kept beyond that.
+    """
+
+    time: Expr
+    longer: int
+
+
+@dataclass(frozen=True)
 class Stream:
-    """The records of a source, each as often as the generators say."""
+    """The records of a source, each as often as the generators say; `retained`: None where cells of all are kept."""
 
     source: str
     alias: str
     place: Place = field(default=None, compare=False)
     generators: tuple[Generator, ...] = ()
+    retained: Retained | None = None
 
 
 @dataclass(frozen=True)

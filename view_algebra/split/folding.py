@@ -161,4 +161,6 @@ def _own_columns(query: Select, stream: Stream) -> Select:
         elif each.alias:
             own |= {(each.alias, old): (new,) for (old, _), new in zip(each.columns, names, strict=True)}
         generators.append(replace(each, argument=argument, columns=columns, alias="", fields=False))
-    return replace(rewritten(query, strip), relation=replace(stream, alias=stream.source, generators=tuple(generators)))
+    kept = stream.retained and replace(stream.retained, time=rewrite(stream.retained.time, strip))
+    own_stream = replace(stream, alias=stream.source, generators=tuple(generators), retained=kept)
+    return replace(rewritten(query, strip), relation=own_stream)

@@ -13,7 +13,7 @@ from typing import Literal as Choice
 from view_algebra.compiled import PLAIN, Cost, source_of
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import RECORD_KEYS, Part, parts_of
-from view_algebra.language.expressions import Aggregate, Call, Expr, Field, Generator, Select, Stream
+from view_algebra.language.expressions import Aggregate, Call, Expr, Field, Generator, Retained, Select, Stream
 from view_algebra.language.time_windows import (
     Hops,
     block_of,
@@ -44,7 +44,10 @@ class Kept:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A table of cells to be: what it keeps of which records of one stream."""
+    """A table of cells to be: what it keeps of which records of one stream.
+
+    retained: the column by which cells of long ago leave, and how many microseconds later than others they do.
+    """
 
     source: str
     generators: tuple[Generator, ...]
@@ -53,6 +56,7 @@ class Leaf:
     keys: tuple[tuple[str, Expr], ...]
     kept: tuple[Kept, ...]
     cost: Cost = PLAIN
+    retained: tuple[str, int] | None = None
 
     @property
     def hops(self) -> Hops | None:
@@ -126,8 +130,18 @@ def leaf_of(identity: Identity, kept: Sequence[Expr | Part]) -> Leaf:
     """The table of cells of some blocks, which keeps what any of them does."""
     stream, kind, where, group = identity
     if kind == "row":
-        return _of_records(stream, where, [e for e in kept if not isinstance(e, Part)])
-    return _of_groups(stream, where, group, [p for p in kept if isinstance(p, Part)])
+        leaf = _of_records(stream, where, [e for e in kept if not isinstance(e, Part)])
+    else:
+        leaf = _of_groups(stream, where, group, [p for p in kept if isinstance(p, Part)])
+    return leaf if stream.retained is None else replace(leaf, retained=_by_column(leaf, stream.retained))
+
+
+def _by_column(leaf: Leaf, retained: Retained) -> tuple[str, int]:
+    columns = {e: name for name, e in leaf.keys} | {k.expression: k.name for k in leaf.kept if k.part is None}
+    if retained.time not in columns:
+        way_out = "Show and name it as it is, as o.ts or date_trunc('day', o.ts), or leave retain out."
+        raise Wrong(retained.time.place, "retain by a time that is no column of the cells", way_out)
+    return columns[retained.time], retained.longer
 
 
 def _of_records(stream: Stream, where: Expr | None, kept: Sequence[Expr]) -> Leaf:

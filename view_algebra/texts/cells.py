@@ -31,16 +31,15 @@ def longest_text(leaves: Sequence[Leaf]) -> int:
     return min(room, default=INDEXED_BYTES)
 
 
-def cell_table(leaf: Leaf, name: str, longest: int, retained: int | None) -> CellTable:
+def cell_table(leaf: Leaf, name: str, longest: int) -> CellTable:
     """A leaf's table of cells with its three texts; its name gets the version when all of the view's are known.
 
-    A text key of more than `longest` bytes stands in it shortened. `retained` is the number of the key that tells which
-    cells are of long ago, and not kept.
+    A text key of more than `longest` bytes stands in it shortened.
     """
     keys = tuple(_column(key, e.type) for key, e in leaf.keys)
     columns = {kept.part: postgres_name(kept.name) for kept in leaf.kept if kept.part is not None}
     partials = tuple(_partial(kept, columns) for kept in leaf.kept)
-    since = "" if retained is None else keys[retained].name
+    since, longer = leaf.retained or ("", 0)
     return CellTable(
         name=name,
         source=leaf.source,
@@ -49,7 +48,7 @@ def cell_table(leaf: Leaf, name: str, longest: int, retained: int | None) -> Cel
         partials=partials,
         partial=_partial_text(leaf, longest),
         cells=_cells_text(leaf, keys, partials),
-        merge=_merge_text(leaf, keys, partials, since),
+        merge=_merge_text(leaf, keys, partials),
         where=spark(leaf.where) if leaf.where is not None else "",
         key_inputs=tuple(
             Input(text, e.type.spark) for text, (_, e) in zip(_keys(leaf, longest), leaf.keys, strict=True)
@@ -57,6 +56,7 @@ def cell_table(leaf: Leaf, name: str, longest: int, retained: int | None) -> Cel
         partial_inputs=tuple(_input(kept) for kept in leaf.kept),
         generators="\n".join(_lateral_views(leaf)),
         retained=since,
+        longer=longer,
         cost=leaf.cost,
         spread="" if leaf.hops is None else _spread(leaf.hops, postgres_name(leaf.keys[0][0])),
     )
@@ -252,7 +252,7 @@ def _cells_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
     return "CREATE TABLE {table} (\n" + ",\n".join(f"  {c}" for c in columns) + "\n)"
 
 
-def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, ...], since: str) -> str:
+def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, ...]) -> str:
     names = [postgres_name(k.name) for k in keys]
     kept = [postgres_name(p.column.name) for p in partials]
     lines = [
@@ -260,8 +260,10 @@ def _merge_text(leaf: Leaf, keys: tuple[Column, ...], partials: tuple[Partial, .
         "SELECT " + ", ".join(["{generation}", *names, *kept]),
         "FROM {cells} AS fresh",
     ]
-    if since:
-        lines.append(f"WHERE {postgres_name(since)} >= '{{since}}'")
+    if leaf.retained is not None:
+        column, longer = leaf.retained
+        earlier = f"::timestamptz - interval '{longer} microseconds'" if longer else ""
+        lines.append(f"WHERE {postgres_name(column)} >= '{{since}}'{earlier}")
     if names:
         lines.append("ORDER BY " + ", ".join(names))
     lines.append(f"ON CONFLICT ({', '.join(names) or ONLY}) DO")

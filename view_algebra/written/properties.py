@@ -28,7 +28,7 @@ VIEW_PROPERTIES = {
     "on_difference": "what happens when a proof finds a difference: `publish` (default) or `hold`",
     "rebuild_every": "the least age at which a nightly rebuild includes the view, e.g. `7 days` (default: every night)",
     "renamed_from": "the name that the view had: its cells stay. It has no effect once applied",
-    "retain": "for example `90 days`: older groups leave when a rebuild is handed over ([how](decisions/10-retain.md))",
+    "retain": "for example `90 days`: older groups or rows leave at a hand-over ([how](decisions/10-retain.md))",
 }
 """What TBLPROPERTIES of a view may say."""
 

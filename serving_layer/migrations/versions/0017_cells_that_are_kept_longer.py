@@ -1,0 +1,24 @@
+"""Cells of what is joined within a time are kept so much longer than the view retains."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0017"
+down_revision = "0016"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Applies the change."""
+    said = "the column that says how long ago a cell was, where `retain` goes by it"
+    before = "the key that says how long ago a group was, where `retain` goes by it"
+    op.alter_column("cell_table", "retained", comment=said, existing_comment=before, schema="lamina")
+    longer = sa.Column(
+        "longer",
+        sa.BigInteger(),
+        nullable=False,
+        server_default=sa.text("0"),
+        comment="microseconds for which its cells are kept beyond what the view retains",
+    )
+    op.add_column("cell_table", longer, schema="lamina")

@@ -1,0 +1,184 @@
+"""`retain`: of which records of a stream cells are kept, where groups of long ago leave.
+
+A view that retains equals `SELECT * FROM (its SELECT) WHERE time >= since`. So each row of it must be kept or left out
+as a whole, by a time that every row has of one stream:
+
+    SELECT date_trunc('day', o.ts) AS day, … FROM orders o LEFT JOIN payments p
+    ON p.order_id = o.id AND p.ts >= o.ts - INTERVAL 15 MINUTES GROUP BY 1
+
+Of `orders` those are kept whose day is not before `since`. A payment that is met by one of them is at most 15 minutes
+older than it, so of `payments` those are kept that are not before `since` minus 15 minutes. What no condition bounds so
+is kept whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from view_algebra.compiled import source_of
+from view_algebra.language.expressions import (
+    Call,
+    Constant,
+    Exploded,
+    Expr,
+    Field,
+    Joined,
+    Place,
+    Query,
+    Relation,
+    Retained,
+    Select,
+    Stream,
+    Subquery,
+    Windowed,
+    conjuncts,
+)
+from view_algebra.language.fields import VARIABLE
+from view_algebra.language.lengths import MICROSECONDS
+from view_algebra.language.relations import over_inputs, relations_in
+from view_algebra.language.time_windows import pane
+from view_algebra.language.times import microseconds
+from view_algebra.language.types import CALENDAR, TIMESTAMP
+from view_algebra.language.walks import parts, walk
+from view_algebra.refusals import Wrong
+from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT
+
+
+def retaining(query: Query, place: Place) -> tuple[str, Query]:
+    """The output by which rows of long ago leave, and the query with what its streams retain; `place`: of the view."""
+    found = _time(query) if isinstance(query, Select) else None
+    if found is None:
+        way_out = (
+            "Select one, and GROUP BY it, as date_trunc('day', ts) or window(ts, '1 hour').start; or leave it out."
+        )
+        raise Wrong(place, "retain without one time to go by, of a stream that has a record in every row", way_out)
+    assert isinstance(query, Select)
+    shown, time = found
+    _refuse_other_rows(query, time, place)
+    return shown, _with_retained(query, time)
+
+
+def _time(query: Select) -> tuple[str, Expr] | None:
+    """The one time that a query groups by and shows, or of rows shows, if every row has it of one stream."""
+    shown = {output.expression: output.name for output in query.outputs}
+    candidates = shown if query.group is None else dict.fromkeys(query.group)
+    of_times = (each for each in candidates if each.type.name in CALENDAR and pane(each) == each)
+    times = [each for each in of_times if _stream_of(query, each) is not None]
+    return (shown[times[0]], times[0]) if len(times) == 1 and times[0] in shown else None
+
+
+def _stream_of(query: Select, time: Expr) -> str | None:
+    """The alias of the stream of whose columns a time is, if every row has a record of it."""
+    relation = query.relation.relation if isinstance(query.relation, Exploded) else query.relation
+    named = {part.relation for part in walk(time) if isinstance(part, Field)} - {VARIABLE}
+    if relation is None or not named:
+        return None
+    if isinstance(relation, Stream):
+        return relation.alias
+    alias, *others = named
+    return alias if not others and _is_always_there(alias, relation) else None
+
+
+def _is_always_there(alias: str, relation: Relation) -> bool:
+    match relation:
+        case Stream():
+            return relation.alias == alias and source_of(relation.source) == relation.source
+        case Joined(left=left, right=right, kind=kind):
+            of_left = kind not in NULLABLE_LEFT and _is_always_there(alias, left)
+            return of_left or (kind not in NULLABLE_RIGHT and _is_always_there(alias, right))
+        case _:
+            return False
+
+
+def _refuse_other_rows(query: Select, time: Expr, place: Place) -> None:
+    """What a row shows must not be decided by rows of long ago, which are not there."""
+    every = (*parts(query), *(part for key in query.group or () for part in walk(key)))
+    asked = next((part for part in every if isinstance(part, Subquery)), None)
+    if asked is not None:
+        raise Wrong(asked.place, "retain beside a subquery", "Put the subquery into a view over this one.")
+    over = next((part for part in every if isinstance(part, Windowed) and time not in part.partition), None)
+    if over is not None:
+        way_out = "Put it into a view over this one, or add the time to PARTITION BY."
+        raise Wrong(over.place, "retain beside a window function over groups of other times", way_out)
+    if query.limit is not None or query.offset is not None:
+        raise Wrong(query.limit_place or place, "retain beside LIMIT", "Put LIMIT into a view over this one.")
+
+
+def _with_retained(query: Select, time: Expr) -> Select:
+    """The query, whose streams say what they retain."""
+    of, begins = _stream_of(query, time), _not_before(time)
+    bounds: dict[str, Retained] = {}
+    for condition, aliases in _met(query.relation, query.where):
+        for column, longer in () if begins is None else _bounds(condition, begins):
+            known = bounds.get(column.relation)
+            if column.relation in aliases and (known is None or longer < known.longer):
+                bounds[column.relation] = Retained(column, longer)
+
+    def retained(relation: Relation) -> Relation:
+        if not isinstance(relation, Stream):
+            return over_inputs(relation, retained)
+        if relation.alias == of:
+            return replace(relation, retained=Retained(time, 0))
+        is_stream = source_of(relation.source) == relation.source
+        return replace(relation, retained=bounds.get(relation.alias)) if is_stream else relation
+
+    assert query.relation is not None
+    return replace(query, relation=retained(query.relation))
+
+
+def _not_before(time: Expr) -> Field | None:
+    """The column of whose value a time is the beginning of the day, of the hour, or is itself; None of any other."""
+    match time:
+        case Field():
+            return time if time.type == TIMESTAMP else None
+        case Call(function="date_trunc" | "trunc" | "to_date" | "cast" | "window_start", arguments=arguments):
+            found = (_not_before(each) for each in arguments)
+            return next((each for each in found if each is not None), None)
+        case _:
+            return None
+
+
+def _met(relation: Relation | None, where: Expr | None) -> Iterator[tuple[Expr, set[str]]]:
+    """Conditions, and the aliases of the relations of which no row is of any use that does not meet them.
+
+    Each is a comparison, which no row of NULLs meets that stands in the place of a partner.
+    """
+    streams = {each.alias for each in relations_in(relation) if isinstance(each, Stream)}
+    yield from ((condition, streams) for condition in conjuncts(where))
+    for joined in relations_in(relation):
+        if isinstance(joined, Joined):
+            sides = [joined.left] if joined.kind in ("INNER", "CROSS", "RIGHT") else []
+            sides += [joined.right] if joined.kind in ("INNER", "CROSS", "LEFT") else []
+            matched = {each.alias for side in sides for each in relations_in(side) if isinstance(each, Stream)}
+            yield from ((condition, matched) for condition in conjuncts(joined.condition))
+
+
+def _bounds(condition: Expr, begins: Field) -> Iterator[tuple[Field, int]]:
+    """The columns of other relations that are at most so many microseconds before one, where a condition is met.
+
+    `p.ts >= o.ts - INTERVAL 15 MINUTES` says so of `p.ts`, and so does `o.ts <= p.ts + INTERVAL 15 MINUTES`.
+    """
+    if not isinstance(condition, Call) or condition.function not in (">=", ">", "<=", "<", "="):
+        return
+    left, right = map(_shifted, condition.arguments)
+    pairs = [(left, right)] if condition.function[0] in ">=" else []
+    pairs += [(right, left)] if condition.function[0] in "<=" else []
+    for later, earlier in pairs:
+        if later and earlier and earlier[0] == begins and later[0].relation != begins.relation:
+            yield later[0], max(0, later[1] - earlier[1])
+
+
+def _shifted(side: Expr) -> tuple[Field, int] | None:
+    """A column, and how many microseconds are added to it."""
+    match side:
+        case Field(type=kind) if kind == TIMESTAMP:
+            return side, 0
+        case Call(function="+ interval" | "- interval", arguments=(Field(type=kind) as column, Constant() as length)):
+            unit = str(length.value).split()[-1].rstrip("s")
+            if kind != TIMESTAMP or unit not in MICROSECONDS:
+                return None
+            shift = microseconds(length, side.place)
+            return column, shift if side.function == "+ interval" else -shift
+        case _:
+            return None
