@@ -57,7 +57,7 @@ def copy(connection: Connection, table: str, rows: Rows) -> None:
     """COPY of rows into `table`, which may be followed by a list of columns."""
     cursor = connection.connection.cursor()
     try:
-        cursor.copy_expert(f"COPY {table} FROM STDIN (FORMAT csv)", rows.file())
+        cursor.copy_expert(f"COPY {table} FROM STDIN (FORMAT {rows.format})", rows.file())
     finally:
         cursor.close()
 

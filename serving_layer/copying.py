@@ -8,9 +8,10 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
@@ -18,8 +19,12 @@ IN_MEMORY = 16 * 1024 * 1024
 """Bytes of rows on their way to Postgres; more of them wait in a file."""
 
 
+BINARY = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+"""What rows in the binary format begin with; they may just end."""
+
+
 class Rows:
-    r"""Rows for `COPY … (FORMAT csv)`, which may be read again and again; in a file where there are many.
+    r"""Rows for COPY in a format of its, which may be read again and again; in a file where there are many.
 
     >>> import pyarrow as pa
     >>> rows = Rows()
@@ -28,13 +33,19 @@ class Rows:
     b'1,"x"\n,""\n'
     """
 
-    def __init__(self, rows: bytes = b"") -> None:
+    def __init__(self, rows: bytes = b"", format: Literal["csv", "binary"] = "csv") -> None:
+        """`rows` is in the format already."""
+        self.format = format
         self._file: IO[bytes] = io.BytesIO(rows)
         self.size = self._file.seek(0, os.SEEK_END)
 
     def add(self, table: pa.Table) -> None:
         """Adds rows at the end."""
-        self.size += self._file.write(csv(table))
+        if self.format == "csv":
+            added = csv(table)
+        else:
+            added = b"" if table.num_rows == 0 else (b"" if self.size else BINARY) + binary(table)
+        self.size += self._file.write(added)
         if self.size > IN_MEMORY and isinstance(self._file, io.BytesIO):
             written, self._file = self._file, tempfile.TemporaryFile()  # noqa: SIM115 (it goes with the rows)
             weakref.finalize(self, self._file.close)
@@ -84,6 +95,43 @@ def _batches_of(result: DataFrame, at_most: int | None) -> Iterator[None]:
     finally:
         if before is not None:
             conf.set(option, before)
+
+
+def binary(table: pa.Table) -> bytes:
+    r"""Rows for `COPY … (FORMAT binary)`, of integers and of bytes of a fixed size; there are no NULLs.
+
+    Of each row the number of its columns, then of each column its size in bytes and its value, the high byte first.
+
+    >>> import pyarrow as pa
+    >>> binary(pa.table({"a": pa.array([258], pa.int32()), "b": pa.array([b"xy"], pa.binary(2))}))
+    b'\x00\x02\x00\x00\x00\x04\x00\x00\x01\x02\x00\x00\x00\x02xy'
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    assert not any(column.null_count for column in table.columns)
+    values = {
+        name: raw_bytes(column) if pa.types.is_fixed_size_binary(column.type) else column.to_numpy()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    columns = [
+        field
+        for name, value in values.items()
+        for field in ((f"size of {name}", ">i4"), (name, value.dtype.newbyteorder(">")))
+    ]
+    rows = np.zeros(table.num_rows, np.dtype([("columns", ">i2"), *columns]))
+    rows["columns"] = len(values)
+    for name, value in values.items():
+        rows[f"size of {name}"], rows[name] = value.dtype.itemsize, value
+    return rows.tobytes()
+
+
+def raw_bytes(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """Bytes of a fixed size, an item for each value."""
+    import numpy as np
+
+    values, size = column.combine_chunks(), column.type.byte_width
+    return np.frombuffer(values.buffers()[1], f"V{size}", count=len(values), offset=values.offset * size)
 
 
 def csv(table: pa.Table) -> bytes:

@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from serving_layer.bookkeeping import ids as ids_table
 from serving_layer.bookkeeping import progress, query
 from serving_layer.cells import copy, run
-from serving_layer.copying import Rows, batches
+from serving_layer.copying import Rows, batches, raw_bytes
 from view_algebra.compiled import Source
 
 if TYPE_CHECKING:
@@ -41,17 +41,10 @@ partition and its offset; a fingerprint of its value."""
 
 _TEMPORARY = "CREATE TEMPORARY TABLE IF NOT EXISTS {name} ({columns}) ON COMMIT DELETE ROWS"
 
-_COPIES = """
-WITH given AS (
-  SELECT *, row_number() OVER (PARTITION BY id ORDER BY at, partition, "offset") AS copy FROM given_ids
-)
-SELECT given.partition, given."offset",
-  copy = 1
-    AND (given.at, given.partition, given."offset") < (counted.at, counted.partition, counted."offset") AS lesser,
-  given.content <> counted.content AS differs
-FROM given LEFT JOIN ({counted}) AS counted USING (id)
-WHERE copy > 1 OR counted.id IS NOT NULL"""
-"""Of the records of a micro-batch those that are copies, of one among them or of one that was counted."""
+_LOOK_UP = """
+SELECT number, counted.at, counted.partition, counted."offset", counted.content
+FROM given_ids JOIN ({counted}) AS counted USING (id)"""
+"""Of the ids of a micro-batch, by their numbers, those that were counted, and the record that was."""
 
 _NEWEST = "SELECT kafka_partition AS partition, max(at) AS at FROM (\n{ids}\n) GROUP BY kafka_partition"
 _LEAST = """
@@ -66,6 +59,8 @@ FROM (
 """Spark SQL: of each event the record that counts, and how many copies there are of it."""
 
 _PLACE = ["partition", "offset"]
+_PLACE_IN_TIME = ["at", *_PLACE]
+"""Of copies the one whose columns are the least counts."""
 
 Period = tuple[int, int] | tuple[None, None]
 """From when to when (microseconds since 1970) Kafka's times are of the ids in a table; None where it takes all."""
@@ -93,24 +88,26 @@ class Found:
 
 def find(connection: Connection, source: Source, given: pa.Table) -> Found:
     """Looks up the ids of a micro-batch, and no others; `given` is what `Source.ids` gives of its records."""
-    given = given.rename_columns(["id", "at", "partition", "offset", "content"])
-    run(connection, _TEMPORARY.format(name="given_ids", columns=_COLUMNS))
-    copy(connection, f"given_ids ({_NAMES})", _rows(given))
-    found = run(connection, _COPIES.format(counted=_counted(connection, source.name))).all()
-    copies, lesser = _places(found), [row for row in found if row.lesser]
+    given = _in_order(_as_bytes(given.rename_columns(["id", "at", "partition", "offset", "content"])))
+    again = _same_as_before(given["id"])
+    known = _look_up(connection, source.name, given["id"], np.flatnonzero(~again))
+    copies = again.copy()
+    copies[known["number"].to_numpy()] = True
+    counting = given.take(known["number"])
+    lesser = _before(counting, known)
     newest = dict(zip(*given.group_by("partition").aggregate([("at", "max")]).to_pydict().values(), strict=True))
     clock, within = now(connection), dedupe_within(source)
     horizon = None if within is None else _horizon(connection, source.name, newest, clock, within)
-    fresh = given.join(copies, _PLACE, join_type="left anti")
+    fresh = given.filter(pa.array(~copies))
     fresh = fresh if horizon is None else fresh.filter(pc.greater_equal(fresh["at"], horizon))
     begins = _begins(fresh["at"], within, clock)
     return Found(
-        copies=copies,
-        duplicates=copies.num_rows,
+        copies=given.filter(pa.array(copies)).select(_PLACE),
+        duplicates=int(copies.sum()),
         fresh=_rows(fresh.append_column("begins", begins)),
         periods=[_period(each, within) for each in begins.unique().to_pylist()],
-        lesser=_rows(given.join(_places(lesser), _PLACE, join_type="left semi")),
-        conflicts=sum(row.differs for row in lesser),
+        lesser=_rows(counting.filter(pa.array(lesser))),
+        conflicts=int((lesser & (counting["content"].to_numpy() != known["content"].to_numpy())).sum()),
         newest=newest,
         horizon=horizon,
     )
@@ -122,16 +119,17 @@ def below(source: Source, records: DataFrame, now: int) -> Found:
     spark, within = records.sparkSession, dedupe_within(source)
     newest = {row.partition: row.at for row in spark.sql(_NEWEST.format(ids=source.ids)).collect()}
     horizon = None if within is None or not newest else min(now, *newest.values()) - within
-    fresh, duplicates, beginnings = Rows(), 0, set[int | None]()
+    fresh, duplicates, beginnings = Rows(format="binary"), 0, set[int]()
     for batch in batches(spark.sql(_LEAST.format(ids=source.ids))):
-        given = pa.Table.from_batches([batch])
+        given = _as_bytes(pa.Table.from_batches([batch]))
         duplicates += pc.sum(given["more"]).as_py() or 0
         kept = given if horizon is None else given.filter(pc.greater_equal(given["at"], horizon))
         begins = _begins(kept["at"], within, now)
         beginnings |= set(begins.unique().to_pylist())
         fresh.add(kept.drop_columns("more").append_column("begins", begins))
     periods = [_period(each, within) for each in beginnings]
-    return Found(_places([]), duplicates, fresh, periods, Rows(), 0, newest, horizon)
+    none = pa.table({"partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())})
+    return Found(none, duplicates, fresh, periods, Rows(format="binary"), 0, newest, horizon)
 
 
 def stage(connection: Connection, found: Found | None) -> None:
@@ -151,9 +149,9 @@ def write(connection: Connection, name: str, found: Found | None) -> None:
     tables = _tables(connection, name)
     for period in found.periods:
         table = tables[period] if period in tables else create(connection, name, period)
-        of_table = "begins IS NULL" if period[0] is None else f"begins = {period[0]}"
+        of_table = "" if period[0] is None else f" WHERE begins = {period[0]}"
         # In the order of the index: one page of it after the other.
-        run(connection, f"INSERT INTO {table} ({_NAMES}) SELECT {_NAMES} FROM fresh_ids WHERE {of_table} ORDER BY id")
+        run(connection, f"INSERT INTO {table} ({_NAMES}) SELECT {_NAMES} FROM fresh_ids{of_table} ORDER BY id")
     for table in tables.values() if found.lesser.size else ():
         place = 'at = lesser.at, partition = lesser.partition, "offset" = lesser."offset", content = lesser.content'
         run(connection, f"UPDATE {table} AS counted SET {place} FROM lesser_ids AS lesser WHERE counted.id = lesser.id")
@@ -203,11 +201,6 @@ def _tables(connection: Connection, name: str) -> dict[Period, str]:
     return {(row.begins, row.ends): f"realtime.ids_{row.id}" for row in rows}
 
 
-def _counted(connection: Connection, name: str) -> str:
-    tables = list(_tables(connection, name).values())
-    return " UNION ALL ".join(f"SELECT {_NAMES} FROM {table}" for table in tables or ["given_ids WHERE false"])
-
-
 def _horizon(connection: Connection, name: str, newest: Mapping[int, int], now: int, within: int) -> int | None:
     """Ids of before are forgotten; None while none is.
 
@@ -229,24 +222,65 @@ def _greatest(*times: int | None) -> int | None:
 
 
 def _begins(at: pa.ChunkedArray, within: int | None, now: int) -> pa.Array:
-    """When the periods begin that ids are of; one that is ahead of the clock is of now."""
+    """When the periods begin that ids are of, 0 where there are none; one that is ahead of the clock is of now."""
     if within is None:
-        return pa.nulls(len(at), pa.int64())
+        return pa.array(np.zeros(len(at), np.int64))
     length = max(within, HOUR)
     return pa.array(np.minimum(at.to_numpy(), now) // length * length, pa.int64())
 
 
-def _period(begins: int | None, within: int | None) -> Period:
-    return (None, None) if begins is None or within is None else (begins, begins + max(within, HOUR))
+def _period(begins: int, within: int | None) -> Period:
+    return (None, None) if within is None else (begins, begins + max(within, HOUR))
 
 
-def _places(rows: Sequence[object]) -> pa.Table:
-    """`partition` and `offset` of rows that begin with them."""
-    partitions, offsets = ([row[place] for row in rows] for place in (0, 1))  # type: ignore[index]
-    return pa.table({"partition": pa.array(partitions, pa.int32()), "offset": pa.array(offsets, pa.int64())})
+def _as_bytes(table: pa.Table) -> pa.Table:
+    """With the digits of `id`, its first column, as the 16 bytes that they say."""
+    told = bytes.fromhex("".join(table["id"].to_pylist()))
+    ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), table.num_rows, [None, pa.py_buffer(told)])
+    return table.set_column(0, "id", ids)
+
+
+def _in_order(given: pa.Table) -> pa.Table:
+    """By id, and of one id by the places of its records."""
+    columns = [given[name].to_numpy() for name in ("offset", "partition", "at")]
+    return given.take(np.lexsort([*columns, *_halves(given["id"])]))
+
+
+def _same_as_before(ids: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Of ids in their order, which are the same as the one before."""
+    same = np.zeros(len(ids), bool)
+    same[1:] = np.logical_and(*(half[1:] == half[:-1] for half in _halves(ids)))
+    return same
+
+
+def _halves(ids: pa.ChunkedArray) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint64]], ...]:
+    """The last 8 bytes of each, and the first, as numbers."""
+    halves = raw_bytes(ids).view(">u8").reshape(-1, 2)
+    return halves[:, 1].astype(np.uint64), halves[:, 0].astype(np.uint64)
+
+
+def _look_up(connection: Connection, name: str, ids: pa.ChunkedArray, numbers: np.ndarray) -> pa.Table:
+    """Of the ids with these numbers those that were counted: the number, and the record that counts."""
+    counted = " UNION ALL ".join(f"SELECT {_NAMES} FROM {table}" for table in _tables(connection, name).values())
+    found: Sequence[Row[Any]] = []
+    if counted:
+        run(connection, _TEMPORARY.format(name="given_ids", columns="id uuid, number bigint"))
+        copy(connection, "given_ids (id, number)", _rows(pa.table({"id": ids.take(numbers), "number": numbers})))
+        found = run(connection, _LOOK_UP.format(counted=counted)).all()
+    columns = zip(*found, strict=True) if found else ((),) * 5
+    return pa.table([pa.array(column, pa.int64()) for column in columns], ["number", *_PLACE_IN_TIME, "content"])
+
+
+def _before(some: pa.Table, others: pa.Table) -> np.ndarray:
+    """Which of some records come before the others."""
+    before = np.zeros(some.num_rows, bool)
+    for name in reversed(_PLACE_IN_TIME):
+        mine, theirs = some[name].to_numpy(), others[name].to_numpy()
+        before = (mine < theirs) | ((mine == theirs) & before)
+    return before
 
 
 def _rows(table: pa.Table) -> Rows:
-    rows = Rows()
+    rows = Rows(format="binary")
     rows.add(table)
     return rows

@@ -350,8 +350,6 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
     }
     stack = Stack(home, services_of(variables), places, words, extra, topics)
     yield stack
-    for service in list(stack.processes):
-        stack.stop(service)
     _end(stack.left())
 
 
@@ -364,8 +362,8 @@ def _kafka_configs(home: Path) -> Path:
     return script
 
 
-@pytest.fixture(scope="session")
-def running(stack: Stack) -> Stack:
+@pytest.fixture
+def running(stack: Stack) -> Iterator[Stack]:
     """The stack with Spark's cluster, the catalog and the speed layer, some records in, and Airflow's database made."""
     stack.start("airflow-init")
     stack.start("spark-master")
@@ -379,4 +377,6 @@ def running(stack: Stack) -> Stack:
     stack.until(lambda: stack.progress() >= 5_000, "the speed layer has caught up", "speed")
     assert stack.processes["airflow-init"].wait(PATIENCE) == 0, tail(stack.log("airflow-init"), 60)
     del stack.processes["airflow-init"]
-    return stack
+    yield stack
+    for service in list(stack.processes):  # other tests need the processors
+        stack.stop(service)

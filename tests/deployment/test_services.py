@@ -1,10 +1,8 @@
-"""What docker-compose.yml runs that is not ours: Kafka, Postgres and Spark take its settings and answer its checks."""
+"""What docker-compose.yml runs that is not ours: Kafka and Postgres take its settings and answer its checks."""
 
 from __future__ import annotations
 
-import json
 import subprocess
-import urllib.request
 
 import psycopg2
 import pytest
@@ -62,12 +60,3 @@ def test_nobody_enters_another_ones_database(stack: Stack) -> None:
     ):
         with pytest.raises(psycopg2.OperationalError, match="permission denied for database"):
             psycopg2.connect(f"postgresql://{role}:{environment[secret]}@{address}/{database}")
-
-
-def test_the_speed_layer_leaves_cores_of_the_cluster_for_a_rebuild_and_an_archive_run(running: Stack) -> None:
-    with urllib.request.urlopen(f"http://{running.places['spark-master:8080']}/json/", timeout=20) as answer:
-        state = json.load(answer)
-    (worker,) = state["workers"]
-    (application,) = [each for each in state["activeapps"] if each["state"] == "RUNNING"]
-    assert worker["cores"] >= 3 * application["cores"], state
-    assert worker["memory"] >= 3 * application["memoryperexecutor"], state
