@@ -24,10 +24,9 @@ from serving_layer import lookup, previews, progress, skipping, views
 from serving_layer.database import Connection, Database
 from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
-from serving_layer.sides import quoted
 from view_algebra.compiled import JSON_TIMES, SHORTENED, View
 from view_algebra.errors import LaminaError
-from view_algebra.language.quoting import spark_name
+from view_algebra.language.quoting import quoted, spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

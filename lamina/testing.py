@@ -41,12 +41,12 @@ from serving_layer.duplicates import Found
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.queries import Topic
 from serving_layer.rebuilds import Scheduler
-from serving_layer.sides import quoted
 from serving_layer.waiting import waiting
 from speed_layer.computation import Computation
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import quoted
 from view_algebra.refusals import suggestion
 
 if TYPE_CHECKING:

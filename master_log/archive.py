@@ -33,7 +33,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import col
 
 from master_log import durable, refusals, summaries
-from master_log.iceberg import Snapshot, Table, quoted, telling
+from master_log.iceberg import Snapshot, Table, telling
 from master_log.kafka import Brokers
 from master_log.layout import PROPERTIES, RECORD, RECORD_COLUMNS, fingerprint, fitted
 from master_log.offsets import Cut, OffsetRange, Offsets, Skipped, TopicPartition
@@ -41,7 +41,7 @@ from master_log.reading import as_kafka_gave, below, kafka_range, parsed, unread
 from master_log.summaries import HELD, LOST, PARSED_BY, REPLACED, START, TAILS, TOPIC_ID
 from master_log.tails import Differs, Tails, to_json
 from view_algebra.compiled import Source
-from view_algebra.language.quoting import spark_text
+from view_algebra.language.quoting import spark_path, spark_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,12 +94,12 @@ class MasterLog:
         table = self._table(source)
         if table.exists() and table.properties()[TOPIC_ID] != topic_id:
             with telling(f"{source.name}: the log of the topic before was not set aside"):
-                table.rename(quoted("log", f"{source.topic}-{table.properties()[TOPIC_ID]}"))
+                table.rename(spark_path("log", f"{source.topic}-{table.properties()[TOPIC_ID]}"))
         if table.exists():
             if summaries.start_of(table) != (begin := Offsets.of(source.topic, start.on(source.topic))):
                 table.set_properties({START: begin.json()})
             return
-        declared = "".join(f", {quoted(column.name)} {column.spark}" for column in source.read)
+        declared = "".join(f", {spark_path(column.name)} {column.spark}" for column in source.read)
         properties = PROPERTIES | {
             START: Offsets.of(source.topic, start.on(source.topic)).json(),
             TOPIC_ID: topic_id,
@@ -110,7 +110,7 @@ class MasterLog:
         warehouse = self._spark.conf.get(f"spark.sql.catalog.{self._catalog}.warehouse")
         folder = f"{str(warehouse).rstrip('/')}/log/{source.topic}-{topic_id}"
         with telling(f"{source.name}: its log was not created"):
-            self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog, 'log')}")
+            self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {spark_path(self._catalog, 'log')}")
             began = durable.now()
             self._spark.sql(
                 f"CREATE TABLE IF NOT EXISTS {table.name} ({RECORD}{declared}) USING iceberg "
@@ -262,7 +262,7 @@ class MasterLog:
             return rows.select(
                 *RECORD_COLUMNS,
                 # Iceberg has no TINYINT or SMALLINT: what it widened is made what was declared.
-                *(col(quoted(column.name)).cast(column.spark).alias(column.name) for column in source.read),
+                *(col(spark_path(column.name)).cast(column.spark).alias(column.name) for column in source.read),
             )
         return parsed(as_kafka_gave(rows, source), source)
 
@@ -289,7 +289,7 @@ class MasterLog:
         return kept.unionByName(parsed(raw, source))
 
     def _table(self, source: Source) -> Table:
-        return Table(self._spark, quoted(self._catalog, "log", source.topic))
+        return Table(self._spark, spark_path(self._catalog, "log", source.topic))
 
     def _opened(self, source: Source) -> Table:
         table = self._table(source)

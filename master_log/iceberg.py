@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 
 from master_log import durable
 from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -226,7 +227,7 @@ class Table:
         table = self._now()
         with self._durably(table):
             table.manageSnapshots().createBranch(branch, onto).commit()
-        return f"{self.name}.{quoted(f'branch_{branch}')}"
+        return f"{self.name}.{spark_path(f'branch_{branch}')}"
 
     def _snapshot(self, branch: str) -> Snapshot:
         """The newest snapshot of a branch."""
@@ -275,15 +276,6 @@ class Table:
                 if not _CATALOG.search(str(error)):
                     raise
                 return load()  # the first question after Postgres was restarted meets a connection that is dead
-
-
-def quoted(*parts: str) -> str:
-    """A name in Spark SQL, whatever is in its parts.
-
-    >>> quoted("lamina", "log", "clicks.v1")
-    '`lamina`.`log`.`clicks.v1`'
-    """
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 @contextmanager

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.functions import col, lit
 
-from master_log.iceberg import Table, quoted
+from master_log.iceberg import Table
 from master_log.summaries import PARSED_BY
 from view_algebra.compiled import Source
+from view_algebra.language.quoting import spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,11 +56,11 @@ def fitted(table: Table, source: Source, rows: DataFrame) -> DataFrame:
     """The rows with the table's columns: one that is declared no more, or otherwise, is NULL."""
     found = table.columns()
     if table.properties()[PARSED_BY] == fingerprint(source):
-        return rows.select(*(col(quoted(name)) for name in found))
+        return rows.select(*(col(spark_path(name)) for name in found))
     given = {field.name: field.dataType.simpleString() for field in rows.schema}
     return rows.select(
         *(
-            col(quoted(name)) if given.get(name) == kind else lit(None).cast(kind).alias(name)
+            col(spark_path(name)) if given.get(name) == kind else lit(None).cast(kind).alias(name)
             for name, kind in found.items()
         )
     )

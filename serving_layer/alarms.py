@@ -127,7 +127,7 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
         return "the speed layer is starting"
     seen = func.extract("epoch", func.clock_timestamp() - query.c.caught_up_at)
     late = connection.execute(select(seen).where(query.c.name == name)).scalar()
-    return "the speed layer is catching up" if late is None or late > 2 * progress.LATE_AFTER else None
+    return "the speed layer is catching up" if late is None or late > 2 * progress.WAITS_AFTER else None
 
 
 def _ages(connection: Connection, name: str) -> Any:

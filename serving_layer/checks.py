@@ -18,9 +18,9 @@ from serving_layer import views
 from serving_layer.bookkeeping import checked
 from serving_layer.cells import run
 from serving_layer.lookup import Generation
-from serving_layer.sides import placed, quoted
+from serving_layer.sides import placed
 from view_algebra.compiled import Catalog, Check, View
-from view_algebra.language.quoting import postgres_name
+from view_algebra.language.quoting import postgres_name, quoted
 
 EXAMPLES = 5
 """How many of the rows that fail a check are kept with its result."""

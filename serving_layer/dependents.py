@@ -9,8 +9,8 @@ from sqlalchemy.exc import DBAPIError
 
 from serving_layer.cells import run
 from serving_layer.database import has_readers
-from serving_layer.sides import quoted
 from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import quoted
 
 _ABOVE = """
 WITH RECURSIVE reads (reader, base) AS (

@@ -18,9 +18,9 @@ from serving_layer.cells import run
 from serving_layer.deployed import deployed
 from serving_layer.keys import group_columns
 from serving_layer.overwriting import differs
-from serving_layer.sides import quoted
 from view_algebra.compiled import Catalog
 from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import quoted
 
 EXAMPLES = 5
 """How many rows, or pairs of rows, that differ are shown."""

@@ -12,10 +12,9 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from serving_layer.database import Database
-from serving_layer.sides import quoted
 from view_algebra.compiled import SHORTENED, Column, View
 from view_algebra.errors import LaminaError
-from view_algebra.language.quoting import postgres_text, spark_name, spark_text
+from view_algebra.language.quoting import postgres_text, quoted, spark_name, spark_text
 
 NULL = "NULL"
 """The word that means no value."""

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, delete, select
 from serving_layer import cells, courtesy, generations, lookup
 from serving_layer.bookkeeping import cell_table, generation_cells, load
 from serving_layer.database import CONNECTION
-from serving_layer.sides import quoted
 from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import quoted
 
 
 class _Chunks(io.RawIOBase):

@@ -24,10 +24,10 @@ from serving_layer.changes import check_allowed, compare
 from serving_layer.database import READER_PATIENCE_MS, has_readers
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
-from serving_layer.sides import moved, placed, quoted
+from serving_layer.sides import moved, placed
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import LaminaError
-from view_algebra.language.quoting import postgres_name, postgres_text
+from view_algebra.language.quoting import postgres_name, postgres_text, quoted
 
 OURS = ("lamina", "cells", "realtime", "analytics", "spark", "iceberg", "public", "information_schema")
 """Schemas that no preview is called after, and those that begin with `pg_`."""

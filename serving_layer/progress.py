@@ -20,7 +20,7 @@ from serving_layer.bookkeeping import archived as archived_table
 from serving_layer.bookkeeping import progress, query
 from view_algebra.errors import LaminaError
 
-LATE_AFTER = 5.0
+WAITS_AFTER = 5.0
 """Seconds after which a record that is not counted waits: longer than a micro-batch of a stream that keeps up."""
 
 
@@ -200,8 +200,8 @@ def seen(connection: Connection, ends: Mapping[str, Sequence[tuple[float, Offset
 def _seen(connection: Connection, name: str, ends: Sequence[tuple[float, Offsets]]) -> int:
     reached = read(connection, [name])
     done = max((n for n, (_, end) in enumerate(ends, 1) if reached.reaches(end)), default=0)
-    late = [end for ago, end in ends if ago >= LATE_AFTER]
-    waiting = sum(max(0, end - reached.get(at, 0)) for at, end in late[-1].items()) if late else 0
+    due = [end for ago, end in ends if ago >= WAITS_AFTER]
+    waiting = sum(max(0, end - reached.get(at, 0)) for at, end in due[-1].items()) if due else 0
     now = func.clock_timestamp()
     if done:
         at = now - func.make_interval(0, 0, 0, 0, 0, 0, ends[done - 1][0])

@@ -18,9 +18,8 @@ from serving_layer import cells, lookup
 from serving_layer.bookkeeping import cell_table, proof, view
 from serving_layer.lookup import Generation
 from serving_layer.overwriting import both_keep, comparison
-from serving_layer.sides import quoted
 from serving_layer.versions import Shared
-from view_algebra.language.quoting import postgres_text
+from view_algebra.language.quoting import postgres_text, quoted
 
 EXAMPLES = 5
 """How many differing cells are kept with the proof."""

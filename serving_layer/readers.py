@@ -17,8 +17,8 @@ from sqlalchemy import Connection, text
 
 from serving_layer import lookup
 from serving_layer.cells import run
-from serving_layer.sides import quoted
 from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import quoted
 
 SUPERUSERS = Path(__file__).parents[1] / "deploy" / "postgres" / "superuser.sql"
 """What only a superuser may forbid; run by the embedded Postgres and by the container's first start."""

@@ -18,9 +18,9 @@ from sqlalchemy import Connection, text
 from master_log.offsets import Offsets
 from serving_layer import cells
 from serving_layer.copying import Rows
-from serving_layer.sides import quoted
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
+from view_algebra.language.quoting import quoted
 
 FORMAT = 1
 """Of the receipts that this Lamina writes and reads."""

@@ -29,10 +29,10 @@ from serving_layer.bookkeeping import (
     view,
 )
 from serving_layer.database import READER_PATIENCE_MS
-from serving_layer.sides import Side, place_of, placed, places, quoted
+from serving_layer.sides import Side, place_of, placed, places
 from view_algebra.compiled import Catalog, Check, View, stem
 from view_algebra.errors import LaminaError
-from view_algebra.language.quoting import postgres_name
+from view_algebra.language.quoting import postgres_name, quoted
 
 _VIEW = TypeAdapter(View)
 

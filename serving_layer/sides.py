@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, select, text
 
 from serving_layer.bookkeeping import generation_cells, publication
-from view_algebra.language.quoting import postgres_name, postgres_text
+from view_algebra.language.quoting import postgres_name, postgres_text, quoted
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,6 @@ def _fits(side: Side, columns: Sequence[Mapping[str, Any]]) -> bool:
     """Can a view with these columns show this side? What it lacks is NULL there; of another type it cannot be."""
     types = {column["name"]: column["type"] for column in side.columns}
     return all(types.get(column["name"], column["type"]) == column["type"] for column in columns)
-
-
-def quoted(name: str) -> str:
-    """A name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def places(connection: Connection) -> dict[tuple[str, str], str]:

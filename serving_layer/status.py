@@ -13,7 +13,7 @@ from serving_layer import alarms, lookup, previews, progress, quarantine, skippi
 from serving_layer.alarms import Limits, Topic
 from serving_layer.bookkeeping import generation, proof, rebuild, view
 from serving_layer.previews import PreviewedView
-from serving_layer.sides import quoted
+from view_algebra.language.quoting import quoted
 
 
 @dataclass(frozen=True)

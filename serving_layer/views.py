@@ -14,8 +14,9 @@ from serving_layer import dependents
 from serving_layer.bookkeeping import publication, view
 from serving_layer.cells import run
 from serving_layer.database import READER_PATIENCE_MS, Database, is_deadlock, is_lock_timeout, is_other_shape
-from serving_layer.sides import Side, body, place_of, placed, places, quoted, transactions
+from serving_layer.sides import Side, body, place_of, placed, places, transactions
 from view_algebra.compiled import Catalog, View
+from view_algebra.language.quoting import quoted
 
 NOT_PUBLISHED_YET = """
 CREATE OR REPLACE FUNCTION lamina.not_published_yet(view text) RETURNS boolean

@@ -144,10 +144,6 @@ class Member:
             return self._committing.exception()
         return self._raised
 
-    def committing(self) -> bool:
-        """Is a micro-batch of it on its way into Postgres?"""
-        return self._committing is not None and not self._committing.done()
-
     def behind(self, end: Offsets) -> int:
         """How many records it has to read up to the ends of its topic."""
         return sum(max(0, offset - self.position.get(at, 0)) for at, offset in end.items())

@@ -20,6 +20,9 @@ from benchmarks.chaos.world import EXTRA, VIEWS, View
 REST = 3.0
 """A reader rests for so many times what a comparison took: the rest of the machine is Lamina's."""
 
+LONGEST_REST = 10.0
+"""Seconds that a reader rests at the most: what it waited for, as for Kafka, took nobody's time."""
+
 SHOWN = 20
 """Rows of each side that are kept of a view that differs."""
 
@@ -108,7 +111,7 @@ class Readers:
                 connection = None
                 stopping.wait(0.1)
                 continue
-            stopping.wait(REST * (time.monotonic() - began))
+            stopping.wait(min(REST * (time.monotonic() - began), LONGEST_REST))
         if connection is not None:
             connection.close()
 

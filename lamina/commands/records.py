@@ -174,7 +174,7 @@ def export(output: Output, view: str, to: str) -> None:
     """Write all rows of a view to a file or a topic."""
     from master_log.export import export as write
     from serving_layer.analyst import selected
-    from serving_layer.sides import quoted
+    from view_algebra.language.quoting import quoted
 
     with deployment(output) as opened:
         declared = known(opened.deployed().views, view, "view")

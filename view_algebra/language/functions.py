@@ -68,10 +68,6 @@ class Function:
     below: str | None = None
 
 
-def _decimal_or(kind: Type) -> Gives:
-    return lambda types, _: types[0] if types[0].name == "DECIMAL" else kind
-
-
 def _whole(types: Sequence[Type], _: Sequence[str | None]) -> Type:
     """Floor and ceil: a whole number of as many digits."""
     kind = types[0]

@@ -25,7 +25,25 @@ def postgres_name(name: str) -> str:
     ('user_id', '"userId"', '"order"')
     """
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit() and name == name.lower()
-    return name if plain and name.upper() not in _POSTGRES_WORDS else '"' + name.replace('"', '""') + '"'
+    return name if plain and name.upper() not in _POSTGRES_WORDS else quoted(name)
+
+
+def quoted(name: str) -> str:
+    """A name as Postgres reads it, always in double quotes, as for names that are no column of ours.
+
+    >>> quoted("user_id"), quoted('a"b')
+    ('"user_id"', '"a""b"')
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def spark_path(*parts: str) -> str:
+    """A table as Spark SQL reads it, whatever is in the parts of its name.
+
+    >>> spark_path("lamina", "log", "clicks.v1")
+    '`lamina`.`log`.`clicks.v1`'
+    """
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def spark_text(value: str) -> str:

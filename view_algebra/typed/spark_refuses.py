@@ -4,8 +4,9 @@ Every view is a SELECT that Spark runs, too: `lamina check` compares the two. So
 answers by chance is refused here: of a whole block as its author wrote it (`OF_BLOCKS`), of a block with several
 groupings (`OF_GROUPINGS`), and of a clause where it is read.
 
-Three kinds stand elsewhere, by what tells them: tokens that Spark's parser does not read (`written/dialect.py`), casts
-(`language/casts.py`, a table of types), and arguments of functions (`language/functions.py`, another).
+The rest stands where it is told: tokens that Spark's parser does not read in `written/dialect.py`, casts in
+`language/casts.py` (a table of types), arguments of functions in `language/functions.py` (another), and what is known
+only while one clause or one operator is typed, with that clause or operator (`Wrong(…, "…, which Spark …")`).
 """
 
 from __future__ import annotations
