@@ -55,6 +55,8 @@ def stage(connection: Connection, staged: Staged) -> None:
 
 def copy(connection: Connection, table: str, rows: Rows) -> None:
     """COPY of rows into `table`, which may be followed by a list of columns."""
+    if rows.size == 0:
+        return
     cursor = connection.connection.cursor()
     try:
         cursor.copy_expert(f"COPY {table} FROM STDIN (FORMAT {rows.format})", rows.file())

@@ -20,7 +20,7 @@ IN_MEMORY = 16 * 1024 * 1024
 
 
 BINARY = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-"""What rows in the binary format begin with; they may just end."""
+"""What rows in the binary format begin with, if there are any; they may just end."""
 
 
 class Rows:

@@ -236,13 +236,14 @@ class _Work:
 
     def _compile(self, d: ViewDeclaration, known: Known) -> None:
         """Compiles a view over the rows of others or, where these do not tell what it asks, over their records; of a
-        table, over where its newest ones are, too, where that is asked.
+        table, over where its newest ones are, too, where that is asked. A view that retains has not the rows of all.
         """
         refuse_unread(d.select)
         try:
             compile_view(Written(d), known)
         except AsksForRecords as over_rows:
-            through = ({**self.views, **self._tables(in_order=each)} for each in (False, True))
+            whole = {name: view for name, view in self.views.items() if "retain" not in view.properties}
+            through = ({**whole, **self._tables(in_order=each)} for each in (False, True))
             if not any(_compiles(Written(d, each), known) for each in through):
                 raise over_rows from None  # which is told in the words of what the author has written
 

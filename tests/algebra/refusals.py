@@ -221,6 +221,16 @@ SOURCES = [
         " CREATE VIEW v AS SELECT day, n FROM w ORDER BY day LIMIT 7;",
     ),
     Refusal(
+        "retain beside a hopping window",
+        "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT day, window(ts, '1 hour', '5 minutes').start AS w, count(*) AS n FROM events GROUP BY day, window(ts, '1 hour', '5 minutes');",
+        "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT window(ts, '5 minutes').start AS w, count(*) AS n FROM events GROUP BY window(ts, '5 minutes');",
+    ),
+    Refusal(
+        "what only records tell, of a view that retains",
+        "CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT user_id, kind, ts FROM events; CREATE VIEW v AS SELECT user_id, last(kind) AS kind FROM w GROUP BY user_id;",
+        "CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT user_id, kind, ts FROM events; CREATE VIEW v AS SELECT user_id, max_by(kind, ts) AS kind FROM w GROUP BY user_id;",
+    ),
+    Refusal(
         "retain by the time of a side that may be missing",
         "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT e.day, count(*) AS n FROM orders o LEFT JOIN events e ON e.user_id = o.user_id GROUP BY e.day;",
         "CREATE VIEW v TBLPROPERTIES ('retain' = '90 days') AS SELECT e.day, count(*) AS n FROM orders o JOIN events e ON e.user_id = o.user_id GROUP BY e.day;",

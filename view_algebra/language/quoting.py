@@ -38,7 +38,7 @@ def quoted(name: str) -> str:
 
 
 def spark_path(*parts: str) -> str:
-    """A table as Spark SQL reads it, whatever is in the parts of its name.
+    """A name of several parts as Spark SQL reads it, whatever is in them.
 
     >>> spark_path("lamina", "log", "clicks.v1")
     '`lamina`.`log`.`clicks.v1`'

@@ -37,12 +37,15 @@ from view_algebra.language.expressions import (
 from view_algebra.language.fields import VARIABLE
 from view_algebra.language.lengths import MICROSECONDS
 from view_algebra.language.relations import over_inputs, relations_in
-from view_algebra.language.time_windows import pane
+from view_algebra.language.time_windows import hops, pane
 from view_algebra.language.times import microseconds
 from view_algebra.language.types import CALENDAR, TIMESTAMP
 from view_algebra.language.walks import parts, walk
 from view_algebra.refusals import Wrong
 from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT
+
+LONGEST = 36_500 * MICROSECONDS["day"]
+"""A bound that is longer is none: `since` minus it would leave the calendar."""
 
 
 def retaining(query: Query, place: Place) -> tuple[str, Query]:
@@ -93,6 +96,11 @@ def _is_always_there(alias: str, relation: Relation) -> bool:
 
 def _refuse_other_rows(query: Select, time: Expr, place: Place) -> None:
     """What a row shows must not be decided by rows of long ago, which are not there."""
+    hopping = next((key for key in query.group or () if hops(key)), None)
+    if hopping is not None:  # which windows there are is a table of its own
+        raise Wrong(
+            hopping.place, "retain beside a hopping window", "Take one that tumbles, as window(ts, '5 minutes')."
+        )
     every = (*parts(query), *(part for key in query.group or () for part in walk(key)))
     asked = next((part for part in every if isinstance(part, Subquery)), None)
     if asked is not None:
@@ -132,9 +140,12 @@ def _not_before(time: Expr) -> Field | None:
     match time:
         case Field():
             return time if time.type == TIMESTAMP else None
-        case Call(function="date_trunc" | "trunc" | "to_date" | "cast" | "window_start", arguments=arguments):
-            found = (_not_before(each) for each in arguments)
-            return next((each for each in found if each is not None), None)
+        case (
+            Call(function="date_trunc", arguments=(_, of))
+            | Call(function="cast" | "to_date", arguments=(of,))
+            | Call(function="trunc" | "window_start", arguments=(of, *_))
+        ):
+            return _not_before(of) if of.type.name in CALENDAR else None
         case _:
             return None
 
@@ -166,7 +177,9 @@ def _bounds(condition: Expr, begins: Field) -> Iterator[tuple[Field, int]]:
     pairs += [(right, left)] if condition.function[0] in "<=" else []
     for later, earlier in pairs:
         if later and earlier and earlier[0] == begins and later[0].relation != begins.relation:
-            yield later[0], max(0, later[1] - earlier[1])
+            longer = max(0, later[1] - earlier[1])
+            if longer <= LONGEST:
+                yield later[0], longer
 
 
 def _shifted(side: Expr) -> tuple[Field, int] | None:
