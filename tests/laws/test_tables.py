@@ -203,7 +203,15 @@ def test_a_deletion_has_no_time_of_the_row_before_it(engines: Engines) -> None:
 
 def test_what_tells_no_key_is_a_bad_record(engines: Engines) -> None:
     bad: dict[str, list[Record]] = {
-        "users": [(b"x", None), (b"{}", None), (b"2", b'{"id": 1}'), (b"x", b'{"name": "a"}'), (b"\xff", None)],
+        "users": [
+            (b"x", None),
+            (b"{}", None),
+            (b'{"id": null}', None),
+            (b"null", b'{"id": null}'),
+            (b"2", b'{"id": 1}'),
+            (b"x", b'{"name": "a"}'),
+            (b"\xff", None),
+        ],
         "rates": [(b"k", None), b'{"currency": "A"}'],
         "shop": [
             b"{",
@@ -220,6 +228,8 @@ def test_what_tells_no_key_is_a_bad_record(engines: Engines) -> None:
         "users": [
             "a deletion, and its key is no JSON of id BIGINT",
             "a deletion, and its key is no JSON of id BIGINT",
+            "a deletion, and its key is no JSON of id BIGINT",
+            "the primary key is null: id",
             "the primary key differs from Kafka's key: id",
             "the primary key is null: id",
             "a deletion, and its key is no JSON of id BIGINT",

@@ -133,6 +133,21 @@ def test_what_kafka_may_drop_before_it_is_archived_is_told(world: World) -> None
     assert "cleanup.policy" in compacted
 
 
+def test_deletions_of_a_table_that_kafka_may_drop_before_they_are_archived_are_told(world: World) -> None:
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    sql(world, """UPDATE lamina.compiled SET texts = jsonb_set(texts, '{kind}', '"table"') WHERE name = 'a'""")
+    assert told(world, retention=COMPACTED) == []
+    sql(world, "UPDATE lamina.query SET created_at = created_at - interval '13 hours'")
+    [near] = told(world, retention=COMPACTED)
+    assert near.startswith(
+        "a: nothing was archived for 13 h, and Kafka drops deletions from a compacted topic 24 h after they came:"
+    )
+    with world.database.begin() as connection:
+        progress.archived(connection, "a", world.progress("a"))
+    assert told(world, retention=COMPACTED) == []
+
+
 def test_many_bad_records_within_an_hour_are_told(world: World) -> None:
     bad = (
         'INSERT INTO lamina.quarantine (source, topic, partition, "offset", error, quarantined_at)'
