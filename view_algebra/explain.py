@@ -6,6 +6,7 @@ A micro-batch computes the same partials, of all views of its source in one stat
 from __future__ import annotations
 
 from view_algebra.compiled import CellTable, View
+from view_algebra.language.lengths import MICROSECONDS
 
 FAILS = {"row": "the rows that fail it", "key": "the keys that fail it", "whole": "what it is about, where that fails"}
 """What the text of a check gives, by what it counts."""
@@ -21,7 +22,7 @@ def explain(view: View) -> str:
     parts.append(f"-- final: Postgres, what analytics.{view.name} reads\n{view.final}")
     parts += [f"-- check {check.name}: Postgres, {FAILS[check.counts]}\n{check.failing}" for check in view.checks]
     if view.cell_tables:
-        parts.append("-- cost\n" + "\n".join(f"-- cells.{t.name}: {cost(t)}" for t in view.cell_tables))
+        parts.append("-- cost\n" + "\n".join(f"-- cells.{t.name}: {cost(t)}{age(t, view)}" for t in view.cell_tables))
     parts.append("-- columns\n" + "\n".join(f"-- {line}" for line in origins(view)))
     return "\n\n".join(parts)
 
@@ -48,6 +49,17 @@ def cost(table: CellTable) -> str:
         most = "" if given.at_most is None else f", at most {given.at_most:,}"
         text = f"{text} and value of {', '.join(given.sub_keys)}{most}"
     return text if given.panes == 1 else f"{text}; a window is read of {given.panes:,} panes"
+
+
+def age(table: CellTable, view: View) -> str:
+    """How old its cells become, where the view retains."""
+    if "retain" not in view.properties:
+        return ""
+    if not table.retained:
+        return ", kept for ever"
+    size, unit = max((size, unit) for unit, size in MICROSECONDS.items() if table.longer % size == 0)
+    more = f" and {table.longer // size} {unit}{'s' if table.longer > size else ''}" if table.longer else ""
+    return f", kept by {table.retained} for {view.properties['retain']}{more}"
 
 
 def origins(view: View) -> list[str]:
