@@ -215,7 +215,7 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
     if old.sql == new.sql:
         return Change("source", name, "keep", "this Lamina would read its records otherwise; it goes on as deployed")
     change = Change("source", name, "update", _read_otherwise(old, new), diff=_diff(old.sql, new.sql))
-    if (old.counted, old.ids) != (new.counted, new.ids):
+    if (old.counted, old.ids, _told_apart(old)) != (new.counted, new.ids, _told_apart(new)):
         effect = "it would tell other events apart than those that were counted: declare it under another name"
         return replace(change, action="refuse", effect=f"{effect}, and let the views read that")
     if old.topic != new.topic or old.kind != new.kind:
@@ -223,6 +223,11 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
         effect = f"it would be {now} and is {was}, whose offsets are others: declare it under another name"
         return replace(change, action="refuse", effect=f"{effect}, and let the views read that")
     return change
+
+
+def _told_apart(source: Source) -> list[Column]:
+    """The columns by which a stream tells its events apart: by their texts, which depend on their types."""
+    return [replace(each, comment=None) for each in source.columns if each.name in source.unique and source.ids]
 
 
 def _read_otherwise(old: Source, new: Source) -> str:

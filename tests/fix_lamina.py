@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from batch_layer.check import Checked, check
 from lamina.deployment import Deployment
+from lamina.services.java import QUICK_COMPILER
 from lamina.settings import Settings
 from master_log.offsets import Offsets
 from serving_layer import progress
@@ -257,6 +258,7 @@ def lamina(settings: Settings, tmp_path: Path) -> CommandLine:
         "LAMINA_HOME": str(settings.home),
         "LAMINA_SPARK_MASTER": "local[2]",
         "PYTHONPATH": repository,
+        "SPARK_SUBMIT_OPTS": QUICK_COMPILER,  # of JVMs that live for some seconds
     }
     return CommandLine({**given, **ours}, tmp_path)
 

@@ -2228,6 +2228,16 @@ VIEWS = [
         "SELECT user_id AS k0, max(user_id + 32) AS k32, count(*) AS n FROM events GROUP BY ALL",
     ),
     view(
+        "today as an argument",
+        "SELECT count(*) AS n FROM events WHERE day >= date_sub('today', 7)",
+        "SELECT count(*) AS n FROM events WHERE day >= date_sub('2024-01-31', 7)",
+    ),
+    view(
+        "now as a time",
+        "SELECT to_timestamp(' NOW ') AS at, user_id FROM events",
+        "SELECT to_timestamp('2024-01-31 12:00:00') AS at, user_id FROM events",
+    ),
+    view(
         "levenshtein() without a bound",
         "SELECT count(*) AS n FROM events WHERE levenshtein(kind, country) < 3",
         "SELECT count(*) AS n FROM events WHERE levenshtein(kind, country, 10) BETWEEN 0 AND 2",

@@ -157,6 +157,10 @@ def test_blame_says_from_when_on_it_knows(deployed: Deployed) -> None:
     after_a_gap = blamed(deployed, "totals")
     assert [moved(each, "events") for each in after_a_gap.events] == [[(2, 3)]]
     assert after_a_gap.known_since == after_a_gap.events[0].at
+    others = EVENTS.replace("TABLE events", "TABLE others").replace("_events'", "_others'")
+    deployed.apply(others=others, totals=TOTALS.replace("FROM events", "FROM others"))
+    [*_, otherwise] = blamed(deployed, "totals").events
+    assert otherwise.changes is None, "what it read before, it reads no more"
 
 
 def test_blame_refuses_what_it_cannot_answer(

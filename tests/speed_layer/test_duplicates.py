@@ -236,3 +236,17 @@ def test_events_at_random_count_once(deployed: Deployed) -> None:
             assert {proven["takings"], proven["tills"]} == {0}  # a row is known by its place, and copies have several
     distinct = "SELECT count(DISTINCT (id, till)) = count(*) FILTER (WHERE id IS NOT NULL) FROM receipts"
     assert one(deployed.rows(distinct)) == (True,)
+
+
+def test_a_version_of_before_another_declaration_is_computed_anew_when_it_comes_back(deployed: Deployed) -> None:
+    """Its cells took both copies of a record that was bad as the stream was declared then, and claimed no id."""
+    deployed.apply(payments=PAYMENTS, takings=VIEWS["takings"])
+    deployed.send("payments", payment(1), partition=0)
+    deployed.catch_up()
+    deployed.apply(payments=PAYMENTS.replace("amount BIGINT,", "amount BIGINT, note INT,"))
+    deployed.send("payments", {**payment(2), "note": "a text"}, {**payment(2), "note": "a text"}, partition=0)
+    deployed.catch_up()
+    assert deployed.rows(ALL) == [(1, 1)]
+    deployed.apply(payments=PAYMENTS)
+    assert deployed.rows(ALL) == [(2, 2)]
+    deployed.check()

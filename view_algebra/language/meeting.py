@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from functools import reduce
 
 from view_algebra.language.casts import PLAIN_TEXT, instead_of
-from view_algebra.language.expressions import Call, Constant, Expr, Place
+from view_algebra.language.expressions import Call, Constant, Expr, Field, Place
 from view_algebra.language.lengths import beside, in_days_or_microseconds, is_length, length, microseconds_of
 from view_algebra.language.quoting import words
 from view_algebra.language.types import (
@@ -26,6 +26,7 @@ from view_algebra.language.types import (
     common,
     comparable,
 )
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong
 
 TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
@@ -41,9 +42,28 @@ def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
         read = as_time(expression.value, kind)
         if read is not None:
             return replace(expression, value=read, type=kind)
+    if kind in TIMES:
+        refuse_another_day(expression)
     if isinstance(expression, Call) and expression.type.element == VOID and not expression.arguments:
         return replace(expression, type=kind)  # array() and map()
     return Call("cast", (expression,), kind, implicit, place=expression.place)
+
+
+def refuse_another_day(text: Expr) -> None:
+    """A text of literals that Spark reads as a time of the day on which it runs: no record decides it."""
+    if text.type != STRING or any(isinstance(part, Field) for part in walk(text)):
+        return
+    said = next((part.value for part in walk(text) if isinstance(part, Constant) and part.value), "")
+    if _OF_ANOTHER_DAY.match(said):
+        raise Wrong(
+            text.place,
+            f"{said!r} as a time, which changes from day to day",
+            "Write the day itself, or leave it to those who read.",
+        )
+
+
+_OF_ANOTHER_DAY = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+"""What such a text begins with."""
 
 
 def as_time(text: str, kind: Type) -> str | None:

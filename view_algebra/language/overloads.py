@@ -11,7 +11,7 @@ from view_algebra.language.expressions import Call, Constant, Expr, Place
 from view_algebra.language.formats import refuse_format
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, UNBOUNDED, Function
 from view_algebra.language.literals import CHECKED, LITERALS, NUMBERS, as_literal, as_python, folded, is_regex
-from view_algebra.language.meeting import as_time, cast, meet
+from view_algebra.language.meeting import as_time, cast, meet, refuse_another_day
 from view_algebra.language.quoting import words
 from view_algebra.language.types import (
     BOOLEAN,
@@ -43,6 +43,8 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     if overloads is None:
         way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else suggestion(name, FUNCTIONS)
         raise Wrong(place, f"no function {name}()", way_out)
+    if name in _READS_TIMES and len(arguments) == 1:
+        refuse_another_day(arguments[0])
     for converted, exactly in ((False, True), (False, False), (True, False)):
         for row in overloads:
             taken = _taken(row, _read_as_wanted(row, arguments) if converted else arguments, exactly, place)
@@ -95,6 +97,10 @@ _KEEPS_TYPES = words(
     " hour minute second get_json_object from_json json_array_length json_tuple soundex mask format_number parse_url"
 )
 """Functions for which Spark makes no text of a number, or that read texts in their own way."""
+
+
+_READS_TIMES = words("to_date to_timestamp try_to_timestamp hour minute second")
+"""Functions that read a text without a pattern as a cast to a time does."""
 
 
 def _refuse_groups(name: str, literals: Sequence[str | None], place: Place) -> None:

@@ -25,6 +25,7 @@ from view_algebra.language.expressions import (
     Generator,
     Hopped,
     Joined,
+    Named,
     Nested,
     OverValues,
     Query,
@@ -37,7 +38,7 @@ from view_algebra.language.expressions import (
     Windowed,
     conjuncts,
 )
-from view_algebra.language.relations import nested_in
+from view_algebra.language.relations import nested_in, relations_in
 from view_algebra.language.time_windows import window_key
 from view_algebra.language.types import Type
 from view_algebra.language.walks import every_relation, walk
@@ -179,21 +180,24 @@ def _named(keys: Keys, alias: str, types: Mapping[str, object]) -> RowKeys:
 def _joined(join: Joined, views: Mapping[str, Keys]) -> RowKeys:
     left, right = relation_keys(join.left, views), relation_keys(join.right, views)
     keys = {a | b for a in left for b in right}
-    equal = set(_equalities(join.condition))
-    if join.kind in ("INNER", "LEFT") and any(key <= equal for key in right):
+    if join.kind in ("INNER", "LEFT") and any(key <= _bound(join.right, join.condition) for key in right):
         keys |= left  # each row on the left meets one row on the right
-    if join.kind in ("INNER", "RIGHT") and any(key <= equal for key in left):
+    if join.kind in ("INNER", "RIGHT") and any(key <= _bound(join.left, join.condition) for key in left):
         keys |= right
     return frozenset(sorted(keys, key=lambda key: (len(key), sorted(map(_in_order, key))))[:_MOST_KEYS])
 
 
-def _equalities(condition: Expr | None) -> Iterable[Expr]:
-    """What a condition finds equal to something of other relations."""
+def _bound(side: Relation, condition: Expr | None) -> set[Expr]:
+    """What a condition finds equal to something that no row of this side of a join decides."""
+    own = {each.alias for each in relations_in(side) if isinstance(each, Named)}
+    own |= {made.alias for each in relations_in(side) if isinstance(each, Exploded) for made in each.generators}
+    bound = set()
     for part in conjuncts(condition):
         if isinstance(part, Call) and part.function in ("=", "<=>"):
-            of = [{each.relation for each in walk(side) if isinstance(each, Field)} for side in part.arguments]
-            if not of[0] & of[1]:
-                yield from part.arguments
+            for column, other in (part.arguments, part.arguments[::-1]):
+                if own.isdisjoint(each.relation for each in walk(other) if isinstance(each, Field)):
+                    bound.add(column)
+    return bound
 
 
 def _fixed(condition: Expr | None) -> Iterable[Expr]:
