@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -34,7 +35,7 @@ from serving_layer.changes import NOTHING, Change, Known, breaks, check_allowed,
 from serving_layer.deployed import deployed, keep
 from serving_layer.lookup import Generation
 from serving_layer.queries import End, Topic
-from view_algebra.compiled import Catalog, View
+from view_algebra.compiled import Catalog, Column, View
 from view_algebra.errors import LaminaError
 
 
@@ -278,6 +279,7 @@ def _return_to(connection: Connection, name: str, id: int) -> None:
             evidence=f"version {old.version} reads {', '.join(read_otherwise)} as it was declared then",
             way_out="Apply the catalog of before: the version is kept live, so that nothing is computed.",
         )
+    _refuse_computed_through(name, before)
     on_top = sorted(each for each, view in before.views.items() if name in view.reads)
     if on_top and (lacking := breaks(before.views[name].columns, old.columns)):
         raise LaminaError(
@@ -285,7 +287,31 @@ def _return_to(connection: Connection, name: str, id: int) -> None:
             evidence=f"in version {old.version} {', '.join(lacking)}",
             way_out="Apply the catalog of before: the version is kept live, so that nothing is computed.",
         )
+    if on_top and _groups(old) != _groups(before.views[name]):
+        raise LaminaError(
+            f"{name} is not rolled back alone: {', '.join(on_top)} reads it as it is",
+            evidence=f"version {old.version} has other groups, by which ties are broken",
+            way_out="Apply the catalog of before: the version is kept live, so that nothing is computed.",
+        )
     deploy(connection, before, replace(before, views={**before.views, name: old}), {name: id})
+
+
+def _refuse_computed_through(name: str, catalog: Catalog) -> None:
+    """Views that name one and do not read it are computed of its records, as its SELECT was when they were compiled."""
+    named = re.compile(rf"\b{name}\b", re.IGNORECASE)
+    others = [view for view in catalog.views.values() if view.name != name and name not in view.reads]
+    through = sorted(view.name for view in others if named.search(view.select))
+    if through:
+        raise LaminaError(
+            f"{name} is not rolled back alone: {', '.join(through)} is computed of its records",
+            evidence=f"its SELECT names {name}, and stands over the same source",
+            way_out="Apply the catalog of before: what is kept live of it is not computed again.",
+        )
+
+
+def _groups(view: View) -> frozenset[Column]:
+    """The columns that all its tables of cells are kept by."""
+    return frozenset.intersection(*(frozenset(table.keys) for table in view.cell_tables))
 
 
 def _moving(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> dict[str, int]:

@@ -33,6 +33,11 @@ def view(name: str, select: str, rewrite: str) -> Refusal:
 _KAFKA = "USING kafka OPTIONS (topic 'x', format 'json')"
 
 SOURCES = [
+    Refusal(
+        "a name of Lamina's own",
+        f"CREATE TABLE good_records (a INT) {_KAFKA};",
+        f"CREATE TABLE fine_records (a INT) {_KAFKA};",
+    ),
     Refusal("no topic", "CREATE TABLE x (a INT) USING kafka;", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal("no USING", "CREATE TABLE x (a INT);", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal(
@@ -229,6 +234,13 @@ SOURCES = [
         "what only records tell, of a view that retains",
         "CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT user_id, kind, ts FROM events; CREATE VIEW v AS SELECT user_id, last(kind) AS kind FROM w GROUP BY user_id;",
         "CREATE VIEW w TBLPROPERTIES ('retain' = '90 days') AS SELECT user_id, kind, ts FROM events; CREATE VIEW v AS SELECT user_id, max_by(kind, ts) AS kind FROM w GROUP BY user_id;",
+    ),
+    Refusal(
+        "a CTE that hides the source of a view over it",
+        "CREATE VIEW x AS SELECT user_id, kind FROM events WHERE amount > 1;"
+        " CREATE VIEW v AS WITH events AS (SELECT 1 AS one) SELECT user_id, last(kind) AS kind FROM x GROUP BY user_id;",
+        "CREATE VIEW x AS SELECT user_id, kind FROM events WHERE amount > 1;"
+        " CREATE VIEW v AS WITH one AS (SELECT 1 AS one) SELECT user_id, last(kind) AS kind FROM x GROUP BY user_id;",
     ),
     Refusal(
         "retain by the time of a side that may be missing",

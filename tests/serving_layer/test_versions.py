@@ -488,3 +488,18 @@ def test_a_dead_apply_is_not_gone_on_with_where_its_source_reads_another_topic(w
             assert (reprocess.begun(*given, wanted, lambda _: None) == id) == goes_on
     with world.database.begin() as connection:
         world.apply(connection)
+
+
+def test_a_view_that_another_is_computed_through_is_not_rolled_back_alone() -> None:
+    catalog = compile_catalog(
+        {
+            "v.sql": "CREATE TABLE events (k STRING, n BIGINT) USING kafka OPTIONS (topic 'events', format 'json');"
+            "CREATE VIEW clean AS SELECT k, n FROM events WHERE n > 0;"
+            "CREATE VIEW newest AS SELECT k, last(n) AS n FROM clean GROUP BY k;"
+            "CREATE VIEW sums AS SELECT k, sum(n) AS n FROM clean GROUP BY k;"
+        }
+    )
+    assert (catalog.views["newest"].reads, catalog.views["sums"].reads) == ((), ("clean",))
+    with pytest.raises(LaminaError, match="clean is not rolled back alone: newest is computed of its records"):
+        registry._refuse_computed_through("clean", catalog)
+    registry._refuse_computed_through("sums", catalog)

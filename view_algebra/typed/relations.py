@@ -204,6 +204,9 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
 
 def _in_place_of(node: exp.Table, select: exp.Expr, names: list[str], scope: Scope) -> Nested | None:
     """A SELECT over records in the place of a name, where it is one; Spark is told the same."""
+    hidden = next((each.name for each in select.find_all(exp.Table) if each.name.lower() in scope.ctes), None)
+    if hidden is not None:  # Spark would read the CTE
+        raise Wrong(span(node), f"{node.name}, of records of {hidden}, beside a CTE of that name", "Rename the CTE.")
     inner, alias = scope.context.query(select, Outside(scope.context)), (node.alias or node.name).lower()
     if not is_in_order(inner, windows=False):
         return None

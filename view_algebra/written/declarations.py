@@ -371,4 +371,6 @@ def _name(node: exp.Expr, longest: int, report: Report) -> str:
                 f"Use small letters, digits and underscores, at most {longest}, not beginning with a digit.",
             )
         )
+    if name in ("raw_records", "good_records"):
+        report(Wrong(span(node), f"{name} is what Lamina calls records of every source", "Choose another name."))
     return name
