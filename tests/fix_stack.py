@@ -350,6 +350,8 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
     }
     stack = Stack(home, services_of(variables), places, words, extra, topics)
     yield stack
+    for service in list(stack.processes):  # what was started by a fixture that failed
+        stack.stop(service)
     _end(stack.left())
 
 
