@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -298,9 +297,10 @@ def _return_to(connection: Connection, name: str, id: int) -> None:
 
 def _refuse_computed_through(name: str, catalog: Catalog) -> None:
     """Views that name one and do not read it are computed of its records, as its SELECT was when they were compiled."""
-    named = re.compile(rf"\b{name}\b", re.IGNORECASE)
+    from view_algebra.compile import named_by
+
     others = [view for view in catalog.views.values() if view.name != name and name not in view.reads]
-    through = sorted(view.name for view in others if named.search(view.select))
+    through = sorted(view.name for view in others if name in named_by(view))
     if through:
         raise LaminaError(
             f"{name} is not rolled back alone: {', '.join(through)} is computed of its records",

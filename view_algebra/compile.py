@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from view_algebra.checking import compile_check, with_checks
-from view_algebra.compiled import MOVED_FROM, Catalog, Check, Column, Source
+from view_algebra.compiled import MOVED_FROM, Catalog, Check, Column, Source, View
 from view_algebra.passes import Known, Split, Written, compile_view
 from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
@@ -49,6 +49,18 @@ def compile_catalog(files: Mapping[str, str]) -> Catalog:
 def stages(files: Mapping[str, str]) -> Mapping[str, Split]:
     """What became of each view of a catalog before its texts were written: what it means, and where it is split."""
     return _compiled(files).splits
+
+
+def named_by(view: View) -> set[str]:
+    """The sources and views that the text of a view names; it need not read them, if it is computed of their records.
+
+    >>> from view_algebra.passes import EXAMPLE
+    >>> named_by(compile_catalog({"c.sql": EXAMPLE}).views["top"])
+    {'clicks'}
+    """
+    with _room_for_nesting():
+        [statement] = parse(File("", view.sql))
+    return set(_tables_named(statement.tree)) - {view.name}
 
 
 @contextmanager
