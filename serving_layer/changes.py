@@ -208,7 +208,7 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
         return Change("source", name, "drop", "its query ends; its master log stays in the warehouse")
     if old is None:
         return Change("source", name, "create", f"topic {new.topic} is read from its first record")
-    if (old.topic, old.parse, old.counted) == (new.topic, new.parse, new.counted):
+    if (old.topic, old.parse, old.counted, old.ids) == (new.topic, new.parse, new.counted, new.ids):
         return Change("source", name, "nothing", "")
     if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that did not read tables
         return Change("source", name, "update", "its rows are served from now on")
@@ -222,7 +222,17 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
         was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
         effect = f"it would be {now} and is {was}, whose offsets are others: declare it under another name"
         return replace(change, action="refuse", effect=f"{effect}, and let the views read that")
+    if new.ids and not _bad_by(old) <= _bad_by(new):
+        effect = (
+            "records that were bad would be good now, and their events are not known: declare it under another name"
+        )
+        return replace(change, action="refuse", effect=f"{effect}, and let the views read that")
     return change
+
+
+def _bad_by(source: Source) -> set[tuple[str, str]]:
+    """The columns by which a record may be bad, with their types: everything can be read as a STRING."""
+    return {(each.name, each.spark) for each in source.columns if each.spark != "STRING"}
 
 
 def _told_apart(source: Source) -> list[Column]:

@@ -139,7 +139,7 @@ def _ahead(
     connection: Connection, before: Catalog, catalog: Catalog, changes: Sequence[Change]
 ) -> tuple[Catalog, list[View]]:
     after = chosen(before, catalog, changes, _kept(connection))
-    return after, computed(after, changes, versions.ready(connection))
+    return after, computed(after, changes, versions.live(connection))
 
 
 def planned(connection: Connection, catalog: Catalog) -> Catalog:
@@ -150,7 +150,7 @@ def planned(connection: Connection, catalog: Catalog) -> Catalog:
 def first_shown(connection: Connection, catalog: Catalog) -> list[Generation]:
     """The generations that a preview reads and nobody else yet, to which views move with a `planned` catalog."""
     before, found = deployed(connection).views, []
-    live = versions.ready(connection)
+    live = versions.live(connection)
     for name, each in catalog.views.items():
         id = live.get((name, each.version))
         if id is not None and (name not in before or before[name].version != each.version):
@@ -316,7 +316,7 @@ def _groups(view: View) -> frozenset[Column]:
 
 def _moving(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> dict[str, int]:
     """The generation that each view moves to whose version is another than before, or that is ready to be served."""
-    live = versions.ready(connection)
+    live = versions.live(connection)
     found = {}
     for name, compiled in catalog.views.items():
         old = before.views.get(name)
@@ -359,7 +359,7 @@ def known(connection: Connection) -> Known:
     ).group_by(progress_table.c.query)
     return Known(
         counted={name: int(offsets) for name, offsets in connection.execute(counted)},
-        kept=versions.ready(connection),
+        kept=versions.live(connection),
         rate=rebuilds.rate(connection),
         sizes=lookup.sizes(connection),
         others=dependents.of_others(connection),

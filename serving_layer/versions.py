@@ -199,22 +199,6 @@ def live(connection: Connection) -> dict[tuple[str, str], int]:
     return {(row.view, row.version): row.id for row in rows if (row.view, row.version) not in published}
 
 
-def ready(connection: Connection) -> dict[tuple[str, str], int]:
-    """Those of the live versions to which views may move without being computed.
-
-    Not one that reads a stream of unique events as it was declared otherwise: which records are copies was decided as
-    the stream is declared now, and one that is bad now, and was good then, claimed no id.
-    """
-    now = deployed(connection).sources
-    otherwise = {
-        (each.view.name, each.view.version)
-        for each in stored(connection)
-        for name, source in each.sources.items()
-        if source.ids and name in now and source.parse != now[name].parse
-    }
-    return {version: id for version, id in live(connection).items() if version not in otherwise}
-
-
 def forget_unused(connection: Connection) -> None:
     """Forgets the versions of which no generation has cells any more."""
     left = select(generation.c.view, generation.c.version).where(generation.c.dropped_at.is_(None))

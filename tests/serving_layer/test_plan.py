@@ -95,8 +95,9 @@ def test_a_stream_goes_on_telling_the_same_events_apart() -> None:
     before = compile_catalog({"events.sql": unique})
     [change] = compare(before, compile_catalog({"events.sql": unique.replace("n BIGINT", "n BIGINT, d INT")}), Known())
     assert change.action == "update"
+    of_texts = unique.replace("n BIGINT", "n STRING")  # a number that was bad would be a good text
     of_numbers = unique.replace("k STRING", "k DECIMAL(4, 2)")  # whose ids are of other texts: 1.2 is '1.20'
-    for other in (EVENTS, unique.replace("(k)", "(n)"), unique.replace("(k)", "(k, n)"), of_numbers):
+    for other in (EVENTS, unique.replace("(k)", "(n)"), unique.replace("(k)", "(k, n)"), of_texts, of_numbers):
         [change] = compare(before, compile_catalog({"events.sql": other}), Known())
         assert change.action == "refuse", other
         assert "declare it under another name, and let the views read that" in change.effect
