@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from serving_layer import loading
+from serving_layer.cells import kept_since
 from serving_layer.copying import csv
 from view_algebra.compiled import CellTable, Source
 from view_algebra.language.quoting import spark_name
@@ -41,9 +42,8 @@ def cells_of(records: DataFrame, source: Source, table: CellTable, since: dateti
     """The cells of the records that count; a micro-batch computes those of several views at once."""
     counting(records, source).createOrReplaceTempView(source.name)
     found = records.sparkSession.sql(table.partial)
-    if since is None or not table.retained:
-        return found
-    return found.where(kept(table.retained, since - timedelta(microseconds=table.longer)))
+    begins = kept_since(table, since)
+    return found if begins is None else found.where(kept(table.retained, begins))
 
 
 def kept(column: str, since: datetime) -> str:

@@ -108,13 +108,14 @@ class Oracle:
         return [number in holding for number in range(len(spans))]
 
     def _answers(self, number: int) -> bool:
-        state, view = self._states[number], self.view_at(number)
-        if view is None or state.definition is None:
+        state = self._states[number]
+        if state.definition is None:
             return False
         definition = self._definitions[state.definition]
-        known = definition.sources.keys() <= state.below.keys()  # of what it reads no more, nothing is
-        known &= {each.name for each in definition.views.values() if each.retained} <= state.since.keys()
-        return known and self._key.values.keys() <= {column.name for column in view.columns}
+        retaining = {each.name for each in definition.views.values() if each.retained}
+        if not (definition.sources.keys() <= state.below.keys() and retaining <= state.since.keys()):
+            return False  # of what the view reads no more, nothing is known
+        return self._key.values.keys() <= {column.name for column in definition.views[self._name].columns}
 
     def _collected(self, frames: Mapping[int, DataFrame]) -> list[tuple[int, Row]]:
         """The rows of several frames, each with the number of its own, by one job of Spark per kind of rows."""

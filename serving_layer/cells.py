@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, CursorResult
@@ -62,6 +62,11 @@ def copy(connection: Connection, table: str, rows: Rows) -> None:
         cursor.copy_expert(f"COPY {table} FROM STDIN (FORMAT {rows.format})", rows.file())
     finally:
         cursor.close()
+
+
+def kept_since(table: Any, since: datetime | None) -> datetime | None:
+    """From when on cells of a table are kept, by its column `retained`, where groups are from `since`; None for all."""
+    return None if since is None or not table.retained else since - timedelta(microseconds=table.longer)
 
 
 def merge(

@@ -216,33 +216,37 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
         return Change("source", name, "keep", "this Lamina would read its records otherwise; it goes on as deployed")
     change = Change("source", name, "update", _read_otherwise(old, new), diff=_diff(old.sql, new.sql))
     if (old.counted, old.ids, _told_apart(old)) != (new.counted, new.ids, _told_apart(new)):
-        effect = "it would tell other events apart than those that were counted: declare it under another name"
-        return replace(change, action="refuse", effect=f"{effect}, and let the views read that")
+        return _to_another_name(change, "it would tell other events apart than those that were counted")
     if old.topic != new.topic or old.kind != new.kind:
         was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
-        effect = f"it would be {now} and is {was}, whose offsets are others: declare it under another name"
-        return replace(change, action="refuse", effect=f"{effect}, and let the views read that")
+        return _to_another_name(change, f"it would be {now} and is {was}, whose offsets are others")
     if new.ids and not _bad_by(old) <= _bad_by(new):
-        effect = (
-            "records that were bad would be good now, and their events are not known: declare it under another name"
-        )
-        return replace(change, action="refuse", effect=f"{effect}, and let the views read that")
+        return _to_another_name(change, "records that were bad would be good now, and their events are not known")
     return change
+
+
+def _to_another_name(change: Change, why: str) -> Change:
+    effect = f"{why}: declare it under another name, and let the views read that"
+    return replace(change, action="refuse", effect=effect)
+
+
+def _types(source: Source) -> dict[str, str]:
+    return {column.name: column.spark for column in source.columns}
 
 
 def _bad_by(source: Source) -> set[tuple[str, str]]:
     """The columns by which a record may be bad, with their types: everything can be read as a STRING."""
-    return {(each.name, each.spark) for each in source.columns if each.spark != "STRING"}
+    return {(name, kind) for name, kind in _types(source).items() if kind != "STRING"}
 
 
-def _told_apart(source: Source) -> list[Column]:
+def _told_apart(source: Source) -> dict[str, str]:
     """The columns by which a stream tells its events apart: by their texts, which depend on their types."""
-    return [replace(each, comment=None) for each in source.columns if each.name in source.unique and source.ids]
+    return {name: kind for name, kind in _types(source).items() if name in source.unique} if source.ids else {}
 
 
 def _read_otherwise(old: Source, new: Source) -> str:
     """In what two declarations of a source differ: every record is read anew from its value, for all views of it."""
-    was, now = ({column.name: column.spark for column in each.columns} for each in (old, new))
+    was, now = _types(old), _types(new)
     said = [f"column {name} is new" for name in now if name not in was]
     said += [f"column {name} goes" for name in was if name not in now]
     said += [f"column {n} is {now[n]} and was {was[n]}" for n in now if n in was and now[n] != was[n]]

@@ -24,7 +24,7 @@ BINARY = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 
 
 class Rows:
-    r"""Rows for COPY in a format of its, which may be read again and again; in a file where there are many.
+    r"""Rows in a format that COPY takes, which may be read again and again; in a file where there are many.
 
     >>> import pyarrow as pa
     >>> rows = Rows()
@@ -41,11 +41,10 @@ class Rows:
 
     def add(self, table: pa.Table) -> None:
         """Adds rows at the end."""
-        if self.format == "csv":
-            added = csv(table)
-        else:
-            added = b"" if table.num_rows == 0 else (b"" if self.size else BINARY) + binary(table)
-        self.size += self._file.write(added)
+        if table.num_rows == 0:
+            return
+        begins = BINARY if self.format == "binary" and not self.size else b""
+        self.size += self._file.write(begins + (csv if self.format == "csv" else binary)(table))
         if self.size > IN_MEMORY and isinstance(self._file, io.BytesIO):
             written, self._file = self._file, tempfile.TemporaryFile()  # noqa: SIM115 (it goes with the rows)
             weakref.finalize(self, self._file.close)

@@ -8,7 +8,7 @@ all of it or nothing, and nobody waits.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, and_, delete, insert, or_, select, text
@@ -76,7 +76,7 @@ def exchange(connection: Connection, name: str, new: Generation, old: Generation
 def both_keep(new: Generation, old: Generation, table: Any) -> datetime | None:
     """Since when both generations keep cells of a table, by its column `retained`; None where they keep all."""
     since = max((each.since for each in (new, old) if each.since is not None), default=None)
-    return None if since is None or table.retained is None else since - timedelta(microseconds=table.longer)
+    return cells.kept_since(table, since)
 
 
 def forget(connection: Connection, id: int) -> None:

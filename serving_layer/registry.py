@@ -273,40 +273,34 @@ def _return_to(connection: Connection, name: str, id: int) -> None:
     old = version.view
     read_otherwise = sorted(n for n, source in version.sources.items() if source.parse != before.sources[n].parse)
     if read_otherwise:
-        raise LaminaError(
-            f"{name} is not rolled back alone: its source was declared otherwise",
-            evidence=f"version {old.version} reads {', '.join(read_otherwise)} as it was declared then",
-            way_out="Apply the catalog of before: the version is kept live, so that nothing is computed.",
-        )
+        evidence = f"version {old.version} reads {', '.join(read_otherwise)} as it was declared then"
+        raise _not_alone(name, "its source was declared otherwise", evidence)
     _refuse_computed_through(name, before)
     on_top = sorted(each for each, view in before.views.items() if name in view.reads)
+    as_it_is = f"{', '.join(on_top)} reads it as it is"
     if on_top and (lacking := breaks(before.views[name].columns, old.columns)):
-        raise LaminaError(
-            f"{name} is not rolled back alone: {', '.join(on_top)} reads it as it is",
-            evidence=f"in version {old.version} {', '.join(lacking)}",
-            way_out="Apply the catalog of before: the version is kept live, so that nothing is computed.",
-        )
+        raise _not_alone(name, as_it_is, f"in version {old.version} {', '.join(lacking)}")
     if on_top and _groups(old) != _groups(before.views[name]):
-        raise LaminaError(
-            f"{name} is not rolled back alone: {', '.join(on_top)} reads it as it is",
-            evidence=f"version {old.version} has other groups, by which ties are broken",
-            way_out="Apply the catalog of before: the version is kept live, so that nothing is computed.",
-        )
+        raise _not_alone(name, as_it_is, f"version {old.version} has other groups, by which ties are broken")
     deploy(connection, before, replace(before, views={**before.views, name: old}), {name: id})
+
+
+def _not_alone(
+    name: str, why: str, evidence: str, then: str = "the version is kept live, so that nothing is computed"
+) -> LaminaError:
+    what = f"{name} is not rolled back alone: {why}"
+    return LaminaError(what, evidence=evidence, way_out=f"Apply the catalog of before: {then}.")
 
 
 def _refuse_computed_through(name: str, catalog: Catalog) -> None:
     """Views that name one and do not read it are computed of its records, as its SELECT was when they were compiled."""
     from view_algebra.compile import named_by
 
-    others = [view for view in catalog.views.values() if view.name != name and name not in view.reads]
-    through = sorted(view.name for view in others if name in named_by(view))
-    if through:
-        raise LaminaError(
-            f"{name} is not rolled back alone: {', '.join(through)} is computed of its records",
-            evidence=f"its SELECT names {name}, and stands over the same source",
-            way_out="Apply the catalog of before: what is kept live of it is not computed again.",
-        )
+    unread = (view for view in catalog.views.values() if name not in view.reads)
+    if through := sorted(view.name for view in unread if name in named_by(view)):
+        why = f"{', '.join(through)} is computed of its records"
+        evidence = f"its SELECT names {name}, and stands over the same source"
+        raise _not_alone(name, why, evidence, "what is kept live of it is not computed again")
 
 
 def _groups(view: View) -> frozenset[Column]:

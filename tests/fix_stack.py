@@ -201,6 +201,11 @@ class Stack:
         _end(left)
         return left
 
+    def stop_all(self) -> None:
+        """Ends every started service."""
+        for service in list(self.processes):
+            self.stop(service)
+
     def left(self) -> list[psutil.Process]:
         """The processes of this stack that run: all carry its LAMINA_HOME, Postgres (another user's) excepted."""
         return _processes(lambda home: home == str(self.home))
@@ -350,8 +355,7 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
     }
     stack = Stack(home, services_of(variables), places, words, extra, topics)
     yield stack
-    for service in list(stack.processes):  # what was started by a fixture that failed
-        stack.stop(service)
+    stack.stop_all()  # what was started by a fixture that failed
     _end(stack.left())
 
 
@@ -380,5 +384,4 @@ def running(stack: Stack) -> Iterator[Stack]:
     assert stack.processes["airflow-init"].wait(PATIENCE) == 0, tail(stack.log("airflow-init"), 60)
     del stack.processes["airflow-init"]
     yield stack
-    for service in list(stack.processes):  # other tests need the processors
-        stack.stop(service)
+    stack.stop_all()  # other tests need the processors

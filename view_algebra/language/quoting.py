@@ -15,7 +15,7 @@ def spark_name(name: str) -> str:
     ('user_id', '`user-id`', '`order`')
     """
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
-    return name if plain and name.upper() not in _SPARK_WORDS else "`" + name.replace("`", "``") + "`"
+    return name if plain and name.upper() not in _SPARK_WORDS else spark_path(name)
 
 
 def postgres_name(name: str) -> str:

@@ -12,6 +12,7 @@ from view_algebra.language.expressions import (
     Exploded,
     Hopped,
     Joined,
+    Named,
     Nested,
     Read,
     Relation,
@@ -57,6 +58,11 @@ def relations_in(relation: Relation | None) -> Iterator[Relation]:
         yield relation
         for inner in inputs_of(relation):
             yield from relations_in(inner)
+
+
+def aliases_in(relation: Relation) -> set[str]:
+    """What the relations inside one are called."""
+    return {each.alias for each in relations_in(relation) if isinstance(each, Named)}
 
 
 def has_joins(relation: Relation | None) -> bool:

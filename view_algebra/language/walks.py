@@ -32,6 +32,7 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
 )
+from view_algebra.language.fields import VARIABLE
 from view_algebra.language.relations import nested_in, over_inputs, relations_in, with_nested
 
 
@@ -267,6 +268,11 @@ def above_group(block: Select) -> list[Expr]:
     """What a block computes of its groups (or rows): its columns, HAVING, ORDER BY."""
     having = [block.having] if block.having is not None else []
     return [o.expression for o in block.outputs] + having + [o.expression for o in block.order]
+
+
+def relations_named(expression: Expr) -> set[str]:
+    """The aliases of the relations whose columns an expression names."""
+    return {part.relation for part in walk(expression) if isinstance(part, Field)} - {VARIABLE}
 
 
 def parts(block: Select) -> Iterator[Expr]:

@@ -35,7 +35,6 @@ from view_algebra.language.expressions import (
     both,
     conjuncts,
 )
-from view_algebra.language.fields import VARIABLE
 from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.relations import has_joins, inputs_of, nested_in, over_inputs, relations_in, with_nested
 from view_algebra.language.time_windows import hops, is_session
@@ -47,6 +46,7 @@ from view_algebra.language.walks import (
     is_asked,
     is_made_of_bytes,
     outer_fields,
+    relations_named,
     rewritten,
     walk,
 )
@@ -94,7 +94,7 @@ class _Rows:
 def of_one_row(expression: Expr, own: set[str]) -> bool:
     """Is an expression made of the columns of these relations alone, and of one row of them?"""
     inside = list(walk(expression))
-    named = {part.relation for part in inside if isinstance(part, Field)} - {VARIABLE}
+    named = relations_named(expression)
     several = any(isinstance(part, (Aggregate, Windowed)) or hops(part) or is_session(part) for part in inside)
     return bool(named) and named <= own and not several and not is_asked(expression)
 
@@ -192,8 +192,8 @@ def _filtered(relation: Relation, known: Sequence[_Condition], streams: Mapping[
             return relation
         case Joined(left=left, right=right, kind=kind):
             own = list(map(_Condition, conjuncts(relation.condition)))
-            of_left = [*(() if kind in NULLABLE_LEFT else known), *(own if kind in _MATCHED_LEFT else ())]
-            of_right = [*(() if kind in NULLABLE_RIGHT else known), *(own if kind in _MATCHED_RIGHT else ())]
+            of_left = [*(() if kind in NULLABLE_LEFT else known), *(own if kind in MATCHED_LEFT else ())]
+            of_right = [*(() if kind in NULLABLE_RIGHT else known), *(own if kind in MATCHED_RIGHT else ())]
             left, right = _filtered(left, of_left, streams), _filtered(right, of_right, streams)
             rest = _left(own)
             kind = "CROSS" if kind == "INNER" and rest is None else kind
@@ -202,7 +202,7 @@ def _filtered(relation: Relation, known: Sequence[_Condition], streams: Mapping[
             return over_inputs(relation, lambda below: _filtered(below, known, streams))
 
 
-_MATCHED_LEFT, _MATCHED_RIGHT = ("INNER", "CROSS", "RIGHT"), ("INNER", "CROSS", "LEFT")
+MATCHED_LEFT, MATCHED_RIGHT = ("INNER", "CROSS", "RIGHT"), ("INNER", "CROSS", "LEFT")
 """The joins of which a side shows only rows that meet the condition."""
 
 
@@ -286,7 +286,7 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
         return None
     asked = [part for aggregate in aggregates for part in children(aggregate)]
     for alias, rows in streams.items():
-        named = {part.relation for each in asked for part in walk(each) if isinstance(part, Field)} - {VARIABLE}
+        named = set().union(*map(relations_named, asked))
         values = {name: value for value, name in rows.columns.items()}
         named_beside = _named_beside(block, aggregates, alias)
         # by what they are, so that blocks that differ in what they show of a join share their cells

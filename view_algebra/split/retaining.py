@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from view_algebra.compiled import source_of
 from view_algebra.language.expressions import (
     Call,
     Constant,
@@ -34,15 +33,15 @@ from view_algebra.language.expressions import (
     Windowed,
     conjuncts,
 )
-from view_algebra.language.fields import VARIABLE
 from view_algebra.language.lengths import MICROSECONDS
-from view_algebra.language.relations import over_inputs, relations_in
+from view_algebra.language.relations import aliases_in, over_inputs, relations_in
 from view_algebra.language.time_windows import hops, pane
 from view_algebra.language.times import microseconds
 from view_algebra.language.types import CALENDAR, TIMESTAMP
-from view_algebra.language.walks import parts, walk
+from view_algebra.language.walks import parts, relations_named, walk
 from view_algebra.refusals import Wrong
-from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT
+from view_algebra.split.joins import MATCHED_LEFT, MATCHED_RIGHT, NULLABLE_LEFT, NULLABLE_RIGHT
+from view_algebra.split.unbounded import gives_records
 
 LONGEST = 36_500 * MICROSECONDS["day"]
 """A bound that is longer is none: `since` minus it would leave the calendar."""
@@ -57,24 +56,29 @@ def retaining(query: Query, place: Place) -> tuple[str, Query]:
         )
         raise Wrong(place, "retain without one time to go by, of a stream that has a record in every row", way_out)
     assert isinstance(query, Select)
-    shown, time = found
+    shown, time, alias = found
     _refuse_other_rows(query, time, place)
-    return shown, _with_retained(query, time)
+    return shown, _with_retained(query, time, alias)
 
 
-def _time(query: Select) -> tuple[str, Expr] | None:
-    """The one time that a query groups by and shows, or of rows shows, if every row has it of one stream."""
+def _time(query: Select) -> tuple[str, Expr, str] | None:
+    """The one time that a query groups by and shows, or of rows shows, if every row has it of one stream: under which
+    name it is shown, the time, and the alias of the stream.
+    """
     shown = {output.expression: output.name for output in query.outputs}
     candidates = shown if query.group is None else dict.fromkeys(query.group)
     of_times = (each for each in candidates if each.type.name in CALENDAR and pane(each) == each)
-    times = [each for each in of_times if _stream_of(query, each) is not None]
-    return (shown[times[0]], times[0]) if len(times) == 1 and times[0] in shown else None
+    times = [(each, alias) for each in of_times if (alias := _stream_of(query, each)) is not None]
+    if len(times) != 1 or times[0][0] not in shown:
+        return None
+    [(time, alias)] = times
+    return shown[time], time, alias
 
 
 def _stream_of(query: Select, time: Expr) -> str | None:
     """The alias of the stream of whose columns a time is, if every row has a record of it."""
     relation = query.relation.relation if isinstance(query.relation, Exploded) else query.relation
-    named = {part.relation for part in walk(time) if isinstance(part, Field)} - {VARIABLE}
+    named = relations_named(time)
     if relation is None or not named:
         return None
     if isinstance(relation, Stream):
@@ -86,7 +90,7 @@ def _stream_of(query: Select, time: Expr) -> str | None:
 def _is_always_there(alias: str, relation: Relation) -> bool:
     match relation:
         case Stream():
-            return relation.alias == alias and source_of(relation.source) == relation.source
+            return relation.alias == alias and gives_records(relation)
         case Joined(left=left, right=right, kind=kind):
             of_left = kind not in NULLABLE_LEFT and _is_always_there(alias, left)
             return of_left or (kind not in NULLABLE_RIGHT and _is_always_there(alias, right))
@@ -113,26 +117,29 @@ def _refuse_other_rows(query: Select, time: Expr, place: Place) -> None:
         raise Wrong(query.limit_place or place, "retain beside LIMIT", "Put LIMIT into a view over this one.")
 
 
-def _with_retained(query: Select, time: Expr) -> Select:
-    """The query, whose streams say what they retain."""
-    of, begins = _stream_of(query, time), _not_before(time)
-    bounds: dict[str, Retained] = {}
-    for condition, aliases in _met(query.relation, query.where):
-        for column, longer in () if begins is None else _bounds(condition, begins):
-            known = bounds.get(column.relation)
-            if column.relation in aliases and (known is None or longer < known.longer):
-                bounds[column.relation] = Retained(column, longer)
+def _with_retained(query: Select, time: Expr, alias: str) -> Select:
+    """The query, whose streams say what they retain: the one of this alias by the time."""
+    begins = _not_before(time)
+    kept = ({} if begins is None else _bounded(query, begins)) | {alias: Retained(time, 0)}
 
     def retained(relation: Relation) -> Relation:
         if not isinstance(relation, Stream):
             return over_inputs(relation, retained)
-        if relation.alias == of:
-            return replace(relation, retained=Retained(time, 0))
-        is_stream = source_of(relation.source) == relation.source
-        return replace(relation, retained=bounds.get(relation.alias)) if is_stream else relation
+        return replace(relation, retained=kept.get(relation.alias)) if gives_records(relation) else relation
 
     assert query.relation is not None
     return replace(query, relation=retained(query.relation))
+
+
+def _bounded(query: Select, begins: Field) -> dict[str, Retained]:
+    """The streams that conditions bound by a column of another, each by the narrowest bound."""
+    bounds: dict[str, Retained] = {}
+    for condition, aliases in _met(query.relation, query.where):
+        for column, longer in _bounds(condition, begins):
+            known = bounds.get(column.relation)
+            if column.relation in aliases and (known is None or longer < known.longer):
+                bounds[column.relation] = Retained(column, longer)
+    return bounds
 
 
 def _not_before(time: Expr) -> Field | None:
@@ -155,13 +162,13 @@ def _met(relation: Relation | None, where: Expr | None) -> Iterator[tuple[Expr, 
 
     Each is a comparison, which no row of NULLs meets that stands in the place of a partner.
     """
-    streams = {each.alias for each in relations_in(relation) if isinstance(each, Stream)}
-    yield from ((condition, streams) for condition in conjuncts(where))
+    if relation is None:
+        return
+    yield from ((condition, aliases_in(relation)) for condition in conjuncts(where))
     for joined in relations_in(relation):
         if isinstance(joined, Joined):
-            sides = [joined.left] if joined.kind in ("INNER", "CROSS", "RIGHT") else []
-            sides += [joined.right] if joined.kind in ("INNER", "CROSS", "LEFT") else []
-            matched = {each.alias for side in sides for each in relations_in(side) if isinstance(each, Stream)}
+            matched = aliases_in(joined.left) if joined.kind in MATCHED_LEFT else set()
+            matched |= aliases_in(joined.right) if joined.kind in MATCHED_RIGHT else set()
             yield from ((condition, matched) for condition in conjuncts(joined.condition))
 
 

@@ -14,7 +14,6 @@ from view_algebra.compiled import source_of
 from view_algebra.language.expressions import (
     Call,
     Expr,
-    Field,
     Joined,
     Named,
     Nested,
@@ -24,9 +23,8 @@ from view_algebra.language.expressions import (
     both,
     conjuncts,
 )
-from view_algebra.language.fields import VARIABLE
-from view_algebra.language.relations import inputs_of, relations_in
-from view_algebra.language.walks import every_relation, walk
+from view_algebra.language.relations import aliases_in, inputs_of, relations_in
+from view_algebra.language.walks import every_relation, relations_named
 from view_algebra.refusals import Wrong
 from view_algebra.typed.passing import is_of_records
 
@@ -54,8 +52,8 @@ def _without_equality(relation: Relation, known: Sequence[Expr]) -> Joined | Non
         return next((each for each in found if each is not None), None)
     own = [*conjuncts(relation.condition), *(known if relation.kind in ("INNER", "CROSS") else ())]
     sides = (relation.left, relation.right)
-    of_records = all(any(map(_gives_records, relations_in(side))) for side in sides)
-    if of_records and not _meet(own, *map(_names, sides)):
+    of_records = all(any(map(gives_records, relations_in(side))) for side in sides)
+    if of_records and not _meet(own, *map(aliases_in, sides)):
         return relation
     below = own if relation.kind in ("INNER", "CROSS") else []
     return _without_equality(relation.left, below) or _without_equality(relation.right, below)
@@ -69,8 +67,8 @@ def _in_order(block: Select) -> Select:
         return block  # which depends on the order
     left, ordered = relations[1:], relations[:1]
     while left:
-        known = set().union(*map(_names, ordered))
-        number = next((n for n, each in enumerate(left) if _meet(conditions, known, _names(each))), 0)
+        known = set().union(*map(aliases_in, ordered))
+        number = next((n for n, each in enumerate(left) if _meet(conditions, known, aliases_in(each))), 0)
         ordered.append(left.pop(number))
     joined = reduce(lambda one, other: Joined(one, other, "CROSS", None, place=block.place), ordered)
     return replace(block, relation=joined, where=reduce(both, conditions, None))
@@ -86,15 +84,11 @@ def _inner(relation: Relation, conditions: list[Expr]) -> Iterator[Relation]:
         yield relation
 
 
-def _names(relation: Relation) -> set[str]:
-    return {each.alias for each in relations_in(relation) if isinstance(each, Named)}
-
-
-def _gives_records(relation: Relation) -> bool:
+def gives_records(relation: Relation) -> bool:
     """Does it give a row for each record of a stream? A table, and its versions, may be small."""
     if isinstance(relation, Nested):
         below = every_relation(relation.query) if not relation.lateral and is_of_records(relation.query) else ()
-        return any(map(_gives_records, below))
+        return any(map(gives_records, below))
     return isinstance(relation, Stream) and source_of(relation.source) == relation.source
 
 
@@ -114,7 +108,5 @@ def _implied(condition: Expr) -> set[Expr]:
 def _is_equality(condition: Expr, left: set[str], right: set[str]) -> bool:
     if not isinstance(condition, Call) or condition.function not in ("=", "<=>"):
         return False
-    named = [
-        {part.relation for part in walk(side) if isinstance(part, Field)} - {VARIABLE} for side in condition.arguments
-    ]
+    named = [relations_named(side) for side in condition.arguments]
     return all(named) and any(one <= left and other <= right for one, other in (named, named[::-1]))

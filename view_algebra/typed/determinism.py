@@ -25,7 +25,6 @@ from view_algebra.language.expressions import (
     Generator,
     Hopped,
     Joined,
-    Named,
     Nested,
     OverValues,
     Query,
@@ -38,10 +37,10 @@ from view_algebra.language.expressions import (
     Windowed,
     conjuncts,
 )
-from view_algebra.language.relations import nested_in, relations_in
+from view_algebra.language.relations import aliases_in, nested_in, relations_in
 from view_algebra.language.time_windows import window_key
 from view_algebra.language.types import Type
-from view_algebra.language.walks import every_relation, walk
+from view_algebra.language.walks import every_relation, relations_named, walk
 from view_algebra.refusals import AsksForRecords, Span
 from view_algebra.typed.as_of import HOLDS
 from view_algebra.typed.constants import rows_of, unique, unique_together
@@ -189,13 +188,14 @@ def _joined(join: Joined, views: Mapping[str, Keys]) -> RowKeys:
 
 def _bound(side: Relation, condition: Expr | None) -> set[Expr]:
     """What a condition finds equal to something that no row of this side of a join decides."""
-    own = {each.alias for each in relations_in(side) if isinstance(each, Named)}
-    own |= {made.alias for each in relations_in(side) if isinstance(each, Exploded) for made in each.generators}
+    own = aliases_in(side) | {
+        made.alias for each in relations_in(side) if isinstance(each, Exploded) for made in each.generators
+    }
     bound = set()
     for part in conjuncts(condition):
         if isinstance(part, Call) and part.function in ("=", "<=>"):
             for column, other in (part.arguments, part.arguments[::-1]):
-                if own.isdisjoint(each.relation for each in walk(other) if isinstance(each, Field)):
+                if own.isdisjoint(relations_named(other)):
                     bound.add(column)
     return bound
 
