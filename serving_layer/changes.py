@@ -76,9 +76,10 @@ def compare(before: Catalog, after: Catalog, known: Known) -> list[Change]:
     """A change for each declaration of the two catalogs: sources first, then views in the order of their reading."""
     if said := renames.wanted(before, after):
         return _with_renames(said, before, after, known)
-    changes = [_source_change(name, before, after) for name in sorted({*before.sources, *after.sources})]
+    anew = _read_anew(before, after)
+    changes = [_source_change(name, before, after, anew) for name in sorted({*before.sources, *after.sources})]
     names = [*after.views, *(name for name in before.views if name not in after.views)]
-    changes += [_view_change(name, before, after, known) for name in names]
+    changes += [_view_change(name, before, after, anew, known) for name in names]
     return [_with_readers(change, after, known) for change in changes]
 
 
@@ -202,17 +203,48 @@ def appends(old: Sequence[Column], new: Sequence[Column]) -> bool:
     return _shape(old) == _shape(new[: len(old)])
 
 
-def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
+def _read_anew(before: Catalog, after: Catalog) -> set[str]:
+    """The sources that are declared as they were, read otherwise by this Lamina, and feed cells that are computed.
+
+    One parse feeds all cells of a source. It goes on as deployed while all of them do; else all of them are computed
+    anew, with those that share another such source.
+    """
+    otherwise = {
+        name
+        for name, new in after.sources.items()
+        if (old := before.sources.get(name)) and old.sql == new.sql and not _read_alike(old, new)
+    }
+    anew: set[str] = set()
+    while more := (_feeding_new_cells(before, after, anew) & otherwise) - anew:
+        anew |= more
+    return anew
+
+
+def _feeding_new_cells(before: Catalog, after: Catalog, anew: set[str]) -> set[str]:
+    """The sources of the views whose cells are of another version than those deployed, once `anew` are read anew."""
+
+    def other_cells(new: View) -> bool:
+        old = before.views.get(new.name)
+        return old is None or (old.version != new.version and not _declared_alike(new.name, before, after, anew))
+
+    return {table.source for new in after.views.values() if other_cells(new) for table in new.cell_tables}
+
+
+def _read_alike(old: Source, new: Source) -> bool:
+    return (old.topic, old.parse, old.counted, old.ids) == (new.topic, new.parse, new.counted, new.ids)
+
+
+def _source_change(name: str, before: Catalog, after: Catalog, anew: set[str]) -> Change:
     old, new = before.sources.get(name), after.sources.get(name)
     if new is None:
         return Change("source", name, "drop", "its query ends; its master log stays in the warehouse")
     if old is None:
         return Change("source", name, "create", f"topic {new.topic} is read from its first record")
-    if (old.topic, old.parse, old.counted, old.ids) == (new.topic, new.parse, new.counted, new.ids):
+    if _read_alike(old, new):
         return Change("source", name, "nothing", "")
     if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that did not read tables
         return Change("source", name, "update", "its rows are served from now on")
-    if old.sql == new.sql:
+    if old.sql == new.sql and name not in anew:
         return Change("source", name, "keep", "this Lamina would read its records otherwise; it goes on as deployed")
     change = Change("source", name, "update", _read_otherwise(old, new), diff=_diff(old.sql, new.sql))
     if (old.counted, old.ids, _told_apart(old)) != (new.counted, new.ids, _told_apart(new)):
@@ -220,7 +252,7 @@ def _source_change(name: str, before: Catalog, after: Catalog) -> Change:
     if old.topic != new.topic or old.kind != new.kind:
         was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
         return _to_another_name(change, f"it would be {now} and is {was}, whose offsets are others")
-    if new.ids and not _bad_by(old) <= _bad_by(new):
+    if new.ids and (name in anew or not _bad_by(old) <= _bad_by(new)):
         return _to_another_name(change, "records that were bad would be good now, and their events are not known")
     return change
 
@@ -254,7 +286,7 @@ def _read_otherwise(old: Source, new: Source) -> str:
     return f"{what}: every record is read anew from its value, and its views are computed anew"
 
 
-def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Change:
+def _view_change(name: str, before: Catalog, after: Catalog, anew: set[str], known: Known) -> Change:
     old, new = before.views.get(name), after.views.get(name)
     if new is None and (others := known.others.get(name)):
         return Change(
@@ -266,8 +298,8 @@ def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Ch
         )
         return Change("view", name, "drop", effect)
     if old is None:
-        return _new_view(new, before, after, known)
-    if _declared_alike(name, before, after):
+        return _new_view(new, after, known)
+    if _declared_alike(name, before, after, anew):
         if old == new:
             return Change("view", name, "nothing", "")
         if old == replace(new, checks=old.checks):
@@ -285,11 +317,8 @@ def _view_change(name: str, before: Catalog, after: Catalog, known: Known) -> Ch
     return replace(change, effect="only what is read from the cells changed: served at once")
 
 
-def _new_view(new: View, before: Catalog, after: Catalog, known: Known) -> Change:
+def _new_view(new: View, after: Catalog, known: Known) -> Change:
     """Of a source with history, a view is computed from what was counted before it is served."""
-    if lacking := [each for each in sorted(new.fed_by) if _reads_less(each, before, after)]:
-        effect = f"an older Lamina deployed {lacking[0]}, and reads less of its records"
-        return Change("view", new.name, "refuse", effect)
     if (new.name, new.version) in known.kept:
         return Change("view", new.name, "create", "its cells are live, for a preview: served at once")
     waits = sorted(known.moved & new.fed_by)
@@ -298,12 +327,6 @@ def _new_view(new: View, before: Catalog, after: Catalog, known: Known) -> Chang
     return _reprocessed(
         Change("view", new.name, "reprocess", ""), f"{', '.join(waits)} has counted records", new, after, known
     )
-
-
-def _reads_less(name: str, before: Catalog, after: Catalog) -> bool:
-    """Does a source go on as an older Lamina deployed it, without columns that are read of its records by now?"""
-    old, new = before.sources.get(name), after.sources[name]
-    return old is not None and name in before.views and old.sql == new.sql and old.read != new.read
 
 
 def _new_version(change: Change, old: View, new: View, after: Catalog, known: Known) -> Change:
@@ -359,13 +382,13 @@ def _with_readers(change: Change, after: Catalog, known: Known) -> Change:
     return replace(change, dependents=(*ours, *known.others.get(change.name, ())))
 
 
-def _declared_alike(name: str, before: Catalog, after: Catalog) -> bool:
-    """Is all that a view is made of declared as it was: the view, and what it names, in the same words?"""
+def _declared_alike(name: str, before: Catalog, after: Catalog, anew: set[str]) -> bool:
+    """Is all that a view is made of declared in the same words: the view, and what it names? None is read `anew`?"""
     old, new = (_declarations(catalog) for catalog in (before, after))
     seen, todo = {name}, [name]
     while todo:
         each = todo.pop()
-        if old[each] != new.get(each):
+        if old[each] != new.get(each) or each in anew:
             return False
         named = {word.lower() for word in re.findall(r"\w+", old[each])} & old.keys()
         todo += named - seen

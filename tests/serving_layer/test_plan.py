@@ -8,6 +8,7 @@ import pytest
 
 from serving_layer.changes import NOTHING, Change, Known, check_allowed, compare
 from view_algebra import Catalog, compile_catalog
+from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
 
 USERS = "CREATE TABLE users (id INT PRIMARY KEY, name STRING) USING kafka OPTIONS (topic 'users', format 'json');"
@@ -34,22 +35,65 @@ def test_a_table_that_an_older_lamina_deployed_and_did_not_read_is_read_from_now
     ]
 
 
-def test_what_an_older_lamina_does_not_read_of_a_table_is_asked_by_no_new_view() -> None:
-    table = """CREATE TABLE seats (id INT PRIMARY KEY, guest STRING, at TIMESTAMP)
-    USING kafka OPTIONS (topic 'seats', format 'debezium-json') TBLPROPERTIES ('event_time' = 'at');"""
-    then = compile_catalog({"seats.sql": table})
-    older = replace(then.sources["seats"], parse="SELECT 'without moves' AS it", moved_from="")
-    looks = """CREATE TABLE looks (id INT, ts TIMESTAMP) USING kafka OPTIONS (topic 'looks', format 'json');
-    CREATE VIEW guests AS SELECT guest, count(*) AS n FROM seats GROUP BY guest;
-    CREATE VIEW seen AS SELECT s.guest FROM looks l JOIN seats FOR SYSTEM_TIME AS OF l.ts AS s ON s.id = l.id;"""
-    now = compile_catalog({"seats.sql": table, "looks.sql": looks})
-    changes = compare(Catalog(sources={"seats": older}, views=then.views), now, Known())
-    assert {change.name: change.action for change in changes} == {
-        "seats": "nothing",  # the view; the source is kept
-        "looks": "create",
-        "guests": "create",
-        "seen": "refuse",
+CLICKS = "CREATE TABLE clicks (k STRING, page INT) USING kafka OPTIONS (topic 'clicks', format 'json');"
+PAGES = "CREATE VIEW pages AS SELECT page, count(*) AS c FROM clicks GROUP BY page;"
+BOTH = "CREATE VIEW both AS SELECT k, sum(n) AS n, max(page) AS page FROM events JOIN clicks USING (k) GROUP BY k;"
+FILES = {f"{i}.sql": each for i, each in enumerate((EVENTS, SUMS, TOTAL, CLICKS, PAGES, BOTH))}
+
+
+def read_by_an_older_lamina(catalog: Catalog, *sources: str) -> Catalog:
+    """The catalog with another parse of some sources, and other versions of the views that they feed."""
+
+    def view(each: View) -> View:
+        return each if each.fed_by.isdisjoint(sources) else replace(each, version=f"of {each.version}")
+
+    older = {name: replace(catalog.sources[name], parse="SELECT 'otherwise' AS it") for name in sources}
+    return Catalog({**catalog.sources, **older}, {name: view(each) for name, each in catalog.views.items()})
+
+
+def actions(before: Catalog, after: Catalog) -> dict[str, str]:
+    counted = dict.fromkeys(before.sources, 10)
+    return {f"{c.kind} {c.name}": c.action for c in compare(before, after, Known(counted)) if c.action != "nothing"}
+
+
+def test_a_source_that_another_lamina_reads_otherwise_goes_on_while_no_view_of_it_is_computed() -> None:
+    older = read_by_an_older_lamina(compile_catalog(FILES), "events")
+    kept = {"source events": "keep", "view sums": "keep", "view both": "keep"}
+    assert actions(older, compile_catalog(FILES)) == kept
+    top = "CREATE VIEW top AS SELECT * FROM sums WHERE c > 1;"  # a view over views has no cells
+    assert actions(older, compile_catalog({**FILES, "top.sql": top})) == {**kept, "view top": "create"}
+    busy = "CREATE VIEW busy AS SELECT count(*) AS c FROM clicks;"  # and the cells of this one are of another source
+    assert actions(older, compile_catalog({**FILES, "busy.sql": busy})) == {**kept, "view busy": "reprocess"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [SUMS.replace("sum(n)", "max(n)"), BOTH.replace("max", "min"), "CREATE VIEW most AS SELECT max(n) FROM events;"],
+    ids=["a view changes", "a view with another source changes", "a view is new"],
+)
+def test_one_parse_feeds_all_views_of_a_source_or_all_are_computed_anew(sql: str) -> None:
+    older = read_by_an_older_lamina(compile_catalog(FILES), "events")
+    [name] = compile_catalog({"sources.sql": EVENTS + CLICKS, "view.sql": sql}).views
+    others = {file: text for file, text in FILES.items() if not text.startswith(f"CREATE VIEW {name} ")}
+    changed = actions(older, compile_catalog({**others, "view.sql": sql}))
+    computed = {f"view {each}": "reprocess" for each in ("sums", "both", name)}
+    assert changed == {"source events": "update", **computed}
+
+
+def test_sources_that_share_a_view_are_read_anew_together() -> None:
+    older = read_by_an_older_lamina(compile_catalog(FILES), "events", "clicks")
+    changed = actions(older, compile_catalog({**FILES, "1.sql": SUMS.replace("sum(n)", "max(n)")}))
+    assert changed == {"source events": "update", "source clicks": "update"} | {
+        f"view {name}": "reprocess" for name in ("sums", "both", "pages")
     }
+
+
+def test_a_stream_whose_ids_an_older_lamina_claimed_is_not_read_anew() -> None:
+    files = {"events.sql": EVENTS.replace("n BIGINT", "n BIGINT, UNIQUE (k)"), "sums.sql": SUMS}
+    older = read_by_an_older_lamina(compile_catalog(files), "events")
+    assert actions(older, compile_catalog(files))["source events"] == "keep"
+    changed = actions(older, compile_catalog({**files, "sums.sql": SUMS.replace("sum(n)", "max(n)")}))
+    assert changed["source events"] == "refuse"
 
 
 def test_new_groups_and_aggregates_are_named_with_the_records_and_the_time_that_they_take() -> None:
