@@ -6,12 +6,15 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from lamina.deployment import Deployment
 from serving_layer import registry
 from serving_layer.deployed import deployed as deployed_catalog
 from tests.fix_lamina import Deployed
 from view_algebra import compile_catalog
 from view_algebra.compiled import Catalog, CellTable, View
+from view_algebra.errors import LaminaError
 
 SALES = """CREATE TABLE sales (country STRING, amount BIGINT) USING kafka
     OPTIONS (topic '{topics}_sales', format 'json');"""
@@ -121,6 +124,34 @@ def test_a_view_that_is_declared_otherwise_is_not_taken_for_one_that_is_compiled
     assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 4)]
     deployed.deployment.batch.roll_back("totals")
     assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 9)], "the version of the older Lamina, by its own texts"
+
+
+def test_a_view_is_fed_by_the_parse_that_its_version_is_named_by(deployed: Deployed) -> None:
+    def older(catalog: Catalog) -> Catalog:
+        sales = catalog.sources["sales"]
+        loud = replace(sales, parse=f"SELECT * EXCEPT (country), upper(country) AS country FROM ({sales.parse})")
+        return Catalog({"sales": loud}, by_an_older_compiler(catalog).views)
+
+    deploy_by_an_older_lamina(deployed, older, sales=SALES, totals=TOTALS)
+    deployed.send("sales", {"country": "nl", "amount": 3})
+    deployed.catch_up()
+    deployed.deployment.apply(deployed.files)
+    assert deployed.rows("SELECT * FROM totals") == [("NL", 1, 3)], "as deployed, while no view of it is computed"
+
+    files = {
+        **deployed.files,
+        "most.sql": "CREATE VIEW most AS SELECT country, max(amount) AS n FROM sales GROUP BY 1;",
+    }
+    deployed.deployment.apply(files)
+    deployed.send("sales", {"country": "nl", "amount": 4})
+    deployed.catch_up()
+    assert deployed.rows("SELECT * FROM most") == [("nl", 4)]
+    assert deployed.rows("SELECT * FROM totals") == [("nl", 2, 7)]
+    commented = SALES.replace("country STRING", "country STRING COMMENT 'where'").replace("{topics}", deployed.prefix)
+    assert set(actions(deployed.deployment, {**files, "sales.sql": commented}).values()) <= {"nothing", "update"}
+    with pytest.raises(LaminaError, match="not rolled back alone: its source was declared otherwise"):
+        deployed.deployment.batch.roll_back("totals")
+    deployed.check()
 
 
 def test_what_is_deployed_is_what_was_compiled(deployed: Deployed) -> None:
