@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from lamina.services.java import QUICK_COMPILER
 from lamina.settings import Settings
 from master_log.offsets import Offsets
 from serving_layer import progress
+from tests.lent_spark import lent, taken_back
 
 PATIENCE = 120.0
 """Seconds after which a test that waits for the speed layer has failed."""
@@ -207,13 +208,18 @@ class CommandLine:
 
     environment: Mapping[str, str]
     folder: Path
+    program: str = "lamina"
+
+    def over(self, spark: SparkSession) -> CommandLine:
+        """The same commands, computing in the JVM of the tests and not in one that each of them starts."""
+        return replace(self, environment={**self.environment, **lent(spark)}, program="tests.lent_spark")
 
     def __call__(
         self, *arguments: str, code: int | None = 0, stdin: str | None = None, timeout: float = 300, **environment: str
     ) -> Result:
         """Runs a command to its end; `code` is the exit code it must have (None: any)."""
         done = subprocess.run(
-            [sys.executable, "-m", "lamina", *arguments],
+            [sys.executable, "-m", self.program, *arguments],
             input=stdin,
             capture_output=True,
             text=True,
@@ -230,7 +236,7 @@ class CommandLine:
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Starts a command and goes on."""
-        return self.start_program("-m", "lamina", *arguments, **environment)
+        return self.start_program("-m", self.program, *arguments, **environment)
 
     def start_program(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Starts Python and goes on."""
@@ -261,6 +267,26 @@ def lamina(settings: Settings, tmp_path: Path) -> CommandLine:
         "SPARK_SUBMIT_OPTS": QUICK_COMPILER,  # of JVMs that live for some seconds
     }
     return CommandLine({**given, **ours}, tmp_path)
+
+
+@pytest.fixture
+def quick_lamina(lamina: CommandLine, spark: SparkSession) -> CommandLine:
+    """The command line over the test's own database and the tests' JVM."""
+    return lamina.over(spark)
+
+
+@contextmanager
+def short_lived(
+    lamina: CommandLine, spark: SparkSession, max_records: int = 500_000, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A speed layer over the JVM of the tests, killed (-9) at the end of the block."""
+    process = lamina.over(spark).start("speed", "--max-records", str(max_records), **environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+        taken_back(spark)
 
 
 def one(rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -35,14 +35,16 @@ def published(deployed: Deployed) -> dict[str, int]:
         return lookup.published(connection)
 
 
-def test_readers_never_see_the_rows_of_a_generation_that_fails_a_check(deployed: Deployed, lamina: CommandLine) -> None:
+def test_readers_never_see_the_rows_of_a_generation_that_fails_a_check(
+    deployed: Deployed, quick_lamina: CommandLine
+) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
     deployed.send("events", *(event(n) for n in range(40)))
     deployed.catch_up()
     only_the_rebuild_has(deployed, "hourly", "country IS NULL")
     before = published(deployed)
 
-    ended = lamina("rebuild", code=3)
+    ended = quick_lamina("rebuild", code=3)
 
     [told] = [line for line in ended.err.splitlines() if "country_is_there" in line and "fails" in line]
     missing = one(deployed.owner("SELECT failing FROM lamina.checked WHERE name = 'country_is_there'"))[0]
@@ -55,12 +57,12 @@ def test_readers_never_see_the_rows_of_a_generation_that_fails_a_check(deployed:
     assert after["totals"] != before["totals"], "a view that passes is handed over"
     rebuild = one(deployed.owner("SELECT id, state FROM lamina.rebuild ORDER BY id DESC LIMIT 1"))
     assert rebuild[1] == "held"
-    status = lamina("status", "--alarms", "--json", code=1).lines()[0]["alarms"]
+    status = quick_lamina("status", "--alarms", "--json", code=1).lines()[0]["alarms"]
     assert any("country_is_there" in alarm and f"rebuild {rebuild[0]} holds it back" in alarm for alarm in status)
 
     deployed.send("events", event(40))
     deployed.catch_up()
-    lamina("step", "hand-over", "--anyway", "--rebuild", str(rebuild[0]))
+    quick_lamina("step", "hand-over", "--anyway", "--rebuild", str(rebuild[0]))
     assert len(deployed.rows("SELECT * FROM hourly WHERE country IS NULL")) == missing
     deployed.check()
 
@@ -193,17 +195,17 @@ def test_a_text_that_fails_a_check_over_the_cells_there_are_is_not_deployed(depl
     deployed.check()
 
 
-def test_the_checks_of_live_views_are_run_as_readers_read_them(deployed: Deployed, lamina: CommandLine) -> None:
+def test_the_checks_of_live_views_are_run_as_readers_read_them(deployed: Deployed, quick_lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
     deployed.send("events", event(1))
     deployed.catch_up()
-    found = {line["check"]: line["result"] for line in lamina("check", "--live", "--json").lines()}
+    found = {line["check"]: line["result"] for line in quick_lamina("check", "--live", "--json").lines()}
     assert found == {"country_is_there": "passes", "one_row_each": "passes", "recent": "warns"}
     deployed.send("events", event(2))
     deployed.catch_up()
-    ended = lamina("check", "--live", "hourly", code=3)
+    ended = quick_lamina("check", "--live", "hourly", code=3)
     assert "hourly: its check country_is_there fails for 1 row, the first" in ended.err
-    [alarm] = lamina("status", "--alarms", "--json", code=1).lines()[0]["alarms"]
+    [alarm] = quick_lamina("status", "--alarms", "--json", code=1).lines()[0]["alarms"]
     assert "country_is_there fails for 1 row" in alarm
     assert "readers read that now" in alarm
     deployed.apply(checks="")

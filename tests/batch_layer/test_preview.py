@@ -26,7 +26,7 @@ def equal(deployed: Deployed, preview: str) -> None:
 
 
 def test_a_catalog_is_previewed_compared_and_applied_without_computing(
-    deployed: Deployed, lamina: CommandLine, tmp_path: Path
+    deployed: Deployed, quick_lamina: CommandLine, tmp_path: Path
 ) -> None:
     deployed.apply(**CATALOG)
     deployed.send("events", *(event(n) for n in range(200)))
@@ -55,24 +55,26 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
     with_files.mkdir()
     for name, text in files.items():
         (with_files / name).write_text(text)
-    assert lamina("diff", "hourly", "--against", "dev").out.startswith("analytics.hourly and dev.hourly are equal")
-    [found] = lamina("diff", "totals", "--against", "dev", "--json", code=3).lines()
+    assert quick_lamina("diff", "hourly", "--against", "dev").out.startswith(
+        "analytics.hourly and dev.hourly are equal"
+    )
+    [found] = quick_lamina("diff", "totals", "--against", "dev", "--json", code=3).lines()
     assert (found["rows_here"], found["rows_there"], found["differing"], found["equal"]) == (1, 1, 1, False)
     [example] = found["examples"]
     assert there == [(example["here"]["events"] - example["there"]["events"],)]
-    assert "differing: 1" in lamina("diff", "totals", "--against", "dev", code=3).out
-    assert "preview dev" in lamina("status").out
-    assert lamina("sql", "SELECT view FROM lamina.previews WHERE NOT served").out.split() == ["view"]
+    assert "differing: 1" in quick_lamina("diff", "totals", "--against", "dev", code=3).out
+    assert "preview dev" in quick_lamina("status").out
+    assert quick_lamina("sql", "SELECT view FROM lamina.previews WHERE NOT served").out.split() == ["view"]
     offsets = "SELECT source, partition, next_offset FROM {} WHERE view = 'places' ORDER BY partition"
     assert deployed.rows(offsets.format("lamina.preview_offsets")) == deployed.rows(offsets.format("lamina.offsets"))
 
     with pytest.raises(Blocked, match="fails a check"):
         deployed.deployment.apply({**files, "totals.sql": BAD})
     rebuilds = deployed.owner("SELECT count(*) FROM lamina.rebuild")
-    lamina("apply", "--catalog", str(with_files))
+    quick_lamina("apply", "--catalog", str(with_files))
     assert deployed.owner("SELECT count(*) FROM lamina.rebuild") == rebuilds, "nothing was computed"
     deployed.check()
-    lamina("diff", "totals", "--against", "dev")
+    quick_lamina("diff", "totals", "--against", "dev")
     for changed in (
         CATALOG["totals"].replace("FROM events", f", {each}(n) AS some FROM events") for each in ("min", "max")
     ):
@@ -80,8 +82,8 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
         deployed.deployment.apply({**files, "totals.sql": changed}, allow_break=True)
     live = "SELECT count(DISTINCT version) FROM lamina.generation WHERE view = 'totals' AND state = 'live'"
     assert deployed.owner(live) == [(2,)], "one version is kept beside the one that is read"
-    lamina("apply", "--catalog", str(with_files), "--allow-break")
-    lamina("apply", "--preview", "dev", "--drop")
+    quick_lamina("apply", "--catalog", str(with_files), "--allow-break")
+    quick_lamina("apply", "--preview", "dev", "--drop")
     assert deployed.owner("SELECT count(*) FROM pg_namespace WHERE nspname = 'dev'") == [(0,)]
     assert one(deployed.rows("SELECT events FROM totals"))[0] == 301 - there[0][0]
     for arguments in (
@@ -89,8 +91,8 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
         ("apply", "--preview", "dev", "--prune"),
         ("check", "--live", "--preview", "a"),
     ):
-        assert "Usage" in lamina(*arguments, code=2).err
-    refused = lamina("apply", "--preview", "analytics", "--catalog", str(with_files), code=1).err
+        assert "Usage" in quick_lamina(*arguments, code=2).err
+    refused = quick_lamina("apply", "--preview", "analytics", "--catalog", str(with_files), code=1).err
     assert "no name for a preview" in refused
 
 

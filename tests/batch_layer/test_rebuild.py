@@ -178,7 +178,7 @@ def test_every_step_can_be_repeated(deployed: Deployed) -> None:
 
 
 def test_views_are_proven_one_by_one_and_the_hand_over_says_whose_rows_it_has_changed(
-    deployed: Deployed, lamina: CommandLine
+    deployed: Deployed, quick_lamina: CommandLine
 ) -> None:
     hold = TOTALS.replace("VIEW totals AS", "VIEW totals TBLPROPERTIES ('on_difference' = 'hold') AS")
     deployed.apply(events=EVENTS, hourly=HOURLY, places=PLACES, totals=hold)
@@ -189,24 +189,24 @@ def test_views_are_proven_one_by_one_and_the_hand_over_says_whose_rows_it_has_ch
     batch.archive(id)
     for name in ("hourly", "totals"):
         batch.compute(id, name)
-    live = lamina("step", "go-live", "--json").lines()[-1]
+    live = quick_lamina("step", "go-live", "--json").lines()[-1]
     assert live == {"rebuild": id, "views": ["hourly", "totals"]}
 
     with pytest.raises(LaminaError, match=f"Rebuild {id} has no view total"):
         batch.prove(id, ["total"])
-    proven = lamina("step", "prove", "hourly", "--json").lines()
+    proven = quick_lamina("step", "prove", "hourly", "--json").lines()
     assert [each["view"] for each in proven] == ["hourly"]
 
-    handed = lamina("step", "hand-over", "--json", code=3).lines()[-1]
+    handed = quick_lamina("step", "hand-over", "--json", code=3).lines()[-1]
     assert handed == {"rebuild": id, "handed_over": ["hourly", "places"], "held": ["totals"]}, "it is not proven"
 
 
 def test_a_view_is_due_when_the_generation_that_is_read_is_as_old_as_it_says(
-    deployed: Deployed, lamina: CommandLine
+    deployed: Deployed, quick_lamina: CommandLine
 ) -> None:
     weekly = TOTALS.replace("VIEW totals AS", "VIEW totals TBLPROPERTIES ('rebuild_every' = '7 days') AS")
     deployed.apply(events=EVENTS, totals=weekly)
-    assert lamina("step", "seal", "--due", "--json").lines() == [{"rebuild": None, "views": []}]
+    assert quick_lamina("step", "seal", "--due", "--json").lines() == [{"rebuild": None, "views": []}]
     deployed.apply(hourly=HOURLY)
     assert deployed.deployment.batch.due() == ["hourly"]
 
@@ -218,7 +218,7 @@ def test_a_view_is_due_when_the_generation_that_is_read_is_as_old_as_it_says(
 
     assert as_old_as("6 days 22 hours") == ["hourly"]
     assert as_old_as("6 days 23 hours 30 minutes") == ["hourly", "totals"]
-    [sealed] = lamina("step", "seal", "totals", "--due", "--json").lines()
+    [sealed] = quick_lamina("step", "seal", "totals", "--due", "--json").lines()
     assert sealed["views"] == ["totals"]
     deployed.deployment.batch.abandon(sealed["rebuild"])
     assert deployed.deployment.batch.due() == ["hourly", "totals"], "nothing was handed over"
@@ -362,7 +362,7 @@ def _bad(deployed: Deployed) -> int:
 
 
 def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
-    deployed: Deployed, kafka_admin: KafkaAdminClient, lamina: CommandLine
+    deployed: Deployed, kafka_admin: KafkaAdminClient, quick_lamina: CommandLine
 ) -> None:
     from lamina.statuses import read
 
@@ -370,7 +370,7 @@ def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
     deployed.send("events", *(event(n) for n in range(10)), partition=0)
     deployed.catch_up()
     assert read(deployed.deployment).alarms == []
-    assert lamina("status", "--alarms").out == ""
+    assert quick_lamina("status", "--alarms").out == ""
     topic, brokers = deployed.topic("events"), deployed.deployment.brokers
     for policy, alarms in (("compact", 1), ("delete", 0)):
         kafka_admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})])
@@ -380,8 +380,8 @@ def test_records_that_left_kafka_before_they_were_archived_raise_an_alarm(
     kafka_admin.delete_records({TopicPartition(deployed.topic("events"), 0): 4})
     [alarm] = read(deployed.deployment).alarms
     assert "removed by retention before they were archived" in alarm
-    assert alarm in lamina("status", "--alarms", code=1).err
-    assert lamina("status", "--alarms", "--json", code=1).lines() == [{"alarms": [alarm]}]
+    assert alarm in quick_lamina("status", "--alarms", code=1).err
+    assert quick_lamina("status", "--alarms", "--json", code=1).lines() == [{"alarms": [alarm]}]
     with pytest.raises(LaminaError, match="removed by retention before they were archived"):
         deployed.deployment.batch.rebuild()
     assert one(deployed.rows("SELECT events FROM totals")) == (10,)

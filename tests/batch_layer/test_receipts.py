@@ -163,18 +163,18 @@ def test_a_receipt_of_a_stream_that_counts_each_event_once_is_verified(deployed:
 
 
 def test_a_receipt_is_given_and_verified_by_the_command_line(
-    deployed: Deployed, lamina: CommandLine, capsys: pytest.CaptureFixture[str]
+    deployed: Deployed, quick_lamina: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
-    given = lamina("receipt", "totals").out
+    given = quick_lamina("receipt", "totals").out
     assert given.count("\n") == 1
     assert show(Output(as_json=True), deployed.deployment, Receipt.read(given))
     assert json.loads(capsys.readouterr().out)["result"] == "equal"
-    ended = lamina("verify", "-", stdin=forged(given, rows=2), code=3)
+    ended = quick_lamina("verify", "-", stdin=forged(given, rows=2), code=3)
     assert "totals: the receipt and the log differ in how many rows there are: 2 and 1" in ended.err
-    assert "There is no view named nothing" in lamina("receipt", "nothing", code=1).err
+    assert "There is no view named nothing" in quick_lamina("receipt", "nothing", code=1).err
 
 
 def test_an_empty_view_and_one_that_keeps_the_last_days_have_receipts(deployed: Deployed) -> None:

@@ -19,7 +19,7 @@ from speed_layer.computation import Computation
 from speed_layer.member import Member
 from speed_layer.prepared import Prepared
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
-from tests.fix_lamina import CommandLine, Deployed, one
+from tests.fix_lamina import CommandLine, Deployed, one, short_lived
 from view_algebra.errors import LaminaError
 
 BY_KIND = HOURLY.replace("hour, country, events", "hour, country, events, kind").replace(
@@ -46,7 +46,10 @@ BY_ID = {
 STEPS = ("after seal", "after archive", "compute totals", "after compute totals", "absorbed", "after go-live")
 
 
-def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(deployed: Deployed) -> None:
+def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
+    deployed: Deployed, lamina: CommandLine, spark: SparkSession
+) -> None:
+    """While the speed layer is killed in the middle of a commit, and started again."""
     deployed.apply(**CATALOG)
     deployed.send("events", *(event(n) for n in range(300)))
     deployed.catch_up()
@@ -59,6 +62,11 @@ def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
         busy = True
         deployed.send("events", *(event(n) for n in range(sent, sent + 50)))
         sent += 50
+        if place in ("absorbed", "after go-live"):
+            with short_lived(lamina, spark, LAMINA_STOP_AT="inside the commit") as process:
+                process.wait(60)
+            assert process.returncode == -9
+            assert one(deployed.rows("SELECT events FROM totals")) == (sent - 50,)
         deployed.catch_up()
         assert one(deployed.rows("SELECT events FROM totals")) == (sent,)
         assert one(deployed.rows("SELECT sum(events) FROM places")) == (sent,)
@@ -247,7 +255,7 @@ def unfinished(deployed: Deployed) -> int:
     return len(building) + len(live) - 2
 
 
-def test_an_apply_that_is_killed_is_gone_on_with(deployed: Deployed, lamina: CommandLine, tmp_path: Path) -> None:
+def test_an_apply_that_is_killed_is_gone_on_with(deployed: Deployed, quick_lamina: CommandLine, tmp_path: Path) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)))
     deployed.catch_up()
@@ -255,16 +263,16 @@ def test_an_apply_that_is_killed_is_gone_on_with(deployed: Deployed, lamina: Com
     catalog.mkdir()
     for name, sql in {**deployed.files, "totals.sql": LARGEST}.items():
         (catalog / name).write_text(sql)
-    planned = lamina("plan", "--catalog", str(catalog), "--json", code=3)
+    planned = quick_lamina("plan", "--catalog", str(catalog), "--json", code=3)
     [said] = [json.loads(line) for line in planned.out.splitlines()]
     assert (said["change"], said["what"], said["name"], said["records"]) == ("reprocess", "view", "totals", 20)
-    lamina("apply", "--catalog", str(catalog), code=-9, LAMINA_STOP_AT="after go-live")
+    quick_lamina("apply", "--catalog", str(catalog), code=-9, LAMINA_STOP_AT="after go-live")
     deployed.send("events", event(20))
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (21,)
-    again = lamina("apply", "--catalog", str(catalog))
+    again = quick_lamina("apply", "--catalog", str(catalog))
     assert "goes on with rebuild" in again.err
-    lamina("plan", "--catalog", str(catalog), code=0)
+    quick_lamina("plan", "--catalog", str(catalog), code=0)
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (21, 20)
     deployed.check()
     with deployed.deployment.database.begin() as connection:

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import psycopg2
 from pyspark.sql import SparkSession
 
-from tests.crashes.test_kills import short_lived
-from tests.fix_lamina import CommandLine, Deployed
+from tests.fix_lamina import CommandLine, Deployed, short_lived
 
 ACCOUNTS, OPENING, TRANSFERS = 40, 1_000, 400
 

@@ -26,10 +26,10 @@ from benchmarks.common import another_database
 from lamina.deployment import Deployment
 from lamina.services.embedded import Embedded
 from lamina.settings import Settings
-from tests.crashes.short_lived import lent, taken_back
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import PATIENCE, Deployed, one
 from tests.fix_services import new_home, quick_java, remove_home
+from tests.lent_spark import lent, taken_back
 
 QUICK = (
     "hostile_records_of_every_kind",
@@ -69,7 +69,7 @@ def test_no_fault_is_seen_in_any_snapshot(
         tmp_path,
         {**environment(there), **lent(spark_of_run)},
         services=apart,
-        programs={"speed": (sys.executable, "-m", "tests.crashes.short_lived")},
+        programs={"speed": (sys.executable, "-m", "tests.lent_spark", "speed")},
         pace=0.1,
     )
     found = Storm(stage, seed=7)

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,9 +18,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lamina.deployment import BATCH_NICENESS, SPEED_NICENESS
-from tests.crashes.short_lived import lent, taken_back
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, SHOP, TOTALS, event
-from tests.fix_lamina import CommandLine, Deployed, one
+from tests.fix_lamina import CommandLine, Deployed, one, short_lived
 
 ROUNDS = 5
 """How often the speed layer is killed at random during a replay."""
@@ -117,20 +115,6 @@ def test_the_speed_layer_may_be_killed_again_and_again_during_a_replay(
             end = deployed.deployment.brokers.latest(deployed.topic("events"))
     deployed.catch_up()
     deployed.check()
-
-
-@contextlib.contextmanager
-def short_lived(
-    lamina: CommandLine, spark: SparkSession, max_records: int = 500_000, **environment: str
-) -> Iterator[subprocess.Popen[str]]:
-    """A speed layer over the JVM of the tests, killed (-9) at the end of the block."""
-    process = lamina.start_program("-m", "tests.crashes.short_lived", str(max_records), **lent(spark), **environment)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-        taken_back(spark)
 
 
 def test_a_rebuild_leaves_the_processors_to_the_speed_layer_and_both_to_postgres(
@@ -231,11 +215,11 @@ def _last_step(deployed: Deployed) -> str | None:
     return found
 
 
-def test_a_rebuild_that_was_killed_is_found_by_the_next_one(deployed: Deployed, lamina: CommandLine) -> None:
+def test_a_rebuild_that_was_killed_is_found_by_the_next_one(deployed: Deployed, quick_lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(50)))
     deployed.catch_up()
-    assert lamina("rebuild", code=None, LAMINA_STOP_AT="after hand-over").code == -9
+    assert quick_lamina("rebuild", code=None, LAMINA_STOP_AT="after hand-over").code == -9
     deployed.send("events", event(50))
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (51,)

@@ -1,15 +1,13 @@
-"""`lamina speed`, over a JVM that outlives it: starting Spark would take most of the time of a process that is killed.
+"""`lamina`, over a JVM that outlives the command: starting Spark would take most of the time of each.
 
-Of what the speed layer is, the process holds all that matters to the promise: the connections to Postgres, the
-transactions, where the run is. The JVM only computes, and is told to let go of what a dead process has left there.
+`python -m tests.lent_spark rebuild` is `lamina rebuild`. All that matters to the promise is in the process:
+the connections to Postgres, the transactions, where the run is. The JVM only computes, and is told to let go of what a
+dead speed layer has left there.
 """
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
 from collections.abc import Mapping
 
 from py4j.java_gateway import JavaObject
@@ -17,7 +15,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from lamina.deployment import Deployment
+import lamina.spark
+from lamina.cli import main
 from lamina.settings import Settings
 from lamina.spark import sibling
 
@@ -45,8 +44,8 @@ def _let_go(spark: SparkSession) -> None:
             query.stop()
 
 
-def borrowed() -> SparkSession:
-    """A session of the JVM that this process was told of; what dead processes have begun in it ends."""
+def borrowed(settings: Settings) -> SparkSession:
+    """A session of the JVM that this process was told of."""
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
     jvm = gateway.jvm
     running = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(
@@ -54,23 +53,13 @@ def borrowed() -> SparkSession:
     )
     configuration = SparkConf(_jvm=jvm, _jconf=running.getConf())
     spark = SparkSession(SparkContext(gateway=gateway, jsc=running, conf=configuration))
-    _let_go(spark)
-    return spark
-
-
-def _stop_at(place: str) -> None:
-    if os.environ.get("LAMINA_STOP_AT") == place:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def main(max_records: int) -> None:
-    """Runs the speed layer until it is told to end."""
-    stopping = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    settings = Settings.read()
-    deployment = Deployment(settings, lent=sibling(borrowed(), settings), at=_stop_at)
-    deployment.speed(stopping, max_records=max_records).run()
+    if sys.argv[1:2] == ["speed"]:
+        _let_go(spark)
+    mine = sibling(spark, settings)
+    mine.stop = lambda: None  # type: ignore[method-assign] # the JVM's owner goes on
+    return mine
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[-1]))
+    lamina.spark.session = lambda settings, *_, **__: borrowed(settings)
+    main()
