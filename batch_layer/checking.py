@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from serving_layer import checks, courtesy, lookup, proof, rebuilds
 from serving_layer.checks import Verdict
@@ -39,11 +39,12 @@ def held_back(connection: Connection, run: rebuilds.Rebuild, new: Sequence[Gener
     return []
 
 
-def handed_over(database: Database, id: int, held: Collection[str] = ()) -> list[str]:
-    """The views whose rows a hand-over changes: those it does not hold back, and the derived ones over them."""
+def handed_over(database: Database, id: int) -> list[str]:
+    """The views whose rows a hand-over has changed: those that are read from it, and the derived ones over them."""
     with database.begin() as connection:
         catalog = deployed(connection)
-        moved = [each.view for each in lookup.of_rebuild(connection, id) if each.view not in held]
+        published = lookup.published(connection)
+        moved = [each.view for each in lookup.of_rebuild(connection, id) if published.get(each.view) == each.id]
     return [name for name, changed in checks.affected(catalog, moved).items() if changed]
 
 

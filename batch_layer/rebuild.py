@@ -295,6 +295,11 @@ class BatchLayer:
             else:
                 now = lookup.published(connection)
                 newer = {each.view: each.id for each in new if each.id > now.get(each.view, 0)}
+                if anyway and not newer:
+                    raise LaminaError(
+                        f"Rebuild {id} has nothing left to hand over: its views are read from later generations",
+                        way_out="`lamina rebuild` computes them anew; `lamina rollback VIEW` returns to earlier ones.",
+                    )
                 generations.hand_over(connection, {view: id for view, id in newer.items() if view not in held})
             views.serve(connection)
             rebuilds.finished(connection, id, "hand-over")

@@ -56,7 +56,7 @@ class Known:
     published, each with its newest generation: to return to, or for a preview. rate: offsets a second that the last
     rebuild has read. sizes: bytes of the cells that each view is read from. others: per view, the relations in Postgres
     that read it, directly or through views of ours, and are not ours. previewed: per view, the previews that have one
-    of that name.
+    of that name; reading: per source, the previews of which it feeds a view.
     """
 
     counted: Mapping[str, int] = field(default_factory=dict)
@@ -65,6 +65,7 @@ class Known:
     sizes: Mapping[str, int] = field(default_factory=dict)
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     previewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    reading: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def moved(self) -> set[str]:
@@ -77,7 +78,7 @@ def compare(before: Catalog, after: Catalog, known: Known) -> list[Change]:
     if said := renames.wanted(before, after):
         return _with_renames(said, before, after, known)
     anew = _read_anew(before, after)
-    changes = [_source_change(name, before, after, anew) for name in sorted({*before.sources, *after.sources})]
+    changes = [_source_change(name, before, after, anew, known) for name in sorted({*before.sources, *after.sources})]
     names = [*after.views, *(name for name in before.views if name not in after.views)]
     changes += [_view_change(name, before, after, anew, known) for name in names]
     return [_with_readers(change, after, known) for change in changes]
@@ -234,14 +235,15 @@ def _read_alike(old: Source, new: Source) -> bool:
     return (old.topic, old.parse, old.counted, old.ids) == (new.topic, new.parse, new.counted, new.ids)
 
 
-def _source_change(name: str, before: Catalog, after: Catalog, anew: set[str]) -> Change:
+def _source_change(name: str, before: Catalog, after: Catalog, anew: set[str], known: Known) -> Change:
     old, new = before.sources.get(name), after.sources.get(name)
     if new is None:
         return Change("source", name, "drop", "its query ends; its master log stays in the warehouse")
     if old is None:
         return Change("source", name, "create", f"topic {new.topic} is read from its first record")
     if _read_alike(old, new):
-        return Change("source", name, "nothing", "")
+        settings = _settings(old.properties, new.properties)
+        return Change("source", name, "update", settings) if settings else Change("source", name, "nothing", "")
     if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that did not read tables
         return Change("source", name, "update", "its rows are served from now on")
     if old.sql == new.sql and name not in anew:
@@ -252,9 +254,24 @@ def _source_change(name: str, before: Catalog, after: Catalog, anew: set[str]) -
     if old.topic != new.topic or old.kind != new.kind:
         was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
         return _to_another_name(change, f"it would be {now} and is {was}, whose offsets are others")
-    if new.ids and (name in anew or not _bad_by(old) <= _bad_by(new)):
+    if new.ids and (name in anew or not _types(old).items() <= _types(new).items()):
         return _to_another_name(change, "records that were bad would be good now, and their events are not known")
+    for preview in known.reading.get(name, ()) if new.ids else ():
+        way_out = f"`lamina apply --preview {preview} --drop`, or wait for its end"
+        return replace(change, action="refuse", effect=f"the preview {preview} reads it as it is deployed; {way_out}")
     return change
+
+
+def _settings(old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    """Which properties are others, in words; empty where none is.
+
+    >>> _settings({"retain": "9 days", "comment": "x"}, {"retain": "1 day", "comment": "x", "keep_versions": "2"})
+    'retain is 1 day and was 9 days, keep_versions is 2'
+    """
+    said = [f"{name} is {new[name]} and was {old[name]}" for name in new if name in old and new[name] != old[name]]
+    said += [f"{name} is {new[name]}" for name in new if name not in old]
+    said += [f"{name} is said no more, and was {old[name]}" for name in old if name not in new]
+    return ", ".join(said)
 
 
 def _to_another_name(change: Change, why: str) -> Change:
@@ -264,11 +281,6 @@ def _to_another_name(change: Change, why: str) -> Change:
 
 def _types(source: Source) -> dict[str, str]:
     return {column.name: column.spark for column in source.columns}
-
-
-def _bad_by(source: Source) -> set[tuple[str, str]]:
-    """The columns by which a record may be bad, with their types: everything can be read as a STRING."""
-    return {(name, kind) for name, kind in _types(source).items() if kind != "STRING"}
 
 
 def _told_apart(source: Source) -> dict[str, str]:
@@ -312,9 +324,12 @@ def _view_change(name: str, before: Catalog, after: Catalog, anew: set[str], kno
         return replace(change, action="refuse", effect=effect)
     if old.version != new.version:
         return _new_version(change, old, new, after, known)
-    if (old.final, old.columns, old.comment, old.properties) == (new.final, new.columns, new.comment, new.properties):
-        return Change("view", name, *(("update", _OTHER_CHECKS) if old.checks != new.checks else ("nothing", "")))
-    return replace(change, effect="only what is read from the cells changed: served at once")
+    if (old.final, old.columns, old.comment) != (new.final, new.columns, new.comment):
+        return replace(change, effect="only what is read from the cells changed: served at once")
+    if settings := _settings(old.properties, new.properties):
+        kept = old.properties.get("retain") == new.properties.get("retain")
+        return replace(change, effect=settings if kept else f"{settings}: groups leave or come with the next rebuild")
+    return Change("view", name, *(("update", _OTHER_CHECKS) if old.checks != new.checks else ("nothing", "")))
 
 
 def _new_view(new: View, after: Catalog, known: Known) -> Change:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, any_, func, select
+from sqlalchemy import Connection, any_, func, select, text
 
 from master_log.offsets import Cut, Offsets, TopicPartition
 from master_log.tails import Tails
@@ -117,6 +117,16 @@ def previewed_views(connection: Connection) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def previewed_sources(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """The previews of which each source feeds a view."""
+    found: dict[str, set[str]] = {}
+    if previews(connection):
+        fed_by = func.jsonb_path_query(previewed.c.texts, "$.cell_tables[*].source").op("#>>")(text("'{}'"))
+        for source, preview_name in connection.execute(select(fed_by, previewed.c.preview)):
+            found.setdefault(source, set()).add(preview_name)
+    return {source: tuple(sorted(names)) for source, names in found.items()}
+
+
 def of_previews(connection: Connection) -> set[int]:
     """The generations that views of previews are made of. They are found by their places, which a hand-over exchanges:
     a preview reads one table all along, as every reader does.
@@ -163,5 +173,6 @@ def left_by_failures(connection: Connection) -> list[Generation]:
     """The generations of failed rebuilds that are not retired, and were never handed over."""
     failed = select(rebuild.c.id).where(rebuild.c.state == "failed")
     now = published(connection)
-    left = find(connection, generation.c.rebuild.in_(failed), generation.c.state != "retired")
+    never_read = (generation.c.state != "retired", generation.c.shown_at.is_(None))
+    left = find(connection, generation.c.rebuild.in_(failed), *never_read)
     return [each for each in left if each.id > now.get(each.view, 0)]

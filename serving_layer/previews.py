@@ -89,7 +89,16 @@ def compiled(connection: Connection, catalog: Catalog) -> Catalog:
         )
     known = replace(registry.known(connection), others={})  # who read deployed views: these stay as they are
     check_allowed(compare(before, catalog, known), prune=True, allow_break=True)
-    return registry.planned(connection, catalog)
+    planned = registry.planned(connection, catalog)
+    for name, source in planned.sources.items():
+        if source.ids and source.parse != before.sources[name].parse:
+            raise LaminaError(
+                f"{name} cannot be previewed with other columns: its events count once",
+                evidence="Which record of an event counts is decided for all views together, among the records that are"
+                " good as the source is deployed.",
+                way_out="Apply the source with its new columns; then preview views of them.",
+            )
+    return planned
 
 
 def lacking(connection: Connection, catalog: Catalog) -> list[View]:

@@ -278,6 +278,8 @@ def _return_to(connection: Connection, name: str, id: int) -> None:
     _refuse_computed_through(name, before)
     on_top = sorted(each for each, view in before.views.items() if name in view.reads)
     as_it_is = f"{', '.join(on_top)} reads it as it is"
+    if on_top and old.sources != before.views[name].sources:
+        raise _not_alone(name, as_it_is, f"version {old.version} is of {', '.join(old.sources)}")
     if on_top and (lacking := breaks(before.views[name].columns, old.columns)):
         raise _not_alone(name, as_it_is, f"in version {old.version} {', '.join(lacking)}")
     if on_top and _groups(old) != _groups(before.views[name]):
@@ -358,6 +360,7 @@ def known(connection: Connection) -> Known:
         sizes=lookup.sizes(connection),
         others=dependents.of_others(connection),
         previewed=lookup.previewed_views(connection),
+        reading=lookup.previewed_sources(connection),
     )
 
 

@@ -133,7 +133,7 @@ def hand_over(output: Output, id: int | None, anyway: bool) -> None:
     with deployment(output) as opened:
         id = _running(opened, id)
         held = steps.hand_over(opened, id, anyway=anyway)
-        moved = checking.handed_over(opened.database, id, held)
+        moved = checking.handed_over(opened.database, id)
         if held:
             blocked = [each for each in checking.verdicts(opened.database, id) if each.blocked]
             for each in blocked:

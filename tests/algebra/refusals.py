@@ -985,6 +985,16 @@ VIEWS = [
         "SELECT price FROM prices",
     ),
     view(
+        "as of a column that is not there",
+        "SELECT o.id, p.price\nFROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.tss AS p ON o.user_id = p.user_id",
+        "SELECT o.id, p.price\nFROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",
+    ),
+    view(
+        "as of a number",
+        "SELECT o.id, p.price\nFROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.id AS p ON o.user_id = p.user_id",
+        "SELECT o.id, p.price\nFROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",
+    ),
+    view(
         "all pairs of records",
         "SELECT o.id, e.kind FROM orders o, events e WHERE o.ts < e.ts",
         "SELECT o.id, e.kind FROM orders o, events e WHERE o.ts < e.ts AND o.user_id = e.user_id",

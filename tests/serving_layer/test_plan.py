@@ -139,12 +139,28 @@ def test_a_stream_goes_on_telling_the_same_events_apart() -> None:
     before = compile_catalog({"events.sql": unique})
     [change] = compare(before, compile_catalog({"events.sql": unique.replace("n BIGINT", "n BIGINT, d INT")}), Known())
     assert change.action == "update"
+    noted = compile_catalog({"events.sql": unique.replace("n BIGINT", "n BIGINT, note STRING")})
+    [change] = compare(noted, before, Known())
+    assert change.action == "refuse", "a text that was bad by U+0000 would be of a good record"
+    [change] = compare(before, noted, Known(reading={"events": ("dev",)}))
+    assert "the preview dev reads it as it is deployed" in change.effect
     of_texts = unique.replace("n BIGINT", "n STRING")  # a number that was bad would be a good text
     of_numbers = unique.replace("k STRING", "k DECIMAL(4, 2)")  # whose ids are of other texts: 1.2 is '1.20'
     for other in (EVENTS, unique.replace("(k)", "(n)"), unique.replace("(k)", "(k, n)"), of_texts, of_numbers):
         [change] = compare(before, compile_catalog({"events.sql": other}), Known())
         assert change.action == "refuse", other
         assert "declare it under another name, and let the views read that" in change.effect
+
+
+def test_a_setting_is_a_change() -> None:
+    changes = planned(
+        events=EVENTS.replace(");", ") TBLPROPERTIES ('quarantine_age' = '9 days');"),
+        sums=SUMS.replace("VIEW sums AS", "VIEW sums TBLPROPERTIES ('keep_versions' = '2') AS"),
+    )
+    assert {name: (change.action, change.effect) for name, change in changes.items()} == {
+        "events": ("update", "quarantine_age is 9 days"),
+        "sums": ("update", "keep_versions is 2"),
+    }
 
 
 def test_a_view_that_is_new_to_history_is_computed_before_it_is_served() -> None:

@@ -263,6 +263,21 @@ def test_a_roll_back_that_a_view_on_top_could_not_follow_is_refused(world: World
     assert shown(world, "total") == [(0, None)]
 
 
+def test_a_roll_back_to_another_source_is_refused_where_a_view_on_top_would_be_taken_for_one_of_this(
+    world: World,
+) -> None:
+    world.files["total.sql"] = TOTAL
+    with world.database.begin() as connection:
+        world.apply(connection)
+    world.change(counts=FILES["counts.sql"].replace("FROM a", "FROM b"))
+    with world.database.begin() as connection:
+        assert deployed(connection).views["total"].sources == ("b",)
+    alone = pytest.raises(LaminaError, match="not rolled back alone: total reads it")
+    with alone as refused, world.database.begin() as connection:
+        registry.roll_back(connection, "counts")
+    assert "is of a" in refused.value.evidence
+
+
 def test_twenty_changes_leave_nothing_behind(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")

@@ -490,7 +490,7 @@ _TIME = [
         DATE,
         "CASE WHEN {0} BETWEEN -719162 AND 2932896 THEN date '1970-01-01' + {0} END",
     ),
-    _f("from_unixtime", "bigint format?", STRING, why=_TEXT_TO_TIME),
+    _f("from_unixtime", "bigint format?", STRING, why="there, date_format(timestamp_seconds(x), …) gives the same"),
     _f(
         "timestamp_seconds",
         "bigint",

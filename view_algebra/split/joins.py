@@ -38,7 +38,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.relations import has_joins, inputs_of, nested_in, over_inputs, relations_in, with_nested
 from view_algebra.language.time_windows import hops, is_session
-from view_algebra.language.types import CALENDAR
+from view_algebra.language.types import CALENDAR, STRING
 from view_algebra.language.walks import (
     above_group,
     children,
@@ -285,6 +285,7 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
     if block.group is None or in_a_list or any(each.lateral for each in nested_in(block.relation)):
         return None
     asked = [part for aggregate in aggregates for part in children(aggregate)]
+    searched = set[Expr]().union(*map(_searched, conditions(block)))
     for alias, rows in streams.items():
         named = set().union(*map(relations_named, asked))
         values = {name: value for value, name in rows.columns.items()}
@@ -292,6 +293,7 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
         # by what they are, so that blocks that differ in what they show of a join share their cells
         keys = tuple(sorted(named_beside, key=lambda key: spark(values[key.path[0]])))
         kept = 0 < len(keys) <= MOST_KEYS and all(_may_be_key(values[key.path[0]]) for key in keys)
+        kept = kept and searched.isdisjoint(keys)
         if kept and not rows.nullable and not rows.windows and named <= {alias} and not any(map(is_asked, asked)):
             joined = _with_rows(block, streams, but=alias)
             assert joined.relation is not None
@@ -305,6 +307,14 @@ def _may_be_key(value: Expr) -> bool:
     """Can cells be kept by it, so that what is computed of the key is what is computed of the value?"""
     exact = not (value.type.nested or value.type.name in ("BINARY", "FLOAT", "DOUBLE"))  # as -0.0, which is 0.0
     return exact and not any(map(is_made_of_bytes, walk(value)))
+
+
+def _searched(condition: Expr, *, whole: bool = False) -> set[Expr]:
+    """The texts of which a condition asks more than whether they are equal: a key has the beginning of a long one."""
+    if isinstance(condition, Field):
+        return {condition} if condition.type == STRING and not whole else set()
+    whole = isinstance(condition, Call) and condition.function in ("=", "<>", "<=>", "in", "is null", "is not null")
+    return set[Expr]().union(*(_searched(each, whole=whole) for each in children(condition)))
 
 
 def _named_beside(block: Select, aggregates: Container[Expr], alias: str) -> set[Field]:

@@ -12,8 +12,11 @@ from view_algebra.compiled import DELETED, MOVED_FROM, changes_of
 from view_algebra.language.quoting import spark_name
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope
-from view_algebra.written.dialect import parsed, text_of
+from view_algebra.written.dialect import parsed
 from view_algebra.written.tables import changes
+
+_TIME = "kafka_time"
+"""Stands for the time that the author names."""
 
 HOLDS = FROM, UNTIL = "kafka_from", "kafka_until"
 """When a version begins to hold, and when the next one does: no names of declared columns, unknown to the author."""
@@ -38,10 +41,22 @@ def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, 
     next_one = f"lead({at}) OVER (PARTITION BY {keys} ORDER BY {at}, {told.place})"
     every = f"SELECT {rows}, {at} AS {FROM}, {next_one} AS {UNTIL}, {told.deleted} AS {DELETED} FROM {told.from_}"
     versions = f"SELECT {given}, {FROM}, {UNTIL} FROM ({every}) AS every_version WHERE NOT {DELETED}"
-    time, of = text_of(version.expression), spark_name(alias)
-    holds = f"({time}) >= {of}.{FROM} AND ({of}.{UNTIL} IS NULL OR ({time}) < {of}.{UNTIL})"
+    of = spark_name(alias)
+    holds = f"{_TIME} >= {of}.{FROM} AND ({of}.{UNTIL} IS NULL OR {_TIME} < {of}.{UNTIL})"
     subquery = parsed(f"SELECT 1 FROM ({versions}) AS {of}").args["from_"].this
-    return subquery, parsed(holds)
+    return subquery, _with_time(parsed(holds), version.expression)
+
+
+def _with_time(holds: exp.Expr, time: exp.Expr) -> exp.Expr:
+    """A condition on the author's time, which alone has a place in the author's file."""
+    for node in holds.walk():
+        node.meta.clear()
+    for column in [each for each in holds.find_all(exp.Column) if each.name == _TIME]:
+        column.replace(exp.paren(time.copy(), copy=False))
+    return holds
+
+
+A_TIME = "Name the time of an event: FOR SYSTEM_TIME AS OF o.ts."
 
 
 def _refuse(join: exp.Join, kind: str, name: str, scope: Scope) -> None:
@@ -57,4 +72,4 @@ def _refuse(join: exp.Join, kind: str, name: str, scope: Scope) -> None:
         what = f"{kind} JOIN" if kind not in ("INNER", "LEFT") else "a join without ON"
         raise Wrong(place, f"FOR SYSTEM_TIME AS OF in {what}", "Write JOIN or LEFT JOIN … ON a.k = b.k.")
     if str(table.args["version"].args.get("kind")) != "AS OF" or table.args["version"].name == "VERSION":
-        raise Wrong(place, "a version that is no time", "Write FOR SYSTEM_TIME AS OF o.ts.")
+        raise Wrong(place, "a version that is no time", A_TIME)

@@ -33,7 +33,7 @@ from view_algebra.language.types import BIGINT
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.aliases import alias_of, all_of, column_names, columns_of, named_by, right_alias, untyped
-from view_algebra.typed.as_of import HOLDS, versions_of
+from view_algebra.typed.as_of import A_TIME, HOLDS, versions_of
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table
 from view_algebra.typed.correlated import JOINS, semi_join
@@ -277,6 +277,11 @@ _OF_JOINS = {"OUTER": "Write LEFT, RIGHT or FULL JOIN.", "STRAIGHT_JOIN": "Write
 def _as_of(left: Relation, kind: str, join: exp.Join, versions: exp.Subquery, holds: exp.Expr, scope: Scope) -> Joined:
     """A join with the versions that held at a time; Spark is told the same."""
     before = dict(scope.relations)
+    time = join.this.args["version"].expression
+    asked = expression(time.copy(), scope)
+    refuse_aggregates(asked, "FOR SYSTEM_TIME AS OF", "Aggregate in a subquery, and join from that.")
+    if asked.type.numeric or asked.type.nested or asked.type.name == "BOOLEAN":
+        raise Wrong(span(time), f"FOR SYSTEM_TIME AS OF {asked.type}, which is no time", A_TIME)
     right, both_hold = _named(versions, scope), exp.and_(join.args["on"].copy(), holds)
     on = condition(expression(both_hold, scope), "ON")
     refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")

@@ -7,6 +7,8 @@ USING kafka OPTIONS (topic 'payments', format 'json') TBLPROPERTIES ('event_time
 CREATE TABLE customers (id BIGINT PRIMARY KEY, city STRING, ts TIMESTAMP)
 USING kafka OPTIONS (topic 'customers', format 'json') TBLPROPERTIES ('event_time' = 'ts');
 
+CREATE TABLE notes (note STRING, ts TIMESTAMP) USING kafka OPTIONS (topic 'notes', format 'json');
+
 CREATE VIEW by_city AS
 SELECT c.city, count(*) AS orders FROM orders o LEFT JOIN customers c ON c.id = o.customer GROUP BY c.city;
 
@@ -19,3 +21,6 @@ GROUP BY 1;
 CREATE VIEW again_within_a_day TBLPROPERTIES ('retain' = '30 days') AS
 SELECT o.id, o.ts, before.id AS earlier
 FROM orders o JOIN orders before ON before.customer = o.customer AND o.ts < before.ts + INTERVAL 1 DAY AND before.id < o.id;
+
+CREATE VIEW named_city AS
+SELECT c.city, count(*) AS notes FROM notes n JOIN customers c ON contains(n.note, c.city) GROUP BY c.city;

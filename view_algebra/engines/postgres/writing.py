@@ -13,7 +13,10 @@ from view_algebra.typed.names import CELL
 OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
 """How tightly Postgres binds, loosest first."""
 
-GROUP_BELOW = "Compute it of a record, below the aggregation, and group by it; or leave it to who reads the view."
+GROUP_BELOW = (
+    "Compute it of a record, below the aggregation, and group by it (of a side of a join: in a subquery in FROM, under"
+    " a name); or leave it to who reads the view."
+)
 """The way out where Postgres has no equal."""
 
 _INTERVAL = {"quarter": "month"}
