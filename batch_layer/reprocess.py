@@ -188,9 +188,15 @@ def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
 
 
 def _check(batch: BatchLayer, id: int, target: Target) -> None:
-    """Runs the checks that the catalog declares over its new versions; raises for one that blocks and fails."""
+    """Runs the checks that the catalog declares over its new versions, and over what is shown otherwise beside them.
+
+    Raises for one that blocks and fails.
+    """
     catalog, previewed = _planned(batch, target)
-    _blocked(batch, batch.check(id, catalog, previewed))
+    computed = {each.view for each in (*batch.generations(id), *previewed)}
+    other, made_of = _shown_otherwise(batch, catalog, computed)
+    verdicts = batch.check(id, catalog, [*previewed, *made_of])
+    _blocked(batch, _about(verdicts, catalog, computed | other))
 
 
 def deploy(batch: BatchLayer, target: Target) -> list[Change]:
@@ -213,16 +219,32 @@ def deploy(batch: BatchLayer, target: Target) -> list[Change]:
 
 def _check_what_is_there(batch: BatchLayer, target: Target) -> None:
     """Runs the checks of views that show other rows of the cells they have, or that only a preview has shown so far."""
-    catalog, new = _planned(batch, target)
+    catalog, previewed = _planned(batch, target)
+    computed = {each.view for each in previewed}
+    other, made_of = _shown_otherwise(batch, catalog, computed)
+    new = [*previewed, *made_of]
+    verdicts = checked(batch.database, new, catalog) if new else []
+    _blocked(batch, _about(verdicts, catalog, computed | other))
+
+
+def _shown_otherwise(batch: BatchLayer, catalog: Catalog, computed: set[str]) -> tuple[set[str], list[Generation]]:
+    """The views that show other rows, or their first ones, of cells that stay; and the generations of these cells."""
     with batch.database.begin() as connection:
         declared, published = deployed(connection).views, lookup.published(connection)
-        same = [name for name in catalog.views if name in declared and name not in {each.view for each in new}]
-        other = {name for name in same if catalog.views[name].final != declared[name].final}
-        made_of = {each for name in other for each in _with_cells(catalog, name) if each in published}
-        new = [*new, *(lookup.get(connection, published[name]) for name in sorted(made_of))]
-    affects = checks.affected(catalog, other | {each.view for each in new if each.view not in made_of})
-    verdicts = checked(batch.database, new, catalog) if new else []
-    _blocked(batch, [each for each in verdicts if affects[each.view]])
+
+        def is_other(view: View) -> bool:
+            old = declared.get(view.name)
+            return (not view.cell_tables if old is None else view.final != old.final) and view.name not in computed
+
+        other = {name for name, view in catalog.views.items() if is_other(view)}
+        made_of = {each for name in other for each in _with_cells(catalog, name)} - computed
+        return other, [lookup.get(connection, published[name]) for name in sorted(made_of & published.keys())]
+
+
+def _about(verdicts: Sequence[Verdict], catalog: Catalog, changed: set[str]) -> list[Verdict]:
+    """The verdicts on views whose rows are made of changed ones."""
+    affects = checks.affected(catalog, changed)
+    return [each for each in verdicts if affects[each.view]]
 
 
 def _with_cells(catalog: Catalog, name: str) -> set[str]:

@@ -226,7 +226,7 @@ class MasterLog:
         does not depend on the snapshots of archive runs; those that tell of lost records stay for ever.
         """
         table = self._opened(source)
-        newest, held = summaries.held_in(table, source)
+        newest, _ = summaries.held_in(table, source)
         until = int(before.timestamp() * 1000)
         with telling(f"{source.name}: its log was not maintained"):
             found = table.properties()
@@ -234,13 +234,23 @@ class MasterLog:
                 table.set_properties(lacking)
             if newest is None:
                 return Maintained(0, 0, table.remove_orphans(until))
-            says = {HELD: held.json(), TAILS: to_json(summaries.tails_in(table, held))}
-            compacted = table.compact("kafka_offset", says)
+            compacted = table.compact("kafka_offset")
             if HELD not in next(table.lineage()).summary:
-                table.append_nothing(says)
+                self._say_what_is_held(table, source)
             table.forget_branches(_BRANCH)
             expired = table.expire(until, summaries.tells_of_loss)
             return Maintained(compacted, expired, table.remove_orphans(until))
+
+    def _say_what_is_held(self, table: Table, source: Source) -> None:
+        """Says it on top of a commit that does not, unless an archive run was faster, which has said what it holds.
+
+        Only a lost lock lets one run beside; what it holds must not be denied.
+        """
+        onto = next(table.lineage())
+        held = summaries.held_in(table, source)[1]
+        branch = f"{_BRANCH}{uuid.uuid4().hex}"
+        table.append_nothing({HELD: held.json(), TAILS: to_json(summaries.tails_in(table, held))}, branch, onto.id)
+        table.publish(branch)
 
     def records_below(self, source: Source, cut: Cut, *, since: Offsets | None = None) -> DataFrame:
         """All records of the log below the cut (and not below `since`), good and bad: the columns of `Source.parse`.

@@ -97,8 +97,10 @@ class Table:
             parent = snapshot.parentId()
             snapshot = None if parent is None else table.snapshot(parent)
 
-    def append_nothing(self, summary: Mapping[str, str], branch: str = _MAIN) -> Snapshot:
-        """Commits a snapshot that adds no row and says `summary` of itself."""
+    def append_nothing(self, summary: Mapping[str, str], branch: str = _MAIN, onto: int | None = None) -> Snapshot:
+        """Commits a snapshot that adds no row and says `summary` of itself; on a branch, which may begin at `onto`."""
+        if onto is not None:
+            self._branch(branch, onto)
         table = self._now()
         with self._durably(table):
             append = table.newAppend().toBranch(branch)
@@ -156,10 +158,11 @@ class Table:
         """The rows of one snapshot."""
         return self._spark.read.option("snapshot-id", str(snapshot)).table(self.name)
 
-    def compact(self, by: str, summary: Mapping[str, str]) -> int:
+    def compact(self, by: str) -> int:
         """Makes few large files of many small ones, each spanning a range of the column `by`; gives how many went.
 
-        The snapshot says `summary` of itself. What readers of older snapshots read stays until it is expired.
+        It commits on top of whatever was committed meanwhile. What readers of older snapshots read stays until it is
+        expired.
         """
         table = self._now()
         with self._durably(table):
@@ -167,8 +170,6 @@ class Table:
             action = self._actions.rewriteDataFiles(table).sort(order)
             action = action.option("target-file-size-bytes", str(_FILE_BYTES))
             action = action.option("max-file-group-size-bytes", str(_GROUP_BYTES))
-            for key, value in summary.items():
-                action = action.snapshotProperty(key, value)
             return int(action.execute().rewrittenDataFilesCount())
 
     def forget_branches(self, prefix: str) -> None:

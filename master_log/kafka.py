@@ -237,9 +237,12 @@ class Brokers:
 
     def _consumer(self) -> KafkaConsumer:
         """A consumer of no group, which sees what is committed."""
-        return KafkaConsumer(
-            **self.for_client(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
-        )
+        try:
+            return KafkaConsumer(
+                **self.for_client(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
+            )
+        except KafkaError as error:
+            raise unreachable(self.bootstrap_servers, [str(error)]) from error
 
     def _describe(self, topics: Sequence[str]) -> dict[str, dict[str, Any]]:
         """What the brokers say of each topic that is there."""

@@ -30,6 +30,13 @@ def deployed(connection: Connection) -> Catalog:
     )
 
 
+def names_of_sources(connection: Connection) -> set[str]:
+    """The deployed sources."""
+    if not _has_texts(connection):
+        return set()
+    return set(connection.execute(select(compiled.c.name).where(compiled.c.kind == "source")).scalars())
+
+
 def tables_among_sources(connection: Connection) -> set[str]:
     """The deployed sources that have a PRIMARY KEY."""
     if not _has_texts(connection):

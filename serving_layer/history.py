@@ -7,7 +7,7 @@ every query the order of the rows is the order in which readers saw what they te
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -94,9 +94,13 @@ def moved(connection: Connection, query: str, range: OffsetRange) -> None:
     _moved(connection, query, range.start, range.end, at=func.clock_timestamp())
 
 
-def leapt(connection: Connection, query: str, start: Offsets, end: Offsets, *, leapt_to: int) -> None:
-    """Keeps that a leap has moved progress. Where it goes back, the offsets are other records': they are forgotten."""
-    if any(end[at] < start.get(at, 0) for at in end):
+def leapt(
+    connection: Connection, query: str, start: Offsets, end: Offsets, *, leapt_to: int, lost: Container[TopicPartition]
+) -> None:
+    """Keeps that a leap has moved progress. Of partitions whose end Kafka has `lost`, offsets are other records' now:
+    what led up to them is forgotten.
+    """
+    if any(at in lost for at in end):
         forget(connection, query)
     else:
         _moved(connection, query, start, end, generation=leapt_to)

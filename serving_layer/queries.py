@@ -58,6 +58,7 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
                 "topic_id": at.id,
                 "newest": newest,
                 "fence": query.c.fence + 1,
+                "deaths": 0,
                 "created_at": func.clock_timestamp(),
                 **dict.fromkeys(("writer", "stopped", "committed_at", "caught_up_at", "waiting")),
             },

@@ -26,6 +26,9 @@ MANY_FAILURES = 3
 REFUSED_EVERY = 10.0
 """Seconds between two looks whether what refused a query has been mended from outside, as by a leap."""
 
+MANY_DEATHS = 7
+"""Processes that died, one after the other, after which micro-batches are of one record."""
+
 MOST_PATIENCE = 64
 """Micro-batches that a query commits, at the most, where the doubled bound failed again and again."""
 
@@ -50,7 +53,9 @@ class Judge:
             return True
         if isinstance(query.refused, Fenced):
             return False
-        if self._unskipped(query.refused) or self.lost_records(query) is not None:
+        if (lost := self.lost_records(query)) is not None and isinstance(query.refused, Unreadable):
+            self.refuse(query, lost)  # the record that cannot be read is gone, with others
+        if lost is not None or self._unskipped(query):
             query.not_before = self.clock() + REFUSED_EVERY
             return False
         query.refused = query.fence = None
@@ -154,12 +159,14 @@ class Judge:
         except KafkaAway:
             return None
 
-    def _unskipped(self, reason: LaminaError) -> bool:
-        """Is it a record that cannot be read and that nobody has skipped yet?"""
+    def _unskipped(self, query: Query) -> bool:
+        """Is it at a record that cannot be read, and that nobody has skipped yet?"""
+        reason = query.refused
         if not isinstance(reason, Unreadable):
             return False
         with self.parts.database.begin() as connection:
-            return (reason.at, reason.offset) not in skipping.read(connection)
+            passed = progress.read(connection, [query.source.name]).get(reason.at, 0) > reason.offset
+            return not passed and (reason.at, reason.offset) not in skipping.read(connection)
 
     def _tell(self, query: Query, what: str | None) -> None:
         """Tells whoever asks for the status what is wrong with a query that goes on all the same."""
@@ -171,12 +178,12 @@ def halvings_after(deaths: int) -> int:
     """How often the bound of micro-batches is halved from the start, where the processes before this one have died.
 
     One that dies of its first micro-batch would meet it again: the next begins with an eighth. A single death says
-    nothing, as of a machine that was switched off.
+    nothing, as of a machine that was switched off, and a thousand say no more than that one record is too much.
 
-    >>> [halvings_after(deaths) for deaths in (0, 1, 2, 3)]
-    [0, 0, 3, 6]
+    >>> [halvings_after(deaths) for deaths in (0, 1, 2, 3, 1_000)]
+    [0, 0, 3, 6, 21]
     """
-    return 3 * max(0, deaths - 1)
+    return 3 * min(max(0, deaths - 1), MANY_DEATHS)
 
 
 def away(failure: BaseException) -> bool:

@@ -90,6 +90,8 @@ class SpeedLayer:
                 way_out="Start the speed layer again: it goes on from progress. Too little memory is the usual cause.",
             ) from error
         except (PostgresError, LaminaError) as error:
+            self._runs.end(self._queries.values())
+            self._let_go()  # whoever is refused has not died
             if not (self.stopping.is_set() and is_away(error)):  # what is away need not be waited for by who stops
                 raise
         finally:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import lamina.spark
 from lamina.settings import Settings
+from speed_layer.prepared import INTERPRETED
 from tests.fix_services import Services, quick_java
 
 
@@ -39,6 +40,8 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
 def spark(spark_of_run: SparkSession, settings: Settings) -> Iterator[SparkSession]:
     """A Spark session whose catalog `lamina` is in the database and warehouse of `settings`."""
     session = lamina.spark.sibling(spark_of_run, settings)
+    for key, value in INTERPRETED.items():  # the laws, and commands with a JVM of their own, have code made
+        session.conf.set(key, value)
     yield session
     for query in session.streams.active:
         query.stop()

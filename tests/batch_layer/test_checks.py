@@ -174,6 +174,27 @@ def test_a_new_version_that_fails_a_check_of_its_catalog_is_not_deployed(deploye
     deployed.check()
 
 
+def test_beside_a_new_version_what_is_shown_otherwise_is_checked_too(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
+    deployed.send("events", *(event(n) for n in range(40)))
+    deployed.catch_up()
+    more = HOURLY.replace("FROM events", ", max(n) AS most FROM events").replace("mean)", "mean, most)")
+    declared = dict(deployed.files)
+    for name, text in {
+        "totals": TOTALS.replace("count(*)", "-count(*)"),
+        "minus": "CREATE VIEW minus AS SELECT -events AS events FROM totals;",
+    }.items():
+        check = f"ALTER VIEW {name} ADD CONSTRAINT positive CHECK (events > 0);"
+        with pytest.raises(Blocked, match=f"The catalog is not deployed: {name} fails a check"):
+            deployed.apply(**{name: text, "hourly": more, "checks": check})
+        assert deployed.rows("SELECT events FROM totals") == [(40,)]
+        deployed.files.clear()
+        deployed.files |= declared
+    deployed.apply(minus="CREATE VIEW minus AS SELECT events + 1 AS events FROM totals;", hourly=more, checks=check)
+    assert deployed.rows("SELECT events FROM minus") == [(41,)]
+    deployed.check()
+
+
 def test_a_text_that_fails_a_check_over_the_cells_there_are_is_not_deployed(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY, places=PLACES)
     deployed.send("events", *(event(n) for n in range(40)))

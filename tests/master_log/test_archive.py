@@ -382,6 +382,32 @@ def test_maintenance_keeps_the_records_and_what_is_held_and_no_more_files_than_t
     assert counts[1] <= counts[0] + 2, counts
 
 
+def test_maintenance_beside_an_archive_run_that_it_does_not_know_of_denies_nothing_that_this_holds(
+    log: MasterLog,
+    brokers: Brokers,
+    new_source: NewSource,
+    producer: KafkaProducer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As after its lock was lost: a compaction commits on top of whatever has come."""
+    source = opened(log, new_source(), brokers)
+    for end in range(1, 7):
+        fill(producer, source, range(end - 1, end))
+        log.archive(source, Offsets.of(source.topic, {0: end}), brokers)
+    compact = Table.compact
+
+    def beside(self: Table, by: str) -> int:
+        fill(producer, source, range(6, 8))
+        log.archive(source, Offsets.of(source.topic, {0: 8}), brokers)
+        return compact(self, by)
+
+    monkeypatch.setattr(Table, "compact", beside)
+    assert log.maintain(source, datetime.now(UTC)).compacted > 0
+    assert log.held(source) == Offsets.of(source.topic, {0: 8})
+    assert log.archive(source, Offsets.of(source.topic, {0: 8}), brokers).records == 0
+    assert ids(log.records_below(source, log.held(source))) == list(range(8))
+
+
 def test_a_cut_reads_no_file_that_lies_above_it(
     spark: SparkSession, log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
 ) -> None:
