@@ -136,6 +136,8 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     assert "--leap" in refused(batch.rebuild, "has lost records of .* that were counted").way_out
     batch.rebuild(leap=True)
     assert totals() == (110, sum(range(90)) + sum(range(1000, 1020)))
+    moved = fragile.owner("SELECT count(*) FROM lamina.history WHERE query IS NOT NULL")
+    assert moved == [(0,)], "what led up to 100 were other records"
     assert read(deployment).alarms == []
     send(fragile, range(1020, 1030))
     fragile.catch_up()

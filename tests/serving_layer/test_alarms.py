@@ -8,7 +8,7 @@ from sqlalchemy import text
 from master_log.kafka import Retention
 from master_log.offsets import Offsets
 from serving_layer import alarms as needing
-from serving_layer import progress, rebuilds, registry
+from serving_layer import progress, queries, rebuilds, registry
 from serving_layer.alarms import Limits, alarms
 from serving_layer.rebuilds import Scheduler
 from tests.serving_layer.world import World, empty
@@ -80,6 +80,16 @@ def test_a_query_that_stands_is_told_whatever_the_reason(world: World) -> None:
                 ),
                 dict(kept),
             )
+
+
+def test_a_query_whose_history_an_apply_still_computes_is_read_by_nobody_and_no_alarm(world: World) -> None:
+    with world.database.begin() as connection:
+        queries.create(connection, "later", "later", empty("id-later", "later"))
+        connection.execute(text(f"UPDATE lamina.query SET {LONG_AGO} WHERE name = 'later'"))
+        end = Offsets.of("later", {0: 7})
+        of_later = needing.Topic(end, Offsets(dict.fromkeys(end, 0)), WEEK)
+        assert needing.by_query(connection, {"later": of_later}, LIMITS).keys() == {"a", "b"}
+        assert needing.waits_for(connection, "later", starting=False) is None
 
 
 def test_a_leap_that_was_left_is_told_with_the_way_out(world: World) -> None:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
+from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import InvalidTimestampError
 
+from master_log.offsets import Offsets, TopicPartition
 from master_log.reading import Unreadable
 from serving_layer.skipping import SKIPPED
+from speed_layer.continuity import CannotGoOn
+from speed_layer.query import Query
 from tests.fix_catalogs import CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from tests.speed_layer.test_speed_layer import send_at, take_any_time
 from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import LONGEST_KEPT
+
+ONE_PARTITION = EVENTS.replace("'partitions' = '2'", "'partitions' = '1'")
 
 BEYOND_MICROSECONDS = -9_300_000_000_000_000
 """Milliseconds, as Kafka counts them: no BIGINT of microseconds, as Spark counts them, holds so many."""
@@ -55,6 +62,27 @@ def test_a_record_that_spark_cannot_read_is_named_and_everything_goes_on_once_it
     assert deployed.rows(reason) == [(1, 10, "a clock in microseconds")]
     with pytest.raises(LaminaError, match="offset 5 of"):
         deployment.skip(source, 1, 5, "too late")
+
+
+def test_who_stood_at_a_record_that_cannot_be_read_is_told_when_it_is_gone_and_goes_on_behind_it(
+    deployed: Deployed, kafka_admin: KafkaAdminClient
+) -> None:
+    deployed.apply(events=ONE_PARTITION, totals=TOTALS)
+    source, topic = deployed.deployment.deployed().sources["events"], deployed.topic("events")
+    at = TopicPartition(topic, 0)
+    layer = deployed.deployment.speed(threading.Event(), max_records=10)
+    standing = Query(source, refused=Unreadable(source, at, 3, "overflow"))
+    deployed.send("events", *(event(n) for n in range(6)))
+    assert not layer._judge.may_go_on(standing)
+    assert isinstance(standing.refused, Unreadable)
+    kafka_admin.delete_records({KafkaTopicPartition(topic, 0): 5})
+    assert not layer._judge.may_go_on(standing)
+    assert isinstance(standing.refused, CannotGoOn), "there is nothing to skip any more"
+    deployed.deployment.batch.logs.archive(source, Offsets.of(topic, {0: 6}), accept_loss=True)
+    deployed.deployment.batch.rebuild(leap=True)
+    assert layer._judge.may_go_on(standing)
+    assert layer._judge.may_go_on(Query(source, refused=Unreadable(source, at, 3, "overflow")))
+    assert one(deployed.rows("SELECT events FROM totals")) == (1,)
 
 
 def test_a_record_that_no_micro_batch_can_hold_is_found_by_halving_and_the_bound_grows_again(

@@ -13,7 +13,7 @@ SOURCE_PROPERTIES = {
     "event_time": "the column that says when an event happened",
     "partitions": "how many partitions a topic gets if `lamina apply` creates it (default: 4)",
     "quarantine_bytes": "how many bad records are kept, by size; the oldest go first (default: `1 GB`)",
-    "quarantine_age": "how long bad records are kept; counts stay for ever (default: `90 days`)",
+    "quarantine_age": "how long bad records are kept; counts stay as long as their source (default: `90 days`)",
     "dedupe_within": "how long after an event its copies are recognised, e.g. `1 hour` (default: for ever)",
 }
 """What TBLPROPERTIES of a source may say."""
