@@ -182,7 +182,7 @@ def test_beside_a_new_version_what_is_shown_otherwise_is_checked_too(deployed: D
     declared = dict(deployed.files)
     for name, text in {
         "totals": TOTALS.replace("count(*)", "-count(*)"),
-        "minus": "CREATE VIEW minus AS SELECT -events AS events FROM totals;",
+        "negated": "CREATE VIEW negated AS SELECT -events AS events FROM totals;",
     }.items():
         check = f"ALTER VIEW {name} ADD CONSTRAINT positive CHECK (events > 0);"
         with pytest.raises(Blocked, match=f"The catalog is not deployed: {name} fails a check"):
@@ -190,8 +190,8 @@ def test_beside_a_new_version_what_is_shown_otherwise_is_checked_too(deployed: D
         assert deployed.rows("SELECT events FROM totals") == [(40,)]
         deployed.files.clear()
         deployed.files |= declared
-    deployed.apply(minus="CREATE VIEW minus AS SELECT events + 1 AS events FROM totals;", hourly=more, checks=check)
-    assert deployed.rows("SELECT events FROM minus") == [(41,)]
+    deployed.apply(negated="CREATE VIEW negated AS SELECT events + 1 AS events FROM totals;", hourly=more, checks=check)
+    assert deployed.rows("SELECT events FROM negated") == [(41,)]
     deployed.check()
 
 
