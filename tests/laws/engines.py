@@ -143,7 +143,7 @@ class Engines:
         """Makes the source's view of rows at hand: they are parsed once, and add nothing to what Spark plans."""
         self.records(source, values)
         parsed = self.spark.table(f"`{source.records}`")
-        good = self.spark.createDataFrame(parsed.toArrow(), parsed.schema)
+        good = self.spark.createDataFrame(parsed.toArrow(), parsed.schema).coalesce(1)  # which nothing has to shuffle
         good.createOrReplaceTempView(f"`copies of {source.name}`")
         for name in (source.name, f"`{source.records}`"):
             counting(good, source).createOrReplaceTempView(name)
