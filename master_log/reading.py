@@ -130,7 +130,8 @@ def unreadable(
             middle = (low + high) // 2
             low, high = (middle, high) if reads(at, low, middle) else (low, middle)
         if not reads(at, low, high):
-            return Unreadable(source, at, low, said)
+            is_gone = brokers.earliest(source.topic)[at] > low  # retention was faster, which its own error says
+            return None if is_gone else Unreadable(source, at, low, said)
     return None
 
 

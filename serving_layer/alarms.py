@@ -245,7 +245,8 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
             f" `lamina step abandon --rebuild {newest.id}`, which loses nothing"
         )
     if limits.rebuild_within is not None:
-        done = select(func.max(rebuild.c.ended_at)).where(rebuild.c.state.in_(["done", "held"])).scalar_subquery()
+        ended = (rebuild.c.state.in_(["done", "held"]), rebuild.c.key.is_distinct_from(rebuilds.APPLY))
+        done = select(func.max(rebuild.c.ended_at)).where(*ended).scalar_subquery()
         since = func.coalesce(done, select(func.min(query.c.created_at)).scalar_subquery())
         seconds: Any = connection.execute(select(func.extract("epoch", func.clock_timestamp() - since))).scalar_one()
         if seconds is not None and seconds > limits.rebuild_within * 3600:

@@ -21,7 +21,7 @@ from master_log.archive import MasterLog
 from master_log.iceberg import Table
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
-from master_log.reading import kafka_range, parsed
+from master_log.reading import kafka_range, parsed, unreadable
 from master_log.summaries import HELD, LOST
 from tests.master_log.conftest import NewSource, Transaction, declared
 from view_algebra.compiled import Source
@@ -380,6 +380,21 @@ def test_maintenance_keeps_the_records_and_what_is_held_and_no_more_files_than_t
     assert spark.sql(f"SELECT * FROM {name(source)}.files").count() == 1
     assert [row.name for row in spark.sql(f"SELECT name FROM {name(source)}.refs").collect()] == ["main"]
     assert counts[1] <= counts[0] + 2, counts
+
+
+def test_a_record_that_retention_removed_is_no_record_that_cannot_be_read(
+    spark: SparkSession,
+    log: MasterLog,
+    brokers: Brokers,
+    new_source: NewSource,
+    producer: KafkaProducer,
+    kafka_admin: KafkaAdminClient,
+) -> None:
+    source = opened(log, new_source(), brokers)
+    fill(producer, source, range(6))
+    kafka_admin.delete_records({KafkaTopicPartition(source.topic, 0): 5})
+    whole = OffsetRange(Offsets.of(source.topic, {0: 0}), Offsets.of(source.topic, {0: 6}))
+    assert unreadable(spark, brokers, source, whole, frozenset()) is None
 
 
 def test_maintenance_beside_an_archive_run_that_it_does_not_know_of_denies_nothing_that_this_holds(

@@ -124,6 +124,9 @@ def test_a_rebuild_that_failed_died_or_is_overdue_is_told(world: World) -> None:
         assert len(told(world)) == telling, error
     sql(world, "UPDATE lamina.rebuild SET state = 'done', error = NULL, ended_at = clock_timestamp()")
     assert told(world, limits=Limits(rebuild_within=26)) == []
+    sql(world, f"UPDATE lamina.rebuild SET key = '{rebuilds.APPLY}'")
+    [overdue] = told(world, limits=Limits(rebuild_within=26))
+    assert overdue.startswith("no rebuild has ended well for 27 h"), "what an apply has computed is no nightly rebuild"
 
 
 def test_what_kafka_may_drop_before_it_is_archived_is_told(world: World) -> None:
