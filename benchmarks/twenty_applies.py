@@ -39,6 +39,7 @@ from benchmarks.common import (
 from benchmarks.traffic import SPAWN, sender
 from lamina.deployment import Deployment
 from lamina.render import Output
+from lamina.services import folders
 from master_log.kafka import Brokers
 from serving_layer import dropping
 
@@ -418,6 +419,7 @@ def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
                 time.sleep(0.2)
         differ = checked(opened)
         surplus = left(opened)
+        folders_left = sum(folders.sweep(opened.settings.home / kept) for kept in ("checkpoints", "spark"))
     for each in sorted(set(readers.wrong))[:20]:
         output.tell(each)
     looks = sorted(readers.took)
@@ -432,6 +434,7 @@ def main(output: Output, rate: int, rest: int, skip: int) -> list[Figure]:
         Figure("a reader's query, max", 1000 * looks[-1], "ms"),
         Figure("views that differ from their SELECT", differ, "", at_most=0),
         Figure("tables of cells that nothing refers to", len(surplus), "", at_most=0),
+        Figure("folders of processes that have ended", folders_left, "", at_most=0),
     ]
 
 
