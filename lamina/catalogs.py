@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from view_algebra.errors import LaminaError
@@ -15,7 +16,7 @@ def catalog_files(folder: Path) -> dict[str, str]:
             evidence="wanted a folder of .sql files",
             way_out="Name it with --catalog DIR or LAMINA_CATALOG.",
         )
-    files = {str(path.relative_to(folder)): _read(path) for path in sorted(folder.rglob("*.sql"))}
+    files = {str(path.relative_to(folder)): read_text(path) for path in files_in(folder, ".sql")}
     if not files:
         raise LaminaError(
             f"The catalog at {folder} is empty",
@@ -25,10 +26,29 @@ def catalog_files(folder: Path) -> dict[str, str]:
     return files
 
 
-def _read(path: Path) -> str:
+def files_in(folder: Path, ending: str) -> list[Path]:
+    """The files of a catalog with this ending, also in its folders; what is hidden (`.git`, `..data`) is not its own.
+
+    A folder that cannot be read is no empty one: what it declares would be dropped.
+    """
+    found = []
+    for where, folders, names in os.walk(folder, onerror=_unreadable, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(where, name) for name in names if name.endswith(ending) and not name.startswith(".")]
+    return sorted(found)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file. Raises LaminaError where it cannot be read as UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise LaminaError(
-            f"{path} cannot be read", evidence=str(error), way_out="A catalog's files are readable UTF-8."
-        ) from error
+        raise _cannot_be_read(path, error) from error
+
+
+def _unreadable(error: OSError) -> None:
+    raise _cannot_be_read(error.filename, error) from error
+
+
+def _cannot_be_read(path: object, error: Exception) -> LaminaError:
+    return LaminaError(f"{path} cannot be read", evidence=str(error), way_out="A catalog's files are readable UTF-8.")

@@ -128,7 +128,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
     before = round(total * BEFORE_THE_REBUILD)
     home = _fresh_home()
     Embedded(home).start()
-    settings = Settings.read(environment={"LAMINA_HOME": str(home)})
+    settings = Settings.read(home, {"LAMINA_HOME": str(home)})
     deployment = Deployment(settings, tell=lambda line: None)
     speed = embedded.SpeedProcess(home)
     traffic = Traffic(deployment, total)
@@ -136,7 +136,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
         output.tell(f"Kafka and Postgres are up, in {home}")
         deployment.install()
         deployment.apply(catalog_files(EXAMPLE))
-        running = speed.start()
+        running = speed.start(alone=True)
         output.tell("The catalog examples/online_retail is deployed; the speed layer is starting.\n")
         traffic.start()
         with Live(console=output.err, refresh_per_second=4, transient=False) as live:

@@ -42,15 +42,19 @@ class SpeedProcess:
         """The process, if it runs."""
         return processes.find(self.mark, name="python")
 
-    def start(self) -> Running:
-        """Starts it, unless it runs; Spark needs some seconds more until the first micro-batch."""
+    def start(self, *, alone: bool = False) -> Running:
+        """Starts it, unless it runs; Spark needs some seconds more until the first micro-batch.
+
+        `alone`: with the embedded services of its home, whatever the environment and the working folder's file name.
+        """
         running = self.find()
         if running is not None:
             return running
         self.log.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "lamina", "speed", self.mark]
-        environment = {**os.environ, "LAMINA_HOME": str(self.home)}
-        running, _ = processes.spawn(command, log=self.log, marker=self.mark, environment=environment)
+        given = {name: value for name, value in os.environ.items() if not (alone and name.startswith("LAMINA_"))}
+        environment, cwd = {**given, "LAMINA_HOME": str(self.home)}, self.home if alone else None
+        running, _ = processes.spawn(command, log=self.log, marker=self.mark, environment=environment, cwd=cwd)
         return running
 
     def stop(self) -> bool:

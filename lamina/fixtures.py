@@ -23,6 +23,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from lamina.catalogs import files_in, read_text
 from master_log.ingest import key_of
 from view_algebra.compiled import DELETED, Catalog, Source, View
 from view_algebra.errors import LaminaError
@@ -65,10 +66,7 @@ class Fixture:
 
 def fixtures(folder: Path, catalog: Catalog) -> list[Fixture]:
     """The tests in the folder of a catalog; each is named by its path without the ending."""
-    return [
-        fixture(str(path.relative_to(folder)), path.read_text(encoding="utf-8"), catalog)
-        for path in sorted(folder.rglob(f"*{ENDING}"))
-    ]
+    return [fixture(str(path.relative_to(folder)), read_text(path), catalog) for path in files_in(folder, ENDING)]
 
 
 def fixture(path: str, text: str, catalog: Catalog) -> Fixture:

@@ -10,6 +10,7 @@ from lamina.render import Output
 from serving_layer.analyst import select
 from serving_layer.receipts import Receipt
 from serving_layer.waiting import waiting
+from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_text
 
 
@@ -21,7 +22,12 @@ def of_view(url: str, view: str) -> str:
 
 def read(file: TextIO) -> Receipt:
     """The receipt in a file."""
-    return Receipt.read(file.read())
+    try:
+        return Receipt.read(file.read())
+    except UnicodeDecodeError as error:
+        raise LaminaError(
+            "That is no receipt", evidence=str(error), way_out="`lamina receipt VIEW` prints one."
+        ) from error
 
 
 def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
+import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +16,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.logging import RichHandler
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -20,7 +24,12 @@ from master_log.lengths import interval
 from view_algebra.errors import LaminaError
 
 WIDTH_WITHOUT_TERMINAL = 160
-"""Columns of a table that is piped: what a terminal's width would be, wide enough to cut nothing."""
+"""Columns of a text that is piped: what a terminal's width would be. A table is as wide as its values."""
+
+NARROWEST = 8
+"""Characters of a column at a terminal, at the least: where there is no room for them, rows are shown one by one."""
+
+UNBOUNDED = 1_000_000
 
 
 class Output:
@@ -29,10 +38,10 @@ class Output:
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
         width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
-        self.out = Console(width=width, highlight=False, soft_wrap=not sys.stdout.isatty())
-        self.err = Console(stderr=True, highlight=False)
-        for console in (self.out, self.err):
-            console.on_broken_pipe = _nobody_reads  # type: ignore[method-assign]
+        self.out = Console(width=width, highlight=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
+        self.err = Console(stderr=True, highlight=False, emoji=False)
+        self.out.on_broken_pipe = _nobody_reads  # type: ignore[method-assign]
+        self.err.on_broken_pipe = _nobody_listens  # type: ignore[method-assign]
 
     @property
     def has_bar(self) -> bool:
@@ -46,8 +55,9 @@ class Output:
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
         """Rows: a table, or one JSON object per line."""
         if self.as_json:
+            names = told_apart(columns)
             for row in rows:
-                self._line(dict(zip(columns, row, strict=True)))
+                self._line(dict(zip(names, row, strict=True)))
             return
         table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
         shown = [[cell(value) for value in row] for row in rows]
@@ -56,12 +66,25 @@ class Output:
             table.add_column(column, justify="right" if numeric else "left", overflow="fold")
         for row in shown:
             table.add_row(*row)
+        whole = Measurement.get(self.out, self.out.options.update(max_width=UNBOUNDED), table).maximum
+        if self.out.is_terminal and whole > self.out.width and NARROWEST * len(columns) > self.out.width:
+            self._one_by_one(columns, shown)
+            return
         if self.out.is_terminal:
             self.out.print(table, markup=False)
             return
+        self.out.width = max(whole, WIDTH_WITHOUT_TERMINAL)
         with self.out.capture() as captured:
             self.out.print(table, markup=False)
         self.out.out("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+    def _one_by_one(self, columns: Sequence[str], shown: Sequence[Sequence[str]]) -> None:
+        """Each row as lines of column and value: no column is lost, however many there are."""
+        widest = max(map(len, columns))
+        for number, row in enumerate(shown, 1):
+            self.out.print(f"row {number}", style="bold", markup=False)
+            for column, value in zip(columns, row, strict=True):
+                self.out.print(f"{column:{widest}}  {value}", markup=False, soft_wrap=True)
 
     def text(self, text: str, **fields: Any) -> None:
         """A result that is a text; in JSON, the fields."""
@@ -95,13 +118,44 @@ class Output:
                 self.err.print("\n" + part, markup=False, soft_wrap=True)
 
     def _line(self, record: Mapping[str, Any]) -> None:
-        sys.stdout.write(json.dumps(record, ensure_ascii=False, default=plain) + "\n")
+        try:
+            line = json.dumps(record, ensure_ascii=False, default=plain, allow_nan=False)
+        except ValueError:
+            line = json.dumps(_with_texts(record), ensure_ascii=False, default=plain)
+        sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
 
 def _nobody_reads() -> None:
     """In place of rich's own answer, which ends the process with 1."""
     raise BrokenPipeError
+
+
+def _nobody_listens() -> None:
+    """Narration that nobody reads, as of `lamina rebuild |& head`, ends no work: the rest of it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def told_apart(columns: Sequence[str]) -> list[str]:
+    """Names of columns, each once.
+
+    >>> told_apart(["count", "n", "count"])
+    ['count', 'n', 'count_2']
+    """
+    names: list[str] = []
+    for column in columns:
+        others = (f"{column}_{number}" for number in itertools.count(2))
+        names.append(next(name for name in (column, *itertools.islice(others, len(columns))) if name not in names))
+    return names
+
+
+def _with_texts(value: Any) -> Any:
+    """A value whose NaN and infinities are texts, which JSON has no numbers for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    if isinstance(value, Mapping):
+        return {key: _with_texts(each) for key, each in value.items()}
+    return [_with_texts(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def cell(value: Any) -> str:

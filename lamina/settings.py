@@ -341,7 +341,7 @@ def _brokers(text: str) -> tuple[str, Login | None]:
             ca_file=given.pop("ca_file", None),
         )
         if scheme not in PROTOCOLS or login.mechanism not in MECHANISMS or given or url.path.strip("/"):
-            raise _no_brokers(f"{scheme.lower()}://…@{text}{url.path}" + (f"?{url.query}" if url.query else ""))
+            raise _no_brokers(f"{scheme.lower()}://…@{rest.rpartition('@')[2]}")
         if bool(user) != scheme.startswith("SASL"):
             raise _no_brokers(f"{scheme.lower()}://, which {'has' if user else 'lacks'} a user")
     servers = [server.strip() for server in text.split(",") if server.strip()]

@@ -18,7 +18,7 @@ from view_algebra.errors import LaminaError
 
 @command()
 @click.argument("query")
-@click.option("--limit", type=int, help="Rows at the most.")
+@click.option("--limit", type=click.IntRange(min=0), help="Rows at the most.")
 def sql(output: Output, query: str, limit: int | None) -> None:
     """Run one SELECT as the analyst, read-only."""
     from lamina.statuses import behind_of

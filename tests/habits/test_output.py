@@ -1,0 +1,99 @@
+"""What is shown is what is there: every column, every character, and no work that ends as nobody reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lamina.catalogs import catalog_files
+from lamina.render import Output
+from lamina.settings import Settings, _brokers
+from view_algebra.errors import LaminaError
+
+COLUMNS = [f"c{number}" for number in range(60)]
+VALUES = [f"{number:08}" for number in range(60)]
+
+
+def test_a_table_that_is_piped_shows_every_column_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    Output().table(COLUMNS, [VALUES])
+    header, row = capsys.readouterr().out.splitlines()
+    assert (header.split(), row.split()) == (COLUMNS, VALUES)
+
+
+def test_a_row_with_more_columns_than_a_terminal_has_room_for_is_shown_line_by_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    output = Output()
+    output.out._force_terminal, output.out.width = True, 80
+    output.table(COLUMNS, [VALUES])
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split() for line in lines] == [list(pair) for pair in zip(COLUMNS, VALUES, strict=True)]
+
+
+def test_a_text_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    Output().table(["mac", "urn"], [["00:ab:3c:cd:11:22", "urn:id:42 [bold]"]])
+    assert capsys.readouterr().out.splitlines()[1].split(maxsplit=1) == ["00:ab:3c:cd:11:22", "urn:id:42 [bold]"]
+
+
+def test_json_has_every_column_and_no_number_that_json_lacks(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=True).table(["count", "count", "x"], [[1, 2, float("nan")], [3, 4, [float("-inf")]]])
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    found = [json.loads(line, parse_constant=refuse) for line in capsys.readouterr().out.splitlines()]
+    assert found == [{"count": 1, "count_2": 2, "x": "NaN"}, {"count": 3, "count_2": 4, "x": ["-Infinity"]}]
+
+
+def test_narration_that_nobody_reads_ends_no_work() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    told = "from lamina.render import Output\no = Output()\nfor _ in range(3): o.tell('a line')\no.text('done')"
+    ran = subprocess.run([sys.executable, "-c", told], stdout=subprocess.PIPE, stderr=writer, text=True, check=False)
+    os.close(writer)
+    assert (ran.returncode, ran.stdout) == (0, "done\n")
+
+
+def test_a_folder_that_cannot_be_read_is_no_empty_one_and_what_is_hidden_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views, hidden = tmp_path / "views", tmp_path / ".ipynb_checkpoints"
+    for folder in (views, hidden):
+        folder.mkdir()
+        (folder / "a.sql").write_text("SELECT 1")
+    assert catalog_files(tmp_path) == {"views/a.sql": "SELECT 1"}
+    scandir = os.scandir
+
+    def closed(path: str) -> Iterator[os.DirEntry[str]]:  # as to anybody but a superuser, who may run this
+        if Path(path) == views:
+            raise PermissionError(13, "Permission denied", str(views))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    with pytest.raises(LaminaError, match="views cannot be read"):
+        catalog_files(tmp_path)
+
+
+def test_no_part_of_a_password_is_told() -> None:
+    with pytest.raises(LaminaError) as refused:
+        _brokers("sasl_ssl://key:abc/de?f=ghi@kafka:9092?mechanism=PLAIN")
+    assert "abc" not in str(refused.value)
+    assert "ghi" not in str(refused.value)
+    assert "…@kafka:9092" in str(refused.value)
+
+
+def test_the_demo_is_of_its_home_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lamina.toml").write_text("postgres = 'postgresql://production/lamina'\nkafka = 'production:9092'\n")
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
+    with pytest.raises(LaminaError) as asked:  # for the embedded services, which do not run there
+        Settings.read(home, {"LAMINA_HOME": str(home)})
+    assert "production" not in str(asked.value)
