@@ -170,6 +170,11 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _seconds(value: Any) -> bool:
+    """Seconds since 1970, of the years 1 to 9999."""
+    return _whole(value) and -62_135_596_800 <= value <= 253_402_300_799
+
+
 def _number(value: Any) -> bool:
     return isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
 
@@ -178,8 +183,12 @@ _LONG = re.compile(r"[eE][+-]?[0-9]{4}|^.{1001}", re.DOTALL)
 """What quarantine calls too long a number for a DECIMAL, whose zeros would be written out."""
 
 
+_BARE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+"""A decimal in a text: Spark leaves commas out, which quarantine refuses, and takes neither blanks nor underscores."""
+
+
 def _decimal(kind: Type, value: Any) -> bool:
-    if isinstance(value, str) and _LONG.search(value):
+    if isinstance(value, str) and (_LONG.search(value) or not _BARE.fullmatch(value)):
         return False
     try:
         rounded = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
@@ -223,7 +232,7 @@ _FITS: dict[str, Callable[[Type, Any], bool]] = {
         ("FLOAT", "DOUBLE"), lambda _, value: value in _NOT_FINITE if isinstance(value, str) else _number(value)
     ),
     "DECIMAL": lambda kind, value: (isinstance(value, str) or _number(value)) and _decimal(kind, value),
-    "TIMESTAMP": lambda kind, value: _timestamp(kind, value) if isinstance(value, str) else _whole(value),
+    "TIMESTAMP": lambda kind, value: _timestamp(kind, value) if isinstance(value, str) else _seconds(value),
     **dict.fromkeys(("TIMESTAMP_NTZ", "DATE"), lambda kind, value: isinstance(value, str) and _timestamp(kind, value)),
     **dict.fromkeys(("STRUCT", "ARRAY", "MAP"), _nested),
 }

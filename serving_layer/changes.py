@@ -254,7 +254,9 @@ def _source_change(name: str, before: Catalog, after: Catalog, anew: set[str], k
     if old.topic != new.topic or old.kind != new.kind:
         was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
         return _to_another_name(change, f"it would be {now} and is {was}, whose offsets are others")
-    if new.ids and (name in anew or not _types(old).items() <= _types(new).items()):
+    if new.ids and name in anew:
+        return _to_another_name(change, "it is read as an older Lamina did, by whose good records its events are known")
+    if new.ids and not _types(old).items() <= _types(new).items():
         return _to_another_name(change, "records that were bad would be good now, and their events are not known")
     for preview in known.reading.get(name, ()) if new.ids else ():
         way_out = f"`lamina apply --preview {preview} --drop`, or wait for its end"

@@ -18,6 +18,7 @@ SOURCE = """CREATE TABLE s (
 
 TODAY = f'"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"'.encode()
 LONG = "a number is too long for a DECIMAL: it has 1,000 digits, or an exponent of 4"
+COMMA = "a decimal has a comma: Spark would read 12,50 as 1250"
 DEEP = b'{"z":' + b"[" * 5000 + b"]" * 5000 + b"}"
 CASES: list[tuple[str, bytes | None, str | None]] = [
     ("null", None, "the value is null"),
@@ -47,10 +48,21 @@ CASES: list[tuple[str, bytes | None, str | None]] = [
     ("two objects", b'{"id": 1}{"id": 2}', "more text follows the object"),
     ("two lines", b'{"id": 1}\n{"id": 2}', "more text follows the object"),
     ("two objects in a row", b'{"id": 1},{"id": 2}', "more text follows the object"),
+    ("two objects and a blank", b'{"id": 1}, {"id": 2}', "more text follows the object"),
+    ("two objects and an empty line", b'{"id": 1}\n\n{"id": 2}', "more text follows the object"),
+    ("two objects and a comma and a line", b'{"id": 1},\r\n\t{"id": 2}', "more text follows the object"),
+    ("objects in an array with blanks", b'{"id": 1, "more": [{"a": 1}, {"a": 2}]}', None),
     ("objects in an array", b'{"id": 1, "more": [{"a": 1},{"a": 2}]}', None),
     ("braces in a text", b'{"name": "}{"}', None),
     ("two wrong fields", b'{"id": "x", "b": 1}', "a field has the wrong type: id is no BIGINT, b is no BOOLEAN"),
     ("a decimal that does not fit", b'{"c": 123456789012}', "a field has the wrong type: c is no DECIMAL(10,2)"),
+    ("a decimal with a comma", b'{"id": 1, "c": "12,50"}', COMMA),
+    ("a decimal with thousands", b'{"c": "-1,234.56"}', COMMA),
+    ("a decimal that begins with a comma", b'{"c":",5"}', COMMA),
+    ("a decimal with an escaped comma", b'{"c": "12\\u002C5"}', COMMA),
+    ("a decimal with a comma inside", b'{"paid": {"ref": "1,5", "parts": [1, "0,5"]}}', COMMA),
+    ("texts like decimals with commas", b'{"name": "12,50", "arr": ["1,2", "x"], "c": "12.50"}', None),
+    ("a text before a number", b'{"arr": ["a",5], "c": 1.5, "name": "7","id":8}', None),
     ("a decimal with more places", b'{"c": 1.239}', None),
     *(
         (f"{name} for a decimal", b'{"id": 1, "c": ' + number + b"}", LONG)
@@ -84,6 +96,10 @@ CASES: list[tuple[str, bytes | None, str | None]] = [
     ("a scalar for a struct", b'{"st": 5}', "a field has the wrong type: st is no STRUCT<x: INT, since: TIMESTAMP>"),
     ("a wrong map", b'{"m": {"a": "x"}}', "a field has the wrong type: m is no MAP<STRING, INT>"),
     ("milliseconds for seconds", b'{"ts": 1700000000123}', "ts is outside the years 0001 to 9999"),
+    ("microseconds for seconds", b'{"ts": 1770905537404235}', "ts is outside the years 0001 to 9999"),
+    ("nanoseconds for seconds", b'{"ts" : -1770905537404235123}', "ts is outside the years 0001 to 9999"),
+    ("nested microseconds", b'{"st": {"since":1789512546948729}}', "st.since is outside the years 0001 to 9999"),
+    ("microseconds elsewhere", b'{"id": 1770905537404235, "more": {"ts": 1770905537404235}}', None),
     ("the year 0", b'{"ts": "0000-01-01T00:00:00Z"}', "ts is outside the years 0001 to 9999"),
     ("the year 12024", b'{"day": "+12024-01-01"}', "day is outside the years 0001 to 9999"),
     (

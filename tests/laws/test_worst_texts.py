@@ -23,7 +23,7 @@ from view_algebra.language.long_numbers import (
 )
 from view_algebra.language.quoting import spark_text
 from view_algebra.language.types import STRING
-from view_algebra.texts.records import LOOKS_ALONE
+from view_algebra.texts.records import BEGINS_AGAIN, HAS_COMMA, LOOKS_ALONE, MAY_HAVE_COMMA, WRAPS, named
 
 M = 1_000_000
 QUOTED = ['"' + " " * M, '"' * M, '"' + r"\n" * (M // 2), '"9' * (M // 2), '"' + "9" * M, '"' + r"\u0039" * (M // 6)]
@@ -36,6 +36,11 @@ OURS = {
     MAY_BE_LONG: [*QUOTED, '"' + "1e999" * (M // 5), '"1e' + "9" * M, '"' + "9" * 999 + '"9'],
     BARE_AND_LONG: [*QUOTED, "9" * M, "'\"" * (M // 2), "1e999" * (M // 5), r"\"" * (M // 2), "[" * M],
     QUOTED_AND_LONG: [*QUOTED, '"' + "9" * M + "e" + "9" * M, '"' + "9" * M + "x", '"9e9999' * (M // 6)],
+    MAY_HAVE_COMMA: [*QUOTED, '",' * (M // 2), '"1.' * (M // 3), '"' + "," * M],
+    HAS_COMMA: [*QUOTED, ':"1,' * (M // 4), ':"1,' + "a" * M, ',"' + "9" * M],
+    BEGINS_AGAIN: ["}" * M, "}" + " " * M, "} ," * (M // 3), "},\n" * (M // 3)],
+    WRAPS: ["9" * M, "+" * M],
+    named("at"): ['"at"' * (M // 4), '"at"' + " " * M, '"at":' * (M // 5), '"at":' + "9" * M],
     SHORT_NUMBER: ["e" * M, "1e999" * 200, "\n" * M, "😀" * M],
 }
 """Every regular expression that Spark is handed by us, with texts that it has most to do with."""

@@ -57,7 +57,7 @@ TOO_LONG = "a number is too long for a DECIMAL: it has 1,000 digits, or an expon
 
 def has_decimals(kind: Type) -> bool:
     """Is a type DECIMAL, or one with a DECIMAL in it?"""
-    return _alone(kind) is not None
+    return decimals_alone(kind) is not None
 
 
 def bounded(text: str, kind: Type, corrupt: str | None = None) -> str:
@@ -67,7 +67,7 @@ def bounded(text: str, kind: Type, corrupt: str | None = None) -> str:
     corrupt: the field that Spark's reader fills where it cannot read a text whole. Such a text becomes one that it
     cannot read either, and one with too long a number is empty.
     """
-    alone = _alone(kind)
+    alone = decimals_alone(kind)
     if alone is None:
         return text
     as_texts, quoted = decimals_as_text(kind), QUOTED_AND_LONG
@@ -104,12 +104,12 @@ def mapped(kind: Type, change: Callable[[Type], Type]) -> Type:
     )
 
 
-def _alone(kind: Type) -> Type | None:
+def decimals_alone(kind: Type) -> Type | None:
     """A type with nothing but the decimals in it; None where there are none."""
     if kind.name == "DECIMAL":
         return kind
-    fields = tuple((name, alone) for name, field in kind.fields if (alone := _alone(field)) is not None)
-    element = None if kind.element is None else _alone(kind.element)
+    fields = tuple((name, alone) for name, field in kind.fields if (alone := decimals_alone(field)) is not None)
+    element = None if kind.element is None else decimals_alone(kind.element)
     return replace(kind, fields=fields, element=element) if fields or element else None
 
 

@@ -7,6 +7,7 @@ its own. Which kind of mistake it was is found out for those records alone.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal as Choice
@@ -17,6 +18,7 @@ from view_algebra.language.expressions import Constant
 from view_algebra.language.long_numbers import (
     TOO_LONG,
     bounded,
+    decimals_alone,
     decimals_as_text,
     has_decimals,
     mapped,
@@ -40,6 +42,18 @@ LOOKS_ALONE = r"""["'](?:\s|\\[a-z])*+(?:T[0-9]|[0-9]{1,2}:)|\\u00"""
 
 The group repeats with `*+`, which gives nothing back: with `*` Java recurses for every space, and ends at some 6,000.
 """
+
+BEGINS_AGAIN = r"\}[ \t\r\n]*+,?[ \t\r\n]*+\{"
+"""What may be one object after the other in JSON; between two in a list, or in a text, it is none."""
+
+MAY_HAVE_COMMA = r"""["'][+-]?(?:[\p{Nd}.]++,|,++[\p{Nd}.])|\\u00(?:2[bBcCdDeE]|3[0-9])"""
+"""A text in JSON that may be a number with a comma: Spark leaves commas out, and reads `"12,50"` as 1250."""
+
+HAS_COMMA = r"""[:\[,]"[+-]?[\p{Nd}.]*+,[^"]*+"(?!:)"""
+"""Such a number in JSON that Spark writes of texts alone."""
+
+WRAPS = r"^[+-]?[0-9]{13}"
+"""Seconds beyond the year 9999. Spark multiplies them into microseconds; what is too large comes out as any time."""
 
 _SPACE = "' \\t\\r\\n'"
 _CORRUPT = "kafka_corrupt"
@@ -196,9 +210,6 @@ def _times_as_text(kind: Type) -> Type:
 
 def _errors(columns: Columns, key: Key | None, text: str, of_change: Sequence[tuple[str, str]]) -> str:
     more = "'more text follows the object'"
-    begins_again = (
-        "(" + " OR ".join(f"contains({text}, '}}{space}{{')" for space in ("", " ", "\\n", "\\r\\n", ",")) + ")"
-    )
     branches = [
         ("kafka_value IS NULL", "'the value is null'" if key is None else _not_deleting(columns, key)),
         *of_change,
@@ -213,8 +224,13 @@ def _errors(columns: Columns, key: Key | None, text: str, of_change: Sequence[tu
             f"NOT endswith({text}, '}}') AND NOT endswith(rtrim({_SPACE}, {text}), '}}')",
             more,
         ),
-        (f"{begins_again} AND coalesce(json_array_length(concat('[', {text}, ']')), 0) <> 1", more),
+        (
+            f"{text} RLIKE {_text(BEGINS_AGAIN)} AND coalesce(json_array_length(concat('[', {text}, ']')), 0) <> 1",
+            more,
+        ),
     ]
+    if comma := _decimal_comma(columns, text):
+        branches.append((comma, "'a decimal has a comma: Spark would read 12,50 as 1250'"))
     for name, kind in columns:
         read = mapped(kind, _without_tinyint)
         if read != kind:
@@ -225,6 +241,7 @@ def _errors(columns: Columns, key: Key | None, text: str, of_change: Sequence[tu
     for path, kind in _leaves(columns):
         if outside := _outside(_field("parsed", path), kind):
             branches.append((outside, _text(f"{'.'.join(path)} is outside the years 0001 to 9999")))
+    branches += _times_that_wrap(columns, text)  # which the branch before may have missed
     if alone := _time_alone(columns, text):
         branches.append((alone, "'a field holds a time of day without the day'"))
     if key is not None:
@@ -307,6 +324,32 @@ def _time_alone(columns: Columns, text: str) -> str:
         f"({' OR '.join(near)}) AND {text} RLIKE {_text(LOOKS_ALONE)}"
         f" AND exists(array(from_json({text}, {schema})), texts -> {' OR '.join(certain)})"
     )
+
+
+def _decimal_comma(columns: Columns, text: str) -> str:
+    """Whether a DECIMAL was written as '12,50': first whether the text has what looks so, then whether a field does."""
+    decimals = decimals_alone(Type("STRUCT", fields=tuple(columns)))
+    if decimals is None:
+        return ""
+    schema = _schema(decimals_as_text(decimals).fields)
+    has = f"exists(array(to_json(from_json({text}, {schema}))), texts -> texts RLIKE {_text(HAS_COMMA)})"
+    return f"{text} RLIKE {_text(MAY_HAVE_COMMA)} AND {has}"
+
+
+def named(name: str) -> str:
+    """A field of JSON with a number of 13 digits."""
+    return rf"""["']{re.escape(name)}["']\s*+:\s*+[+-]?[0-9]{{13}}"""
+
+
+def _times_that_wrap(columns: Columns, text: str) -> Iterator[tuple[str, str]]:
+    """TIMESTAMPs whose seconds are too many to be multiplied, as when they are microseconds; but those in lists."""
+    schema = _schema([(name, decimals_as_text(mapped(kind, _times_as_text))) for name, kind in columns])
+    for path, kind in _leaves(columns):
+        if kind == TIMESTAMP:
+            is_so = f"{_field('texts', path)} RLIKE {_text(WRAPS)}"
+            reason = _text(f"{'.'.join(path)} is outside the years 0001 to 9999")
+            may_be = f"{text} RLIKE {_text(named(path[-1]))}"
+            yield f"{may_be} AND exists(array(from_json({text}, {schema})), texts -> {is_so})", reason
 
 
 def _kind_of_mistake(columns: Columns, text: str) -> str:
