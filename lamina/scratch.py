@@ -57,7 +57,9 @@ def scratch(home: Path) -> Iterator[Scratch]:
     server = postgres.start(own, port=None)
     try:
         made = Scratch(own, server.port)
-        made._maintain(f"CREATE DATABASE {TEMPLATE}")  # noqa: SLF001 (the server is not anybody's yet)
+        # The server is not anybody's yet; a process that starts it again finds what it made before.
+        made._maintain(f"DROP DATABASE IF EXISTS {TEMPLATE}")  # noqa: SLF001
+        made._maintain(f"CREATE DATABASE {TEMPLATE}")  # noqa: SLF001
         database = Database(made.url(TEMPLATE))
         with contextlib.closing(database):
             install.install(database)

@@ -76,6 +76,13 @@ def server(run_home: Path) -> Iterator[Scratch]:
         yield made
 
 
+def test_a_server_may_be_made_again(run_home: Path) -> None:
+    """As where tests of this file are run in two goes."""
+    for _ in range(2):
+        with scratch(run_home / "again") as made, made.database() as (made_in_it, _), made_in_it.begin() as connection:
+            assert connection.exec_driver_sql("SELECT count(*) FROM lamina.query").scalar_one() == 0
+
+
 def results(server: Scratch, spark: SparkSession, text: str, seed: int = 1) -> dict[tuple[str, str], Compared]:
     found = Runner(CATALOG, spark.newSession(), server, seed).run(fixture("a.test", text, CATALOG))
     return {(each.view, each.way): each for each in found}
