@@ -75,7 +75,7 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
     """
 
     def deploy(id: int) -> None:
-        _check(batch, id, target)
+        _check(batch, target, id)
         _gather(batch, id)
         _move(batch, id, target)
         batch.at("after hand-over")
@@ -187,16 +187,22 @@ def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
     batch.tell(f"{new.view}: {proved.cells:,} cells of both versions compared ({columns}), {proved.differing:,} differ")
 
 
-def _check(batch: BatchLayer, id: int, target: Target) -> None:
-    """Runs the checks that the catalog declares over its new versions, and over what is shown otherwise beside them.
+def _check(batch: BatchLayer, target: Target, id: int | None = None) -> None:
+    """Runs the checks of views of the catalog that readers would see change; raises for one that blocks and fails.
 
-    Raises for one that blocks and fails.
+    These are the new versions of a rebuild, if there is one, those that only a preview has shown so far, and what shows
+    other rows of the cells that it has.
     """
     catalog, previewed = _planned(batch, target)
-    computed = {each.view for each in (*batch.generations(id), *previewed)}
-    other, made_of = _shown_otherwise(batch, catalog, computed)
-    verdicts = batch.check(id, catalog, [*previewed, *made_of])
-    _blocked(batch, _about(verdicts, catalog, computed | other))
+    changed = {each.view for each in (*previewed, *(() if id is None else batch.generations(id)))}
+    other, made_of = _shown_otherwise(batch, catalog, changed)
+    there = [*previewed, *made_of]
+    if id is not None:
+        verdicts = batch.check(id, catalog, there)
+    else:
+        verdicts = checked(batch.database, there, catalog) if there else []
+    affects = checks.affected(catalog, changed | other)
+    _blocked(batch, [each for each in verdicts if affects[each.view]])
 
 
 def deploy(batch: BatchLayer, target: Target) -> list[Change]:
@@ -204,7 +210,7 @@ def deploy(batch: BatchLayer, target: Target) -> list[Change]:
 
     Raises NotComputed, and changes nothing, where by now there is something to compute.
     """
-    _check_what_is_there(batch, target)
+    _check(batch, target)
 
     def step(connection: Connection) -> tuple[list[Change], list[str]]:
         before = lookup.published(connection)
@@ -215,16 +221,6 @@ def deploy(batch: BatchLayer, target: Target) -> list[Change]:
     if moved:
         batch.database.retrying(lambda connection: generations.retire_superseded(connection, moved))
     return changes
-
-
-def _check_what_is_there(batch: BatchLayer, target: Target) -> None:
-    """Runs the checks of views that show other rows of the cells they have, or that only a preview has shown so far."""
-    catalog, previewed = _planned(batch, target)
-    computed = {each.view for each in previewed}
-    other, made_of = _shown_otherwise(batch, catalog, computed)
-    new = [*previewed, *made_of]
-    verdicts = checked(batch.database, new, catalog) if new else []
-    _blocked(batch, _about(verdicts, catalog, computed | other))
 
 
 def _shown_otherwise(batch: BatchLayer, catalog: Catalog, computed: set[str]) -> tuple[set[str], list[Generation]]:
@@ -239,12 +235,6 @@ def _shown_otherwise(batch: BatchLayer, catalog: Catalog, computed: set[str]) ->
         other = {name for name, view in catalog.views.items() if is_other(view)}
         made_of = {each for name in other for each in _with_cells(catalog, name)} - computed
         return other, [lookup.get(connection, published[name]) for name in sorted(made_of & published.keys())]
-
-
-def _about(verdicts: Sequence[Verdict], catalog: Catalog, changed: set[str]) -> list[Verdict]:
-    """The verdicts on views whose rows are made of changed ones."""
-    affects = checks.affected(catalog, changed)
-    return [each for each in verdicts if affects[each.view]]
 
 
 def _with_cells(catalog: Catalog, name: str) -> set[str]:

@@ -15,7 +15,7 @@ from master_log.kafka import Retention
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import checks, progress, rebuilds, skipping
 from serving_layer.bookkeeping import archived, query, rebuild
-from serving_layer.deployed import names_of_sources, tables_among_sources
+from serving_layer.deployed import kinds_of_sources
 
 GONE_AFTER = 30.0
 """Seconds without a word of a writer: it says every 5 seconds that it lives (`speed_layer/layer.py`)."""
@@ -62,15 +62,15 @@ def listed(of_queries: Mapping[str, list[str]]) -> list[str]:
 def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> dict[str, list[str]]:
     """What is wrong with each query of a deployed source; one whose history an apply computes is read after that."""
     found: dict[str, list[str]] = {}
-    tables, declared = tables_among_sources(connection), names_of_sources(connection)
+    kinds = kinds_of_sources(connection)
     for name, each in progress.queries(connection).items():
-        if name in declared and (reached := progress.read(connection, [name])):
+        if name in kinds and (reached := progress.read(connection, [name])):
             topic = topics.get(name)
             problems = [each.stopped or _standing(connection, each, reached, topic, limits)]
             if topic is not None:
                 held, seconds = _held(connection, name)
                 problems += [_lost(held, topic), _unarchived(held, seconds, topic)]
-                problems.append(_deletions(held, seconds, topic) if name in tables else _compacted(each, topic))
+                problems.append(_deletions(held, seconds, topic) if kinds[name] == "table" else _compacted(each, topic))
             problems.append(_bad(connection, each, limits))
             found[name] = [problem for problem in problems if problem]
     return found
@@ -116,7 +116,7 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
     `starting`: a speed layer runs, though it may not have begun to read.
     """
     each = progress.queries(connection)[name]
-    if each.stopped or rebuilds.is_leap(each.writer) or name not in names_of_sources(connection):
+    if each.stopped or rebuilds.is_leap(each.writer) or name not in kinds_of_sources(connection):
         return None
     if each.writer is None or silent(connection, each) is not None:
         return "the speed layer is starting" if starting else "no speed layer runs (`lamina up`, or `lamina speed`)"

@@ -216,19 +216,20 @@ def _read_anew(before: Catalog, after: Catalog) -> set[str]:
         if (old := before.sources.get(name)) and old.sql == new.sql and not _read_alike(old, new)
     }
     anew: set[str] = set()
-    while more := (_feeding_new_cells(before, after, anew) & otherwise) - anew:
+    while more := {
+        source
+        for view in after.views.values()
+        if (left := (view.fed_by & otherwise) - anew) and _has_other_cells(view, before, after, anew)
+        for source in left
+    }:
         anew |= more
     return anew
 
 
-def _feeding_new_cells(before: Catalog, after: Catalog, anew: set[str]) -> set[str]:
-    """The sources of the views whose cells are of another version than those deployed, once `anew` are read anew."""
-
-    def other_cells(new: View) -> bool:
-        old = before.views.get(new.name)
-        return old is None or (old.version != new.version and not _declared_alike(new.name, before, after, anew))
-
-    return {table.source for new in after.views.values() if other_cells(new) for table in new.cell_tables}
+def _has_other_cells(new: View, before: Catalog, after: Catalog, anew: set[str]) -> bool:
+    """Are the cells of a view of another version than those deployed, once `anew` are read anew?"""
+    old = before.views.get(new.name)
+    return old is None or (old.version != new.version and not _declared_alike(new.name, before, after, anew))
 
 
 def _read_alike(old: Source, new: Source) -> bool:

@@ -30,19 +30,12 @@ def deployed(connection: Connection) -> Catalog:
     )
 
 
-def names_of_sources(connection: Connection) -> set[str]:
-    """The deployed sources."""
+def kinds_of_sources(connection: Connection) -> dict[str, str]:
+    """The deployed sources, each a `stream` or a `table`."""
     if not _has_texts(connection):
-        return set()
-    return set(connection.execute(select(compiled.c.name).where(compiled.c.kind == "source")).scalars())
-
-
-def tables_among_sources(connection: Connection) -> set[str]:
-    """The deployed sources that have a PRIMARY KEY."""
-    if not _has_texts(connection):
-        return set()
-    of_tables = select(compiled.c.name).where(compiled.c.kind == "source", compiled.c.texts["kind"].astext == "table")
-    return set(connection.execute(of_tables).scalars())
+        return {}
+    found = select(compiled.c.name, compiled.c.texts["kind"].astext.label("of")).where(compiled.c.kind == "source")
+    return {row.name: row.of for row in connection.execute(found)}
 
 
 def _has_texts(connection: Connection) -> bool:

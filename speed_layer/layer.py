@@ -79,7 +79,6 @@ class SpeedLayer:
         try:
             with heartbeat(self._say_it_lives):
                 self._go_on(until_caught_up=until_caught_up)
-            self._runs.end(self._queries.values())
             self._let_go()
         except (Py4JError, ConnectionError) as error:
             if not spark_is_gone(error):
@@ -90,7 +89,6 @@ class SpeedLayer:
                 way_out="Start the speed layer again: it goes on from progress. Too little memory is the usual cause.",
             ) from error
         except (PostgresError, LaminaError) as error:
-            self._runs.end(self._queries.values())
             self._let_go()  # whoever is refused has not died
             if not (self.stopping.is_set() and is_away(error)):  # what is away need not be waited for by who stops
                 raise
@@ -197,6 +195,7 @@ class SpeedLayer:
 
     def _let_go(self) -> None:
         """Ends in order: whoever reads the status need not look for this process."""
+        self._runs.end(self._queries.values())
         with suppress(PostgresError, LaminaError), self.parts.database.begin() as connection:
             progress.let_go(connection, self._fences())
 

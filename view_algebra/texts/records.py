@@ -208,6 +208,12 @@ def _times_as_text(kind: Type) -> Type:
     return STRING if kind.name == "TIMESTAMP" else kind
 
 
+def _as_texts(columns: Columns, text: str) -> str:
+    """A record once more, with its times and decimals as they are written."""
+    schema = _schema([(name, decimals_as_text(mapped(kind, _times_as_text))) for name, kind in columns])
+    return f"from_json({text}, {schema})"
+
+
 def _errors(columns: Columns, key: Key | None, text: str, of_change: Sequence[tuple[str, str]]) -> str:
     more = "'more text follows the object'"
     branches = [
@@ -319,10 +325,9 @@ def _time_alone(columns: Columns, text: str) -> str:
             certain.append(f"to_json({_field('texts', path)}) RLIKE {_text(LOOKS_ALONE)}")
     if not near:
         return ""
-    schema = _schema([(name, decimals_as_text(mapped(kind, _times_as_text))) for name, kind in columns])
     return (
         f"({' OR '.join(near)}) AND {text} RLIKE {_text(LOOKS_ALONE)}"
-        f" AND exists(array(from_json({text}, {schema})), texts -> {' OR '.join(certain)})"
+        f" AND exists(array({_as_texts(columns, text)}), texts -> {' OR '.join(certain)})"
     )
 
 
@@ -343,13 +348,12 @@ def named(name: str) -> str:
 
 def _times_that_wrap(columns: Columns, text: str) -> Iterator[tuple[str, str]]:
     """TIMESTAMPs whose seconds are too many to be multiplied, as when they are microseconds; but those in lists."""
-    schema = _schema([(name, decimals_as_text(mapped(kind, _times_as_text))) for name, kind in columns])
     for path, kind in _leaves(columns):
         if kind == TIMESTAMP:
             is_so = f"{_field('texts', path)} RLIKE {_text(WRAPS)}"
             reason = _text(f"{'.'.join(path)} is outside the years 0001 to 9999")
             may_be = f"{text} RLIKE {_text(named(path[-1]))}"
-            yield f"{may_be} AND exists(array(from_json({text}, {schema})), texts -> {is_so})", reason
+            yield f"{may_be} AND exists(array({_as_texts(columns, text)}), texts -> {is_so})", reason
 
 
 def _kind_of_mistake(columns: Columns, text: str) -> str:
