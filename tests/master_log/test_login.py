@@ -107,18 +107,25 @@ def _only_the_producer_of_the_deployment_comes_in_from_outside(
     broker: Listeners, home: Path, us: Login, topic: str
 ) -> None:
     """By the command that compose runs, through the listener that is inside there."""
-    words = [str(word) for word in broker.compose["kafka-users"]["command"]]
-    assert words[:3] == ["/opt/kafka/bin/kafka-configs.sh", "--bootstrap-server", "kafka:9092"]
+    users = broker.compose["kafka-users"]
+    password = users["environment"]["KAFKA_PASSWORD"]
+    assert password not in " ".join(users["command"])
     client = home / "login" / "client.properties"
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     secret = us.password.replace("\\", "\\\\").replace('"', '\\"')
     jaas = f'{module} username="{us.user}" password="{secret}";'.replace("\\", "\\\\")
     client.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n")
-    java = [str(java_home(home) / "bin" / "java"), "-cp", f"{home / 'jars' / 'kafka'}/*", "kafka.admin.ConfigCommand"]
-    words = [*java, words[1], broker.asking, "--command-config", str(client), *words[3:]]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    script = home / "login" / "kafka-configs.sh"
+    java = f'"{java_home(home)}/bin/java" -cp "{home}/jars/kafka/*" kafka.admin.ConfigCommand'
+    script.write_text(f'#!/bin/sh\nexec {java} --command-config "{client}" "$@"\n')
+    script.chmod(0o755)
+    places = {"/opt/kafka/bin/kafka-configs.sh": f"'{script}'", "kafka:9092": broker.asking}
+    words = [str(word) for word in users["command"]]
+    for inside, here in places.items():
+        assert inside in words[-1]
+        words[-1] = words[-1].replace(inside, here)
+    done = subprocess.run(words, env=users["environment"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    password = words[-1].removeprefix("SCRAM-SHA-512=[password=").removesuffix("]")
     producer = Login("SASL_PLAINTEXT", "SCRAM-SHA-512", "producer", password)
     with Brokers(broker.outside, producer) as known:
         assert sum(known.latest(topic).values()) == 20
