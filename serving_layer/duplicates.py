@@ -25,6 +25,7 @@ from serving_layer.bookkeeping import progress, query
 from serving_layer.cells import copy, run
 from serving_layer.copying import Rows, batches, raw_bytes
 from view_algebra.compiled import Source
+from view_algebra.texts.duplicates import DIGITS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,9 +87,24 @@ class Found:
     horizon: int | None
 
 
+def in_order(ids: pa.Table) -> pa.Table:
+    """What `Source.ids` gives of some records, as `find` takes it: by id, and of an id by the places of its records."""
+    given = _as_bytes(ids.rename_columns(["id", "at", "partition", "offset", "content"]))
+    last, first = _halves(given["id"])
+    by_first = np.argsort(first)
+    if len(first) < 2 or np.diff(first[by_first]).all():  # no two alike, as a rule
+        return given.take(by_first)
+    places = [given[name].to_numpy() for name in ("offset", "partition", "at")]
+    return given.take(np.lexsort([*places, last, first]))
+
+
+def come_twice(given: pa.Table) -> bool:
+    """Are some of these, which are in order, of one event?"""
+    return bool(_same_as_before(given["id"]).any())
+
+
 def find(connection: Connection, source: Source, given: pa.Table) -> Found:
-    """Looks up the ids of a micro-batch, and no others; `given` is what `Source.ids` gives of its records."""
-    given = _in_order(_as_bytes(given.rename_columns(["id", "at", "partition", "offset", "content"])))
+    """Looks up the ids of a micro-batch, which are `in_order`, and no others."""
     again = _same_as_before(given["id"])
     known = _look_up(connection, source.name, given["id"], np.flatnonzero(~again))
     copies = again.copy()
@@ -235,15 +251,15 @@ def _period(begins: int, within: int | None) -> Period:
 
 def _as_bytes(table: pa.Table) -> pa.Table:
     """With the digits of `id`, its first column, as the 16 bytes that they say."""
-    told = bytes.fromhex("".join(table["id"].to_pylist()))
+    told = bytes.fromhex(b"".join(map(_characters, table["id"].chunks)).decode("ascii"))
     ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), table.num_rows, [None, pa.py_buffer(told)])
     return table.set_column(0, "id", ids)
 
 
-def _in_order(given: pa.Table) -> pa.Table:
-    """By id, and of one id by the places of its records."""
-    columns = [given[name].to_numpy() for name in ("offset", "partition", "at")]
-    return given.take(np.lexsort([*columns, *_halves(given["id"])]))
+def _characters(texts: pa.Array) -> bytes:
+    """One behind the other, of texts that are all of ids."""
+    begins, ends = DIGITS * texts.offset, DIGITS * (texts.offset + len(texts))
+    return texts.buffers()[2][begins:ends].to_pybytes() if len(texts) else b""
 
 
 def _same_as_before(ids: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ import pyarrow.compute
 from master_log.reading import parsed, selected
 from serving_layer.cells import Staged
 from serving_layer.copying import Rows, batches
-from serving_layer.duplicates import Found
+from serving_layer.duplicates import Found, come_twice, in_order
 from serving_layer.quarantine import Bad, bad_among
 from view_algebra import fuse, rows
 from view_algebra.compiled import CellTable, Fused, Source
@@ -68,14 +69,23 @@ class Computation:
         return cls(source, tables, fused)
 
     def compute(self, raw: DataFrame, find: Callable[[pa.Table], Found]) -> Computed:
-        """Runs the texts over the raw records of one micro-batch; `find` looks up their ids, where they have any."""
+        """Runs the texts over the raw records of one micro-batch; `find` looks up their ids, where they have any.
+
+        While Postgres looks, Spark computes what they come to if none was counted; that is so in most micro-batches.
+        """
         records = parsed(raw, self.source)
         if not self.source.ids:
             return self._computed(raw, records, records)
         used = self._used(records).persist()  # the ids are asked for first, and nothing is read and parsed twice
         try:
-            found = find(ids_of(selected(used, "records", self.source.ids)))
-            return replace(self._computed(raw, records, _without(used, found.copies), found.copies), ids=found)
+            ids = ids_of(selected(used, "records", self.source.ids))
+            with ThreadPoolExecutor(1, thread_name_prefix="find") as beside:
+                finding = beside.submit(find, ids)
+                computed = None if come_twice(ids) else self._computed(raw, records, used)
+                found = finding.result()
+            if computed is None or found.copies.num_rows:
+                computed = self._computed(raw, records, _without(used, found.copies), found.copies)
+            return replace(computed, ids=found)
         finally:
             used.unpersist()
 
@@ -102,11 +112,11 @@ class Computation:
 
 
 def ids_of(statement: DataFrame) -> pa.Table:
-    """Runs `Source.ids`."""
+    """Runs `Source.ids`; gives them in order."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     given = list(batches(statement))
-    return pa.Table.from_batches(given) if given else to_arrow_schema(statement.schema).empty_table()
+    return in_order(pa.Table.from_batches(given) if given else to_arrow_schema(statement.schema).empty_table())
 
 
 def _without(records: DataFrame, copies: pa.Table) -> DataFrame:
