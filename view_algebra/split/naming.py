@@ -38,6 +38,8 @@ def slug(expression: Expr) -> str:
     >>> from view_algebra.language.types import STRING
     >>> slug(Call("date_trunc", (Constant("hour", STRING), Field("", ("ts",), STRING)), STRING))
     'date_trunc_hour_ts'
+    >>> slug(Field("", ("window_end",), STRING))
+    'column_window_end'
     """
     if isinstance(expression, Call) and expression.function in ("window_start", "window_end", HOP_END):
         return "window_end" if expression.function == HOP_END else expression.function
@@ -47,6 +49,8 @@ def slug(expression: Expr) -> str:
         when, then = expression.branches[0]
         return _cut(f"{slug(then)}_{slug(when)}")
     words = re.sub(r"[^a-z0-9]+", "_", spark(expression).lower()).strip("_")
+    if words == "window_end":  # a column of this name, which no end of a hopping window may be taken for
+        return "column_window_end"
     return _cut(words) or "value"
 
 
