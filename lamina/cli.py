@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 from lamina.commands import blame, catalog, previews, reading, rebuilds, records, services  # noqa: F401 - each adds its own
 from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
+from serving_layer import database
 
-__all__ = ["interrupt_again_if_lost", "lamina", "main"]
+__all__ = ["interrupt_again_if_lost", "interrupt_postgres_too", "lamina", "main"]
 
 AGAIN_SECONDS = 0.05
 """Until an interrupt that was lost comes again."""
@@ -36,9 +38,27 @@ def interrupt_again_if_lost() -> None:
     sys.unraisablehook = hook
 
 
+def interrupt_postgres_too() -> None:
+    """Has a Ctrl-C end what Postgres computes for the command, which waits for it where Python raises nothing.
+
+    A command with an answer of its own to Ctrl-C, as `lamina speed`, lets Postgres go on.
+    """
+    heard, say = os.pipe()
+    os.set_blocking(say, False)
+    signal.set_wakeup_fd(say, warn_on_full_buffer=False)
+
+    def listen() -> None:
+        while number := os.read(heard, 1):
+            if number[0] == signal.SIGINT and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                database.cancel()
+
+    threading.Thread(target=listen, name="interrupts", daemon=True).start()
+
+
 def main() -> None:
     """The entry point; Ctrl-C ends with 130 and no traceback."""
     interrupt_again_if_lost()
+    interrupt_postgres_too()
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - None where a shell has closed it (`>&-`)
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     try:

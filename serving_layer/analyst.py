@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from serving_layer.database import no_connection
+from serving_layer.database import is_opened, no_connection
 from view_algebra.errors import LaminaError
 
 CONNECT_TIMEOUT = 10
@@ -42,6 +42,7 @@ def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row
     except psycopg2.OperationalError as error:
         settings, start = "LAMINA_ANALYST or LAMINA_POSTGRES", "Start it (`lamina up`)"
         raise no_connection(error, str(error).strip(), settings, start=start) from error
+    is_opened(connection)
     try:
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
         with connection.cursor(name="answer") as cursor:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import psycopg2
 import psycopg2.errors
 import sqlalchemy
-from sqlalchemy import Engine, create_engine, func, make_url, select, text
+from psycopg2.extensions import TRANSACTION_STATUS_ACTIVE
+from sqlalchemy import Engine, create_engine, event, func, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from view_algebra.errors import LaminaError
@@ -180,6 +182,26 @@ class Database:
         self.engine.dispose()
 
 
+_opened: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The driver's connections of this process."""
+
+
+def is_opened(connection: Any) -> None:
+    """Notes a connection of the driver, so that `cancel` reaches it."""
+    _opened.add(connection)
+
+
+def cancel() -> None:
+    """Has Postgres end what it computes for this process, now: a statement that runs fails, and nothing else.
+
+    May be called from any thread: the one that waits for Postgres waits in the driver's C, and hears of nothing.
+    """
+    for connection in list(_opened):
+        with contextlib.suppress(psycopg2.Error):
+            if connection.info.transaction_status == TRANSACTION_STATUS_ACTIVE:
+                connection.cancel()
+
+
 def session_of(connection: Connection) -> int:
     """The number that Postgres knows the session of a connection by."""
     number: int = connection.connection.driver_connection.get_backend_pid()  # type: ignore[union-attr]
@@ -258,7 +280,7 @@ SESSION_SECONDS = 3_600
 
 
 def _engine(url: str) -> Engine:
-    return create_engine(
+    engine = create_engine(
         url,
         pool_pre_ping=True,
         pool_use_lifo=True,  # few sessions do most of the work, and keep the tables that they stage cells in
@@ -266,3 +288,5 @@ def _engine(url: str) -> Engine:
         max_overflow=-1,  # a connection that waits for a lock keeps nobody else from theirs
         connect_args=CONNECTION,
     )
+    event.listen(engine, "connect", lambda connection, _: is_opened(connection))
+    return engine

@@ -185,6 +185,26 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     assert proof.differing == 0
 
 
+def test_ctrl_c_ends_a_query_that_postgres_computes(deployed: Deployed, lamina: CommandLine) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    process = lamina.start("sql", "SELECT count(*), pg_sleep(300) FROM totals")
+    running = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'lamina sql' AND wait_event = 'PgSleep'"
+
+    def computes() -> bool:
+        with deployed.deployment.database.begin() as connection:
+            return bool(connection.exec_driver_sql(running).scalar_one())
+
+    deployed.until(computes, "Postgres computes")
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert time.monotonic() - began < QUICKLY
+    assert process.returncode == 130, said
+    assert said.strip().splitlines()[-1] == "interrupted"
+    assert "Traceback" not in said
+    deployed.until(lambda: not computes(), "Postgres has stopped")
+
+
 INTERRUPTED_WHERE_NOTHING_IS_RAISED = """
 import os, signal, time
 from lamina.cli import interrupt_again_if_lost
