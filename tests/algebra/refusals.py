@@ -1240,9 +1240,9 @@ VIEWS = [
         "SELECT concat(CAST(CAST(avg(price) AS DECIMAL(18, 2)) AS STRING), ' EUR') AS t FROM events",
     ),
     view(
-        "a list of maps",
-        "SELECT user_id, collect_list(map('kind', kind)) AS found FROM events GROUP BY user_id",
-        "SELECT user_id, collect_list(to_json(map('kind', kind))) AS found FROM events GROUP BY user_id",
+        "a list of structs with maps",
+        "SELECT user_id, collect_list(struct(map('kind', kind))) AS found FROM events GROUP BY user_id",
+        "SELECT user_id, collect_list(to_json(struct(map('kind', kind)))) AS found FROM events GROUP BY user_id",
     ),
     view(
         "a map by numbers",

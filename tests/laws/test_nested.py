@@ -13,7 +13,7 @@ from view_algebra import compile_catalog
 SOURCE = """CREATE TABLE events (
   event_id STRING, user_id BIGINT, kind STRING, price DOUBLE, ratio FLOAT, tags ARRAY<STRING>, more ARRAY<STRING>, numbers ARRAY<INT>,
   prices ARRAY<DOUBLE>, others ARRAY<DOUBLE>, times ARRAY<TIMESTAMP>, lists ARRAY<ARRAY<INT>>, amounts ARRAY<DECIMAL(10,2)>,
-  pair STRUCT<a: INT, b: ARRAY<STRING>>, p STRUCT<a: INT, b: STRING>, q STRUCT<a: INT, b: STRING>, ts TIMESTAMP
+  pair STRUCT<a: INT, b: ARRAY<STRING>>, p STRUCT<a: INT, b: STRING>, q STRUCT<a: INT, b: STRING>, shares MAP<STRING, DOUBLE>, labels MAP<STRING, ARRAY<STRING>>, ts TIMESTAMP
 ) USING kafka OPTIONS (topic 'events', format 'json');
 """
 
@@ -37,6 +37,7 @@ SELECTS = {
     "sets of lists in sessions": "SELECT session_window(ts, '1 hour').end AS w, kind, collect_set(tags) AS a FROM events GROUP BY session_window(ts, '1 hour'), kind",
     "sets of lists over a join": "SELECT a.kind, collect_set(b.tags) AS t FROM events a JOIN events b ON a.user_id = b.user_id AND a.p = b.q GROUP BY a.kind",
     "lists of lists": "SELECT kind, collect_list(tags) AS a, collect_list(pair) FILTER (WHERE user_id = 1) AS b, collect_list(lists)[0] AS c, last(tags) AS d, count(DISTINCT user_id) AS n FROM events GROUP BY kind",
+    "lists of maps": "SELECT kind, collect_list(shares) AS a, collect_list(labels) FILTER (WHERE user_id = 1) AS b, collect_list(shares)[0]['x'] AS c, collect_list(map('k', kind, 'u', to_json(p))) AS d, max_by(labels, ts) AS e FROM events GROUP BY kind",
     "counts as a map": "SELECT user_id, map_from_entries(collect_list(struct(kind, n))) AS m, map_from_entries(sort_array(collect_list(struct(kind, n)))) AS s FROM (SELECT user_id, kind, count(*) AS n FROM events GROUP BY user_id, kind) GROUP BY user_id",
     "a map of records": "SELECT user_id, map_from_entries(collect_list(struct(kind, price))) AS m FROM events GROUP BY user_id",
     "a map of a record": "SELECT event_id, map_from_entries(array(struct(kind AS k, price AS v), struct('x' AS k, 1.5D AS v), struct(kind AS k, 2D AS v))) AS m FROM events",
@@ -79,6 +80,8 @@ def records(count: int) -> list[bytes | None]:
             "pair": choose([{"a": 1, "b": ["x"]}, {"a": 1, "b": []}, {"b": [None]}, {}, None]),
             "p": choose(structs),
             "q": choose(structs),
+            "shares": choose([{"x": 0.5, "y": None}, {"y": -0.0, "x": "NaN"}, {"b": 1e300, "aa": 2}, {}, None]),
+            "labels": choose([{"x": ["a", None]}, {"x": None, "ä": []}, {"x" * 3000: ["y"]}, None]),
             "ts": "2024-01-01T00:00:00Z",
         }
         made.append(json.dumps(values).encode())

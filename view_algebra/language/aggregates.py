@@ -314,8 +314,9 @@ def _in_json(kind: Type) -> bool:
 
 
 def _in_a_list(kind: Type) -> bool:
-    """Lists may stand in one, too; Spark sorts no maps, not even by what stands before them."""
-    return _in_json(kind) or (kind.name in ("ARRAY", "STRUCT") and comparable(kind) and not_in_json(kind) is None)
+    """Lists and maps may stand in one, too, but for maps inside them: Spark sorts none, not even by what comes first."""
+    values = kind.element if kind.name == "MAP" and kind.element is not None else kind
+    return _in_json(kind) or (kind.nested and comparable(values) and not_in_json(kind) is None)
 
 
 def _in_a_set(kind: Type) -> bool:

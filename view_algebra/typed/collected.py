@@ -94,8 +94,9 @@ def _in_order(made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.F
     order, events = event_order(scope, made.place, name)
     if any(isinstance(part, Subquery) for part in walk(made.arguments[0])):
         raise Wrong(made.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
-    found = _sorted(order, value, counts)
-    listed = _in_turn(found)
+    of_maps = made.arguments[0].type.name == "MAP"  # which Spark sorts as their entries alone
+    found = _sorted(order, f"map_entries({value})" if of_maps else value, counts)
+    listed = _in_turn(found, "map_from_entries(s.v)" if of_maps else "s.v")
     if name == "listagg":
         listed = _joined(found, listed, node.expressions[1:])
     spell(whole, listed)
@@ -385,8 +386,8 @@ def _sorted(order: str, value: str, counts: str) -> str:
     return f"array_sort(collect_list(CASE WHEN {counts} THEN struct({order}, {value} AS v) END))"
 
 
-def _in_turn(found: str) -> str:
-    return f"transform({found}, s -> s.v)"
+def _in_turn(found: str, value: str = "s.v") -> str:
+    return f"transform({found}, s -> {value})"
 
 
 def _joined(found: str, texts: str, between: Sequence[exp.Expr]) -> str:
