@@ -314,7 +314,7 @@ def _in_json(kind: Type) -> bool:
 
 
 def _in_a_list(kind: Type) -> bool:
-    """Lists and maps may stand in one, too, but for maps inside them: Spark sorts none, not even by what comes first."""
+    """Lists and maps may stand in one, too, but no maps inside them: Spark sorts none, not even by what comes first."""
     values = kind.element if kind.name == "MAP" and kind.element is not None else kind
     return _in_json(kind) or (kind.nested and comparable(values) and not_in_json(kind) is None)
 
