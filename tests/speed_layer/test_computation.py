@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
@@ -54,6 +56,20 @@ def test_records_whose_ids_are_asked_for_are_read_once(spark: SparkSession) -> N
     computed = Computation.of(EVENTS, tables).compute(raw, no_copies)
     assert sum(each.rows.size > 0 for each in computed.staged) == 2
     assert read.value == RECORDS
+
+
+def test_a_copy_of_a_counted_event_is_in_no_cell_though_cells_are_computed_while_it_is_looked_up(
+    spark: SparkSession,
+) -> None:
+    def find(ids: pa.Table) -> Found:
+        copies = pa.table({"partition": pa.array([0], pa.int32()), "offset": pa.array([RECORDS - 1], pa.int64())})
+        return replace(no_copies(ids), copies=copies, duplicates=1)
+
+    totals, dear = COMPILED.views["totals"].cell_tables, COMPILED.views["dear"].cell_tables
+    computed = Computation.of(EVENTS, [*totals, *dear]).compute(raw_records(spark), find)
+    rows, sums = (each.rows.file().read().decode() for each in computed.staged)
+    assert len(rows.splitlines()) == RECORDS - 1 - len(range(6))  # those of a price above 5
+    assert str(sum(range(RECORDS - 1))) in sums
 
 
 def test_no_condition_parses_a_record_again(spark: SparkSession) -> None:
