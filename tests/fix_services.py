@@ -117,7 +117,8 @@ class Services:
 @pytest.fixture(scope="session")
 def services(run_home: Path) -> Services:
     """Kafka and Postgres, started once per run."""
-    embedded = Embedded(run_home, kafka_jvm_options=quick_java(run_home, "kafka"))
+    soon = {"log.cleaner.backoff.ms": "250"}  # a topic that is to be compacted
+    embedded = Embedded(run_home, kafka_settings=soon, kafka_jvm_options=quick_java(run_home, "kafka"))
     return Services(embedded, embedded.start())
 
 
