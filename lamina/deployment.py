@@ -201,7 +201,18 @@ class Deployment:
 
     def plan(self, files: Mapping[str, str]) -> list[Change]:
         """What applying these files would change."""
-        return self._plan(view_algebra.compile_catalog(files))
+        return self._plan(self._compiled(files))
+
+    def _compiled(self, files: Mapping[str, str]) -> Catalog:
+        """A catalog of files; streams with UNIQUE are read in it as they are deployed."""
+        catalog = view_algebra.compile_catalog(files)
+        with self.database.begin() as connection:
+            install.check(connection, self.database.name)
+            sources = deployed(connection).sources if install.is_installed(connection) else {}
+        unique = {name: source for name, source in sources.items() if source.ids}
+        if all(catalog.sources.get(name) == source for name, source in unique.items()):
+            return catalog
+        return view_algebra.compile_catalog(files, unique)
 
     def _plan(self, catalog: Catalog) -> list[Change]:
         """Reads, and changes nothing: not even a database that nothing was installed in."""
@@ -224,7 +235,7 @@ class Deployment:
         What is deployed and not in these files is dropped with `prune`, columns that readers may use go with
         `allow_break`; without, they are refused.
         """
-        catalog = view_algebra.compile_catalog(files)
+        catalog = self._compiled(files)
         planned = self._plan(catalog)
         # Before anything is installed, and before topics are created.
         check_allowed(planned, prune=prune, allow_break=allow_break)
@@ -287,7 +298,7 @@ class Deployment:
     def preview(self, name: str, files: Mapping[str, str]) -> list[PreviewedView]:
         """Serves the views of these files in the schema `name`, beside the deployed ones, with live cells."""
         self.require_installed()
-        catalog = view_algebra.compile_catalog(files)
+        catalog = self._compiled(files)
         reprocess.end_what_a_dead_apply_left(self.batch)
         with readers_named(self.database, f"A reader holds a view of the preview {name}"):
             preview(self.batch, name, catalog)

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from sqlglot import exp
 
 from view_algebra.checking import compile_check, with_checks
 from view_algebra.compiled import MOVED_FROM, Catalog, Check, Column, Source, View
+from view_algebra.errors import Refused
 from view_algebra.passes import Known, Split, Written, compile_view
 from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
@@ -26,8 +28,10 @@ from view_algebra.written.dialect import Statement, parse
 from view_algebra.written.tables import as_view, changing
 
 
-def compile_catalog(files: Mapping[str, str]) -> Catalog:
+def compile_catalog(files: Mapping[str, str], deployed: Mapping[str, Source] | None = None) -> Catalog:
     """All declarations of a catalog, compiled; `files` gives each `.sql` file's text by its path.
+
+    `deployed`: sources that another Lamina may have compiled. A stream with UNIQUE is read as it is there.
 
     Raises Refused with every mistake there is: file, line, the author's line with a caret, the reason, the way out.
 
@@ -42,8 +46,16 @@ def compile_catalog(files: Mapping[str, str]) -> Catalog:
     GROUP BY 1
     """
     with _room_for_nesting():
-        known = _compiled(files)
+        known = _compiled(files, deployed or {})
     return Catalog(sources=dict(known.sources), views=known.views)
+
+
+def of_today(source: Source) -> Source | None:
+    """A deployed source as this Lamina compiles its declaration; None where it refuses that."""
+    try:
+        return compile_catalog({"": source.sql}).sources[source.name]
+    except Refused:
+        return None
 
 
 def stages(files: Mapping[str, str]) -> Mapping[str, Split]:
@@ -83,16 +95,29 @@ def _too_deep(place: Span | None) -> Wrong:
     return Wrong(place, "nested too deeply", way_out)
 
 
-def _compiled(files: Mapping[str, str]) -> Known:
+def _compiled(files: Mapping[str, str], deployed: Mapping[str, Source] = MappingProxyType({})) -> Known:
     work = _Work()
     for path in sorted(files):
         work.read(File(path, files[path]))
     work.check_names()
-    known = work.compile_views({name: _source(d) for name, d in sorted(work.sources.items())})
+    sources = {name: _as_deployed(_source(d), deployed.get(name)) for name, d in sorted(work.sources.items())}
+    known = work.compile_views(sources)
     known = replace(known, views=with_checks(known.views, work.compile_checks(known)))
     if work.mistakes:
         raise refuse_all(work.mistakes)
     return known
+
+
+def _as_deployed(new: Source, old: Source | None) -> Source:
+    """A stream that tells its events apart, read as before while its declaration asks for no other reading.
+
+    Its events are known by the records that were good when they came. Another parse might find others good, of which
+    the ids are not known.
+    """
+    if old is None or not old.ids or (today := of_today(old)) is None:
+        return new
+    asked, before = ((each.topic, each.parse, each.counted, each.ids) for each in (new, today))
+    return replace(new, parse=old.parse, counted=old.counted, ids=old.ids) if asked == before else new
 
 
 def _source(d: SourceDeclaration) -> Source:

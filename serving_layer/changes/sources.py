@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from serving_layer.changes.known import Change, Known, other_settings, sql_diff
 from serving_layer.changes.views import declared_alike
+from view_algebra.compile import of_today
 from view_algebra.compiled import Catalog, Source, View
 
 
@@ -61,7 +62,7 @@ def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], kn
     if old.topic != new.topic or old.kind != new.kind:
         was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
         return _to_another_name(change, f"it would be {now} and is {was}, whose offsets are others")
-    if new.ids and name in anew:
+    if new.ids and ((today := of_today(old)) is None or not _read_alike(old, today)):
         return _to_another_name(change, "it is read as an older Lamina did, by whose good records its events are known")
     if new.ids and not _types(old).items() <= _types(new).items():
         return _to_another_name(change, "records that were bad would be good now, and their events are not known")

@@ -88,12 +88,24 @@ def test_sources_that_share_a_view_are_read_anew_together() -> None:
     }
 
 
-def test_a_stream_whose_ids_an_older_lamina_claimed_is_not_read_anew() -> None:
+def test_a_stream_whose_ids_an_older_lamina_claimed_is_read_as_it_was_by_new_views_too() -> None:
     files = {"events.sql": EVENTS.replace("n BIGINT", "n BIGINT, UNIQUE (k)"), "sums.sql": SUMS}
     older = read_by_an_older_lamina(compile_catalog(files), "events")
-    assert actions(older, compile_catalog(files))["source events"] == "keep"
-    changed = actions(older, compile_catalog({**files, "sums.sql": SUMS.replace("sum(n)", "max(n)")}))
-    assert changed["source events"] == "refuse"
+    commented = {**files, "events.sql": files["events.sql"].replace("n BIGINT", "n BIGINT COMMENT 'so many'")}
+    for declared in (files, commented):
+        changed = compile_catalog({**declared, "sums.sql": SUMS.replace("sum(n)", "max(n)")}, older.sources)
+        assert changed.sources["events"].parse == older.sources["events"].parse
+        assert actions(older, changed) == {"view sums": "reprocess"}
+        assert changed.views["sums"].version != compile_catalog({**files, "sums.sql": SUMS}).views["sums"].version
+
+
+def test_a_stream_whose_ids_an_older_lamina_claimed_is_not_declared_otherwise() -> None:
+    """It would be read otherwise in two ways, and by one of them what was bad might be good."""
+    files = {"events.sql": EVENTS.replace("n BIGINT", "n BIGINT, UNIQUE (k)"), "sums.sql": SUMS}
+    older = read_by_an_older_lamina(compile_catalog(files), "events")
+    wider = {**files, "events.sql": files["events.sql"].replace("n BIGINT", "n BIGINT, m BIGINT")}
+    assert actions(older, compile_catalog(wider, older.sources))["source events"] == "refuse"
+    assert actions(compile_catalog(files), compile_catalog(wider))["source events"] == "update"
 
 
 def test_new_groups_and_aggregates_are_named_with_the_records_and_the_time_that_they_take() -> None:
