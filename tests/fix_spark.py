@@ -31,7 +31,8 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
         catalog=None,
         embedded=True,
     )
-    spark = lamina.spark.session(settings, "tests", java_options=quick_java(run_home, "spark"))
+    workers = {"spark.python.daemon.module": "tests.python_workers"}
+    spark = lamina.spark.session(settings, "tests", java_options=quick_java(run_home, "spark"), extra=workers)
     yield spark
     spark.stop()
 
