@@ -61,14 +61,18 @@ class Judge:
         query.refused = query.fence = None
         return True
 
-    def commits(self, query: Query, commits: int) -> bool:
-        """Notes that a query has left its failures behind; its micro-batches grow to what they were, by doubling.
-
-        Gives whether they grow now.
-        """
+    def well(self, query: Query) -> None:
+        """Notes that a query has left its failures behind: it commits, or goes on with nothing left to read."""
         if query.failures >= MANY_FAILURES:
             self._tell(query, None)
         query.failures, query.delay = 0, 0.0
+
+    def commits(self, query: Query, commits: int) -> bool:
+        """Notes that a query commits; its micro-batches grow to what they were, by doubling.
+
+        Gives whether they grow now.
+        """
+        self.well(query)
         if query.halvings and commits >= query.grow_after:
             query.halvings, query.grew = query.halvings - 1, True
             return True

@@ -27,7 +27,7 @@ from serving_layer.database import PostgresError, first_line, is_away
 from serving_layer.deployed import applied, deployed
 from serving_layer.progress import Fenced
 from speed_layer.heartbeat import heartbeat
-from speed_layer.judging import Judge, halvings_after
+from speed_layer.judging import LONGEST_WAIT, Judge, halvings_after
 from speed_layer.member import Member, Parts
 from speed_layer.query import Query
 from speed_layer.run import spark_is_gone
@@ -186,7 +186,10 @@ class SpeedLayer:
                 ago = {name: [(now - at, end) for at, end in query.ends] for name, query in running.items()}
                 reached = progress.seen(connection, ago)
             for name, done in reached.items():
-                running[name].reached(done)
+                query = running[name]
+                query.reached(done)
+                if not query.ends and self.clock() >= query.began + LONGEST_WAIT:
+                    self._judge.well(query)
 
     def _say_it_lives(self) -> None:
         if fences := self._fences():

@@ -33,7 +33,8 @@ class Query:
 
     halvings: of its micro-batches, down to one record, while they fail. grow_after: commits until one is taken back;
     grew: the member is the first with the greater bound. ends: what its topic was seen to have, until progress is
-    there. behind: records that it had to read when its member began. apart_until: when it may share a run again.
+    there. began: its run. behind: records that it had to read when its member began. apart_until: when it may share a
+    run again.
     """
 
     source: Source
@@ -48,6 +49,7 @@ class Query:
     delay: float = 0.0
     not_before: float = 0.0
     ends: deque[tuple[float, Offsets]] = field(default_factory=lambda: deque(maxlen=LOOKS_KEPT))
+    began: float = 0.0
     behind: int = 0
     busy: bool = False
     apart_until: float = 0.0

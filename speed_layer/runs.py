@@ -98,7 +98,7 @@ class Runs:
             self._judge(queries, error)
             return
         for query in queries:
-            query.run = run
+            query.run, query.began = run, self.clock()
             query.halvings = 0 if shared else query.halvings
         if shared:
             log.info("%d sources share a run", len(queries))

@@ -19,6 +19,7 @@ from serving_layer import progress
 from serving_layer.progress import Fenced
 from speed_layer.continuity import CannotGoOn
 from speed_layer.layer import writer
+from speed_layer.run import Run
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from view_algebra.errors import LaminaError
@@ -248,6 +249,27 @@ def test_a_query_that_fails_again_and_again_is_told_and_goes_on_when_it_can(depl
     assert str(said).startswith("it fails again and again: ")
     assert "never" in str(said)
     assert deployed.rows("SELECT events FROM totals") == [(1,)]
+
+
+def test_what_was_wrong_is_not_told_any_more_where_nothing_comes(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", event(1))
+    deployed.catch_up()
+
+    def told() -> object:
+        return one(deployed.owner("SELECT stopped FROM lamina.query"))[0]
+
+    def fails(_: Run) -> None:
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(Run, "_start", fails)
+        with deployed.speed(clock=lambda: 10 * time.monotonic()):
+            deployed.until(lambda: told() is not None, "somebody is told")
+            full_disk.undo()
+            deployed.until(lambda: told() is None, "nobody is told any more")
 
 
 def test_the_checkpoint_may_be_deleted_at_any_time(deployed: Deployed) -> None:
