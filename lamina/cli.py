@@ -20,6 +20,9 @@ __all__ = ["interrupt_again_if_lost", "interrupt_postgres_too", "lamina", "main"
 AGAIN_SECONDS = 0.05
 """Until an interrupt that was lost comes again."""
 
+INTERRUPTS = (signal.SIGINT, signal.SIGALRM)
+"""Ctrl-C, and one that comes again."""
+
 
 def interrupt_again_if_lost() -> None:
     """Makes a Ctrl-C come again that fell where Python can raise nothing: in `__del__`, or a weak reference's callback.
@@ -39,7 +42,7 @@ def interrupt_again_if_lost() -> None:
 
 
 def interrupt_postgres_too() -> None:
-    """Has a Ctrl-C end what Postgres computes for the command, which waits for it where Python raises nothing.
+    """Has a Ctrl-C end what Postgres computes for the command: it waits for that in C, where Python raises nothing.
 
     A command with an answer of its own to Ctrl-C, as `lamina speed`, lets Postgres go on.
     """
@@ -49,7 +52,7 @@ def interrupt_postgres_too() -> None:
 
     def listen() -> None:
         while number := os.read(heard, 1):
-            if number[0] == signal.SIGINT and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            if number[0] in INTERRUPTS and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 database.cancel()
 
     threading.Thread(target=listen, name="interrupts", daemon=True).start()

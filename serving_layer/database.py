@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -185,10 +186,13 @@ class Database:
 _opened: weakref.WeakSet[Any] = weakref.WeakSet()
 """The driver's connections of this process."""
 
+_opening = threading.Lock()
+
 
 def is_opened(connection: Any) -> None:
     """Notes a connection of the driver, so that `cancel` reaches it."""
-    _opened.add(connection)
+    with _opening:
+        _opened.add(connection)
 
 
 def cancel() -> None:
@@ -196,10 +200,13 @@ def cancel() -> None:
 
     May be called from any thread: the one that waits for Postgres waits in the driver's C, and hears of nothing.
     """
-    for connection in list(_opened):
+    with _opening:
+        opened = list(_opened)
+    # Those of this moment: what begins while they are cancelled may be what tidies up after them.
+    busy = [each for each in opened if each.info.transaction_status == TRANSACTION_STATUS_ACTIVE]
+    for connection in busy:
         with contextlib.suppress(psycopg2.Error):
-            if connection.info.transaction_status == TRANSACTION_STATUS_ACTIVE:
-                connection.cancel()
+            connection.cancel()
 
 
 def session_of(connection: Connection) -> int:

@@ -1,6 +1,6 @@
 """The ids of the events that were counted, of streams that tell events apart: a copy of one is not counted again.
 
-An aggregate cannot take a record back, so copies are found before a micro-batch is computed (`find`). Its new ids are
+An aggregate cannot take a record back, so copies are left out of what is computed (`find`). The new ids are
 written in the transaction that moves progress (`write`). So the ids are those of all good records below progress,
 whatever views there are: a crash, a replay or a lost checkpoint changes nothing.
 

@@ -68,10 +68,10 @@ class Computation:
             fused.append(fuse(source, by_kind["aggregate"]))
         return cls(source, tables, fused)
 
-    def compute(self, raw: DataFrame, find: Callable[[pa.Table], Found]) -> Computed:
+    def compute(self, raw: DataFrame, find: Callable[[pa.Table], Found], *, likely_new: bool = True) -> Computed:
         """Runs the texts over the raw records of one micro-batch; `find` looks up their ids, where they have any.
 
-        While Postgres looks, Spark computes what they come to if none was counted; that is so in most micro-batches.
+        Where these are `likely_new`, Spark computes the cells during the look-up, as if no id had been counted before.
         """
         records = parsed(raw, self.source)
         if not self.source.ids:
@@ -81,7 +81,11 @@ class Computation:
             ids = ids_of(selected(used, "records", self.source.ids))
             with ThreadPoolExecutor(1, thread_name_prefix="find") as beside:
                 finding = beside.submit(find, ids)
-                computed = None if come_twice(ids) else self._computed(raw, records, used)
+                try:
+                    computed = self._computed(raw, records, used) if likely_new and not come_twice(ids) else None
+                except Exception:
+                    finding.result()  # which has the better reason, if it failed, too
+                    raise
                 found = finding.result()
             if computed is None or found.copies.num_rows:
                 computed = self._computed(raw, records, _without(used, found.copies), found.copies)

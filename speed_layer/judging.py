@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from master_log.client import KafkaAway
@@ -63,8 +62,8 @@ class Judge:
 
     def well(self, query: Query) -> None:
         """Notes that a query has left its failures behind: it commits, or goes on with nothing left to read."""
-        if query.failures >= MANY_FAILURES:
-            self._tell(query, None)
+        if query.failures >= MANY_FAILURES and not self._tell(query, None):
+            return  # it is noted again at the next look
         query.failures, query.delay = 0, 0.0
 
     def commits(self, query: Query, commits: int) -> bool:
@@ -172,10 +171,14 @@ class Judge:
             passed = progress.read(connection, [query.source.name]).get(reason.at, 0) > reason.offset
             return not passed and (reason.at, reason.offset) not in skipping.read(connection)
 
-    def _tell(self, query: Query, what: str | None) -> None:
-        """Tells whoever asks for the status what is wrong with a query that goes on all the same."""
-        with suppress(PostgresError, LaminaError), self.parts.database.begin() as connection:
-            progress.stop(connection, query.source.name, what)
+    def _tell(self, query: Query, what: str | None) -> bool:
+        """Tells whoever asks for the status what is wrong with a query that goes on; False where Postgres is away."""
+        try:
+            with self.parts.database.begin() as connection:
+                progress.stop(connection, query.source.name, what)
+        except (PostgresError, LaminaError):
+            return False
+        return True
 
 
 def halvings_after(deaths: int) -> int:

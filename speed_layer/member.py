@@ -135,6 +135,7 @@ class Member:
         self._raised: BaseException | None = None
         self.commits = self._untrimmed = 0
         self.failed: OffsetRange | None = None
+        self._likely_new = True  # as the events of its last large micro-batch were
         self.shares = False
         self._trim()
 
@@ -258,7 +259,8 @@ class Member:
             if prepared is not None and few is not None:
                 computed = prepared.compute_unless_running(few, find) if again else prepared.compute(few, find)
         if computed is None:
-            computed = computation.compute(records.raw(), find)
+            computed = computation.compute(records.raw(), find, likely_new=self._likely_new)
+            self._likely_new = computed.ids is None or computed.ids.copies.num_rows == 0
         return MicroBatch(
             query=self.source.name,
             fence=self._fence,

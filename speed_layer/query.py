@@ -33,8 +33,8 @@ class Query:
 
     halvings: of its micro-batches, down to one record, while they fail. grow_after: commits until one is taken back;
     grew: the member is the first with the greater bound. ends: what its topic was seen to have, until progress is
-    there. began: its run. behind: records that it had to read when its member began. apart_until: when it may share a
-    run again.
+    there. began: when its run did. behind: records that it had to read when its member began. apart_until: when it
+    may share a run again.
     """
 
     source: Source

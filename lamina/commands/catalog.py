@@ -88,7 +88,7 @@ def apply(output: Output, catalog: Path, prune: bool, allow_break: bool, preview
 def explain_(output: Output, view: str, catalog: Path) -> None:
     """Print the four texts of a view (partial, cells, merge, final), its cost, and what its columns are made of.
 
-    Of the catalog in --catalog; where there is none, of the one that is deployed.
+    Of the catalog in --catalog, as this Lamina compiles it; where there is none, of the one that is deployed.
     """
     from lamina.catalogs import catalog_files
     from view_algebra.explain import cost, explain, kept

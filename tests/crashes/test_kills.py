@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lamina.deployment import BATCH_NICENESS, SPEED_NICENESS
+from serving_layer.database import PostgresError, cancel
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, SHOP, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one, short_lived
 
@@ -203,6 +205,17 @@ def test_ctrl_c_ends_a_query_that_postgres_computes(deployed: Deployed, lamina: 
     assert said.strip().splitlines()[-1] == "interrupted"
     assert "Traceback" not in said
     deployed.until(lambda: not computes(), "Postgres has stopped")
+
+
+def test_what_postgres_computes_is_cancelled_in_the_connections_of_every_command(deployed: Deployed) -> None:
+    later = threading.Timer(0.5, cancel)
+    later.start()
+    with (
+        pytest.raises(PostgresError, match="canceling statement due to user request"),
+        deployed.deployment.database.begin() as connection,
+    ):
+        connection.exec_driver_sql("SELECT pg_sleep(60)")
+    later.join()
 
 
 INTERRUPTED_WHERE_NOTHING_IS_RAISED = """

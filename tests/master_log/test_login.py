@@ -50,7 +50,7 @@ def broker(run_home: Path, variables: dict[str, str]) -> Iterator[Listeners]:
     quoted = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     users = f'username="{USER}" password="{quoted}" user_{USER}="{quoted}"'
-    compose = services_of(variables)
+    compose = services_of(variables | {"KAFKA_PASSWORD": r"a\b= #c"})
     ports = free_port(), free_port(), free_port()
     here, controller, outside = (f"127.0.0.1:{port}" for port in ports)
     given = compose["kafka"]["environment"]

@@ -49,7 +49,7 @@ def slug(expression: Expr) -> str:
         when, then = expression.branches[0]
         return _cut(f"{slug(then)}_{slug(when)}")
     words = re.sub(r"[^a-z0-9]+", "_", spark(expression).lower()).strip("_")
-    if words == "window_end":  # a column of this name, which no end of a hopping window may be taken for
+    if words == "window_end":  # a column of this name is not to be taken for the end of a hopping window
         return "column_window_end"
     return _cut(words) or "value"
 

@@ -1,7 +1,7 @@
 """Streams whose events are told apart (`UNIQUE (id)`): of the copies of an event one record counts.
 
-An aggregate cannot take a record back, so copies are found before anything is computed. The speed layer asks which ids
-were counted already; the batch layer takes, of all records below its cut, the least copy of each event.
+An aggregate cannot take a record back, so copies are left out before anything is committed. The speed layer asks which
+ids were counted already; the batch layer takes, of all records below its cut, the least copy of each event.
 """
 
 from __future__ import annotations
