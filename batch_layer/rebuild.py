@@ -293,8 +293,10 @@ class BatchLayer:
             if run.leap:
                 leap.land(connection, id, new, gathered)
             else:
-                now = lookup.published(connection)
-                newer = {each.view: each.id for each in new if each.id > now.get(each.view, 0)}
+                now, declared = lookup.published(connection), deployed(connection).views
+                # A view that has moved to another version since is shown by a generation that is as new.
+                of_today = [each for each in new if declared[each.view].version == each.version]
+                newer = {each.view: each.id for each in of_today if each.id > now.get(each.view, 0)}
                 if anyway and not newer:
                     raise LaminaError(
                         f"Rebuild {id} has nothing left to hand over: its views are read from later generations",

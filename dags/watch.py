@@ -71,11 +71,11 @@ def watch() -> None:
     def look() -> None:
         """Fails with what needs a person."""
         checks = lamina("check", "--live")
-        if checks.returncode not in (0, DIFFERENT):
-            raise AirflowFailException(sentence(checks))
         alarms = lamina("status", "--alarms")
-        if alarms.returncode:
-            raise AirflowFailException(sentence(alarms))
+        wrong = [checks] if checks.returncode not in (0, DIFFERENT) else []
+        wrong += [alarms] if alarms.returncode else []
+        if wrong:
+            raise AirflowFailException("; ".join(map(sentence, wrong)))
 
     look()
 

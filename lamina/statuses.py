@@ -49,7 +49,8 @@ def _topics(opened: Deployment) -> dict[str, Topic]:
             with suppress(LaminaError):  # not everybody may describe a topic's settings
                 found[name] = replace(found[name], retention=brokers.retention(topic))
         except KafkaAway:
-            break  # nor will they answer for the others
+            if not brokers.listening():
+                break  # nor will they answer for the others
         except LaminaError:
             continue  # this topic is gone; its query tells so
     return found

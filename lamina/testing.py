@@ -216,7 +216,7 @@ def _needed(catalog: Catalog, fixture: Fixture) -> Catalog:
 
 
 def _deploy(database: Database, catalog: Catalog) -> None:
-    topics = {name: Topic(name, Offsets.of(each.topic, {0: 0})) for name, each in catalog.sources.items()}
+    topics = {name: Topic(each.topic, Offsets.of(each.topic, {0: 0})) for name, each in catalog.sources.items()}
     database.retrying(lambda connection: registry.apply(connection, {}, catalog, topics))
 
 

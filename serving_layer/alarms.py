@@ -83,6 +83,9 @@ def _standing(
     ages = _ages(connection, each.name)
     if (gone := _silent(each, ages.heard)) is not None:
         return f"its speed layer ({each.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
+    if topic is None and ages.moved > limits.after:
+        seconds = age(ages.moved)
+        return f"Kafka does not answer for its topic, and no record was counted for {seconds}: see that its brokers run"
     behind = lag(topic.end, reached) if topic else 0
     if behind and ages.moved > limits.after:
         return f"{behind:,} records behind, and none was counted for {age(ages.moved)}{_why(connection, each)}"
@@ -100,8 +103,12 @@ def silent(connection: Connection, each: progress.Query) -> float | None:
 
 
 def _silent(each: progress.Query, heard: float | None) -> float | None:
-    reads_on = each.writer and not rebuilds.is_leap(each.writer) and not skipping.is_skip(each.writer)
-    return float(heard) if reads_on and heard is not None and heard > GONE_AFTER else None
+    return float(heard) if _reads_on(each) and heard is not None and heard > GONE_AFTER else None
+
+
+def _reads_on(each: progress.Query) -> bool:
+    """Is the writer of a query a speed layer? A leap has it for a while, and a skip for a moment."""
+    return bool(each.writer) and not rebuilds.is_leap(each.writer) and not skipping.is_skip(each.writer)
 
 
 def sources_of(connection: Connection, views: Collection[str]) -> list[str]:
@@ -118,7 +125,7 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
     each = progress.queries(connection)[name]
     if each.stopped or rebuilds.is_leap(each.writer) or name not in kinds_of_sources(connection):
         return None
-    if each.writer is None or silent(connection, each) is not None:
+    if not _reads_on(each) or silent(connection, each) is not None:
         return "the speed layer is starting" if starting else "no speed layer runs (`lamina up`, or `lamina speed`)"
     heard = _ages(connection, name).heard
     if heard is not None and heard > BEATS_MISSED:
@@ -153,7 +160,7 @@ def _why(connection: Connection, each: progress.Query) -> str:
             f": rebuild {leap.id}, a leap, holds its progress, and its last step was `{leap.step}` (go on with its"
             f" steps, or `lamina step abandon --rebuild {leap.id}`)"
         )
-    if each.writer is None or rebuilds.is_leap(each.writer):
+    if not _reads_on(each):
         return ": no speed layer runs (`lamina up`, or `lamina speed`)"
     return f": the log of its speed layer ({each.writer}) says why"
 
@@ -236,10 +243,10 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
     told: list[str] = []
     newest: Any = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
     if newest is not None and newest.state == "failed" and newest.error not in rebuilds.ENDED_BY_A_PERSON:
-        again = "`lamina apply`" if newest.key == rebuilds.APPLY else "`lamina rebuild`"
+        again = "the same `lamina apply`" if newest.key == rebuilds.APPLY else "`lamina rebuild`"
         told.append(f"rebuild {newest.id} failed after step `{newest.step}`: {newest.error} ({again} begins anew)")
     if newest is not None and newest.state == "running" and (left := _left(connection, newest)):
-        on = "apply the catalog again" if newest.key == rebuilds.APPLY else "go on with its steps"
+        on = "repeat the `lamina apply` that began it" if newest.key == rebuilds.APPLY else "go on with its steps"
         told.append(
             f"rebuild {newest.id} {left} after step `{newest.step}`: {on}, or"
             f" `lamina step abandon --rebuild {newest.id}`, which loses nothing"

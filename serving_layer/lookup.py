@@ -143,12 +143,12 @@ def shown_before(connection: Connection, view_name: str, now: int) -> list[Gener
     """The live generations of a view that come before `now`, which shows it; oldest first.
 
     In the order in which they were shown first: one that was made for a preview comes where its version was applied.
+    What was held back, or has only been previewed, was never shown.
     """
-    order = func.coalesce(generation.c.shown_at, generation.c.live_at)
+    order = generation.c.shown_at
     newest = select(order).where(generation.c.id == now).scalar_subquery()
-    only_previewed = generation.c.id.in_(of_previews(connection)) & generation.c.shown_at.is_(None)
     live = (generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
-    ids = select(generation.c.id).where(*live, order < newest, ~only_previewed).order_by(order, generation.c.id)
+    ids = select(generation.c.id).where(*live, order < newest).order_by(order, generation.c.id)
     return [get(connection, id) for id in connection.execute(ids).scalars().all()]
 
 

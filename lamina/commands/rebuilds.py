@@ -168,7 +168,13 @@ def rollback(output: Output, view: str) -> None:
     """Hand a view back to the generation before, kept current since."""
     with deployment(output) as opened:
         known(opened.deployed().views, view, "view")
+        version = opened.deployed().views[view].version
         before, after = opened.batch.roll_back(view)
+        if opened.deployed().views[view].version != version:
+            output.tell(
+                f"The catalog's files still declare the newer version of {view}, which the next `lamina apply` would"
+                " deploy again; so would `docker compose up`. Put its SELECT of before into them."
+            )
         output.text(f"{view}: generation {before} → {after}", view=view, before=before, after=after)
 
 

@@ -62,7 +62,7 @@ from view_algebra.language.lengths import COUNTED
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import postgres_name
-from view_algebra.language.types import DOUBLE, FLOAT, STRING, inside
+from view_algebra.language.types import DOUBLE, FLOAT, STRING, Type, inside
 from view_algebra.refusals import AsksForRecords
 
 _EXPLODED = "Aggregate its elements: SELECT k, sum(e) AS s FROM (…) LATERAL VIEW explode(x) t AS e GROUP BY k."
@@ -188,9 +188,16 @@ _INSTEAD = {(DOUBLE, STRING): "Cast it to a decimal first: CAST(CAST(x AS DECIMA
 """What to write instead of a cast above the aggregation."""
 
 
+def _is_spelled(kind: Type, wanted: Type) -> bool:
+    """Does Postgres leave out a cast that Spark makes? A FLOAT beside a DECIMAL makes both a FLOAT there, and digits
+    that a common DECIMAL has no room for stay.
+    """
+    return kind == FLOAT or (kind.name == wanted.name == "DECIMAL" and wanted.scale < kind.scale)
+
+
 def _cast(call: Call, reading: Reading) -> tuple[str, int]:
     value = call.arguments[0]
-    if call.implicit and value.type.numeric and call.type.numeric:
+    if call.implicit and value.type.numeric and call.type.numeric and not _is_spelled(value.type, call.type):
         return _written(value, reading)  # Postgres makes the same cast itself, in every place where Spark makes one
     template = (tried_in_postgres if call.function == "try_cast" else cast_in_postgres)(value.type, call.type)
     if isinstance(value, Constant) and value.type.numeric and call.type == FLOAT:
