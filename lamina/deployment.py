@@ -328,6 +328,7 @@ class Deployment:
             found = checks.of_live(connection, catalog, wanted)
         with self.database.begin() as connection:
             checks.record(connection, found, None)
+            checks.forget(connection, deployed(connection))  # what an apply has taken away meanwhile
         return found
 
     def skip(self, source: Source, partition: int, offset: int, reason: str) -> bool:

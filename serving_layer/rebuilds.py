@@ -234,21 +234,30 @@ def _minutes(length: timedelta) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
+ARCHIVING_WITHIN = "1 h"
+"""For so long a process waits for another that writes the master log: it may hold what that one waits for."""
+
+
 @contextlib.contextmanager
 def archiving(database: Database) -> Iterator[None]:
-    """Keeps every other writer away from the master log; waits for the one that is writing."""
+    """Keeps every other writer away from the master log; waits for the one that is writing, but not for ever."""
     with database.autocommit() as connection:
         try:
             if not _hold(connection, str(archiving_table), wait=False):
                 log.info("waiting for another process that writes the master log")
-                _hold(connection, str(archiving_table), wait=True)
+                if not _hold(connection, str(archiving_table), wait=True):
+                    raise LaminaError(
+                        f"Another process has been writing the master log for {ARCHIVING_WITHIN}",
+                        evidence="it may be frozen, or wait for cores of Spark that this one holds",
+                        way_out="Repeat the command; `pg_locks` tells who holds lamina.archiving.",
+                    )
             yield
         finally:
             _let_go(connection)
 
 
 def _hold(connection: Connection, table: str, *, wait: bool) -> bool:
-    """Takes the lock of an empty table until the session ends; False where another has it and we do not `wait`.
+    """Takes the lock of an empty table until the session ends; False where another keeps it, or we do not `wait`.
 
     The transaction that holds it has neither an id nor a snapshot, so it keeps nothing from being vacuumed. It is idle
     for as long as the work takes.
@@ -256,6 +265,7 @@ def _hold(connection: Connection, table: str, *, wait: bool) -> bool:
     run(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
     run(connection, "SET LOCAL idle_in_transaction_session_timeout = 0")
     run(connection, "SET LOCAL transaction_timeout = 0")
+    run(connection, f"SET LOCAL lock_timeout = '{ARCHIVING_WITHIN}'")
     try:
         run(connection, f"LOCK TABLE {table} IN EXCLUSIVE MODE" + ("" if wait else " NOWAIT"))
     except DBAPIError as error:

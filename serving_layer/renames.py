@@ -105,6 +105,13 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
             evidence=f"{shown} is still shown to it as it was",
             way_out="Apply again when that transaction has ended: `pg_stat_activity` tells who is in one.",
         )
+    running = select(rebuild.c.id).where(rebuild.c.state == "running").limit(1)
+    if (id := connection.execute(running).scalar()) is not None:
+        raise LaminaError(
+            "A view is not renamed while a rebuild runs, whose steps know it by its name",
+            evidence=f"rebuild {id}",
+            way_out=f"Apply again when it has ended, or `lamina step abandon --rebuild {id}`.",
+        )
     cells.run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
     now = renamed(before, names)
     for old, new in names.items():

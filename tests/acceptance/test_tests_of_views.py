@@ -100,6 +100,24 @@ def test_every_way_gives_the_rows_that_are_expected(server: Scratch, spark_of_ru
         ]
 
 
+def test_a_topic_may_be_a_stream_and_a_table(server: Scratch, spark_of_run: SparkSession) -> None:
+    catalog = compile_catalog(
+        {
+            "catalog.sql": """
+            CREATE TABLE moves (id BIGINT, city STRING) USING kafka OPTIONS (topic 'moves', format 'json');
+            CREATE TABLE homes (id BIGINT PRIMARY KEY, city STRING) USING kafka OPTIONS (topic 'moves', format 'json');
+            CREATE VIEW moved AS SELECT count(*) AS n FROM moves;
+            CREATE VIEW lives AS SELECT city, count(*) AS n FROM homes GROUP BY city;
+            """
+        }
+    )
+    rows = '{"id": 1, "city": "A"}\n{"id": 1, "city": "B"}\n\n'
+    given = f"-- given moves\n{rows}-- given homes\n{rows}"
+    text = given + '-- expect moved\n{"n": 2}\n\n-- expect lives\n{"city": "B", "n": 1}\n'
+    found = Runner(catalog, spark_of_run.newSession(), server, 1).run(fixture("a.test", text, catalog))
+    assert {(each.view, each.way): each.difference for each in found if not each.equal} == {}
+
+
 def test_what_differs_is_shown_row_by_row(server: Scratch, spark_of_run: SparkSession) -> None:
     wrong = RIGHT.replace('"orders": 2, "amount": "12.50"', '"orders": 2, "amount": "12.501"')
     found = results(server, spark_of_run, wrong)

@@ -67,6 +67,25 @@ def test_readers_never_see_the_rows_of_a_generation_that_fails_a_check(
     deployed.check()
 
 
+def test_a_rollback_shows_no_generation_that_was_held_back(deployed: Deployed) -> None:
+    twice = HOURLY.replace(
+        "smallest, largest, mean) AS", "smallest, largest, mean)\nTBLPROPERTIES ('keep_generations' = '2') AS"
+    )
+    assert twice != HOURLY
+    deployed.apply(events=EVENTS, hourly=twice, checks=HOURLY_CHECKS)
+    deployed.send("events", *(event(n) for n in range(40)))
+    deployed.catch_up()
+    only_the_rebuild_has(deployed, "hourly", "country IS NULL")
+    first = published(deployed)["hourly"]
+    batch = deployed.deployment.batch
+    batch.rebuild()
+    assert published(deployed)["hourly"] == first
+    deployed.apply(checks="")
+    batch.rebuild()
+    assert batch.roll_back("hourly") == (first + 2, first)
+    assert deployed.rows("SELECT * FROM hourly WHERE country IS NULL") == []
+
+
 def test_a_check_that_warns_is_told_and_blocks_nothing(deployed: Deployed) -> None:
     warned = HOURLY.replace(
         "smallest, largest, mean) AS", "smallest, largest, mean)\nTBLPROPERTIES ('on_failure' = 'warn') AS"

@@ -38,6 +38,16 @@ def sql(world: World, statement: str) -> None:
         connection.execute(text(statement))
 
 
+def test_a_topic_that_kafka_does_not_answer_for_is_told_once_nothing_was_counted_for_a_while(world: World) -> None:
+    for ago, expected in (("5 s", 0), ("80 s", 1)):
+        long_ago = LONG_AGO.replace("80 s", ago)
+        sql(world, f"UPDATE lamina.query SET {ALIVE}, {long_ago}")
+        with world.database.snapshot() as connection:
+            found = [alarm for alarm in alarms(connection, {}, LIMITS) if alarm.startswith("a: ")]
+        assert len(found) == expected, found
+    assert found[0].startswith("a: Kafka does not answer for its topic, and no record was counted for 80 s")
+
+
 QUERIES = [
     # (what is set of the query, how many records are behind, what is told)
     (f"{ALIVE}, {LONG_AGO}", 0, None),
