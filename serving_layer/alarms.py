@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, select, text
 
 from master_log.kafka import Retention
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import checks, progress, rebuilds, skipping
+from serving_layer import checks, lookup, progress, proof, rebuilds, skipping
 from serving_layer.bookkeeping import archived, query, rebuild
 from serving_layer.deployed import kinds_of_sources
 
@@ -264,7 +264,7 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
 
 
 def of_checks(connection: Connection) -> list[str]:
-    """The checks that block and failed: in the newest rebuild, which is held for them, and of the live views."""
+    """What the newest rebuild is held for, a proof or checks that block, and the checks of live views that failed."""
     newest: Any = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
     told = []
     if newest is not None and newest.state == "held":
@@ -273,6 +273,11 @@ def of_checks(connection: Connection) -> list[str]:
             f" be read, `lamina step hand-over --anyway --rebuild {newest.id}`)"
             for each in checks.results(connection, newest.id)
             if each.blocked
+        ]
+        told += [
+            f"{name}: its proof found a difference, and rebuild {newest.id} holds it back (`lamina check {name}` says"
+            f" which is wrong; `lamina step hand-over --anyway --rebuild {newest.id}` lets the new one be read)"
+            for name in proof.held_back(connection, lookup.of_rebuild(connection, newest.id))
         ]
     live = [each for each in checks.results(connection, None) if each.blocked]
     return told + [f"{each.sentence}: readers read that now (`lamina check --live` looks again)" for each in live]

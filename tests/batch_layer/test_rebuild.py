@@ -10,6 +10,7 @@ from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from lamina.failures import in_our_words
+from lamina.statuses import read_alarms
 from serving_layer import generations, lookup, progress, rebuilds
 from serving_layer.rebuilds import Scheduler
 from speed_layer import judging
@@ -261,6 +262,8 @@ def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deploy
     assert rebuild is not None
     assert after["totals"] == before["totals"], "it is held back"
     assert after["clicks"] != before["clicks"], "the default publishes"
+    alarms = [alarm for alarm in read_alarms(deployed.deployment) if "holds it back" in alarm]
+    assert [alarm.partition(",")[0] for alarm in alarms] == ["totals: its proof found a difference"]
     named = held.replace("totals TBLPROPERTIES (", "sums TBLPROPERTIES ('renamed_from' = 'totals', ")
     deployed.apply_break(totals=named)
     deployed.send("events", event(30))
@@ -268,6 +271,7 @@ def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deploy
     assert one(deployed.rows("SELECT events FROM sums")) != (31,), "it is held back under its new name, too"
     deployed.deployment.batch.hand_over(rebuild, anyway=True)
     assert one(deployed.rows("SELECT events FROM sums")) == (31,), "what was held was kept current"
+    assert not any("holds it back" in alarm for alarm in read_alarms(deployed.deployment))
     deployed.check()
     with pytest.raises(LaminaError, match=f"Rebuild {rebuild} is done"):
         deployed.deployment.batch.hand_over(rebuild, anyway=True)
