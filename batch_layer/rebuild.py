@@ -294,7 +294,7 @@ class BatchLayer:
                 leap.land(connection, id, new, gathered)
             else:
                 now, declared = lookup.published(connection), deployed(connection).views
-                # A view that has moved to another version since is shown by a generation that is as new.
+                # Where a view has moved to another version since, this generation is of one that is not declared.
                 of_today = [each for each in new if declared[each.view].version == each.version]
                 newer = {each.view: each.id for each in of_today if each.id > now.get(each.view, 0)}
                 if anyway and not newer:

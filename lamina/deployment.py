@@ -23,7 +23,7 @@ from serving_layer import checks, dropping, install, previews, readers, rebuilds
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
 from serving_layer.database import Database, PostgresError, is_lock_timeout, login_of
-from serving_layer.deployed import deployed
+from serving_layer.deployed import deployed, sources
 from serving_layer.previews import PreviewedView
 from serving_layer.proof import Proof
 from serving_layer.quarantine import BadRecord
@@ -207,9 +207,7 @@ class Deployment:
         """A catalog of files; streams with UNIQUE are read in it as they are deployed."""
         catalog = view_algebra.compile_catalog(files)
         with self.database.begin() as connection:
-            install.check(connection, self.database.name)
-            sources = deployed(connection).sources if install.is_installed(connection) else {}
-        unique = {name: source for name, source in sources.items() if source.ids}
+            unique = {name: source for name, source in sources(connection).items() if source.ids}
         if all(catalog.sources.get(name) == source for name, source in unique.items()):
             return catalog
         return view_algebra.compile_catalog(files, unique)

@@ -241,7 +241,7 @@ def _bad(connection: Connection, each: progress.Query, limits: Limits) -> str | 
 def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
     """What is wrong with the newest rebuild, and whether one is overdue."""
     told: list[str] = []
-    newest: Any = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
+    newest = _newest(connection)
     if newest is not None and newest.state == "failed" and newest.error not in rebuilds.ENDED_BY_A_PERSON:
         again = "the same `lamina apply`" if newest.key == rebuilds.APPLY else "`lamina rebuild`"
         told.append(f"rebuild {newest.id} failed after step `{newest.step}`: {newest.error} ({again} begins anew)")
@@ -263,9 +263,14 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
     return told
 
 
+def _newest(connection: Connection) -> Any:
+    """The newest rebuild, whatever became of it; None before the first."""
+    return connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
+
+
 def of_checks(connection: Connection) -> list[str]:
     """What the newest rebuild is held for, a proof or checks that block, and the checks of live views that failed."""
-    newest: Any = connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
+    newest = _newest(connection)
     told = []
     if newest is not None and newest.state == "held":
         told += [

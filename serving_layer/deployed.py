@@ -30,6 +30,14 @@ def deployed(connection: Connection) -> Catalog:
     )
 
 
+def sources(connection: Connection) -> dict[str, Source]:
+    """The deployed sources as they were compiled; none where a Lamina kept no texts, or nothing is installed."""
+    if not _has_texts(connection):
+        return {}
+    found = select(compiled.c.name, compiled.c.texts).where(compiled.c.kind == "source")
+    return {row.name: _SOURCE.validate_python(row.texts) for row in connection.execute(found)}
+
+
 def kinds_of_sources(connection: Connection) -> dict[str, str]:
     """The deployed sources, each a `stream` or a `table`."""
     if not _has_texts(connection):
@@ -50,8 +58,8 @@ def applied(connection: Connection) -> tuple[object, ...]:
 
 def keep(connection: Connection, catalog: Catalog) -> None:
     """Makes this the catalog that is deployed."""
-    sources = [("source", name, _SOURCE.dump_python(each, mode="json")) for name, each in catalog.sources.items()]
-    views = [("view", name, _VIEW.dump_python(each, mode="json")) for name, each in catalog.views.items()]
+    of_sources = [("source", name, _SOURCE.dump_python(each, mode="json")) for name, each in catalog.sources.items()]
+    of_views = [("view", name, _VIEW.dump_python(each, mode="json")) for name, each in catalog.views.items()]
     said = definitions.keep(connection, catalog)
     connection.execute(delete(compiled))
     rows = [
@@ -62,7 +70,7 @@ def keep(connection: Connection, catalog: Catalog) -> None:
             "texts": texts,
             "definition": said[name] if kind == "view" else None,
         }
-        for position, (kind, name, texts) in enumerate((*sources, *views))
+        for position, (kind, name, texts) in enumerate((*of_sources, *of_views))
     ]
     if rows:
         connection.execute(insert(compiled), rows)

@@ -25,7 +25,6 @@ from serving_layer.bookkeeping import progress, query
 from serving_layer.cells import copy, run
 from serving_layer.copying import Rows, batches, raw_bytes
 from view_algebra.compiled import Source
-from view_algebra.texts.duplicates import DIGITS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,6 +33,9 @@ HOUR = 3_600_000_000
 """Microseconds. No table of ids is for less time than that: each one more has to be looked into."""
 
 _SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+
+_BYTES = 16
+"""Of an id; two hexadecimal digits each, as `Source.ids` gives them."""
 
 _NAMES = 'id, at, partition, "offset", content'
 _COLUMNS = 'id uuid, at bigint, partition integer, "offset" bigint, content bigint'
@@ -250,16 +252,16 @@ def _period(begins: int, within: int | None) -> Period:
 
 
 def _as_bytes(table: pa.Table) -> pa.Table:
-    """With the digits of `id`, its first column, as the 16 bytes that they say."""
+    """With the digits of `id`, its first column, as the bytes that they say."""
     told = bytes.fromhex(b"".join(map(_characters, table["id"].chunks)).decode("ascii"))
-    ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), table.num_rows, [None, pa.py_buffer(told)])
+    ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_BYTES), table.num_rows, [None, pa.py_buffer(told)])
     return table.set_column(0, "id", ids)
 
 
 def _characters(texts: pa.Array) -> bytes:
     """One behind the other, of texts that are all of ids."""
-    begins, ends = DIGITS * texts.offset, DIGITS * (texts.offset + len(texts))
-    return texts.buffers()[2][begins:ends].to_pybytes() if len(texts) else b""
+    begins, ends = texts.offset, texts.offset + len(texts)
+    return texts.buffers()[2][2 * _BYTES * begins : 2 * _BYTES * ends].to_pybytes() if len(texts) else b""
 
 
 def _same_as_before(ids: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -65,7 +65,7 @@ def in_one_process(database: Database) -> Iterator[None]:
     """Keeps the rebuild that is begun in this block alive as long as this process, and its connection, live."""
     with database.autocommit() as connection:
         try:
-            if not _hold(connection, str(rebuilding), wait=False):
+            if not _hold(connection, str(rebuilding)):
                 with database.begin() as other:
                     raise _running(other)
             yield
@@ -243,9 +243,9 @@ def archiving(database: Database) -> Iterator[None]:
     """Keeps every other writer away from the master log; waits for the one that is writing, but not for ever."""
     with database.autocommit() as connection:
         try:
-            if not _hold(connection, str(archiving_table), wait=False):
+            if not _hold(connection, str(archiving_table)):
                 log.info("waiting for another process that writes the master log")
-                if not _hold(connection, str(archiving_table), wait=True):
+                if not _hold(connection, str(archiving_table), within=ARCHIVING_WITHIN):
                     raise LaminaError(
                         f"Another process has been writing the master log for {ARCHIVING_WITHIN}",
                         evidence="it may be frozen, or wait for cores of Spark that this one holds",
@@ -256,8 +256,8 @@ def archiving(database: Database) -> Iterator[None]:
             _let_go(connection)
 
 
-def _hold(connection: Connection, table: str, *, wait: bool) -> bool:
-    """Takes the lock of an empty table until the session ends; False where another keeps it, or we do not `wait`.
+def _hold(connection: Connection, table: str, *, within: str | None = None) -> bool:
+    """Takes the lock of an empty table until the session ends; False where another has it, and keeps it for so long.
 
     The transaction that holds it has neither an id nor a snapshot, so it keeps nothing from being vacuumed. It is idle
     for as long as the work takes.
@@ -265,9 +265,10 @@ def _hold(connection: Connection, table: str, *, wait: bool) -> bool:
     run(connection, "BEGIN ISOLATION LEVEL READ COMMITTED")
     run(connection, "SET LOCAL idle_in_transaction_session_timeout = 0")
     run(connection, "SET LOCAL transaction_timeout = 0")
-    run(connection, f"SET LOCAL lock_timeout = '{ARCHIVING_WITHIN}'")
+    if within is not None:
+        run(connection, f"SET LOCAL lock_timeout = '{within}'")
     try:
-        run(connection, f"LOCK TABLE {table} IN EXCLUSIVE MODE" + ("" if wait else " NOWAIT"))
+        run(connection, f"LOCK TABLE {table} IN EXCLUSIVE MODE" + (" NOWAIT" if within is None else ""))
     except DBAPIError as error:
         if not is_lock_timeout(error):
             raise

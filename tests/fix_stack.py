@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -320,7 +321,7 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
     (home / "airflow").mkdir()
     ports = {name: str(free_port()) for name in ("master", "master-page", "worker-page", "api", "scheduler")}
     places = {
-        "/opt/kafka/bin/kafka-configs.sh": str(_kafka_configs(home)),
+        "/opt/kafka/bin/kafka-configs.sh": str(kafka_configs(home / "kafka-configs.sh", home)),
         "kafka:9092": services.addresses.kafka,
         "postgres:5432": f"127.0.0.1:{port}",
         "spark-master:7077": f"127.0.0.1:{ports['master']}",
@@ -359,11 +360,10 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
     _end(stack.left())
 
 
-def _kafka_configs(home: Path) -> Path:
-    """Kafka's script of this name, in a folder that has Kafka's jars."""
-    script = home / "kafka-configs.sh"
-    jars = f"{home / 'jars' / 'kafka'}/*"
-    script.write_text(f'#!/bin/sh\nexec "{home}/java/bin/java" -cp "{jars}" kafka.admin.ConfigCommand "$@"\n')
+def kafka_configs(script: Path, home: Path, *options: str) -> Path:
+    """Makes Kafka's script of this name, over the jars of a home; the options are given with each call."""
+    java = [str(java_home(home) / "bin" / "java"), "-cp", f"{home / 'jars' / 'kafka'}/*", "kafka.admin.ConfigCommand"]
+    script.write_text(f'#!/bin/sh\nexec {shlex.join([*java, *options])} "$@"\n')
     script.chmod(0o755)
     return script
 

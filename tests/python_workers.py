@@ -5,14 +5,14 @@ Spark ends a worker that was idle for a minute, so most rebuilds of a test run b
 
 from __future__ import annotations
 
+import pandas as pd
+from pyarrow import csv
 from pyspark import daemon
 from pyspark.sql.pandas import serializers, types
 
 from serving_layer import copying, loading
 
-USED = (copying, loading, serializers, types)
+USED = (copying, csv, loading, pd, serializers, types)
 
 if __name__ == "__main__":
-    __import__("pandas")
-    __import__("pyarrow.csv")
     daemon.manager()  # type: ignore[no-untyped-call]

@@ -116,8 +116,7 @@ def _as_deployed(new: Source, old: Source | None) -> Source:
     """
     if old is None or not old.ids or (today := of_today(old)) is None:
         return new
-    asked, before = ((each.topic, each.parse, each.counted, each.ids) for each in (new, today))
-    return replace(new, parse=old.parse, counted=old.counted, ids=old.ids) if asked == before else new
+    return replace(new, parse=old.parse, counted=old.counted, ids=old.ids) if new.reads_as(today) else new
 
 
 def _source(d: SourceDeclaration) -> Source:

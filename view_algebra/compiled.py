@@ -113,6 +113,11 @@ class Source:
         moved = (Column(MOVED_FROM, self.moved_from, "jsonb"),) if self.moved_from else ()
         return (Column(DELETED, "BOOLEAN", "boolean"), *moved, *self.columns)
 
+    def reads_as(self, other: Source) -> bool:
+        """Do both read the same records, find the same ones good, and tell their events apart alike?"""
+        mine, others = ((each.topic, each.parse, each.counted, each.ids) for each in (self, other))
+        return mine == others
+
     @property
     def records(self) -> str:
         """What its records are called in the SELECTs that `check` runs, where a table's name means its rows."""

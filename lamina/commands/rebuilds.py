@@ -167,10 +167,10 @@ def abandon(output: Output, id: int | None) -> None:
 def rollback(output: Output, view: str) -> None:
     """Hand a view back to the generation before, kept current since."""
     with deployment(output) as opened:
-        known(opened.deployed().views, view, "view")
-        version = opened.deployed().views[view].version
+        views = opened.deployed().views
+        known(views, view, "view")
         before, after = opened.batch.roll_back(view)
-        if opened.deployed().views[view].version != version:
+        if opened.deployed().views[view].version != views[view].version:
             output.tell(
                 f"The catalog's files still declare the newer version of {view}, which the next `lamina apply` would"
                 " deploy again; so would `docker compose up`. Put its SELECT of before into them."

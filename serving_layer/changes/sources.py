@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import view_algebra
 from serving_layer.changes.known import Change, Known, other_settings, sql_diff
 from serving_layer.changes.views import declared_alike
-from view_algebra.compile import of_today
 from view_algebra.compiled import Catalog, Source, View
 
 
@@ -19,7 +19,7 @@ def read_anew(before: Catalog, after: Catalog) -> set[str]:
     otherwise = {
         name
         for name, new in after.sources.items()
-        if (old := before.sources.get(name)) and old.sql == new.sql and not _read_alike(old, new)
+        if (old := before.sources.get(name)) and old.sql == new.sql and not old.reads_as(new)
     }
     anew: set[str] = set()
     while more := {
@@ -38,10 +38,6 @@ def _has_other_cells(new: View, before: Catalog, after: Catalog, anew: set[str])
     return old is None or (old.version != new.version and not declared_alike(new.name, before, after, anew))
 
 
-def _read_alike(old: Source, new: Source) -> bool:
-    return (old.topic, old.parse, old.counted, old.ids) == (new.topic, new.parse, new.counted, new.ids)
-
-
 def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], known: Known) -> Change:
     """What becomes of a source; `anew` are those that are read anew: see `read_anew`."""
     old, new = before.sources.get(name), after.sources.get(name)
@@ -49,7 +45,7 @@ def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], kn
         return Change("source", name, "drop", "its query ends; its master log stays in the warehouse")
     if old is None:
         return Change("source", name, "create", f"topic {new.topic} is read from its first record")
-    if _read_alike(old, new):
+    if old.reads_as(new):
         settings = other_settings(old.properties, new.properties)
         return Change("source", name, "update", settings) if settings else Change("source", name, "nothing", "")
     if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that did not read tables
@@ -62,7 +58,7 @@ def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], kn
     if old.topic != new.topic or old.kind != new.kind:
         was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
         return _to_another_name(change, f"it would be {now} and is {was}, whose offsets are others")
-    if new.ids and ((today := of_today(old)) is None or not _read_alike(old, today)):
+    if new.ids and ((today := view_algebra.of_today(old)) is None or not old.reads_as(today)):
         return _to_another_name(change, "it is read as an older Lamina did, by whose good records its events are known")
     if new.ids and not _types(old).items() <= _types(new).items():
         return _to_another_name(change, "records that were bad would be good now, and their events are not known")

@@ -25,7 +25,7 @@ from master_log.login import Login
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
 from tests.fix_services import quick_java
-from tests.fix_stack import broker_properties, services_of
+from tests.fix_stack import broker_properties, kafka_configs, services_of
 from view_algebra.errors import LaminaError
 
 USER, PASSWORD = "lamina", 'se"cr\\et'
@@ -115,10 +115,7 @@ def _only_the_producer_of_the_deployment_comes_in_from_outside(
     secret = us.password.replace("\\", "\\\\").replace('"', '\\"')
     jaas = f'{module} username="{us.user}" password="{secret}";'.replace("\\", "\\\\")
     client.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n")
-    script = home / "login" / "kafka-configs.sh"
-    java = f'"{java_home(home)}/bin/java" -cp "{home}/jars/kafka/*" kafka.admin.ConfigCommand'
-    script.write_text(f'#!/bin/sh\nexec {java} --command-config "{client}" "$@"\n')
-    script.chmod(0o755)
+    script = kafka_configs(home / "login" / "kafka-configs.sh", home, "--command-config", str(client))
     places = {"/opt/kafka/bin/kafka-configs.sh": f"'{script}'", "kafka:9092": broker.asking}
     words = [str(word) for word in users["command"]]
     for inside, here in places.items():
