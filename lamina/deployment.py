@@ -23,7 +23,7 @@ from serving_layer import checks, dropping, install, previews, readers, rebuilds
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
 from serving_layer.database import Database, PostgresError, is_lock_timeout, login_of
-from serving_layer.deployed import deployed, sources
+from serving_layer.deployed import deployed, is_anything_deployed, sources
 from serving_layer.previews import PreviewedView
 from serving_layer.proof import Proof
 from serving_layer.quarantine import BadRecord
@@ -176,6 +176,11 @@ class Deployment:
         with self.database.begin() as connection:
             readers.set_password(connection, role, password)
         return role
+
+    def is_deployed(self) -> bool:
+        """Is there a catalog here that was applied, by this Lamina or by another?"""
+        with self.database.begin() as connection:
+            return install.is_installed(connection) and is_anything_deployed(connection)
 
     def deployed(self) -> Catalog:
         """The catalog that was applied last."""

@@ -51,6 +51,11 @@ def _has_texts(connection: Connection) -> bool:
     return connection.execute(select(func.to_regclass(str(compiled)))).scalar() is not None
 
 
+def is_anything_deployed(connection: Connection) -> bool:
+    """Was a catalog applied to this database, in which Lamina is installed?"""
+    return connection.execute(select(declaration.c.path).limit(1)).scalar() is not None
+
+
 def applied(connection: Connection) -> tuple[object, ...]:
     """What is another after each `apply` that changed something."""
     return tuple(connection.execute(select(func.max(declaration.c.applied_at), func.count())).one())

@@ -50,7 +50,12 @@ def plan(output: Output, catalog: Path) -> None:
 )
 @click.option("--preview", metavar="NAME", help="Serve the views in schema NAME instead; what is deployed stays.")
 @click.option("--drop", is_flag=True, help="With --preview: end the preview. No catalog is read.")
-def apply(output: Output, catalog: Path, prune: bool, allow_break: bool, preview: str | None, drop: bool) -> None:
+@click.option(
+    "--first", is_flag=True, help="Deploy only if nothing is deployed; if something is, only upgrade the database."
+)
+def apply(
+    output: Output, catalog: Path, prune: bool, allow_break: bool, preview: str | None, drop: bool, first: bool
+) -> None:
     """Deploy a catalog: its sources, its views, what analysts see.
 
     A view whose cells change is computed from all records beside the old one, which is served until then. `plan` says
@@ -64,12 +69,18 @@ def apply(output: Output, catalog: Path, prune: bool, allow_break: bool, preview
     from serving_layer.changes import WouldDrop
 
     if preview is not None or drop:
-        if prune or allow_break:
-            raise click.UsageError("A preview takes nothing from anybody: --prune and --allow-break are for an apply.")
+        if prune or allow_break or first:
+            raise click.UsageError(
+                "A preview takes nothing from anybody: --prune, --allow-break and --first are for an apply."
+            )
         apply_preview(output, preview, catalog, drop=drop)
         return
-    files = catalog_files(catalog)
     with deployment(output) as opened:
+        if first and opened.is_deployed():
+            opened.install()
+            output.tell("What is deployed stays as it is. `lamina plan` compares it with the catalog's files.")
+            return
+        files = catalog_files(catalog)
         try:
             changes = opened.apply(files, prune=prune, allow_break=allow_break)
         except WouldDrop as error:

@@ -173,7 +173,7 @@ def rollback(output: Output, view: str) -> None:
         if opened.deployed().views[view].version != views[view].version:
             output.tell(
                 f"The catalog's files still declare the newer version of {view}, which the next `lamina apply` would"
-                " deploy again; so would `docker compose up`. Put its SELECT of before into them."
+                " deploy again. Put its SELECT of before into them."
             )
         output.text(f"{view}: generation {before} → {after}", view=view, before=before, after=after)
 

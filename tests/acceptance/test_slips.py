@@ -25,6 +25,7 @@ from serving_layer import progress
 from serving_layer.waiting import waiting
 from tests.fix_catalogs import EVENTS, PLACES, TOTALS
 from tests.fix_lamina import CommandLine
+from tests.fix_stack import services_of
 
 HOURS = "CREATE VIEW hourly AS SELECT country, count(*) AS events FROM events GROUP BY country;"
 
@@ -79,6 +80,21 @@ def test_a_catalog_that_lacks_what_is_deployed_drops_nothing_without_prune(here:
     assert answered(lamina, "y\n", "apply", "--catalog", other) == 0
     assert set(here.deployment.deployed().views) == {"totals"}
     here("apply", "--catalog", str(here.folder / "catalog"), "--prune")
+    assert set(here.deployment.deployed().views) == {"hourly", "places"}
+
+
+def test_a_start_of_the_whole_stack_deploys_only_where_nothing_is_deployed(
+    here: Here, variables: dict[str, str]
+) -> None:
+    """As `docker compose up` does each time: neither an edit that is not finished nor a rollback is its business."""
+    assert services_of(variables)["catalog"]["command"] == ["lamina", "apply", "--first"]
+    broken = here.catalog("broken", events=EVENTS, hourly="CREATE VIEW hourly AS SELECT nothing FROM nowhere")
+    started = here("apply", "--first", "--catalog", broken)
+    assert "What is deployed stays as it is" in started.stderr
+    assert set(here.deployment.deployed().views) == {"hourly", "places"}
+    here.deployment.apply({}, prune=True, allow_break=True)
+    here("apply", "--first", "--catalog", broken, code=1)
+    here("apply", "--first", "--catalog", str(here.folder / "catalog"))
     assert set(here.deployment.deployed().views) == {"hourly", "places"}
 
 

@@ -177,7 +177,7 @@ def _a_catalog_that_changed_is_reprocessed(running: Stack, catalog: Path) -> Non
     )
     assert differing == 0
     assert updated(running)[before:] == ["places"]
-    running.run("catalog")
+    running.run("catalog", "lamina", "apply")
 
 
 def _its_parts_are_those_of_the_deployment(running: Stack) -> None:
