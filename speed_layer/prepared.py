@@ -2,7 +2,8 @@
 
 To analyse and plan a statement takes Spark longer than to run it over some records, and it does so for every action on
 a new DataFrame. A DataFrame that is kept is not planned again. So the records of a small micro-batch are written to a
-file, always the same, and the kept DataFrames read it: Spark's source `binaryFile` opens it anew for each action.
+file, always the same, and the kept DataFrames read it: Spark's source `binaryFile` opens it anew for each action. The
+file proves itself by a digest.
 
 What else a plan keeps from one action to the next would be of the records before: a shuffle, a broadcast, a subquery.
 Only plans that consist of `STATELESS` operators are run again. A micro-batch in one task needs no others, as a rule.
@@ -12,6 +13,7 @@ A plan also keeps the date on which it was made, which `Source.parse` asks for: 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import threading
 import uuid
@@ -54,6 +56,9 @@ INTERPRETED = {
 }
 """Has Spark evaluate expressions as they are. It writes their code anew for every task otherwise, if only to find that
 it has compiled it: that takes longer than a handful of records, and less long than some hundred."""
+
+DIGEST = 64
+"""Letters of a SHA-256."""
 
 _RECORD = (
     "STRUCT<partition INT, offset BIGINT, timestamp BIGINT, key BINARY, value BINARY,"
@@ -118,7 +123,8 @@ class Prepared:
     def _write(self, few: pa.Table, but: pa.Table | None = None) -> None:
         left_out = set() if but is None else {(row["partition"], row["offset"]) for row in but.to_pylist()}
         records = (each for each in _as_json(few) if (each["partition"], each["offset"]) not in left_out)
-        self._file.write_text(json.dumps(list(records)))
+        written = json.dumps(list(records)).encode()
+        self._file.write_bytes(hashlib.sha256(written).hexdigest().encode() + written)
 
 
 def today() -> date:
@@ -161,13 +167,19 @@ def operators(statement: DataFrame) -> set[str]:
 
 
 def _reading(session: SparkSession, file: Path, topic: str) -> DataFrame:
-    """The raw records in the file, whenever it is read."""
+    """The raw records in the file, whenever it is read.
+
+    The file begins with the digest of the rest. Records that a disk has lost would otherwise be records that never
+    came: progress would go past them.
+    """
     from pyspark.sql.functions import lit
 
+    digest = f"left(string(content), {DIGEST})"
+    written = f"substring(content, {DIGEST + 1})"
+    lost = f"raise_error('{file} is not what was written to it')"
     content = session.read.format("binaryFile").load(str(file))
-    records = content.selectExpr(
-        f"inline(from_json(CAST(content AS STRING), 'ARRAY<{_RECORD}>', map('mode', 'FAILFAST')))"
-    )
+    whole = content.selectExpr(f"IF(sha2({written}, 256) = {digest}, string({written}), {lost}) AS records")
+    records = whole.selectExpr(f"inline(from_json(records, 'ARRAY<{_RECORD}>', map('mode', 'FAILFAST')))")
     times = records.selectExpr(
         "partition", "offset", "timestamp_micros(timestamp) AS timestamp", "key", "value", "headers"
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from serving_layer.copying import Rows
@@ -128,6 +129,26 @@ def test_a_prepared_computation_gives_what_one_that_is_planned_anew_gives(
         if few is not None:
             assert told(prepared.compute(few, counted)) == told(planned.compute(raw, counted_anew))
         begin += len(records)
+
+
+@pytest.mark.parametrize("damage", [b"", b"[]", b"null", b"no JSON", None])
+def test_records_that_a_disk_has_lost_are_not_counted_as_none(
+    spark: SparkSession, tmp_path: Path, catalog: Catalog, damage: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Progress would go past them: of a file that is not what was written, nothing is computed."""
+    prepared = Prepared(spark, computation(catalog, "newest"), tmp_path, interpreted=True)
+    few = few_of(raw_of(spark, "newest", MICRO_BATCHES[0], 0))
+    assert few is not None
+    written = Path.write_bytes
+
+    def damaged(file: Path, data: bytes) -> int:
+        return written(file, data[: len(data) // 2] if damage is None else damage)
+
+    monkeypatch.setattr(Path, "write_bytes", damaged)
+    with pytest.raises(PySparkException, match="is not what was written"):
+        prepared.compute(few, Known())
+    monkeypatch.undo()
+    assert told(prepared.compute(few, Known()))
 
 
 def test_a_plan_that_keeps_what_it_shuffled_is_not_run_again(
