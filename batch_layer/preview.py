@@ -7,8 +7,9 @@ views of the preview are made in place of the move. Checks that fail are told: w
 from __future__ import annotations
 
 from batch_layer.checking import checked
+from batch_layer.patience import patiently
 from batch_layer.rebuild import BatchLayer
-from batch_layer.reprocess import begun, computed, patiently
+from batch_layer.reprocess import begun, computed
 from serving_layer import lookup, previews, rebuilds, registry
 from serving_layer.database import Connection
 from view_algebra.compiled import Catalog
@@ -23,12 +24,12 @@ def preview(batch: BatchLayer, name: str, catalog: Catalog) -> None:
         previews.check_name(connection, name)
         lacking = previews.lacking(connection, previews.compiled(connection, catalog))
     if not lacking:
-        patiently(batch, lambda connection: previews.make(connection, name, catalog))
+        patiently(batch.database, batch.tell, lambda connection: previews.make(connection, name, catalog))
         return
 
     def make(id: int) -> None:
         _check(batch, id, catalog)
-        patiently(batch, lambda connection: _made(connection, id, name, catalog))
+        patiently(batch.database, batch.tell, lambda connection: _made(connection, id, name, catalog))
         batch.at("after preview")
 
     def announce(connection: Connection) -> set[str]:

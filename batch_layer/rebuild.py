@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from batch_layer import checking, compute
 from batch_layer.archiving import Logs
 from batch_layer.leap import Leap
+from batch_layer.patience import READERS_SECONDS_AT_ONCE, patiently
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from master_log.tails import Tails
@@ -30,6 +31,7 @@ from serving_layer import (
     proof,
     rebuilds,
     registry,
+    rollbacks,
     versions,
     views,
 )
@@ -281,8 +283,8 @@ class BatchLayer:
 
         def step(connection: Connection) -> list[str]:
             run = rebuilds.running(connection, id, or_held=anyway)
-            new = lookup.of_rebuild(connection, id)
-            progress.lock(connection, {name for each in new for name in each.queries})
+            progress.lock(connection, {name for each in lookup.of_rebuild(connection, id) for name in each.queries})
+            new = lookup.of_rebuild(connection, id)  # only now: an apply may have dropped a view until we had the lock
             if not new:
                 raise LaminaError(
                     f"Rebuild {id} has no generation left", way_out="Begin another with `lamina rebuild`."
@@ -323,7 +325,11 @@ class BatchLayer:
             now, before = generations.before_published(connection, view_name)
             if before.version == now.version:
                 overwriting.note(connection, before, now)
-        handed = self.database.retrying(lambda connection: registry.roll_back(connection, view_name))
+
+        def step(connection: Connection) -> tuple[int, int]:
+            return rollbacks.roll_back(connection, view_name)
+
+        handed = patiently(self.database, self.tell, step, within=READERS_SECONDS_AT_ONCE)
         dropping.drop_unused(self.database)
         return handed
 

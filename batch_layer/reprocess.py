@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 from batch_layer.checking import checked
 from batch_layer.gathering import Passed, gather, write
+from batch_layer.patience import AGAIN_SECONDS, READERS_SECONDS_AT_ONCE, patiently
 from batch_layer.rebuild import BatchLayer
 from serving_layer import (
     checks,
@@ -23,7 +23,6 @@ from serving_layer import (
     lookup,
     progress,
     proof,
-    readers,
     rebuilds,
     registry,
     renames,
@@ -32,29 +31,18 @@ from serving_layer import (
 )
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
-from serving_layer.database import Connection, PostgresError, is_lock_timeout
+from serving_layer.database import Connection
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from serving_layer.queries import End, Topic
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import Blocked
 
-T = TypeVar("T")
-
-READERS_SECONDS = 900.0
-"""How long a computed version waits for readers who hold a view in a transaction: longer than a SELECT may take."""
-
-READERS_SECONDS_AT_ONCE = 120.0
-"""The same, of a catalog for which nothing was computed."""
-
 PREPARED_WITHIN = 20.0
 """Seconds that a busy writer has to run the statements of a new version once; then the version is opened anyway."""
 
 SNAPSHOTS_SECONDS = 60.0
 """For which a rename waits for transactions of before the last move."""
-
-AGAIN_SECONDS = 1.0
-"""Between two tries, in which micro-batches go on: each try locks their queries."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +205,7 @@ def deploy(batch: BatchLayer, target: Target) -> list[Change]:
         changes, after = apply(connection, target), lookup.published(connection)
         return changes, [name for name, id in after.items() if before.get(name) not in (None, id)]
 
-    changes, moved = patiently(batch, step, within=READERS_SECONDS_AT_ONCE)
+    changes, moved = patiently(batch.database, batch.tell, step, within=READERS_SECONDS_AT_ONCE)
     if moved:
         batch.database.retrying(lambda connection: generations.retire_superseded(connection, moved))
     return changes
@@ -303,25 +291,8 @@ def _move(batch: BatchLayer, id: int, target: Target) -> None:
         apply(connection, target, ready)
         rebuilds.finished(connection, id, "hand-over")
 
-    patiently(batch, step)
+    patiently(batch.database, batch.tell, step)
     batch.tell("the new versions are what readers read from now on")
-
-
-def patiently(batch: BatchLayer, step: Callable[[Connection], T], *, within: float = READERS_SECONDS) -> T:
-    """Renews views in a transaction, tried again for so many seconds while readers hold one of them."""
-    deadline, told = time.monotonic() + within, False
-    while True:
-        try:
-            return batch.database.retrying(step, patience=0.0)
-        except PostgresError as error:
-            if not is_lock_timeout(error) or time.monotonic() > deadline:
-                raise
-        if not told:
-            with batch.database.begin() as connection:
-                found = readers.in_the_way(connection)
-            batch.tell("\n".join(["waiting for readers that hold a view in an open transaction", *found]))
-        told = True
-        time.sleep(AGAIN_SECONDS)
 
 
 def apply(connection: Connection, target: Target, ready: Mapping[str, int] | None = None) -> list[Change]:

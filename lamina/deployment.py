@@ -292,6 +292,11 @@ class Deployment:
             runs.proved(proofs)
         return proofs
 
+    def roll_back(self, view: str) -> tuple[int, int]:
+        """Hands a view back to the generation before (`BatchLayer.roll_back`); gives (from, to)."""
+        with readers_named(self.database, "A reader holds a view that the rollback renews"):
+            return self.batch.roll_back(view)
+
     def run_ids(self, id: int | None = None) -> dict[str, str]:
         """The id of the run, for lineage, of each view of a rebuild; by default of the one that is running."""
         with self.database.begin() as connection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -30,11 +29,11 @@ from serving_layer.bookkeeping import (
     view,
 )
 from serving_layer.bookkeeping import progress as progress_table
-from serving_layer.changes import NOTHING, Change, Known, breaks, check_allowed, chosen, compare
+from serving_layer.changes import NOTHING, Change, Known, check_allowed, chosen, compare
 from serving_layer.deployed import deployed, keep
 from serving_layer.lookup import Generation
 from serving_layer.queries import End, Topic
-from view_algebra.compiled import Catalog, Column, View
+from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError
 
 
@@ -251,63 +250,6 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     views.withdraw(connection, gone)
     connection.execute(delete(view).where(view.c.name.in_(gone)))
     history.shown(connection, list(catalog.views))
-
-
-def roll_back(connection: Connection, name: str) -> tuple[int, int]:
-    """Hands a view back to the newest live generation before the one it is read from; gives (from, to)."""
-    progress.lock(connection, progress.queries(connection))
-    now, before = generations.before_published(connection, name)
-    if now.version == before.version:
-        return generations.roll_back(connection, name)
-    _return_to(connection, name, before.id)
-    return now.id, before.id
-
-
-def _return_to(connection: Connection, name: str, id: int) -> None:
-    """Makes the version of a generation that was kept live the declared one again, and lets readers read it.
-
-    Refused where views on top read what that version lacks: the catalog of before, applied, brings back all of it.
-    """
-    before = deployed(connection)
-    version = versions.get(connection, name, lookup.get(connection, id).version)
-    old = version.view
-    read_otherwise = sorted(n for n, source in version.sources.items() if source.parse != before.sources[n].parse)
-    if read_otherwise:
-        evidence = f"version {old.version} reads {', '.join(read_otherwise)} as it was declared then"
-        raise _not_alone(name, "its source was declared otherwise", evidence)
-    _refuse_computed_through(name, before)
-    on_top = sorted(each for each, view in before.views.items() if name in view.reads)
-    as_it_is = f"{', '.join(on_top)} reads it as it is"
-    if on_top and old.sources != before.views[name].sources:
-        raise _not_alone(name, as_it_is, f"version {old.version} is of {', '.join(old.sources)}")
-    if on_top and (lacking := breaks(before.views[name].columns, old.columns)):
-        raise _not_alone(name, as_it_is, f"in version {old.version} {', '.join(lacking)}")
-    if on_top and _groups(old) != _groups(before.views[name]):
-        raise _not_alone(name, as_it_is, f"version {old.version} has other groups, by which ties are broken")
-    deploy(connection, before, replace(before, views={**before.views, name: old}), {name: id})
-
-
-def _not_alone(
-    name: str, why: str, evidence: str, then: str = "the version is kept live, so that nothing is computed"
-) -> LaminaError:
-    what = f"{name} is not rolled back alone: {why}"
-    return LaminaError(what, evidence=evidence, way_out=f"Apply the catalog of before: {then}.")
-
-
-def _refuse_computed_through(name: str, catalog: Catalog) -> None:
-    """Views that name one and do not read it are computed of its records, as its SELECT was when they were compiled."""
-    from view_algebra.compile import named_by
-
-    unread = (view for view in catalog.views.values() if name not in view.reads)
-    if through := sorted(view.name for view in unread if name in named_by(view)):
-        why = f"{', '.join(through)} is computed of its records"
-        evidence = f"its SELECT names {name}, and stands over the same source"
-        raise _not_alone(name, why, evidence, "what is kept live of it is not computed again")
-
-
-def _groups(view: View) -> frozenset[Column]:
-    """The columns that all its tables of cells are kept by."""
-    return frozenset.intersection(*(frozenset(table.keys) for table in view.cell_tables))
 
 
 def _moving(connection: Connection, before: Catalog, catalog: Catalog, ready: Mapping[str, int]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -88,17 +88,30 @@ def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog)
     rows = {row.name: row for row in connection.execute(select(view)).all()}
     changing = {name for name, row in rows.items() if not _goes_on(row, catalog.views.get(name))}
     broken = {name for name in changing if _breaks(rows[name], catalog.views.get(name))}
+    kept: dict[str, list[Side]] = {}
     for name, row in rows.items():
-        before = [side for side in _sides(row) if not broken & set(side.reads)]
+        kept[name] = [side for side in _sides(row) if not broken & set(side.reads)]
         below = set(moving) & _below(name, rows)
         if row.served and (name in moving or (name in changing and below)) and not broken & set(row.reads):
-            asked = {name, *below, *(each for side in before for each in side.at)}
+            asked = {name, *below, *(each for side in kept[name] for each in side.at)}
             at = {each: place for each in asked if (place := place_of(each, where)) is not None}
             now = Side(at, placed(row.final, where), row.columns, list(row.reads))
-            before = [now, *before] if at else before
-        kept = [vars(side) for side in before]
-        if kept != row.before:
-            connection.execute(update(view).where(view.c.name == name).values(before=kept))
+            kept[name] = [now, *kept[name]] if at else kept[name]
+    for name, sides in _without_circles(kept, catalog).items():
+        before = [vars(side) for side in sides]
+        if before != rows[name].before:
+            connection.execute(update(view).where(view.c.name == name).values(before=before))
+
+
+def _without_circles(kept: Mapping[str, Sequence[Side]], catalog: Catalog) -> dict[str, list[Side]]:
+    """Without the sides that read what reads the view by now: Postgres would refuse to read any of them."""
+    reads = {name: set(view.reads) for name, view in catalog.views.items()}
+    for name, sides in kept.items():
+        reads.setdefault(name, set()).update(each for side in sides for each in side.reads)
+    return {
+        name: [side for side in sides if not any(name in _reached(each, reads) for each in side.reads)]
+        for name, sides in kept.items()
+    }
 
 
 def settle(database: Database) -> bool:
@@ -190,12 +203,16 @@ def _breaks(row: Any, compiled: View | None) -> bool:
 
 def _below(name: str, rows: Mapping[str, Any]) -> set[str]:
     """The views that a view reads, directly or through others."""
-    found: set[str] = set()
-    todo = [name]
+    return _reached(name, {each: row.reads for each, row in rows.items()}) - {name}
+
+
+def _reached(name: str, reads: Mapping[str, Iterable[str]]) -> set[str]:
+    """A view and all that it reads, directly or through others."""
+    found, todo = {name}, [name]
     while todo:
-        reads = set(rows[each].reads if (each := todo.pop()) in rows else ()) - found
-        found |= reads
-        todo += reads
+        new = set(reads.get(todo.pop(), ())) - found
+        found |= new
+        todo += new
     return found
 
 

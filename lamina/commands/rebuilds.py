@@ -169,7 +169,7 @@ def rollback(output: Output, view: str) -> None:
     with deployment(output) as opened:
         views = opened.deployed().views
         known(views, view, "view")
-        before, after = opened.batch.roll_back(view)
+        before, after = opened.roll_back(view)
         if opened.deployed().views[view].version != views[view].version:
             output.tell(
                 f"The catalog's files still declare the newer version of {view}, which the next `lamina apply` would"

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from master_log.offsets import Offsets
-from serving_layer import differences, dropping, generations, lookup, previews, progress, rebuilds, registry
+from serving_layer import differences, dropping, generations, lookup, previews, progress, rebuilds, registry, rollbacks
 from serving_layer.differences import ColumnDifference, Difference, Example
 from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
 from tests.serving_layer.world import FILES, PARTITIONS, World
@@ -121,7 +121,7 @@ def test_a_preview_counts_every_record_beside_the_deployed_views_and_is_applied_
     assert read(world, "SELECT s FROM dev.counts") == [(2,), (24,), (5,)]
     drop(world, "dev")
     with world.database.begin() as connection:
-        _, returned = registry.roll_back(connection, "counts")
+        _, returned = rollbacks.roll_back(connection, "counts")
         back, first = generations.before_published(connection, "counts")
     assert (back.id, first.version != back.version) == (returned, True), (
         "from the generation before to the version before"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg2.errors
 import pytest
 
-from serving_layer import dropping, lookup, registry, views
+from serving_layer import dropping, lookup, registry, rollbacks, views
 from serving_layer.micro_batch import Outcome
 from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
 from tests.serving_layer.world import FILES, World, shown
@@ -102,7 +102,7 @@ def test_generations_and_versions_that_are_kept_are_returned_to_under_the_new_na
     world.hand_over("counts", id)
     rename(world)
     with world.database.begin() as connection:
-        assert registry.roll_back(connection, "summed")[0] == id
+        assert rollbacks.roll_back(connection, "summed")[0] == id
     world.append("a", 1, ("x", 4))
     world.advance("a")
     assert shown(world, "summed") == [(3, 7)]
@@ -117,7 +117,7 @@ def test_a_version_that_is_kept_is_returned_to_under_the_new_name(world: World) 
     older = compile_catalog({"sources.sql": FILES["sources.sql"], "counts.sql": SUMMED}).views["summed"]
     world.tables |= {table.name: table for table in older.cell_tables}
     with world.database.begin() as connection:
-        registry.roll_back(connection, "summed")
+        rollbacks.roll_back(connection, "summed")
     world.append("a", 1, ("x", 4))
     world.advance("a")
     assert shown(world, "summed") == [(3, 7)]

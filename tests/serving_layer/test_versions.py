@@ -17,7 +17,7 @@ from batch_layer import reprocess
 from batch_layer.rebuild import BatchLayer
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import dropping, generations, lookup, progress, rebuilds, registry, versions, views
+from serving_layer import dropping, generations, lookup, progress, rebuilds, registry, rollbacks, versions, views
 from serving_layer.bookkeeping import generation
 from serving_layer.database import is_lock_timeout
 from serving_layer.deployed import deployed
@@ -188,7 +188,7 @@ def test_a_version_that_is_kept_is_returned_to_with_live_data_and_left_again_at_
     world.append("a", 0, ("y", 4))
     world.advance("a")
     with world.database.begin() as connection:
-        now, then = registry.roll_back(connection, "counts")
+        now, then = rollbacks.roll_back(connection, "counts")
     assert then < now
     assert shown(world, "counts") == [(3, 7)]
     world.append("a", 0, ("z", 8))
@@ -216,9 +216,9 @@ def test_as_many_old_versions_stay_live_as_the_view_says(world: World) -> None:
         with world.database.begin() as connection:
             assert f"n <> -{3 - back}" in deployed(connection).views["counts"].sql
             if back < 2:
-                registry.roll_back(connection, "counts")
+                rollbacks.roll_back(connection, "counts")
     with pytest.raises(LaminaError, match="no older"), world.database.begin() as connection:
-        registry.roll_back(connection, "counts")
+        rollbacks.roll_back(connection, "counts")
 
 
 def test_a_plan_says_what_the_cells_take_that_are_read(world: World) -> None:
@@ -242,7 +242,7 @@ def test_a_version_comes_back_as_it_was_declared_last(world: World) -> None:
     world.change(counts=FILES["counts.sql"].replace("FROM a", "FROM a WHERE n > -5"), allow_break=True)
     assert shown(world, "counts") == [(2, 3)]
     with world.database.begin() as connection:
-        registry.roll_back(connection, "counts")
+        rollbacks.roll_back(connection, "counts")
     assert shown(world, "counts") == [(1, 1, "x", 10), (1, 2, "y", 20)]
 
 
@@ -253,7 +253,7 @@ def test_a_roll_back_that_a_view_on_top_could_not_follow_is_refused(world: World
     world.change(counts=BY_KEY, total=LARGEST)
     alone = pytest.raises(LaminaError, match="not rolled back alone: total reads it")
     with alone as refused, world.database.begin() as connection:
-        registry.roll_back(connection, "counts")
+        rollbacks.roll_back(connection, "counts")
     assert "column k would go" in refused.value.evidence
     world.files |= {"counts.sql": FILES["counts.sql"], "total.sql": TOTAL}
     with world.database.begin() as connection:
@@ -274,7 +274,7 @@ def test_a_roll_back_to_another_source_is_refused_where_a_view_on_top_would_be_t
         assert deployed(connection).views["total"].sources == ("b",)
     alone = pytest.raises(LaminaError, match="not rolled back alone: total reads it")
     with alone as refused, world.database.begin() as connection:
-        registry.roll_back(connection, "counts")
+        rollbacks.roll_back(connection, "counts")
     assert "is of a" in refused.value.evidence
 
 
@@ -505,16 +505,83 @@ def test_a_dead_apply_is_not_gone_on_with_where_its_source_reads_another_topic(w
         world.apply(connection)
 
 
-def test_a_view_that_another_is_computed_through_is_not_rolled_back_alone() -> None:
-    catalog = compile_catalog(
+def through(least: int, newest: str = "last(n)") -> Catalog:
+    """A row view, one that is computed of its records, and one that reads it."""
+    return compile_catalog(
         {
             "v.sql": "CREATE TABLE events (k STRING, n BIGINT) USING kafka OPTIONS (topic 'events', format 'json');"
-            "CREATE VIEW clean AS SELECT k, n FROM events WHERE n > 0;"
-            "CREATE VIEW newest AS SELECT k, last(n) AS n FROM clean GROUP BY k;"
-            "CREATE VIEW sums AS SELECT k, sum(n) AS n FROM clean GROUP BY k;"
+            f"CREATE VIEW large AS SELECT k, n FROM events WHERE n > {least};"
+            f"CREATE VIEW newest AS SELECT k, {newest} AS n FROM large GROUP BY k;"
+            "CREATE VIEW sums AS SELECT k, sum(n) AS n FROM large GROUP BY k;"
         }
     )
-    assert (catalog.views["newest"].reads, catalog.views["sums"].reads) == ((), ("clean",))
-    with pytest.raises(LaminaError, match="clean is not rolled back alone: newest is computed of its records"):
-        registry._refuse_computed_through("clean", catalog)
-    registry._refuse_computed_through("sums", catalog)
+
+
+def test_a_view_that_another_is_computed_through_is_not_rolled_back_alone() -> None:
+    catalog = through(1)
+    assert (catalog.views["newest"].reads, catalog.views["sums"].reads) == ((), ("large",))
+    [(why, _, _)] = rollbacks.of_views_above(catalog.views["large"], catalog)
+    assert why == "newest is computed of its records"
+    assert list(rollbacks.of_views_above(catalog.views["sums"], catalog)) == []
+
+
+def test_a_version_that_is_computed_through_another_view_is_returned_to_only_over_the_same() -> None:
+    """Nothing in its cells says so: only that its SELECT would be another version now."""
+    before = through(1)
+    old = versions.Version(before.views["newest"], before.sources)
+    assert list(rollbacks.of_the_version(old, through(1, "first(n)"))) == []
+    [(why, _, _)] = rollbacks.of_the_version(old, through(2, "first(n)"))
+    assert why == "large was another then"
+
+
+MANY = "CREATE VIEW many AS SELECT k, count(*) AS c, sum(n) AS s FROM b GROUP BY k HAVING count(*) > 1;"
+OF_MANY = (
+    "CREATE VIEW amounts AS SELECT k, count(*) AS c, sum(n) AS s FROM a WHERE k IN (SELECT k FROM many) GROUP BY k;"
+)
+OF_ALL = "CREATE VIEW amounts AS SELECT k, count(*) AS c, sum(n) AS s FROM a WHERE n > 0 GROUP BY k;"
+
+
+def of_many(world: World) -> None:
+    """A view that read another, and reads it no longer."""
+    for each in "ab":
+        world.append(each, 0, ("x", 1), ("x", 2), ("y", 3))
+        world.advance(each)
+    world.change(many=MANY, amounts=OF_MANY)
+    world.change(amounts=OF_ALL)
+
+
+def test_a_view_that_is_rolled_back_comes_after_what_it_reads_again(world: World) -> None:
+    of_many(world)
+    with world.database.begin() as connection:
+        rollbacks.roll_back(connection, "amounts")
+        names = list(deployed(connection).views)
+    assert names.index("many") < names.index("amounts")
+    assert shown(world, "amounts") == [("x", 2, 3)]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        None,
+        MANY.replace("SELECT k,", "SELECT k AS j,"),
+        "CREATE VIEW many AS SELECT k, c, s FROM amounts;",
+    ],
+)
+def test_a_roll_back_to_what_reads_another_view_is_refused_where_that_has_changed(
+    world: World, changed: str | None
+) -> None:
+    """Were `many.k` gone, the `k` of `(SELECT k FROM many)` would be the one of the query around it."""
+    of_many(world)
+    if changed is None:
+        del world.files["many.sql"]
+        with world.database.begin() as connection:
+            world.apply(connection)
+    else:
+        world.change(many=changed, allow_break=True)
+    before = shown(world, "amounts")
+    with (
+        pytest.raises(LaminaError, match="amounts is not rolled back alone: many was another then"),
+        world.database.begin() as connection,
+    ):
+        rollbacks.roll_back(connection, "amounts")
+    assert shown(world, "amounts") == before

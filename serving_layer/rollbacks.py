@@ -1,0 +1,128 @@
+"""The way back: a view returns to the generation before, or to the version before with its SELECT of then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from serving_layer import generations, progress, registry, versions
+from serving_layer.changes import breaks
+from serving_layer.deployed import deployed
+from serving_layer.versions import Version
+from view_algebra.compiled import Catalog, Column, View
+from view_algebra.errors import LaminaError
+
+KEPT = "Apply the previous catalog: the version is kept live, so that nothing is computed."
+KEPT_ABOVE = "Apply the previous catalog: what is kept live of it is not computed again."
+AS_IT_IS = "Declare its previous SELECT over the source as it is now, and apply that."
+
+
+def roll_back(connection: Connection, name: str) -> tuple[int, int]:
+    """Hands a view back to the newest live generation before the one it is read from; gives (from, to).
+
+    One of another version becomes the declared one again. That is refused where the view would not equal its SELECT,
+    or where another could not go on over it: the previous catalog, applied, brings back all of it.
+    """
+    progress.lock(connection, progress.queries(connection))
+    now, before = generations.before_published(connection, name)
+    if now.version == before.version:
+        return generations.roll_back(connection, name)
+    catalog = deployed(connection)
+    version = versions.get(connection, name, before.version)
+    for why, evidence, way_out in (*of_the_version(version, catalog), *of_views_above(version.view, catalog)):
+        raise _not_alone(name, why, evidence, way_out)
+    views = _in_order({**catalog.views, name: version.view})
+    registry.deploy(connection, catalog, replace(catalog, views=views), {name: before.id})
+    return now.id, before.id
+
+
+def of_the_version(version: Version, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
+    """Why a version cannot be what a deployed catalog declares again, by what it reads: reason, evidence, way out."""
+    old = version.view
+    otherwise = sorted(n for n, source in version.sources.items() if source.parse != catalog.sources[n].parse)
+    if otherwise:
+        unique = any(catalog.sources[name].ids for name in otherwise)  # which is read as it is, whatever is applied
+        evidence = f"version {old.version} reads {', '.join(otherwise)} as it was declared then"
+        yield "its source was declared differently", evidence, AS_IT_IS if unique else KEPT
+    if gone := sorted({each for check in old.checks for each in check.reads} - catalog.views.keys()):
+        yield (
+            "what a check of it reads is no longer declared",
+            f"version {old.version} was checked with {gone[0]}",
+            KEPT,
+        )
+    made_of = ", ".join(sorted(_named(old) - catalog.sources.keys()))
+    if made_of and not _compiles_to(version, catalog):
+        yield f"{made_of} was another then", f"its SELECT over {made_of} would not be version {old.version} now", KEPT
+
+
+def of_views_above(old: View, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
+    """Why views that are made of this one cannot go on over a version of before."""
+    name = old.name
+    unread = (view for view in catalog.views.values() if name not in view.reads)
+    if through := sorted(view.name for view in unread if name in _named(view)):
+        evidence = f"its SELECT names {name}, and stands over the same source"
+        yield f"{', '.join(through)} is computed of its records", evidence, KEPT_ABOVE
+    on_top = sorted(each for each, view in catalog.views.items() if name in view.reads)
+    as_it_is = f"{', '.join(on_top)} reads it as it is"
+    if on_top and old.sources != catalog.views[name].sources:
+        yield as_it_is, f"version {old.version} is of {', '.join(old.sources)}", KEPT
+    if on_top and (lacking := breaks(catalog.views[name].columns, old.columns)):
+        yield as_it_is, f"in version {old.version} {', '.join(lacking)}", KEPT
+    if on_top and _groups(old) != _groups(catalog.views[name]):
+        yield as_it_is, f"version {old.version} has other groups, by which ties are broken", KEPT
+
+
+def _not_alone(name: str, why: str, evidence: str, way_out: str) -> LaminaError:
+    return LaminaError(f"{name} is not rolled back alone: {why}", evidence=evidence, way_out=way_out)
+
+
+def _named(view: View) -> set[str]:
+    """What the text of a view names; what it names and does not read, it is computed of the records of."""
+    from view_algebra.compile import named_by
+
+    return named_by(view)
+
+
+def _compiles_to(version: Version, catalog: Catalog) -> bool:
+    """Is a version what its SELECT compiles to over the views that are declared now?
+
+    Where it is not, they have changed, or go on over it; or another Lamina compiled it, and nobody can say.
+    """
+    from view_algebra import compile_catalog
+    from view_algebra.errors import Refused
+
+    old = version.view
+    needed, todo = {old.name: old}, [old]
+    while todo:
+        named = _named(todo.pop()) & catalog.views.keys() - needed.keys()
+        todo += [catalog.views[name] for name in named]
+        needed |= {name: catalog.views[name] for name in named}
+    texts = [source.sql for source in catalog.sources.values()] + [view.sql for view in needed.values()]
+    unique = {name: source for name, source in catalog.sources.items() if source.ids}
+    try:
+        again = compile_catalog({"": ";\n".join(texts)}, unique).views[old.name]
+    except Refused:
+        return False
+    return (again.version, again.final) == (old.version, old.final)
+
+
+def _in_order(views: Mapping[str, View]) -> dict[str, View]:
+    """The views, each after those it reads."""
+    found: dict[str, View] = {}
+
+    def add(name: str) -> None:
+        if name not in found:
+            for read in views[name].reads:
+                add(read)
+            found[name] = views[name]
+
+    for name in views:
+        add(name)
+    return found
+
+
+def _groups(view: View) -> frozenset[Column]:
+    """The columns that all its tables of cells are kept by."""
+    return frozenset.intersection(*(frozenset(table.keys) for table in view.cell_tables))
