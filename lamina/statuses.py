@@ -113,14 +113,14 @@ def undeclared(opened: Deployment) -> dict[str, list[Undeclared]]:
 
 
 def read_alarms(opened: Deployment) -> list[str]:
-    """What needs a person; nothing is counted, however large the views are."""
+    """What needs attention; nothing is counted, however large the views are."""
     topics = _topics(opened)
     with opened.database.snapshot() as connection:
         return alarms(connection, topics, _limits(opened))
 
 
 def show_alarms(output: Output, opened: Deployment) -> None:
-    """Prints what needs a person, and exits 1 where something does."""
+    """Prints what needs attention, and exits 1 where something does."""
     found = read_alarms(opened)
     if output.as_json:
         output.record({"alarms": found})
@@ -128,7 +128,7 @@ def show_alarms(output: Output, opened: Deployment) -> None:
 
 
 def show(output: Output, opened: Deployment) -> None:
-    """Prints the status; exits 1 when something needs a person."""
+    """Prints the status; exits 1 when something needs attention."""
     found, strange = read(opened), undeclared(opened)
     if output.as_json:
         listed = [{"source": name, **asdict(each)} for name, several in strange.items() for each in several]

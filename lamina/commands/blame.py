@@ -19,14 +19,15 @@ from lamina.render import Output
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
-    help="Micro-batches that are told one by one, the newest.",
+    metavar="N",
+    help="List the newest N micro-batches one by one.",
 )
 def blame(output: Output, view: str, key: Sequence[str], since: str, limit: int) -> None:
-    """Say what moved a row of a view: which micro-batches and offsets, which rebuild, which version.
+    """Show what moved a row of a view: which micro-batches and offsets, which rebuild, which version.
 
-    KEY is the values of the view's group columns, in order, or column=value for some of them; NULL is no value. Spark
-    runs the SELECT over the records below the offsets before and after each. Exits 3 when the view shows something
-    else than its SELECT.
+    KEY is the values of the view's group columns, in order, or column=value for some of them; write NULL for
+    no value. Spark runs the SELECT over the records below the offsets before and after each. Exits 3 if the view
+    differs from its SELECT.
     """
     from lamina.blame import show
 

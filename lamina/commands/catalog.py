@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @command()
 @with_catalog
 def plan(output: Output, catalog: Path) -> None:
-    """Say what applying a catalog would do, without doing it.
+    """Show what applying a catalog would do, without doing it.
 
     Exits 0 when there is nothing to do, 3 when there is.
     """
@@ -44,9 +44,11 @@ def plan(output: Output, catalog: Path) -> None:
 
 @command()
 @with_catalog
-@click.option("--prune", is_flag=True, help="Drop what is deployed and is not in this catalog.")
+@click.option("--prune", is_flag=True, help="Drop what is deployed but not in this catalog.")
 @click.option(
-    "--allow-break", is_flag=True, help="Let names or columns go, or columns change their type, that readers may use."
+    "--allow-break",
+    is_flag=True,
+    help="Allow removing names or columns that readers may use, or changing a column's type.",
 )
 @click.option("--preview", metavar="NAME", help="Serve the views in schema NAME instead; what is deployed stays.")
 @click.option("--drop", is_flag=True, help="With --preview: end the preview. No catalog is read.")
@@ -59,7 +61,7 @@ def apply(
     """Deploy a catalog: its sources, its views, what analysts see.
 
     A view whose cells change is computed from all records beside the old one, which is served until then. `plan` says
-    which. A deployment holds one catalog. What is deployed and not in this one is dropped only with --prune, or a yes
+    which. A deployment holds one catalog. What is deployed but not in this one is dropped only with --prune, or a yes
     at a terminal.
 
     With --preview, the views of the catalog are served in a schema of their own, with live data. They share the cells
@@ -145,7 +147,7 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
 @command()
 @click.argument("tests", nargs=-1)
 @with_catalog
-@click.option("--seed", type=int, help="Decides how records fall into micro-batches; a failed test tells it.")
+@click.option("--seed", type=int, help="Decides how records fall into micro-batches; a failed test prints it.")
 def test(output: Output, tests: Sequence[str], catalog: Path, seed: int | None) -> None:
     """Run the tests of a catalog: files `*.test` beside its views.
 

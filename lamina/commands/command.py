@@ -36,7 +36,7 @@ class Different(Exception):
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="lamina")
-@click.option("--json", "as_json", is_flag=True, help="Results as JSON, as after the command's name.")
+@click.option("--json", "as_json", is_flag=True, help="Results as JSON; also accepted after the command's name.")
 @click.pass_context
 def lamina(context: click.Context, as_json: bool) -> None:
     """SQL views over Kafka, true at every instant."""

@@ -45,7 +45,7 @@ def apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool
 @command()
 @click.argument("view")
 @click.option("--against", required=True, metavar="NAME", help="The preview that it is compared with.")
-@click.option("--key", multiple=True, metavar="COLUMN", help="What rows are told apart by: else by the groups' keys.")
+@click.option("--key", multiple=True, metavar="COLUMN", help="Columns that identify a row; by default the group keys.")
 def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
     """Compare the rows of a deployed view with those in a preview, in one snapshot.
 

@@ -18,7 +18,7 @@ from view_algebra.errors import LaminaError
 
 @command()
 @click.argument("query")
-@click.option("--limit", type=click.IntRange(min=0), help="Rows at the most.")
+@click.option("--limit", type=click.IntRange(min=0), help="Print at most this many rows.")
 def sql(output: Output, query: str, limit: int | None) -> None:
     """Run one SELECT as the analyst, read-only."""
     from lamina.statuses import behind_of
@@ -35,11 +35,11 @@ def sql(output: Output, query: str, limit: int | None) -> None:
 
 
 @command()
-@click.option("--alarms", is_flag=True, help="Only what needs a person: quick, for a health check.")
+@click.option("--alarms", is_flag=True, help="Print only the alarms; fast enough for a health check.")
 def status(output: Output, alarms: bool) -> None:
     """Show views, queries, generations and the last rebuild.
 
-    Exits 1 when something needs a person.
+    Exits 1 if something needs attention.
     """
     from lamina.statuses import show, show_alarms
 
@@ -53,7 +53,7 @@ def status(output: Output, alarms: bool) -> None:
 @click.option("--live", is_flag=True, help="Run the checks that the catalog declares for views, as they are read now.")
 @click.option("--preview", metavar="NAME", help="The views of a preview, in place of the deployed ones.")
 def check(output: Output, views: Sequence[str], live: bool, preview: str | None) -> None:
-    """Compare every row of views with their whole SELECT.
+    """Compare every row of views with their SELECT over all records.
 
     Spark runs it over every record below the progress that was read with the view. With --live, Postgres runs the
     checks of the catalog (ADD CONSTRAINT) instead, and Spark is not needed.
@@ -118,7 +118,8 @@ def receipt(output: Output, view: str) -> None:
 def verify(output: Output, receipt: TextIO) -> None:
     """Compute what a receipt says (a file, or - for stdin) from the master log.
 
-    Spark runs the SELECT of then over every record below the receipt's offsets. Exits 3 when the rows are others.
+    Spark runs the SELECT deployed at the time over every record below the receipt's offsets. Exits 3 if the rows
+    differ.
     """
     from lamina.receipts import read, show
 

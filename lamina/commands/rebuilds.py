@@ -22,7 +22,7 @@ def with_rebuild(function: Callable[..., None]) -> Callable[..., None]:
 
 @command()
 @click.argument("views", nargs=-1)
-@click.option("--leap", is_flag=True, help="Take the queries over and go on from the end of the log.")
+@click.option("--leap", is_flag=True, help="Take over the queries and continue from the end of the log.")
 def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
     """Recompute views (all, by default), prove and check them, hand them over."""
     with deployment(output) as opened:
@@ -42,9 +42,9 @@ def step() -> None:
 
 @command(parent=step)
 @click.argument("views", nargs=-1)
-@click.option("--leap", is_flag=True, help="Take the queries over and go on from the end of the log.")
-@click.option("--key", help="A name for this request: repeated, it gives the rebuild that it has begun.")
-@click.option("--due", is_flag=True, help="Leave views out whose `rebuild_every` is not over.")
+@click.option("--leap", is_flag=True, help="Take over the queries and continue from the end of the log.")
+@click.option("--key", help="A name for this request; repeating it returns the same rebuild.")
+@click.option("--due", is_flag=True, help="Leave out views whose `rebuild_every` has not passed.")
 def seal(output: Output, views: Sequence[str], leap: bool, key: str | None, due: bool) -> None:
     """Begin a rebuild: open a generation of each view at its cut.
 
@@ -165,7 +165,7 @@ def abandon(output: Output, id: int | None) -> None:
 @command()
 @click.argument("view")
 def rollback(output: Output, view: str) -> None:
-    """Hand a view back to the generation before, kept current since."""
+    """Return a view to its previous generation or version, which is kept current."""
     with deployment(output) as opened:
         views = opened.deployed().views
         known(views, view, "view")
@@ -173,7 +173,7 @@ def rollback(output: Output, view: str) -> None:
         if opened.deployed().views[view].version != views[view].version:
             output.tell(
                 f"The catalog's files still declare the newer version of {view}, which the next `lamina apply` would"
-                " deploy again. Put its SELECT of before into them."
+                " deploy again. Put its previous SELECT into them."
             )
         output.text(f"{view}: generation {before} → {after}", view=view, before=before, after=after)
 

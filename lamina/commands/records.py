@@ -48,7 +48,7 @@ def ingest(
 ) -> None:
     """Send a file (JSON lines, CSV, Parquet; - is stdin) to a source.
 
-    Ctrl-C says how many records were sent, and the command that goes on behind them.
+    Ctrl-C prints how many records were sent, and the command that continues after them.
     """
     from master_log.ingest import Interrupted
     from master_log.ingest import ingest as send
@@ -70,7 +70,7 @@ def ingest(
                     on_progress=told,
                 )
         except Interrupted as error:
-            output.tell(f"\n{error}. To go on behind them: {_with_skip(error.sent)}")
+            output.tell(f"\n{error}. To continue after them: {_with_skip(error.sent)}")
             if output.as_json:
                 output.record({"source": source, "interrupted": True, "skip": error.sent})
             raise
@@ -98,11 +98,11 @@ def _with_skip(count: int) -> str:
 @click.argument("source")
 @click.argument("partition", type=click.IntRange(min=0))
 @click.argument("offset", type=click.IntRange(min=0))
-@click.option("--reason", required=True, metavar="TEXT", help="Why: it is kept with the record's name, for ever.")
+@click.option("--reason", required=True, metavar="TEXT", help="The reason; kept forever with the record's position.")
 def skip(output: Output, source: str, partition: int, offset: int, reason: str) -> None:
     """Skip one record that stops a source: it goes to quarantine.
 
-    Views, the master log, rebuilds and checks are without it from now on.
+    Views, the master log, rebuilds and checks leave it out from now on.
     """
     with deployment(output) as opened:
         declared = known(opened.deployed().sources, source, "source")
@@ -124,7 +124,7 @@ def skip(output: Output, source: str, partition: int, offset: int, reason: str) 
 @click.option(
     "--accept-loss",
     is_flag=True,
-    help="Go on where Kafka removed or lost records that should be in the log; which, is kept.",
+    help="Continue even if Kafka removed or lost records that should be in the log, and record which.",
 )
 def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
     """Take what Kafka holds of sources (all, by default) into the log."""

@@ -43,7 +43,9 @@ def demo(output: Output, once: bool, lines: int | None) -> None:
 
 @command()
 @click.option("--until-caught-up", is_flag=True, help="End when every record that is in Kafka now is in Postgres.")
-@click.option("--max-records", default=500_000, show_default=True, help="Records in one micro-batch, at the most.")
+@click.option(
+    "--max-records", default=500_000, show_default=True, help="Read at most this many records in one micro-batch."
+)
 @click.option("--mark", hidden=True, help="Tells this process from others.")
 def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | None) -> None:  # noqa: ARG001
     """Run the speed layer: keep every view fresh until stopped."""
