@@ -298,7 +298,9 @@ class _Work:
                 continue
             try:
                 if each.view not in known.views:
-                    raise Wrong(each.place, f"{each.view} is no view", _no_view(each.view, self.sources, known.views))
+                    raise Wrong(
+                        each.place, f"{each.view} is not a view", _no_view(each.view, self.sources, known.views)
+                    )
                 found[key] = compile_check(each, known)
             except Wrong as wrong:
                 self.wrong(each.file, each.view, Wrong(wrong.span or each.place, wrong.reason, wrong.way_out))

@@ -56,7 +56,7 @@ def age(table: CellTable, view: View) -> str:
     if "retain" not in view.properties:
         return ""
     if not table.retained:
-        return ", kept for ever"
+        return ", kept forever"
     size, unit = max((size, unit) for unit, size in MICROSECONDS.items() if table.longer % size == 0)
     more = f" and {table.longer // size} {unit}{'s' if table.longer > size else ''}" if table.longer else ""
     return f", kept by {table.retained} for {view.properties['retain']}{more}"

@@ -24,7 +24,7 @@ REFUSED = [
     ("hourly ADD CHECK (n > 0)", "Give the check a name", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
     (
         "hourly ADD CONSTRAINT c PRIMARY KEY (country, hour)",
-        "PRIMARY KEY is no check of a view",
+        "PRIMARY KEY is not a check of a view",
         "hourly ADD CONSTRAINT c UNIQUE (country, hour)",
     ),
     ("hourly ADD CONSTRAINT c UNIQUE (contry)", "no column contry", "hourly ADD CONSTRAINT c UNIQUE (country)"),
@@ -43,7 +43,7 @@ REFUSED = [
         "the check reads records of events",
         "hourly ADD CONSTRAINT c CHECK (n < (SELECT sum(n) FROM hourly))",
     ),
-    ("events ADD CONSTRAINT c CHECK (amount > 0)", "events is no view", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
+    ("events ADD CONSTRAINT c CHECK (amount > 0)", "events is not a view", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
     ("hourli ADD CONSTRAINT c CHECK (n > 0)", "Did you mean hourly?", "hourly ADD CONSTRAINT c CHECK (n > 0)"),
     (
         "hourly ADD CONSTRAINT c FOREIGN KEY (n) REFERENCES users (user_id) ON DELETE CASCADE",

@@ -1,4 +1,4 @@
-"""SELECTs at random, of every shape that docs/sql.md tells of; most of them compile.
+"""SELECTs at random, of every shape that docs/sql.md describes; most of them compile.
 
 A query is text with the types of its columns.
 """

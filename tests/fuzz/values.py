@@ -1,4 +1,4 @@
-"""Scalar expressions and aggregates at random, of every kind that docs/sql.md tells of.
+"""Scalar expressions and aggregates at random, of every kind that docs/sql.md describes.
 
 Types are as near as a choice of arguments needs them: a function that gets one it does not take is refused by the
 compiler, and the run counts it.

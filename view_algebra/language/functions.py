@@ -474,7 +474,7 @@ _TIME = [
         "date_format",
         "timestamp format",
         STRING,
-        why="this pattern has letters that Postgres' to_char writes otherwise",
+        why="this pattern has letters that Postgres' to_char writes differently",
     ),
     _f("unix_timestamp", "timestamp", BIGINT, "trunc(extract(epoch FROM {0}))::bigint"),
     _f("unix_timestamp", "string parsed?", BIGINT, why=_TEXT_TO_TIME),
@@ -590,7 +590,7 @@ _REFUSED = (
     ),
     (
         _CHANCE,
-        "Use a function of the record, as md5(event_id) or kafka_offset.",
+        "Use a function of the record, for example md5(event_id) or kafka_offset.",
         "rand random randn uuid shuffle randstr uniform",
     ),
     (

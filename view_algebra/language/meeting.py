@@ -110,7 +110,7 @@ def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = Fa
     def wider(kind: Type, other: Expr) -> Type:
         found = common(kind, other.type)
         if found is None:
-            way_out = f"Write the cast that you mean, as CAST(… AS {kind}) or CAST(… AS {other.type})."
+            way_out = f"Write the cast that you mean: CAST(… AS {kind}) or CAST(… AS {other.type})."
             if kind.nested or other.type.nested:
                 way_out = "Take their parts: a = b AND c = d."
             raise Wrong(place, f"{of} meets {kind} with {other.type}", way_out)
@@ -245,7 +245,7 @@ def _time_literal(literal: Constant, text: str, kind: Type) -> Expr:
     if found is None:
         raise Wrong(
             literal.place,
-            f"{text!r} is no {kind} that both engines read alike",
+            f"{text!r} is not a {kind} that both engines read alike",
             "Write it as '2024-01-31' or '2024-01-31 12:30:00'.",
         )
     return replace(literal, value=found, type=kind)

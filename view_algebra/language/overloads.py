@@ -64,7 +64,7 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     given = ", ".join(str(a.type) for a in arguments)
     wanted = " or ".join(sorted({f"{name}({', '.join(row.takes)})" for row in overloads}))
     raise Wrong(
-        place, f"{name}({given}) does not exist", f"There is {wanted}. Write the cast that you mean, as CAST(… AS …)."
+        place, f"{name}({given}) does not exist", f"There is {wanted}. Write the cast that you mean: CAST(… AS …)."
     )
 
 
@@ -129,15 +129,15 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
         for taken, argument in zip(row.takes, arguments, strict=False):
             kind = taken.rstrip("?")
             if kind in NUMBERS and argument.type.integral and not isinstance(argument, Constant):
-                raise Wrong(argument.place, f"{name}() with a number that is no literal", "Write it out.")
+                raise Wrong(argument.place, f"{name}() with a number that is not a literal", "Write it out.")
             if kind not in wanted or argument.type != STRING:
                 continue
             if not isinstance(argument, Constant):
-                raise Wrong(argument.place, f"{name}() with a {wanted[kind]} that is no literal", "Write it out.")
+                raise Wrong(argument.place, f"{name}() with a {wanted[kind]} that is not a literal", "Write it out.")
             if kind == "regex":
                 _refuse_endless(argument)
             if not CHECKED[kind](argument.value or ""):
-                reason = f"{argument.value!r} is no {wanted[kind]} that Spark is sure to take"
+                reason = f"{argument.value!r} is not a {wanted[kind]} that Spark is sure to take"
                 way_out = "A value that Spark refuses while it runs would stop the stream."
                 raise Wrong(argument.place, reason, "Read times as STRING, and cast." if kind == "schema" else way_out)
 

@@ -47,7 +47,7 @@ def interval(node: exp.Interval) -> Constant:
     if unit == "quarter":
         raise Wrong(span(node), "an interval of quarters, which Spark does not read", "Write INTERVAL 6 MONTHS.")
     if not re.fullmatch(r"-?\d{1,9}", text) or unit not in (*MICROSECONDS, "month", "year"):
-        raise Wrong(span(node), "an interval that is no whole number of one unit", "Write INTERVAL 90 MINUTES.")
+        raise Wrong(span(node), "an interval that is not a whole number of one unit", "Write INTERVAL 90 MINUTES.")
     longest = {"year": LONGEST_SHIFT, "month": LONGEST_SHIFT * 12}.get(
         unit, LONGEST_SHIFT * 365 * MICROSECONDS["day"] // MICROSECONDS.get(unit, 1)
     )
@@ -71,7 +71,7 @@ def microseconds(argument: Expr, place: Place, of: str = "window") -> int:
             raise Wrong(argument.place or place, f"{of}() of a {unit}, whose length varies", way_out)
         total += int(count) * factor
     if not pieces or re.sub(r"(-?\d+)\s*([a-z]+)", "", text.lower().removeprefix("interval")).strip():
-        raise Wrong(argument.place or place, f"{text!r} is no length of time", "Write window(ts, '1 hour').")
+        raise Wrong(argument.place or place, f"{text!r} is not a length of time", "Write window(ts, '1 hour').")
     return total
 
 
@@ -193,11 +193,11 @@ def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
         return call("sequence", [*given[:2], *([Constant(str(length), INT)] if len(given) == 3 else [])], place)
     if len(known) < 3 or step.type != INTERVAL:
         way_out = "Write sequence(a, b, INTERVAL 1 DAY): forward by days or weeks, or of times by hours to seconds."
-        raise Wrong(place, "sequence() of times that are no literals", way_out)
+        raise Wrong(place, "sequence() of times that are not literals", way_out)
     begin, end = map(datetime.fromisoformat, known[:2])
     number, unit = int(known[2].split()[0]), known[2].split()[1]
     if number <= 0 or end < begin or (kind == DATE and unit not in (*MONTHS, "day", "week")):
-        raise Wrong(place, "sequence() that does not go forward by days", "Begin with the first, and go on by days.")
+        raise Wrong(place, "sequence() that does not go forward by days", "Begin with the first, and step by days.")
     found = [*takewhile(lambda at: at <= end, _steps(begin, number, unit, place))]
     return Call("array", tuple(_literal(at, kind) for at in found), Type("ARRAY", element=kind), place=place)
 

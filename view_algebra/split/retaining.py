@@ -52,7 +52,8 @@ def retaining(query: Query, place: Place) -> tuple[str, Query]:
     found = _time(query) if isinstance(query, Select) else None
     if found is None:
         way_out = (
-            "Select one, and GROUP BY it, as date_trunc('day', ts) or window(ts, '1 hour').start; or leave it out."
+            "Select one, and GROUP BY it, for example date_trunc('day', ts) or window(ts, '1 hour').start; or leave it"
+            " out."
         )
         raise Wrong(place, "retain without one time to go by, of a stream that has a record in every row", way_out)
     assert isinstance(query, Select)
@@ -103,7 +104,9 @@ def _refuse_other_rows(query: Select, time: Expr, place: Place) -> None:
     hopping = next((key for key in query.group or () if hops(key)), None)
     if hopping is not None:  # which windows there are is a table of its own
         raise Wrong(
-            hopping.place, "retain beside a hopping window", "Take one that tumbles, as window(ts, '5 minutes')."
+            hopping.place,
+            "retain beside a hopping window",
+            "Take one that tumbles, for example window(ts, '5 minutes').",
         )
     every = (*parts(query), *(part for key in query.group or () for part in walk(key)))
     asked = next((part for part in every if isinstance(part, Subquery)), None)

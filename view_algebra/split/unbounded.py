@@ -37,7 +37,7 @@ def bounded(block: Select) -> Select:
     ordered = _in_order(block)
     if _unbounded(ordered) is None:
         return ordered
-    way_out = "Add an equality, as ON a.k = b.k AND …; or aggregate one side in a subquery, and join that."
+    way_out = "Add an equality, for example ON a.k = b.k AND …; or aggregate one side in a subquery, and join that."
     raise Wrong(found.place, "a join of records with records without an equality", way_out)
 
 

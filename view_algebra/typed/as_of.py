@@ -63,7 +63,7 @@ def _refuse(join: exp.Join, kind: str, name: str, scope: Scope) -> None:
     table, context = join.this, scope.context
     place = span(table)
     if changes_of(name) not in context.streams:
-        what = "a stream" if name in context.streams else "a view" if name in context.views else "no table"
+        what = "a stream" if name in context.streams else "a view" if name in context.views else "not a table"
         raise Wrong(place, f"FOR SYSTEM_TIME AS OF: {name} is {what}", "Name a source with a PRIMARY KEY.")
     if context.times[changes_of(name)] is None:
         way_out = f"Declare {name} with TBLPROPERTIES ('event_time' = '…')."
@@ -72,4 +72,4 @@ def _refuse(join: exp.Join, kind: str, name: str, scope: Scope) -> None:
         what = f"{kind} JOIN" if kind not in ("INNER", "LEFT") else "a join without ON"
         raise Wrong(place, f"FOR SYSTEM_TIME AS OF in {what}", "Write JOIN or LEFT JOIN … ON a.k = b.k.")
     if str(table.args["version"].args.get("kind")) != "AS OF" or table.args["version"].name == "VERSION":
-        raise Wrong(place, "a version that is no time", A_TIME)
+        raise Wrong(place, "a version that is not a time", A_TIME)

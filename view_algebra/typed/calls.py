@@ -146,7 +146,7 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
     arguments = () if star else tuple(_number(row, read(a)) for a in node.expressions)
     fewest, most = row.arguments
     if not fewest <= len(arguments) <= most or (name == "count" and not star and not arguments):
-        raise Wrong(place, f"{name}() with {len(arguments)} arguments", "docs/sql.md tells of each aggregate.")
+        raise Wrong(place, f"{name}() with {len(arguments)} arguments", "docs/sql.md describes each aggregate.")
     if row.over is not None:
         arguments = (*arguments[:1], *_parameters(name, arguments[1:], place))
     for argument in arguments:

@@ -133,7 +133,7 @@ def sorted_list(given: Sequence[exp.Expr], scope: Scope) -> Expr | None:
     value = made.arguments[0]
     if value.type.nested and not of_scalars(value.type):
         way_out = "Leave it unsorted: collect_list() is in the order of the events."
-        what = f"a sorted list of values of type {value.type}, which Postgres sorts otherwise"
+        what = f"a sorted list of values of type {value.type}, which Postgres sorts differently"
         raise Wrong(made.place, what, way_out)
     once = scope.above or name == "collect_set"  # else a value stands there as often as it came
     events = () if once else event_order(scope, made.place)[1]

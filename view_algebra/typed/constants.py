@@ -90,8 +90,8 @@ def elements(array: Expr, place: Place) -> list[Expr]:
         step = steps[0] if steps else 1 if last >= first else -1
         if 0 <= (last - first) // step < MOST_ELEMENTS:
             return [Constant(str(each), INT) for each in range(first, last + (1 if step > 0 else -1), step)]
-    way_out = "Write the rows out, as VALUES (1), (2), or of each row CROSS JOIN LATERAL explode(tags) AS t(tag)."
-    raise Wrong(place, "explode() of what is no record", way_out)
+    way_out = "Write the rows out: VALUES (1), (2), or for each row CROSS JOIN LATERAL explode(tags) AS t(tag)."
+    raise Wrong(place, "explode() of something that is not a record", way_out)
 
 
 def rows_of(query: Query) -> Rows | None:
@@ -193,7 +193,7 @@ def joined(join: Joined) -> Relation:
     if not all(names) or len({name.lower() for name in names}) < len(names):
         raise Wrong(other.place, "constants without column names of their own", "Write … AS names(code, name).")
     if any(can_make_any_text(part) for row in rows for value in row.values() for part in walk(value)):
-        raise Wrong(other.place, "constants for records that may be no text", "Leave out what is no Unicode text.")
+        raise Wrong(other.place, "constants for records that might not be text", "Leave out what is not Unicode text.")
     element = Type("STRUCT", fields=_columns(other))
     argument: Expr = Call("array", tuple(_struct(names, row, element) for row in rows), Type("ARRAY", element=element))
     if join.condition is not None:

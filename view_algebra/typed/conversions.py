@@ -58,7 +58,7 @@ def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
         if isinstance(literal, Call):
             raise Wrong(
                 span(node),
-                f"{value.value!r} is no {kind} that both engines read alike",
+                f"{value.value!r} is not a {kind} that both engines read alike",
                 "Write it as '2024-01-31 12:30:00'.",
             )
         return literal
@@ -82,5 +82,5 @@ def whole_number(node: exp.Cast, kind: Type) -> Constant:
     """`2L`, which is a literal; the least one's digits are one more than the greatest's."""
     digits = node.this.name
     if not digits.isdigit() or int(digits) > 2 ** BITS[kind.name]:
-        raise Wrong(span(node), f"{digits}, which is no {kind}", "Write it without a letter, or with another.")
+        raise Wrong(span(node), f"{digits}, which is not a {kind}", "Write it without a letter, or with another.")
     return Constant(str(int(digits)), kind, span(node), suffixed=True)

@@ -35,7 +35,7 @@ JOINS = ("SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
 """Joins that ask whether there is a row on the other side."""
 
 BY_AN_AGGREGATE = (
-    "Select an aggregate, as max(x) or max_by(x, y), end it with ORDER BY … LIMIT 1, or LEFT JOIN aggregates."
+    "Select an aggregate, such as max(x) or max_by(x, y), end it with ORDER BY … LIMIT 1, or LEFT JOIN aggregates."
 )
 
 

@@ -70,7 +70,7 @@ def _key(item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
     if key.type.session:
         raise Wrong(span(item), "GROUP BY the sessions of a subquery", OVERLAPPING)
     if any(is_made_of_bytes(e) for e in walk(key)):
-        raise Wrong(span(item), "a group key made of bytes that may be no text", "Group by hex(…).")
+        raise Wrong(span(item), "a group key made of bytes that might not be text", "Group by hex(…).")
     if key.type.name == "BINARY":
         raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…).")
     return None if isinstance(key, Constant) else key

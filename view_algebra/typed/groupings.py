@@ -214,7 +214,7 @@ def exploded_groups(block: Select, made: Generator) -> Select:
             return Field(_GROUPED, (names[part],), part.type, place=part.place)
         if isinstance(part, (Aggregate, Field)) and not _is_made(part, made):
             way_out = "Group in a subquery in FROM, and order around it."
-            raise Wrong(part.place or block.place, "ORDER BY what is no column beside explode()", way_out)
+            raise Wrong(part.place or block.place, "ORDER BY something that is not a column, beside explode()", way_out)
         return None
 
     rows = rewritten(replace(block, relation=None, where=None, group=None, having=None), read)

@@ -35,7 +35,7 @@ def _refuse(equality: Call, text: Expr, number: Expr, named: set[str]) -> None:
         raise Wrong(
             equality.place,
             f"a join of STRING with {kind}",
-            f"Write CAST(… AS {kind}) around the text, where one that is no number matches nothing; or declare its"
+            f"Write CAST(… AS {kind}) around the text, where one that is not a number matches nothing; or declare its"
             f" column as {kind}.",
         )
 

@@ -20,7 +20,9 @@ def list_in_order(node: exp.Anonymous, filter_: exp.Filter | None) -> exp.Expr:
         raise Wrong(place, f"{name}(DISTINCT … ORDER BY …)", "Write sort_array(collect_set(x)).")
     falls = {bool(key.args.get("desc")) for key in keys}
     if len(falls) > 1 or any(bool(key.args.get("nulls_first")) == bool(key.args.get("desc")) for key in keys):
-        way_out = "Sort by columns that all ascend, NULL first, or all descend, NULL last, as they do unless said."
+        way_out = (
+            "Sort by columns that all ascend with NULL first, or all descend with NULL last, which are the defaults."
+        )
         raise Wrong(place, f"{name}() by an order that no sort_array() has", way_out)
     named = [(f"y{number}", key.this) for number, key in enumerate(keys, 1)] + [("x", value)]
     fields = [exp.alias_(each.copy(), alias) for alias, each in named]

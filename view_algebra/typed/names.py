@@ -270,5 +270,5 @@ def neither(column: Field) -> Wrong:
     return Wrong(
         column.place,
         f"{'.'.join(column.path)} is neither grouped nor aggregated",
-        f"Add it to GROUP BY, or aggregate it, as max({column.path[-1]}).",
+        f"Add it to GROUP BY, or aggregate it, for example max({column.path[-1]}).",
     )

@@ -78,7 +78,7 @@ def _name(item: exp.Expr, number: int) -> str:
 def _pairs(given: Sequence[Expr], name: str, place: Place) -> tuple[list[str], list[Expr]]:
     keys = [key.value for key in given[::2] if isinstance(key, Constant) and key.type == STRING]
     if len(given) % 2 or len(keys) * 2 != len(given) or None in keys:
-        raise Wrong(place, f"{name}() with keys that are no literal texts", f"Write {name}('a', x, 'b', y).")
+        raise Wrong(place, f"{name}() with keys that are not literal texts", f"Write {name}('a', x, 'b', y).")
     return [key for key in keys if key is not None], list(given[1::2])
 
 
@@ -169,7 +169,7 @@ def _folded(array: Expr, given: Sequence[exp.Expr], scope: Scope, read: Read, pl
     merge = _lambda(given[1], [start.type, array.type.element], scope, read, fewest=2)
     if merge.type != start.type:
         way_out = f"Write the start as CAST(… AS {merge.type}), or cast the lambda's result."
-        raise Wrong(place, f"aggregate() that starts with {start.type} and goes on with {merge.type}", way_out)
+        raise Wrong(place, f"aggregate() that starts with {start.type} and continues with {merge.type}", way_out)
     finish = [_lambda(node, [start.type], scope, read) for node in given[2:]]
     return Call("aggregate", (array, start, merge, *finish), finish[0].type if finish else start.type, place=place)
 

@@ -50,7 +50,7 @@ def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
         if given.type == VOID:
             given = cast(given, STRING, implicit=True)
         elif VOID in inside(given.type) and any(map(is_empty, walk(given))):
-            way_out = "Write it beside others, as coalesce(tags, array())."
+            way_out = "Write it beside others, for example coalesce(tags, array())."
             raise Wrong(given.place or span(item), f"{given.type}, of nothing whose type is known", way_out)
         outputs.append(Output(name, given))
         if isinstance(item, exp.Alias):

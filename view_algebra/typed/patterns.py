@@ -47,7 +47,7 @@ def escaped_like(node: exp.Escape, scope: Scope) -> Expr:
     like, sign = node.this, node.expression.name
     wanted = like.expression.name if isinstance(like.expression, exp.Literal) else None
     if not isinstance(like, (exp.Like, exp.ILike)) or wanted is None or len(sign) != 1:
-        raise Wrong(span(node), "ESCAPE with a pattern that is no literal", "Write it out.")
+        raise Wrong(span(node), "ESCAPE with a pattern that is not a literal", "Write it out.")
     quoted, plain = re.escape(sign), wanted if sign == "\\" else wanted.replace("\\", "\\\\")
     if re.sub(rf"{quoted}[%_{quoted}]", "", wanted).count(sign):
         raise Wrong(span(node), f"{sign} before what needs no escape", f"Put it before %, _ or {sign}.")

@@ -281,7 +281,7 @@ def _as_of(left: Relation, kind: str, join: exp.Join, versions: exp.Subquery, ho
     asked = expression(time.copy(), scope)
     refuse_aggregates(asked, "FOR SYSTEM_TIME AS OF", "Aggregate in a subquery, and join from that.")
     if asked.type.numeric or asked.type.nested or asked.type.name == "BOOLEAN":
-        raise Wrong(span(time), f"FOR SYSTEM_TIME AS OF {asked.type}, which is no time", A_TIME)
+        raise Wrong(span(time), f"FOR SYSTEM_TIME AS OF {asked.type}, which is not a time", A_TIME)
     right, both_hold = _named(versions, scope), exp.and_(join.args["on"].copy(), holds)
     on = condition(expression(both_hold, scope), "ON")
     refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")

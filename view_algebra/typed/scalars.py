@@ -76,13 +76,15 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
         return _binary(operator, typed(exp.Binary, node), scope)
     if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
         return call(node.sql_name(), [], span(node))
-    other = "an operator that Spark has not" if isinstance(node, exp.Binary) else f"{node.key.upper()} is not served"
+    other = (
+        "an operator that Spark does not have" if isinstance(node, exp.Binary) else f"{node.key.upper()} is not served"
+    )
     said, way_out = _NO_SYNTAX.get(type(node), (other, "Write it with the functions in docs/sql.md."))
     raise Wrong(span(node), said, way_out)
 
 
 _NO_SYNTAX: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.SimilarTo: ("SIMILAR TO, which Spark has not", "Write x RLIKE '^(a|b)$'."),
+    exp.SimilarTo: ("SIMILAR TO, which Spark does not have", "Write x RLIKE '^(a|b)$'."),
     exp.Select: ("a SELECT among arguments", "Write (SELECT sort_array(collect_list(x)) FROM s)."),
     exp.Alias: ("AS among arguments", "Write CAST(x AS INT), or try_cast(x AS INT)."),
     exp.Star: ("* beside other arguments", "Write count(*)."),
@@ -215,7 +217,7 @@ def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, fil
     if name in ("grouping", "grouping_id"):
         read_ = [read(a) for a in node.expressions]
         if isinstance(node.find_ancestor(exp.Join, exp.Lateral, exp.Select), (exp.Join, exp.Lateral)):
-            raise Wrong(place, f"{name}() in FROM", "Select it in a subquery that groups, and go on around it.")
+            raise Wrong(place, f"{name}() in FROM", "Select it in a subquery that groups, and use it outside.")
         if name == "grouping" and len(read_) != 1:
             raise Wrong(place, f"grouping() with {len(read_)} arguments", "Write grouping(a), or grouping_id().")
         return Call(name, tuple(map(window_key, read_)), TINYINT if name == "grouping" else BIGINT, place=place)
@@ -236,7 +238,7 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
         return over_elements(node, scope, expression)
     if name in ("date_part", "datepart"):
         if len(given) != 2 or not isinstance(given[0], exp.Literal):
-            raise Wrong(place, f"{name}() of a field that is no literal", f"Write {name}('year', ts).")
+            raise Wrong(place, f"{name}() of a field that is not a literal", f"Write {name}('year', ts).")
         return _extract(exp.Extract(this=exp.Var(this=given[0].name), expression=given[1]), scope, place)
     if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Column):
         return sugar.timed(name, given[0].name, [expression(a, scope) for a in given[1:]], place)
@@ -259,13 +261,15 @@ def _filtered(node: exp.Filter, scope: Scope) -> Expr:
     if isinstance(node.this, exp.WithinGroup):
         return within_group(node.this, scope, when, node)
     if not isinstance(node.this, exp.Anonymous) or not is_aggregate(node.this.name.lower()):
-        raise Wrong(span(node), "FILTER after something that is no aggregate", "Use CASE WHEN … THEN … END.")
+        raise Wrong(span(node), "FILTER after something that is not an aggregate", "Use CASE WHEN … THEN … END.")
     return _call(node.this, scope, when, node)
 
 
 def _respecting_nulls(node: exp.RespectNulls, scope: Scope) -> Expr:
     if not isinstance(node.this, (exp.Anonymous, exp.Filter)):
-        raise Wrong(span(node), "RESPECT NULLS of what is no call", "Write first_value(x) RESPECT NULLS.")
+        raise Wrong(
+            span(node), "RESPECT NULLS after something that is not a call", "Write first_value(x) RESPECT NULLS."
+        )
     return expression(node.this, scope)
 
 

@@ -96,7 +96,7 @@ def refuse_inside_groups(block: Select) -> None:
     inside = [part for each in aggregates for part in walk(each)]
     for part in (*inside, *walk_all(block.group or (), block.where)):
         if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):
-            way_out = "Select it in a subquery that groups, and go on around it."
+            way_out = "Select it in a subquery that groups, and use it outside."
             raise Wrong(part.place, f"{part.function}() of a row, where no group is known", way_out)
 
 
@@ -250,7 +250,7 @@ def refuse_names_of_names(node: exp.Select) -> None:
             raise Wrong(span(item), what, "Write out what the name stands for, or put it into a subquery.")
 
 
-OVERLAPPING = "Spark would make those that overlap one: take their start and end, as session.start and session.end."
+OVERLAPPING = "Spark would make those that overlap one. Take their start and end, session.start and session.end."
 """The way out where sessions are told apart by what they are."""
 
 

@@ -41,7 +41,7 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     if isinstance(inner, exp.WithinGroup):
         inner = _share_of(inner, place)
     if not isinstance(inner, exp.Anonymous):
-        raise Wrong(place, "OVER after something that is no function", "Write f(x) OVER (…).")
+        raise Wrong(place, "OVER after something that is not a function", "Write f(x) OVER (…).")
     name = SYNONYMS.get(inner.name.lower(), inner.name.lower())
     name, given = _NAMED_OVER.get(name, name), inner.expressions
     if name in ("first_value", "last_value") and len(given) == 2 and isinstance(given[1], exp.Boolean):

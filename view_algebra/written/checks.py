@@ -117,7 +117,7 @@ def _failing(view: str, kind: exp.Expr) -> tuple[Choice["row", "key", "whole"], 
             return "row", _without_partner(view, kind)
     way_out = "Write CHECK (condition), UNIQUE (columns) or FOREIGN KEY (columns) REFERENCES view (columns)."
     said = "PRIMARY KEY" if isinstance(kind, exp.PrimaryKey) else kind.key.upper()
-    raise Wrong(span(kind), f"{said} is no check of a view", way_out)
+    raise Wrong(span(kind), f"{said} is not a check of a view", way_out)
 
 
 def _without_partner(view: str, key: exp.ForeignKey) -> exp.Expr:

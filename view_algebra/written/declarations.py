@@ -78,7 +78,7 @@ def declaration(file: File, written: Statement, report: Report) -> SourceDeclara
     if not isinstance(statement, exp.Create) or statement.kind not in ("TABLE", "VIEW"):
         raise Wrong(
             span(statement),
-            f"{statement.key.upper()} is no declaration",
+            f"{statement.key.upper()} is not a declaration",
             "A catalog holds CREATE TABLE … USING kafka, CREATE VIEW … AS SELECT and ALTER VIEW … ADD CONSTRAINT.",
         )
     for option in ("replace", "exists", "temporary"):
@@ -258,7 +258,7 @@ def _topic(name: str, schema: exp.Schema, options: Found, report: Report) -> tup
     topic, place = options.get("topic", (name, None))
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic):
         way_out = "Use letters, digits, dots, underscores and hyphens."
-        report(Wrong(place, f"{topic!r} is no name of a Kafka topic", way_out))
+        report(Wrong(place, f"{topic!r} cannot be the name of a Kafka topic", way_out))
     return topic, place
 
 
@@ -281,13 +281,13 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
         raise Wrong(
             span(item),
             f"column {name} has a type that Lamina does not know: {item.args['kind'].sql('spark')}",
-            f"Write {instead(item.args['kind']) or 'a type of docs/sql.md, as STRING'}.",
+            f"Write {instead(item.args['kind']) or 'a type from docs/sql.md, for example STRING'}.",
         )
     if (why := not_in_json(kind)) is not None:
         way_out = (
             "Declare it STRING and take it apart with unbase64(), get_json_object() and their like, or leave it out."
         )
-        raise Wrong(span(item), f"column {name} has {why}, which JSON has not", way_out)
+        raise Wrong(span(item), f"column {name} has {why}, which JSON does not have", way_out)
     for constraint in item.find_all(exp.ColumnConstraint):
         if isinstance(constraint.kind, exp.CollateColumnConstraint):
             way_out = "Leave it out: texts are compared by their bytes. Compare lower(x) where case is not to matter."

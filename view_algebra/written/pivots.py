@@ -29,10 +29,10 @@ def pivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type]) -> 
     """The query that a PIVOT or UNPIVOT stands for; `columns` are those of its source, with their types."""
     place = span(pivot)
     if len(pivot.args.get("fields") or []) != 1 or not isinstance(chosen := pivot.args["fields"][0], exp.In):
-        raise Wrong(place, "PIVOT of several columns", "Pivot one column, as FOR kind IN ('a', 'b').")
+        raise Wrong(place, "PIVOT of several columns", "Pivot one column, for example FOR kind IN ('a', 'b').")
     by = chosen.this.expressions if isinstance(chosen.this, exp.Tuple) else [chosen.this]
     if not all(isinstance(each, (exp.Column, exp.Identifier)) for each in by) or not chosen.expressions:
-        raise Wrong(place, "PIVOT by what is no column", "Compute it in a subquery.")
+        raise Wrong(place, "PIVOT by something that is not a column", "Compute it in a subquery.")
     values = [(v.this, v.alias) if isinstance(v, exp.PivotAlias) else (v, "") for v in chosen.expressions]
     if pivot.args.get("unpivot"):
         return _unpivoted(pivot, source, columns, chosen.this.name, values)
@@ -56,7 +56,9 @@ def _grouped(
         for each in pivot.expressions:
             call = each.this if isinstance(each, exp.Alias) else each
             if not isinstance(call, exp.Anonymous) or not is_aggregate(call.name.lower()):
-                raise Wrong(span(each), "PIVOT of what is no aggregate", "Write PIVOT (sum(x) FOR k IN ('a')).")
+                raise Wrong(
+                    span(each), "PIVOT of something that is not an aggregate", "Write PIVOT (sum(x) FOR k IN ('a'))."
+                )
             if len(pivot.expressions) > 1 and not isinstance(each, exp.Alias):
                 raise Wrong(span(each), "PIVOT of several aggregates, one of which has no name", _NO_ALIAS)
             whole = f"{name}_{each.alias}" if len(pivot.expressions) > 1 else name
@@ -124,4 +126,4 @@ def refuse_counts(pivot: exp.Pivot, query: Query) -> None:
     counts = any(call.name.lower() in COUNTS for call in pivot.find_all(exp.Anonymous))
     if counts and not all(kind.numeric or kind == BOOLEAN for _, kind in query.columns[-len(pivot.expressions) :]):
         way_out = "Aggregate with FILTER: count(*) FILTER (WHERE k = 'a')."
-        raise Wrong(span(pivot), "PIVOT of a count beside an aggregate that is no number", way_out)
+        raise Wrong(span(pivot), "PIVOT of a count beside an aggregate that is not a number", way_out)

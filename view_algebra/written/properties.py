@@ -14,7 +14,7 @@ SOURCE_PROPERTIES = {
     "partitions": "how many partitions a topic gets if `lamina apply` creates it (default: 4)",
     "quarantine_bytes": "how many bad records are kept, by size; the oldest go first (default: `1 GB`)",
     "quarantine_age": "how long bad records are kept; counts stay as long as their source (default: `90 days`)",
-    "dedupe_within": "how long after an event its copies are recognised, e.g. `1 hour` (default: for ever)",
+    "dedupe_within": "how long after an event its copies are recognised, e.g. `1 hour` (default: forever)",
 }
 """What TBLPROPERTIES of a source may say."""
 
@@ -36,16 +36,16 @@ _AGE = r"[1-9]\d{0,4} (day|week|month|year)s?"
 _TIME = r"[1-9]\d{0,4} (minute|hour|day|week)s?"
 
 _FORMS = {
-    "partitions": (r"[1-9]\d{0,5}", "Write a whole number from 1, as 'partitions' = '4'."),
+    "partitions": (r"[1-9]\d{0,5}", "Write a whole number from 1, for example 'partitions' = '4'."),
     "quarantine_bytes": (r"[1-9]\d{0,5} (kB|MB|GB|TB)", "Write 'quarantine_bytes' = '1 GB'."),
     "quarantine_age": (_AGE, "Write 'quarantine_age' = '90 days'."),
     "dedupe_within": (_TIME, "Write 'dedupe_within' = '1 hour'."),
     "on_failure": (r"block|warn", "Write 'block' or 'warn'."),
     "on_difference": (r"publish|hold", "Write 'publish' or 'hold'."),
-    "keep_generations": (r"\d{1,3}", "Write a whole number, as '1'."),
-    "keep_versions": (r"\d{1,3}", "Write a whole number, as '1'."),
+    "keep_generations": (r"\d{1,3}", "Write a whole number, for example '1'."),
+    "keep_versions": (r"\d{1,3}", "Write a whole number, for example '1'."),
     "rebuild_every": (_AGE, "Write 'rebuild_every' = '7 days'."),
-    "renamed_from": (r"\w{1,63}", "Write the name that the view had, as 'old_name'."),
+    "renamed_from": (r"\w{1,63}", "Write the name that the view had, for example 'old_name'."),
     "retain": (_AGE, "Write 'retain' = '90 days'."),
 }
 """What a property's value looks like, and how to write one."""
