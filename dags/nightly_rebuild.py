@@ -7,23 +7,23 @@ A task is one `lamina` command, so whatever a task did can be repeated by hand: 
 from task to task is the rebuild's id and its views, as the steps print them with `--json`. Each view has tasks of its
 own, which bear its name: `prove`, and `held` where it is held back.
 
-- **A task that failed can be retried alone**, by Airflow (three times) or by a person ("clear task"): each step looks
+- **A task that failed can be retried alone**, by Airflow (three times) or by hand ("clear task"): each step looks
   up in Postgres what is left to do.
 - **A run is about a cut of offsets and not about a time.** No task is told a date. `seal` opens the cut where the views
   stand, and everything below it is recomputed. So a missed night needs nothing by hand, a run that is cleared as a
-  whole does the same work again, and a `seal` that is repeated within a run goes on with the rebuild it has begun.
-- **A run that failed for good has changed nothing that anybody reads.** Its rebuild can be gone on with for six hours
+  whole does the same work again, and a `seal` that is repeated within a run continues the rebuild that it began.
+- **A run that failed for good has changed nothing that anybody reads.** Its rebuild can be continued for six hours
   (its lease); after that the next `seal` finds it dead and retires what it left. `lamina step abandon` gives it up
   earlier.
 - **A view is held back** when its proof found a difference and its policy (`on_difference`) is to hold, or when a check
   that the catalog declares for it failed: `hand_over` hands the other views over, `retire` ends the rebuild, and `held`
-  fails for this view, the run with it. The view goes on being read from the generation before, current as ever.
+  fails for this view, the run with it. Readers still read its previous generation, current as ever.
 - **Each view is an asset**, `Asset("lamina://analytics/VIEW")`. `hand_over` updates those whose rows it has changed:
   the views that it handed over, and the derived views over them. A DAG of your own waits for one:
 
       @dag(schedule=Asset("lamina://analytics/revenue"))
 
-A view whose `rebuild_every`, a property in the catalog, is not over is left out, and a night on which none is due is
+A view whose `rebuild_every`, a property in the catalog, has not passed is left out, and a night on which none is due is
 skipped. All views of a night are handed over in one transaction. Triggered by hand with **views**, a list of names, a
 run recomputes these alone, due or not.
 
@@ -54,8 +54,8 @@ VIEWS = AssetAlias("lamina")
 HELD_BACK = """\
 lamina status
 echo '{view}: a proof found a difference and the policy of the view is to hold, or a check of it, or beside it, failed.
-It is read from the generation before. The log of prove shows what differs, the log of check what fails.
-To let it be read all the same:
+Readers still read its previous generation. The log of prove shows what differs, the log of check what fails.
+To let them read the new one anyway:
 lamina step hand-over --anyway --rebuild {rebuild}' >&2
 exit 3
 """

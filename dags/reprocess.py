@@ -6,10 +6,10 @@
 does it. Until all new versions are computed the old ones are served, and then all of them move in one transaction.
 
 - **catalog** is a folder that the scheduler's machine sees; that of LAMINA_CATALOG unless another is given.
-- **allow_break** lets columns go, or change their type, that readers may use.
-- **prune** drops what is deployed and is not in the catalog.
+- **allow_break** allows removing names or columns that readers may use, or changing a column's type.
+- **prune** drops what is deployed but not in the catalog.
 
-An `apply` that failed or was killed has changed nothing. It is tried again, and goes on with what was computed. While
+An `apply` that failed or was killed has changed nothing. It is tried again, and continues with what was computed. While
 another rebuild runs it is refused, and tried again, too; where a check blocks the new versions it is not. It updates
 the assets of the views that it has changed, as the hand-over of `nightly_rebuild` does.
 """

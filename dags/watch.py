@@ -1,4 +1,4 @@
-"""Every few minutes, what needs a person fails a run, with one sentence that says what and what to do.
+"""Every few minutes, what needs attention fails a run, with one sentence that says what and what to do.
 
 The checks of views are run on what readers read now (`lamina check --live`), then everything is asked for that
 `lamina status --alarms` knows: lag, freshness, a speed layer that is gone, records that Kafka may drop before they are
@@ -23,7 +23,7 @@ from airflow.sdk.exceptions import AirflowFailException
 log = logging.getLogger("airflow.task")
 
 DIFFERENT = 3
-"""Exit code of `lamina check` when a check fails: `lamina status --alarms` then tells which."""
+"""Exit code of `lamina check` when a check fails: `lamina status --alarms` then shows which."""
 
 
 def lamina(*words: str) -> subprocess.CompletedProcess[str]:
@@ -65,11 +65,11 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
     doc_md=__doc__,
 )
 def watch() -> None:
-    """One task, two commands: what the first finds is among what the second tells."""
+    """One task, two commands: what the first finds is among what the second shows."""
 
     @task
     def look() -> None:
-        """Fails with what needs a person."""
+        """Fails with what needs attention."""
         checks = lamina("check", "--live")
         alarms = lamina("status", "--alarms")
         wrong = [checks] if checks.returncode not in (0, DIFFERENT) else []
