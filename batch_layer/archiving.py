@@ -67,7 +67,8 @@ class Logs:
                 raise LaminaError(
                     f"{source.name}: its log cannot be read",
                     evidence=f"{present} is not there, or not whole",
-                    way_out="See that the warehouse is mounted and LAMINA_WAREHOUSE is right, or restore its backup.",
+                    way_out="Make sure that the warehouse is mounted and LAMINA_WAREHOUSE is right, or restore its"
+                    " backup.",
                 )
             log_catalog.step_back(connection, source.topic, torn=present, before=before)
         self.tell(f"{source.name}: its log goes back to the metadata before {present}, which a power cut has torn")

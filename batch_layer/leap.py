@@ -108,7 +108,7 @@ class Leap:
         if taken := sorted(name for name in names if queries[name].writer != me):
             raise progress.Fenced(
                 f"The query {taken[0]} was taken over by {queries[taken[0]].writer} during the leap",
-                way_out="Stop the speed layer, or let it go on without a leap: `lamina rebuild`.",
+                way_out="Stop the speed layer, or let it continue without a leap: `lamina rebuild`.",
             )
         fed = [(generation.id, name) for generation in new for name in generation.queries]
         to = Offsets({at: end for each in fed for at, end in lookup.cut_of(connection, *each).items()})
@@ -144,7 +144,7 @@ class Leap:
             known = [progress.known(connection, name) for name in sorted(names)]
         lost = [each for reached, tails in known for each in self.brokers.differing(reached, tails)]
         for each in lost:
-            self.tell(f"{each.at.topic}: what Kafka lost is counted no more. {each}")
+            self.tell(f"{each.at.topic}: records that Kafka lost are no longer counted. {each}")
         return [each.at for each in lost]
 
 

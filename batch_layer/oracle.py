@@ -93,7 +93,7 @@ class Oracle:
             raise LaminaError(
                 f"More than {MANY} rows of {self._name} have this key",
                 evidence=f"asked for {self._key.spark(self._compiled)}",
-                way_out="Name more columns, as column=value.",
+                way_out="Name more columns, in the form column=value.",
             )
         return [found.get(number) if self._states[number].shown else [] for number in numbers]
 

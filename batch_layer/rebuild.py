@@ -302,7 +302,7 @@ class BatchLayer:
                 if anyway and not newer:
                     raise LaminaError(
                         f"Rebuild {id} has nothing left to hand over: its views are read from later generations",
-                        way_out="`lamina rebuild` computes them anew; `lamina rollback VIEW` returns to earlier ones.",
+                        way_out="`lamina rebuild` computes them again; `lamina rollback VIEW` returns to earlier ones.",
                     )
                 generations.hand_over(connection, {view: id for view, id in newer.items() if view not in held})
             views.serve(connection)

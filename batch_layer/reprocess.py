@@ -138,13 +138,13 @@ def begun(
     wanted = {each.name: (each.version, {name: catalog.sources[name] for name in each.fed_by}) for each in new}
     left = rebuilds.left_by_apply(connection)
     if left is not None and _computes(connection, left) == wanted:
-        batch.tell(f"goes on with rebuild {left}, which an apply has left: {', '.join(wanted)}")
+        batch.tell(f"continues rebuild {left}, which an earlier apply left unfinished: {', '.join(wanted)}")
         return left
     id = rebuilds.begin(connection, sorted(wanted), leap=False, by=None, applies=True)
     registry.retire_the_dead(connection)
     open(id)
     rebuilds.finished(connection, id, "seal")
-    batch.tell(f"new versions of {', '.join(wanted)} are computed; readers read what they did meanwhile")
+    batch.tell(f"computing new versions of {', '.join(wanted)}; until then, readers read the old ones")
     return id
 
 

@@ -102,7 +102,7 @@ def _read_records(database: Database, log: MasterLog, brokers: Brokers, receipt:
         counted = receipt.sources.get(name)
         if counted is None or counted.topic != source.topic:
             raise LaminaError(
-                "That is no receipt",
+                "This is not a receipt",
                 evidence=f"it has no offsets of {name}, which its SELECT reads from topic {source.topic}",
                 way_out="`lamina receipt VIEW` prints one: a line of JSON, to be given as it is.",
             )
@@ -111,10 +111,10 @@ def _read_records(database: Database, log: MasterLog, brokers: Brokers, receipt:
             log.create(declared, counted.topic_id, begins[name])
         if (now := log.topic_id(source)) != counted.topic_id:
             raise LaminaError(
-                f"The topic {counted.topic} was created anew since the receipt was given",
+                f"The topic {counted.topic} was created again after the receipt was given",
                 evidence=f"the receipt is about the topic with id {counted.topic_id}, the log about {now}",
-                way_out=f"The log of the topic before is set aside as `{counted.topic}-{counted.topic_id}`. Verify the"
-                " receipt where a backup of then was restored.",
+                way_out=f"The log of the earlier topic is set aside as `{counted.topic}-{counted.topic_id}`. Verify the"
+                " receipt where a backup from that time was restored.",
             )
         records = log.records(source, counted.below, brokers, since=counted.begins)
         counting(records, source).createOrReplaceTempView(spark_name(source.records))

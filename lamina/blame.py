@@ -47,7 +47,7 @@ def _tell(output: Output, view: str, found: Blame) -> None:
         output.tell("nothing has changed it since then")
     if found.selected is not None:
         selected = "; ".join(_values(row) for row in found.selected) or "no row"
-        output.tell(f"{view} shows something else than its SELECT gives: {selected}")
+        output.tell(f"{view} differs from its SELECT, which gives: {selected}")
         output.tell(f"`lamina check {view}` compares every row, `lamina rebuild {view}` corrects them.")
 
 
@@ -90,7 +90,7 @@ def _how(turn: Turn) -> str:
         )
     back = (after.generation or 0) < (before.generation or 0)
     if old is not None and new is not None and old.version != new.version:
-        way = "rollback, or apply of a catalog of before" if back else f"apply, {by}"
+        way = "rollback, or apply of an earlier catalog" if back else f"apply, {by}"
         return f"version {old.version} → {new.version} ({way})"
     proof = "no proof kept"
     if turn.compared is not None:

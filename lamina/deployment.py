@@ -169,8 +169,8 @@ class Deployment:
         role, password = login_of(self.settings.analyst)
         if not role or not password:
             raise LaminaError(
-                "LAMINA_ANALYST names no password to set",
-                evidence="it has a user and no password" if self.settings.analyst else "it is not set",
+                "LAMINA_ANALYST has no password to set",
+                evidence="it has a user but no password" if self.settings.analyst else "it is not set",
                 way_out="Set it to postgresql://analyst:password@host:5432/database.",
             )
         with self.database.begin() as connection:

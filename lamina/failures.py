@@ -29,10 +29,10 @@ def in_our_words(error: Exception) -> LaminaError | None:
         if is_away(error):
             return _away(said)
         if lacks_rights(error):
-            way_out = "Name the owner's login in LAMINA_POSTGRES. That of an analyst reads views, and no more."
-            return LaminaError("The login of LAMINA_POSTGRES has no right to this", evidence=said, way_out=way_out)
-        way_out = "Its transaction was rolled back: mend what it names, and repeat the command."
-        return LaminaError("Postgres did not do what was asked of it", evidence=said, way_out=way_out)
+            way_out = "Name the owner's login in LAMINA_POSTGRES. An analyst's login can only read views."
+            return LaminaError("The login in LAMINA_POSTGRES lacks the rights for this", evidence=said, way_out=way_out)
+        way_out = "Its transaction was rolled back. Fix what the error names, and repeat the command."
+        return LaminaError("Postgres reported an error", evidence=said, way_out=way_out)
     if isinstance(error, (PySparkException, Py4JError)):
         return by_spark(str(error))
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
@@ -55,9 +55,9 @@ def by_spark(said: str) -> LaminaError:
     if away := next((line for line in lines if any(sign in line for sign in POSTGRES_AWAY)), None):
         return _away(away)
     return LaminaError(
-        "Spark did not do what was asked of it",
+        "Spark failed",
         evidence=told[:500],
-        way_out="Mend what it names, and repeat the command. Spark's log is logs/spark.log in LAMINA_HOME.",
+        way_out="Fix what the error names, and repeat the command. Spark's log is logs/spark.log in LAMINA_HOME.",
     )
 
 
@@ -65,6 +65,6 @@ def _away(said: str) -> LaminaError:
     return LaminaError(
         "Postgres went away in the middle",
         evidence=said,
-        way_out="What was not committed is rolled back, and nothing is lost. See that Postgres runs, and repeat the"
-        " command.",
+        way_out="What was not committed is rolled back, and nothing is lost. Make sure that Postgres runs, and repeat"
+        " the command.",
     )

@@ -140,5 +140,5 @@ def _time(line: Line, told: object) -> datetime:
         found = datetime.fromisoformat(str(told))
     except ValueError as error:
         way_out = 'Write it as "2026-03-01T10:00:00Z".'
-        raise LaminaError(f"{line.place}: {TIME} is no time", evidence=str(told), way_out=way_out) from error
+        raise LaminaError(f"{line.place}: {TIME} is not a time", evidence=str(told), way_out=way_out) from error
     return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -26,7 +26,7 @@ def read(file: TextIO) -> Receipt:
         return Receipt.read(file.read())
     except UnicodeDecodeError as error:
         raise LaminaError(
-            "That is no receipt", evidence=str(error), way_out="`lamina receipt VIEW` prints one."
+            "This is not a receipt", evidence=str(error), way_out="`lamina receipt VIEW` prints one."
         ) from error
 
 

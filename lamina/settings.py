@@ -143,7 +143,8 @@ class Settings:
             raise LaminaError(
                 "LAMINA_WAREHOUSE is not set",
                 evidence=f"Spark's master is {master}: its workers cannot be assumed to see {home}.",
-                way_out="Set it to a path or URI that the driver and every worker reach, as s3a://bucket/warehouse.",
+                way_out="Set it to a path or URI that the driver and every worker reach, for example"
+                " s3a://bucket/warehouse.",
             )
         return cls(
             postgres=_with_password(postgres_url(postgres, "LAMINA_POSTGRES"), environment),

@@ -126,7 +126,7 @@ class Client:
                     raise unreachable(self.bootstrap_servers, [str(error)]) from error
                 said = _SAID.search(str(error))
                 raise LaminaError(
-                    f"the brokers at {self.bootstrap_servers} refuse what was asked of them",
+                    f"the brokers at {self.bootstrap_servers} refused the request",
                     evidence=said["double"] or said["single"] if said else str(error),
                     way_out="Correct the topic's name and settings, or do it with Kafka's own tools.",
                 ) from error
@@ -180,9 +180,9 @@ class Client:
             raise unreachable(self.bootstrap_servers, reasons) from error
 
     def _not_allowed(self, reason: str) -> LaminaError:
-        user = f"as {self.login.user!r}" if self.login else "without a login"
+        what = f"the login as {self.login.user!r}" if self.login else "a connection without a login"
         return LaminaError(
-            f"the brokers at {self.bootstrap_servers} refuse us {user}",
+            f"the brokers at {self.bootstrap_servers} refuse {what}",
             evidence=reason,
             way_out="Correct user, password, mechanism and protocol: what the listener at that port asks for.",
         )

@@ -61,7 +61,7 @@ def whole(location: str) -> bool:
         raise LaminaError(
             f"{path.name} of the master log cannot be read",
             evidence=str(error),
-            way_out="See that the warehouse (LAMINA_WAREHOUSE) is mounted, and may be read by this user.",
+            way_out="Make sure that the warehouse (LAMINA_WAREHOUSE) is mounted, and that this user may read it.",
         ) from error
     return True
 

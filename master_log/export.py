@@ -48,7 +48,7 @@ def export(columns: Sequence[Column], rows: Iterable[Row], to: str, brokers: Bro
         raise LaminaError(
             f"{to}: the format is not known",
             evidence=f"Found: {ending or 'no ending'}.\nWanted: {', '.join(ENDINGS)}, or kafka:TOPIC.",
-            way_out="Name the file by its format, as `view.csv`.",
+            way_out="End the file's name with its format, for example `view.csv`.",
         )
     write = {"jsonl": _json_lines, "csv": _csv, "parquet": _parquet}[ENDINGS[ending]]
     try:

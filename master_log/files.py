@@ -207,7 +207,7 @@ def _parquet(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[
                     yield Line(next(numbers), record.encode(), record.encode(), value, problem)
     except pa.ArrowException as error:
         raise LaminaError(
-            f"{name}: this is no Parquet file", evidence=str(error), way_out="Name its format with --format."
+            f"{name}: this is not a Parquet file", evidence=str(error), way_out="Name its format with --format."
         ) from error
 
 

@@ -298,7 +298,7 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
         return Torn(
             f"{what}: the metadata that its catalog names are not whole",
             evidence=_shortest(lines, _TORN),
-            way_out="See that the warehouse is there (LAMINA_WAREHOUSE). If its machine lost power,"
+            way_out="Make sure that the warehouse is there (LAMINA_WAREHOUSE). If its machine lost power,"
             " `lamina archive` goes back to the metadata before, and takes the records of its last run again.",
         )
     if _STORAGE.search(text):
@@ -319,7 +319,8 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
         return LaminaError(
             f"{what}: Kafka stopped giving its records",
             evidence=causes[0] if causes else next(line for line in lines if "KAFKA_DATA_LOSS" in line),
-            way_out="See that the brokers run and still hold these records, and run it again: nothing was changed.",
+            way_out="Make sure that the brokers run and still hold these records, and run it again: nothing was"
+            " changed.",
         )
     return None
 

@@ -179,7 +179,7 @@ def _looked_at(
     if skip > total:
         raise LaminaError(
             f"{file} has {total:,} records, and {skip:,} were to be skipped",
-            way_out="Name the number that the interrupted command has told, and the same file.",
+            way_out="Give the number that the interrupted command printed, and the same file.",
         )
     return total
 
@@ -251,8 +251,8 @@ def _broken_off(error: NotTaken, sent: int, after: int) -> LaminaError:
     return LaminaError(
         error.what,
         evidence=f"{error.evidence}\nThe first {sent:,} records of the file were sent."
-        + (f" Of the {after:,} after them, some may have been." if after else ""),
-        way_out=f"{error.way_out} To go on behind those sent: `--skip {sent}`.",
+        + (f" Some of the {after:,} after them may have been sent, too." if after else ""),
+        way_out=f"{error.way_out} To continue after those sent: `--skip {sent}`.",
     )
 
 
@@ -279,7 +279,7 @@ def _too_large(file: str, source: Source, line: Line, before: int) -> LaminaErro
     return LaminaError(
         f"{file}: line {line.number} is too large for topic {source.topic}, even for quarantine",
         evidence=f"{line.problem}.\nThe {before:,} records before it were sent.",
-        way_out="Raise the topic's max.message.bytes, or take the line out; then go on behind the others:"
+        way_out="Raise the topic's max.message.bytes, or take the line out; then continue after the others:"
         f" `--skip {before}`.",
     )
 

@@ -104,7 +104,7 @@ class Producer:
         elif isinstance(error, AuthorizationError):
             way_out = "Give the user the right to write to the topic."
         else:
-            way_out = "See that the brokers run and the topic exists, and send the rest again."
+            way_out = "Make sure that the brokers run and the topic exists, and send the rest again."
         return NotTaken(
             f"{topic}: the brokers at {self._brokers.bootstrap_servers} did not take a record",
             evidence=str(error),

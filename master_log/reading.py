@@ -57,7 +57,7 @@ class Unreadable(LaminaError):
             evidence=said,
             way_out=(
                 f"`lamina skip {source.name} {at.partition} {offset} --reason TEXT` puts it into quarantine, and"
-                " the query goes on behind it. Repeat the command that met it; the speed"
+                " the query continues after it. Repeat the command that met it; the speed"
                 " layer, too, where it has ended."
             ),
         )

@@ -21,7 +21,7 @@ def no_log(source: Source) -> LaminaError:
 def says_nothing(source: Source, evidence: str) -> LaminaError:
     """Its snapshots have lost what it holds."""
     return LaminaError(
-        f"{source.name}: its log does not tell what it holds",
+        f"{source.name}: its log does not say which offsets it holds",
         evidence=evidence,
         way_out="Make one by `lamina archive` current again (CALL … set_current_snapshot): docs/operations.md.",
     )
@@ -81,7 +81,7 @@ def counted_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
     return LaminaError(
         f"{source.name}: Kafka has lost records of {source.topic} that were counted",
         evidence="\n".join(map(str, differing)),
-        way_out="`lamina rebuild --leap` makes the views what the master log and Kafka hold now.",
+        way_out="`lamina rebuild --leap` recomputes the views from what the master log and Kafka hold now.",
     )
 
 
@@ -94,6 +94,6 @@ def gone(source: Source, lost: OffsetRange) -> LaminaError:
     return LaminaError(
         f"{source.name}: records of topic {source.topic} were removed by retention before they were archived",
         evidence=listed,
-        way_out="Raise the topic's retention.ms and archive more often. To go on without these records, "
+        way_out="Raise the topic's retention.ms and archive more often. To continue without these records, "
         "run `lamina archive --accept-loss`, which writes down what is lost.",
     )

@@ -1,4 +1,4 @@
-"""What needs a person. Each alarm is one sentence that ends in the way out; docs/operations.md has a line for each.
+"""What needs attention. Each alarm is one sentence that ends in the way out; docs/operations.md has a line for each.
 
 Nothing is counted row by row here, so that a health check may ask every few seconds.
 """
@@ -85,7 +85,10 @@ def _standing(
         return f"its speed layer ({each.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
     if topic is None and ages.moved > limits.after:
         seconds = age(ages.moved)
-        return f"Kafka does not answer for its topic, and no record was counted for {seconds}: see that its brokers run"
+        return (
+            f"Kafka does not answer for its topic, and no record was counted for {seconds}: make sure that its brokers"
+            " run"
+        )
     behind = lag(topic.end, reached) if topic else 0
     if behind and ages.moved > limits.after:
         return f"{behind:,} records behind, and none was counted for {age(ages.moved)}{_why(connection, each)}"
@@ -157,7 +160,7 @@ def _why(connection: Connection, each: progress.Query) -> str:
     if rebuilds.is_leap(each.writer) and rebuilds.leaping(connection):
         leap = rebuilds.get(connection)
         return (
-            f": rebuild {leap.id}, a leap, holds its progress, and its last step was `{leap.step}` (go on with its"
+            f": rebuild {leap.id}, a leap, holds its progress, and its last step was `{leap.step}` (continue its"
             f" steps, or `lamina step abandon --rebuild {leap.id}`)"
         )
     if not _reads_on(each):
@@ -246,7 +249,7 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
         again = "the same `lamina apply`" if newest.key == rebuilds.APPLY else "`lamina rebuild`"
         told.append(f"rebuild {newest.id} failed after step `{newest.step}`: {newest.error} ({again} begins anew)")
     if newest is not None and newest.state == "running" and (left := _left(connection, newest)):
-        on = "repeat the `lamina apply` that began it" if newest.key == rebuilds.APPLY else "go on with its steps"
+        on = "repeat the `lamina apply` that began it" if newest.key == rebuilds.APPLY else "continue its steps"
         told.append(
             f"rebuild {newest.id} {left} after step `{newest.step}`: {on}, or"
             f" `lamina step abandon --rebuild {newest.id}`, which loses nothing"

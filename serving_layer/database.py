@@ -226,7 +226,7 @@ def no_connection(
     refused = _refused_login(error)
     begin = "Correct" if refused else f"{start}, or correct"
     return PostgresAway(
-        f"Postgres {'refuses us' if refused else 'does not answer'}{at}",
+        f"Postgres {'refuses the login' if refused else 'does not answer'}{at}",
         evidence=said,
         way_out=f"{begin} {settings} (user, password, host, port, database).",
     )

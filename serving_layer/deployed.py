@@ -89,7 +89,7 @@ def _of_before(connection: Connection) -> Catalog:
     other = [name for name, each in catalog.views.items() if registered.get(name) != each.version]
     if other:
         raise LaminaError(
-            f"This Lamina compiles {other[0]} otherwise than the one that deployed it, which kept no texts",
+            f"This Lamina compiles {other[0]} differently from the one that deployed it, which stored no texts",
             evidence=f"version {catalog.views[other[0]].version}, deployed is {registered.get(other[0])}",
             way_out="Run the Lamina that deployed it; or drop the view, and declare it again with this one.",
         )

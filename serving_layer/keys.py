@@ -53,7 +53,7 @@ def read(database: Database, view: View, words: Sequence[str]) -> Key:
     aggregated = [name for name in named if name not in groups]
     if aggregated or (len(given) != len(others) and (given or (groups and not named))):
         raise LaminaError(
-            f"{aggregated[0]} is no column that tells the rows of {view.name} apart"
+            f"{aggregated[0]} is not a column that tells the rows of {view.name} apart"
             if aggregated
             else f"{view.name} has {len(others)} group columns to be named, not {len(given)}",
             evidence=f"its group columns: {', '.join(groups) or 'none, it has one row'}; values given: {len(words)}",
@@ -81,9 +81,9 @@ def time(database: Database, said: str) -> datetime:
         except DBAPIError:
             continue
     raise LaminaError(
-        f"{said!r} is no time",
+        f"{said!r} is not a time",
         evidence="wanted: how long ago, or when",
-        way_out="As '2 hours' or '2026-11-24 10:00' (UTC, unless it names a zone).",
+        way_out="For example '2 hours' or '2026-11-24 10:00' (UTC, unless it names a zone).",
     )
 
 
@@ -91,7 +91,7 @@ def _as_postgres(database: Database, column: Column, said: str) -> str:
     if column.postgres in ("jsonb", "bytea", "interval"):
         raise LaminaError(
             f"{column.name} is of type {column.spark}, and no value of it can be named",
-            way_out="Name other columns, as column=value.",
+            way_out="Name other columns, in the form column=value.",
         )
     try:
         with database.begin() as connection:
@@ -100,7 +100,7 @@ def _as_postgres(database: Database, column: Column, said: str) -> str:
             return str(connection.execute(asked, {"said": said}).scalar_one())
     except DBAPIError as error:
         raise LaminaError(
-            f"{said!r} is no value of {column.name}",
+            f"{said!r} is not a value of {column.name}",
             evidence=f"it is of type {column.spark}; {str(error.orig).splitlines()[0]}",
             way_out="Write it as a text that SQL can cast to that type; NULL is written as it is.",
         ) from error

@@ -50,23 +50,23 @@ def check_name(connection: Connection, name: str) -> None:
     """Raises unless a preview may have this name: it is a schema's, and there is none of others."""
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", name) or postgres_name(name) != name:
         raise LaminaError(
-            f"{name!r} is no name for a preview",
+            f"{name!r} cannot be the name of a preview",
             evidence="It is the name of a schema, as SQL has it without quotes: a-z, 0-9 and _, no digit first, at most"
             " 63 characters, no reserved word.",
             way_out="Name it after its purpose or a branch: `--preview dev`, `--preview fix_1234`.",
         )
     if name in OURS or name.startswith("pg_"):
         raise LaminaError(
-            f"{name} is no name for a preview",
+            f"{name} cannot be the name of a preview",
             evidence="The schema is Lamina's or Postgres' own.",
-            way_out="Take another name: `--preview dev`.",
+            way_out="Choose another name: `--preview dev`.",
         )
     there = connection.execute(text("SELECT FROM pg_namespace WHERE nspname = :name"), {"name": name}).one_or_none()
     if there is not None and name not in lookup.previews(connection):
         raise LaminaError(
-            f"{name} is no name for a preview: there is a schema of others",
-            evidence=f"The schema {name} is there, and no preview is called {name}.",
-            way_out="Take another name; a schema of others is never touched.",
+            f"{name} cannot be the name of a preview: another schema has it",
+            evidence=f"The schema {name} exists, and no preview is called {name}.",
+            way_out="Choose another name; Lamina never touches a schema that it did not make.",
         )
 
 

@@ -120,7 +120,7 @@ def check_fence(connection: Connection, name: str, fence: int) -> None:
         raise Fenced(
             f"The query {name} was taken over",
             evidence=f"this writer holds token {fence}, {writer} holds token {newest}",
-            way_out="Let the newer one go on, or start this one again to take the query back.",
+            way_out="Let the newer one continue, or start this one again to take the query back.",
         )
 
 

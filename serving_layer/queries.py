@@ -45,7 +45,7 @@ def create(connection: Connection, name: str, topic: str, at: Topic, end: End | 
             raise LaminaError(
                 f"{name}: topic {topic} is not the one that {other.name} reads",
                 evidence=f"Found: topic id {at.id}.\nWanted: topic id {other.topic_id}.",
-                way_out=f"The topic was created anew, and its records have one log: drop {other.name} first"
+                way_out=f"The topic was created again, and its records have one log: drop {other.name} first"
                 " (`lamina apply --prune`).",
             )
     # A source that was dropped may have left its row, for tables of cells that are not dropped yet.

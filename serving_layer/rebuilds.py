@@ -219,7 +219,7 @@ def _running(connection: Connection) -> LaminaError:
     return LaminaError(
         f"Rebuild {found.id} is running",
         evidence=f"{state}\n{one_at_a_time}",
-        way_out="Wait for it, or go on with its steps. If nobody will, give it up, and nothing that is read changes:"
+        way_out="Wait for it, or continue its steps. If nobody will, give it up, and nothing that is read changes:"
         f" `lamina step abandon --rebuild {found.id}`.",
     )
 
@@ -249,7 +249,7 @@ def archiving(database: Database) -> Iterator[None]:
                     raise LaminaError(
                         f"Another process has been writing the master log for {ARCHIVING_WITHIN}",
                         evidence="it may be frozen, or wait for cores of Spark that this one holds",
-                        way_out="Repeat the command; `pg_locks` tells who holds lamina.archiving.",
+                        way_out="Repeat the command; `pg_locks` shows who holds lamina.archiving.",
                     )
             yield
         finally:

@@ -88,7 +88,7 @@ class Receipt:
             return _read(given)
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
             raise LaminaError(
-                "That is no receipt",
+                "This is not a receipt",
                 evidence=f"{type(error).__name__}: {error}",
                 way_out="`lamina receipt VIEW` prints one: a line of JSON, to be given as it is.",
             ) from error

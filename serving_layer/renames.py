@@ -101,14 +101,14 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
         return before
     if (shown := unsettled(connection, names)) is not None:
         raise LaminaError(
-            "A view is not renamed while a transaction of before the last move is open",
+            "A view cannot be renamed while a transaction from before the last move is open",
             evidence=f"{shown} is still shown to it as it was",
-            way_out="Apply again when that transaction has ended: `pg_stat_activity` tells who is in one.",
+            way_out="Apply again when that transaction has ended: `pg_stat_activity` shows who is in one.",
         )
     running = select(rebuild.c.id).where(rebuild.c.state == "running").limit(1)
     if (id := connection.execute(running).scalar()) is not None:
         raise LaminaError(
-            "A view is not renamed while a rebuild runs, whose steps know it by its name",
+            "A view cannot be renamed while a rebuild runs, because its steps use the view's name",
             evidence=f"rebuild {id}",
             way_out=f"Apply again when it has ended, or `lamina step abandon --rebuild {id}`.",
         )

@@ -55,7 +55,7 @@ class QueryStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """Views, queries, generations, previews, the last rebuild, and what needs a person."""
+    """Views, queries, generations, previews, the last rebuild, and what needs attention."""
 
     views: list[ViewStatus]
     queries: list[QueryStatus]

@@ -86,7 +86,7 @@ class SpeedLayer:
             raise LaminaError(
                 "Spark's process has ended",
                 evidence=first_line(error),
-                way_out="Start the speed layer again: it goes on from progress. Too little memory is the usual cause.",
+                way_out="Start the speed layer again: it resumes from progress. Too little memory is the usual cause.",
             ) from error
         except (PostgresError, LaminaError) as error:
             self._let_go()  # whoever is refused has not died

@@ -305,7 +305,9 @@ class Member:
                     raise
                 session = self._session
                 if session is not None and self._parts.database.is_blocked(session):
-                    raise StartAgain(f"{self.source.name}: its commit waits for a lock, and it goes on alone") from None
+                    raise StartAgain(
+                        f"{self.source.name}: its commit waits for a lock, and it continues alone"
+                    ) from None
 
     def _commit(self, batch: MicroBatch, part: Part, later: DataFrame, stopped: threading.Event) -> None:
         try:

@@ -244,8 +244,8 @@ def answers(home: Path, port: int) -> bool:
     except psycopg2.OperationalError as error:
         if "authentication failed" in str(error):
             raise LaminaError(
-                "the embedded Postgres does not take its own password",
-                evidence=f"{home / 'passwords.json'} is not the one its data was made with.",
+                "the embedded Postgres rejects its own password",
+                evidence=f"{home / 'passwords.json'} does not match its data folder.",
                 way_out=f"Put the former file back; or, if the data may go, delete {home / 'postgres'}.",
             ) from error
         return False

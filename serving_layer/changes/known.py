@@ -67,7 +67,7 @@ def other_settings(old: Mapping[str, str], new: Mapping[str, str]) -> str:
     """
     said = [f"{name} is {new[name]} and was {old[name]}" for name in new if name in old and new[name] != old[name]]
     said += [f"{name} is {new[name]}" for name in new if name not in old]
-    said += [f"{name} is said no more, and was {old[name]}" for name in old if name not in new]
+    said += [f"{name} is no longer set, and was {old[name]}" for name in old if name not in new]
     return ", ".join(said)
 
 

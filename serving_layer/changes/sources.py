@@ -51,15 +51,16 @@ def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], kn
     if old.kind == new.kind == "table" and name not in before.views:  # deployed by a Lamina that did not read tables
         return Change("source", name, "update", "its rows are served from now on")
     if old.sql == new.sql and name not in anew:
-        return Change("source", name, "keep", "this Lamina would read its records otherwise; it goes on as deployed")
+        return Change("source", name, "keep", "this Lamina would read its records differently; it stays as deployed")
     change = Change("source", name, "update", _read_otherwise(old, new), diff=sql_diff(old.sql, new.sql))
     if (old.counted, old.ids, _told_apart(old)) != (new.counted, new.ids, _told_apart(new)):
-        return _to_another_name(change, "it would tell other events apart than those that were counted")
+        return _to_another_name(change, "it would tell events apart differently from those already counted")
     if old.topic != new.topic or old.kind != new.kind:
         was, now = (f"a {each.kind} of topic {each.topic}" for each in (old, new))
-        return _to_another_name(change, f"it would be {now} and is {was}, whose offsets are others")
+        return _to_another_name(change, f"it would be {now} and is {was}, which has other offsets")
     if new.ids and ((today := view_algebra.of_today(old)) is None or not old.reads_as(today)):
-        return _to_another_name(change, "it is read as an older Lamina did, by whose good records its events are known")
+        why = "it is still read as an older Lamina read it, which decided whose ids are known"
+        return _to_another_name(change, why)
     if new.ids and not _types(old).items() <= _types(new).items():
         return _to_another_name(change, "records that were bad would be good now, and their events are not known")
     for preview in known.reading.get(name, ()) if new.ids else ():
@@ -88,5 +89,5 @@ def _read_otherwise(old: Source, new: Source) -> str:
     said = [f"column {name} is new" for name in now if name not in was]
     said += [f"column {name} goes" for name in was if name not in now]
     said += [f"column {n} is {now[n]} and was {was[n]}" for n in now if n in was and now[n] != was[n]]
-    what = ", ".join(said) or "its records are read otherwise"
+    what = ", ".join(said) or "its records are read differently"
     return f"{what}: every record is read anew from its value, and its views are computed anew"

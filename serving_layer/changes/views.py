@@ -43,7 +43,7 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], know
     old, new = before.views.get(name), after.views.get(name)
     if new is None and (others := known.others.get(name)):
         return Change(
-            "view", name, "refuse", f"it is declared no more, and {', '.join(others)} reads it: drop that first"
+            "view", name, "refuse", f"it is no longer declared, and {', '.join(others)} reads it: drop that first"
         )
     if new is None:
         effect = (
@@ -57,7 +57,7 @@ def view_change(name: str, before: Catalog, after: Catalog, anew: set[str], know
             return Change("view", name, "nothing", "")
         if old == replace(new, checks=old.checks):
             return Change("view", name, "update", _OTHER_CHECKS)
-        effect = f"this Lamina would compile it otherwise ({_what_differs(old, new)}); it goes on as deployed"
+        effect = f"this Lamina would compile it differently ({_what_differs(old, new)}); it stays as deployed"
         return Change("view", name, "keep", effect)
     change = Change(
         "view", name, "update", "", diff=sql_diff(old.sql, new.sql), breaks=breaks(old.columns, new.columns)

@@ -139,7 +139,7 @@ WRONG = [
     ("-- expect revenu", "Did you mean revenue?"),
     ('{"id": 1}\n-- expect revenue', "a.test:1: a line before any"),
     ('-- given orders\n{"id": 1}', "a.test expects nothing"),
-    ('-- given orders\n{"kafka_timestamp": "noon"}\n-- expect revenue', "kafka_timestamp is no time"),
+    ('-- given orders\n{"kafka_timestamp": "noon"}\n-- expect revenue', "kafka_timestamp is not a time"),
 ]
 
 

@@ -171,15 +171,15 @@ def test_blame_refuses_what_it_cannot_answer(
     for words, said in (
         (("nothing",), "There is no view named nothing"),
         (("hourly", "DE"), "hourly has 2 group columns to be named, not 1"),
-        (("hourly", "noon", "DE"), "'noon' is no value of hour"),
-        (("hourly", "events=2"), "events is no column that tells the rows of hourly apart"),
+        (("hourly", "noon", "DE"), "'noon' is not a value of hour"),
+        (("hourly", "events=2"), "events is not a column that tells the rows of hourly apart"),
         (("hourly", HOUR, "XX"), "hourly has no such row"),
     ):
         with pytest.raises(LaminaError, match=said):
             blamed(deployed, *words)
-    with pytest.raises(LaminaError, match="'long ago' is no time"):
+    with pytest.raises(LaminaError, match="'long ago' is not a time"):
         blamed(deployed, "hourly", HOUR, "DE", since="long ago")
-    assert "is no value of hour" in lamina("blame", "hourly", "noon", "DE", code=1).err
+    assert "is not a value of hour" in lamina("blame", "hourly", "noon", "DE", code=1).err
     assert show(Output(as_json=True), deployed.deployment, "hourly", [HOUR, "DE"], since="1 hour", limit=10)
     [*_, one, now] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert one["offsets"] == {"events": {"0": [0, 2]}}

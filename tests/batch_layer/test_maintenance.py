@@ -28,7 +28,7 @@ def test_a_log_whose_metadata_a_power_cut_tore_goes_back_and_takes_the_records_a
     away = warehouse.rename(warehouse.with_name("away"))
     with pytest.raises(LaminaError, match="its log cannot be read") as raised:
         opened.batch.logs.archive(source, end)
-    assert "See that the warehouse is mounted" in raised.value.way_out
+    assert "Make sure that the warehouse is mounted" in raised.value.way_out
     away.rename(warehouse)
     deployed.send("events", *(event(n) for n in range(10, 15)))
     end = opened.brokers.latest(source.topic)

@@ -93,7 +93,7 @@ def test_a_catalog_is_previewed_compared_and_applied_without_computing(
     ):
         assert "Usage" in quick_lamina(*arguments, code=2).err
     refused = quick_lamina("apply", "--preview", "analytics", "--catalog", str(with_files), code=1).err
-    assert "no name for a preview" in refused
+    assert "cannot be the name of a preview" in refused
 
 
 def test_a_source_with_a_new_column_is_previewed_and_what_failed_leaves_nothing(deployed: Deployed) -> None:

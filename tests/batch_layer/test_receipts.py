@@ -95,7 +95,7 @@ def test_what_is_forged_differs(deployed: Deployed) -> None:
     sources = json.loads(json.dumps(given["sources"]))
     sources["events"]["below"][partition] -= 1
     assert not verified(deployed, forged(line, sources=sources)).equal
-    with pytest.raises(LaminaError, match="That is no receipt"):
+    with pytest.raises(LaminaError, match="This is not a receipt"):
         Receipt.read(line[:-2])
 
 

@@ -271,7 +271,7 @@ def test_an_apply_that_is_killed_is_gone_on_with(deployed: Deployed, quick_lamin
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM totals")) == (21,)
     again = quick_lamina("apply", "--catalog", str(catalog))
-    assert "goes on with rebuild" in again.err
+    assert "continues rebuild" in again.err
     quick_lamina("plan", "--catalog", str(catalog), code=0)
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (21, 20)
     deployed.check()
@@ -312,7 +312,7 @@ def test_a_source_gains_a_column_while_its_producer_sends_it_already(deployed: D
         deployed.wait_for("events")
     assert one(deployed.rows("SELECT events, device FROM totals")) == (21, "z")
     deployed.check()
-    with pytest.raises(LaminaError, match="its source was declared otherwise"):
+    with pytest.raises(LaminaError, match="its source was declared differently"):
         deployed.deployment.batch.roll_back("totals")
     proofs = deployed.deployment.batch.rebuild()
     assert [proof.differing for proof in proofs] == [0, 0]

@@ -320,7 +320,7 @@ def test_a_rate_is_kept(brokers: Brokers, new_source: NewSource) -> None:
     [
         ("missing.csv", None, "the file cannot be read"),
         ("records.txt", b"", "the format is not known"),
-        ("records.parquet", b"no Parquet", "this is no Parquet file"),
+        ("records.parquet", b"no Parquet", "this is not a Parquet file"),
         ("records.jsonl.gz", gzip.compress(b'{"id": 1}\n' * 1000, mtime=0)[:-20], "the compressed file is damaged"),
         (".", None, "the format is not known"),
     ],

@@ -1,4 +1,4 @@
-"""What needs a person is told, and nothing else is."""
+"""What needs attention is told, and nothing else is."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_leap_that_was_left_is_told_with_the_way_out(world: World) -> None:
     assert f"lamina step abandon --rebuild {id}" in alarm
     sql(world, "UPDATE lamina.rebuild SET lease_until = lease_until - interval '2 hours'")
     [left] = told(world)
-    assert left.startswith(f"rebuild {id} was left 2 h ago after step `seal`: go on with its steps, or")
+    assert left.startswith(f"rebuild {id} was left 2 h ago after step `seal`: continue its steps, or")
 
 
 def test_a_rebuild_that_failed_died_or_is_overdue_is_told(world: World) -> None:

@@ -220,7 +220,7 @@ def test_a_database_of_another_encoding_is_refused(services: Services, serving: 
 
 def test_a_wrong_password_is_told_with_the_way_out(serving: Database) -> None:
     wrong = Database(serving.url.set(password="wrong").render_as_string(hide_password=False))
-    with pytest.raises(LaminaError, match="Postgres refuses us") as caught, wrong.begin():
+    with pytest.raises(LaminaError, match="Postgres refuses the login") as caught, wrong.begin():
         pass
     assert "wrong" not in str(caught.value).replace("password", "")
     wrong.close()

@@ -241,7 +241,7 @@ def test_a_snapshot_that_is_older_than_a_preview_reads_none_of_it(world: World, 
 def test_a_name_that_is_not_a_previews_is_refused(world: World, name: str, why: str) -> None:
     with world.database.begin() as connection:
         connection.execute(text("CREATE SCHEMA theirs"))
-        with pytest.raises(LaminaError, match="is no name for a preview") as refused:
+        with pytest.raises(LaminaError, match="cannot be the name of a preview") as refused:
             previews.make(connection, name, world.catalog)
     assert why in refused.value.evidence
     assert "--preview" in refused.value.way_out or "another name" in refused.value.way_out

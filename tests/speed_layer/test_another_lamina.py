@@ -72,7 +72,7 @@ def test_what_an_older_lamina_deployed_is_streamed_rebuilt_and_checked(deployed:
 
     planned = deployed.deployment.plan(deployed.files)
     kept = {change.name: change.effect for change in planned if change.action == "keep"}
-    assert kept == {"totals": "this Lamina would compile it otherwise (partial, cells, merge); it goes on as deployed"}
+    assert kept == {"totals": "this Lamina would compile it differently (partial, cells, merge); it stays as deployed"}
     assert actions(deployed.deployment, deployed.files)["largest"] == "nothing"
 
     deployed.deployment.apply(deployed.files)
@@ -101,7 +101,7 @@ def test_what_an_older_lamina_compiled_goes_on_where_only_other_texts_differ(dep
 
     deploy_by_an_older_lamina(deployed, older, sales=SALES, totals=TOTALS, largest=LARGEST)
     planned = {change.name: (change.action, change.effect) for change in deployed.deployment.plan(deployed.files)}
-    kept = "this Lamina would compile it otherwise ({}); it goes on as deployed"
+    kept = "this Lamina would compile it differently ({}); it stays as deployed"
     assert planned["totals"] == ("keep", kept.format("how records are read"))
     assert planned["largest"] == ("keep", kept.format("final"))
     more = TOTALS.replace("AS amount FROM", "AS amount, count(*) + 1 AS more FROM")
@@ -149,7 +149,7 @@ def test_a_view_is_fed_by_the_parse_that_its_version_is_named_by(deployed: Deplo
     assert deployed.rows("SELECT * FROM totals") == [("nl", 2, 7)]
     commented = SALES.replace("country STRING", "country STRING COMMENT 'where'").replace("{topics}", deployed.prefix)
     assert set(actions(deployed.deployment, {**files, "sales.sql": commented}).values()) <= {"nothing", "update"}
-    with pytest.raises(LaminaError, match="not rolled back alone: its source was declared otherwise"):
+    with pytest.raises(LaminaError, match="not rolled back alone: its source was declared differently"):
         deployed.deployment.batch.roll_back("totals")
     deployed.check()
 
