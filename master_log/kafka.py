@@ -145,7 +145,8 @@ class Brokers:
     def differing(self, below: Offsets, known: Tails) -> list[Differs]:
         """The partitions in which something else stands below these offsets than is known, or nothing any more.
 
-        What retention has removed, and what the compaction of the topic rewrites, cannot be compared.
+        What retention has removed, and what the compaction of the topic rewrites, cannot be compared; but no compaction
+        moves the end of a partition.
         """
         asked = Offsets({at: offset for at, offset in below.items() if at in known})
         other = self._other(asked, known)
@@ -158,20 +159,20 @@ class Brokers:
             return []
         topic = other[0].topic
         earliest, latest = self.earliest(topic), self.latest(topic)
-        found, silent = [], []
+        ended, found, silent = [], [], []
         for at in other:
             end = latest.get(at, 0)
             if end < below[at]:
-                found.append(Differs(at, below[at], known[at], f"the end of the topic at {end}"))
+                ended.append(Differs(at, below[at], known[at], f"the end of the topic at {end}"))
             elif at in now:
                 found.append(Differs(at, below[at], known[at], now[at]))
             elif earliest.get(at, 0) < below[at]:
                 silent.append(f"{topic}: what it holds below {below[at]} is not to be had")
         if (found or silent) and self.retention(topic).compacted:
-            return []
+            return ended
         if silent:
             raise unreachable(self.bootstrap_servers, silent)
-        return found
+        return ended + found
 
     def retention(self, topic: str) -> Retention:
         """How long the topic keeps records and how large they may be."""

@@ -50,8 +50,9 @@ def prepare(connection: Connection, generation: int, name: str) -> int:
             way_out="Compute only a generation that is building; begin another with `lamina rebuild`.",
         )
     ddl = connection.execute(select(cell_table.c.ddl).where(cell_table.c.name == name)).scalar_one()
-    cells.drop(connection, row.place)
-    cells.create(connection, ddl, row.place)
+    if row.attempt:  # the first one finds them empty, and need not wait for who reads all tables, as a backup does
+        cells.drop(connection, row.place)
+        cells.create(connection, ddl, row.place)
     connection.execute(delete(load).where(load.c.generation == generation, load.c.cell_table == name))
     connection.execute(
         generation_cells.update()

@@ -232,7 +232,7 @@ def heard(connection: Connection, fences: Mapping[str, int]) -> None:
 def let_go(connection: Connection, fences: Mapping[str, int]) -> None:
     """Notes that the writer of these queries has ended in order: nobody need look for it."""
     mine = tuple_(query.c.name, query.c.fence).in_(list(fences.items()))
-    connection.execute(select(query.c.name).where(mine).order_by(query.c.name).with_for_update())  # as `lock` does
+    lock(connection, connection.execute(select(query.c.name).where(mine)).scalars())
     connection.execute(update(query).where(mine).values(writer=None, deaths=0))
 
 

@@ -39,12 +39,20 @@ def in_doubt(brokers: Brokers, expected: Mapping[str, tuple[str, Offsets, Tails]
     return [topic for topic in expected if topic not in sound]
 
 
-def check_topic(brokers: Brokers, source: Source, topic_id: str, reached: Offsets, tails: Tails) -> None:
+def check_topic(
+    brokers: Brokers,
+    source: Source,
+    topic_id: str,
+    reached: Offsets,
+    tails: Tails,
+    *,
+    patience: float = MISSING_SECONDS,
+) -> None:
     """Raises unless the topic is the one that was deployed and still holds every record from `reached` on.
 
     And below `reached` the records that were counted: `tails` stood there.
     """
-    check_id(brokers, source, topic_id)
+    check_id(brokers, source, topic_id, patience=patience)
     check_tails(brokers, source, reached, tails)
     removed = brokers.removed(reached)
     if removed.end:
@@ -72,9 +80,9 @@ def check_tails(brokers: Brokers, source: Source, reached: Offsets, tails: Tails
         )
 
 
-def check_id(brokers: Brokers, source: Source, topic_id: str) -> None:
+def check_id(brokers: Brokers, source: Source, topic_id: str, *, patience: float = MISSING_SECONDS) -> None:
     """Raises unless the topic is the one that was deployed."""
-    id_now = _id_of(brokers, source.topic)
+    id_now = _id_of(brokers, source.topic, patience)
     if id_now != topic_id:
         raise CannotGoOn(
             f"The topic {source.topic} was {'deleted' if id_now is None else 'deleted and created again'}",
@@ -86,9 +94,9 @@ def check_id(brokers: Brokers, source: Source, topic_id: str) -> None:
         )
 
 
-def _id_of(brokers: Brokers, topic: str) -> str | None:
+def _id_of(brokers: Brokers, topic: str, patience: float) -> str | None:
     """The topic's id; None only after a while, since a broker that has just started may not know its topics yet."""
-    deadline = time.monotonic() + MISSING_SECONDS
+    deadline = time.monotonic() + patience
     while (found := brokers.topic_id(topic)) is None and time.monotonic() < deadline:
         time.sleep(0.5)
     return found

@@ -12,7 +12,7 @@ from master_log.reading import Unreadable, cause
 from serving_layer import progress, rebuilds, skipping
 from serving_layer.database import PostgresError, first_line, is_away
 from serving_layer.progress import Fenced
-from speed_layer.continuity import CannotGoOn, check_topic, in_doubt
+from speed_layer.continuity import MISSING_SECONDS, CannotGoOn, check_topic, in_doubt
 from speed_layer.member import Member, Parts, StartAgain
 from speed_layer.query import GROW_AFTER, Query
 from view_algebra.errors import LaminaError
@@ -52,7 +52,7 @@ class Judge:
             return True
         if isinstance(query.refused, Fenced):
             return False
-        if (lost := self.lost_records(query)) is not None and isinstance(query.refused, Unreadable):
+        if (lost := self.lost_records(query, patience=0.0)) is not None and isinstance(query.refused, Unreadable):
             self.refuse(query, lost)  # the record that cannot be read is gone, with others
         if lost is not None or self._unskipped(query):
             query.not_before = self.clock() + REFUSED_EVERY
@@ -97,20 +97,23 @@ class Judge:
 
     def refuse(self, query: Query, reason: LaminaError) -> None:
         """Stops a query with its reason, and tells whoever asks for the status."""
+        if not isinstance(reason, Fenced):  # first: should Postgres go away, the next look finds the reason again
+            with self.parts.database.begin() as connection:
+                progress.stop(connection, query.source.name, _alarm(reason))
         query.refused = reason
         query.not_before = self.clock() + REFUSED_EVERY
         log.error("%s stopped: %s", query.source.name, reason)
-        if not isinstance(reason, Fenced):
-            with self.parts.database.begin() as connection:
-                progress.stop(connection, query.source.name, _alarm(reason))
 
-    def lost_records(self, query: Query) -> LaminaError | None:
-        """Asks the brokers whether a failed query can go on at all; None while they, or Postgres, are away."""
+    def lost_records(self, query: Query, *, patience: float = MISSING_SECONDS) -> LaminaError | None:
+        """Asks the brokers whether a failed query can go on at all; None while they, or Postgres, are away.
+
+        patience: seconds for which a topic may be missing. One that is refused already is not waited for again.
+        """
         try:
             with self.parts.database.begin() as connection:
                 recorded = progress.queries(connection)[query.source.name]
                 reached, tails = progress.known(connection, query.source.name)
-            check_topic(self.parts.brokers, query.source, recorded.topic_id, reached, tails)
+            check_topic(self.parts.brokers, query.source, recorded.topic_id, reached, tails, patience=patience)
         except CannotGoOn as error:
             return error
         except LaminaError:

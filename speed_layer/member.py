@@ -26,7 +26,7 @@ from master_log.offsets import OffsetRange, Offsets, Skipped
 from master_log.reading import Unreadable, kafka_range, unreadable
 from master_log.tails import Tails
 from serving_layer import duplicates, progress, skipping, versions
-from serving_layer.database import Connection, Database, PostgresError, session_of
+from serving_layer.database import Connection, Database, PostgresAway, PostgresError, session_of
 from serving_layer.deployed import deployed
 from serving_layer.duplicates import Found
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
@@ -227,7 +227,7 @@ class Member:
 
         Whatever it misses, the commit finds. So it waits for nothing, and nothing that fails here matters.
         """
-        with suppress(PostgresError), self._parts.database.begin() as connection:
+        with suppress(PostgresError, PostgresAway), self._parts.database.begin() as connection:
             if {fed.cell_table for fed in maintained(connection, self.source.name)} != self._computation.names:
                 self._computation = self._current(connection)
             self._preparation.begin(connection, self._computation, later)

@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from speed_layer.judging import LONGEST_WAIT, Judge, away, said
+from serving_layer.database import is_away
+from speed_layer.judging import LONGEST_WAIT, Judge, said
 from speed_layer.member import Parts
 from speed_layer.query import Query
 from speed_layer.run import Run, spark_is_gone
@@ -141,7 +142,7 @@ class Runs:
         self._not_before = self.clock() + self._delay
         told = (queries[0].source.name, len(queries) - 1, said(failure), self._delay)
         log.warning("%s and %d more: %s; starting again in %.1f s", *told)
-        if answers and not away(failure):
+        if answers and not is_away(failure):  # brokers that answer while one question of all fails: it is one topic's
             self._failures += 1
             if self._failures >= TOGETHER:
                 for query in queries:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
 from pyspark.sql import SparkSession
 
 import lamina.spark
@@ -99,6 +101,15 @@ def send(deployed: Deployed, numbers: range) -> None:
                 producer.send(deployed.topic("events"), json.dumps({"n": n}).encode(), partition=0)
 
 
+def compacted(deployed: Deployed, topic: str, policy: str) -> None:
+    """Changes whether Kafka compacts a topic: that moves no end of a partition."""
+    brokers = deployed.deployment.brokers
+    admin = KafkaAdminClient(bootstrap_servers=brokers.bootstrap_servers)
+    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})])
+    admin.close()
+    deployed.until(lambda: brokers.retention(topic).compacted == (policy == "compact"), f"{topic}: {policy}")
+
+
 def refused(what: Callable[[], object], match: str) -> LaminaError:
     with pytest.raises(LaminaError, match=match) as raised:
         what()
@@ -148,6 +159,9 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     batch.logs.archive(source, deployment.brokers.latest(topic))
     broker.lose(topic, 110)
     refused(fragile.catch_up, "found the end of the topic at 110")
+    compacted(fragile, topic, "compact")
+    refused(fragile.catch_up, "found the end of the topic at 110")
+    compacted(fragile, topic, "delete")
     send(fragile, range(2000, 2005))
     for attempt in (
         lambda: batch.logs.archive(source, deployment.brokers.latest(topic)),

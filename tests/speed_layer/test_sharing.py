@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from master_log.client import unreachable
+from master_log.kafka import Brokers
+from master_log.offsets import Offsets
 from serving_layer import progress
 from tests.fix_lamina import Deployed
 
@@ -134,6 +137,28 @@ def test_a_topic_whose_end_was_lost_stops_its_source_and_no_other(deployed: Depl
         deployed.wait_for("b")
         deployed.wait_for("c")
     assert records(deployed, "a", "b", "c") == [10, 20, 20]
+
+
+def test_a_topic_that_no_broker_answers_for_holds_no_other_up(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a partition without a leader: the brokers answer, and any question about this topic fails."""
+    apply(deployed, "a", "b", "c")
+    topic, brokers, latest = deployed.topic("a"), deployed.deployment.brokers, Brokers.latest
+
+    def of_some(self: Brokers, *topics: str) -> Offsets:
+        if topic in topics:
+            raise unreachable(self.bootstrap_servers, [f"{topic}: LeaderNotAvailableError"])
+        return latest(self, *topics)
+
+    monkeypatch.setattr(Brokers, "latest", of_some)
+    with deployed.speed(clock=hurried):
+        send(deployed, range(10), "a", "b", "c")
+        deployed.wait_for("b")
+        deployed.wait_for("c")
+        monkeypatch.undo()
+        deployed.wait_for("a", brokers.latest(topic))
+    assert records(deployed, "a", "b", "c") == [10, 10, 10]
 
 
 def test_a_source_whose_commit_waits_for_a_lock_holds_no_other_up(deployed: Deployed) -> None:
