@@ -9,17 +9,17 @@ from serving_layer.checks import Verdict
 from serving_layer.database import Connection, Database
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
-from view_algebra.compiled import Catalog
+from serving_layer.trials import Trial
 from view_algebra.errors import Blocked
 
 
-def checked(database: Database, new: Sequence[Generation], catalog: Catalog) -> list[Verdict]:
-    """What the checks of a catalog find over new generations, a snapshot for each view."""
+def checked(database: Database, trial: Trial) -> list[Verdict]:
+    """What the checks of a catalog find over what it would show, a snapshot for each view."""
     found: list[Verdict] = []
-    for name in (name for name, each in catalog.views.items() if each.checks):
+    for name in (name for name, each in trial.catalog.views.items() if each.checks):
         with database.begin(isolation="REPEATABLE READ") as connection:
             courtesy.stand_back(connection)
-            found += checks.of_rebuild(connection, catalog, new, name)
+            found += checks.of_trial(connection, trial, name)
     return found
 
 

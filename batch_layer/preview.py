@@ -10,7 +10,7 @@ from batch_layer.checking import checked
 from batch_layer.patience import patiently
 from batch_layer.rebuild import BatchLayer
 from batch_layer.reprocess import begun, computed
-from serving_layer import lookup, previews, rebuilds, registry
+from serving_layer import lookup, previews, rebuilds, registry, trials
 from serving_layer.database import Connection
 from view_algebra.compiled import Catalog
 
@@ -49,8 +49,8 @@ def _begun(connection: Connection, batch: BatchLayer, catalog: Catalog) -> int:
 def _check(batch: BatchLayer, id: int, catalog: Catalog) -> None:
     """Runs the checks of the catalog over what was computed; an apply of it would be refused for those that block."""
     with batch.database.begin() as connection:
-        after = previews.compiled(connection, catalog)
-    for each in checked(batch.database, batch.generations(id), after):
+        trial = trials.of_catalog(connection, previews.compiled(connection, catalog), lookup.of_rebuild(connection, id))
+    for each in checked(batch.database, trial):
         if each.failing:
             batch.tell(f"{each.sentence}{' (an apply is refused for it)' if each.blocked else ''}")
 

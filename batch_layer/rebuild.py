@@ -32,6 +32,7 @@ from serving_layer import (
     rebuilds,
     registry,
     rollbacks,
+    trials,
     versions,
     views,
 )
@@ -41,7 +42,8 @@ from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from serving_layer.proof import Proof
 from serving_layer.rebuilds import Scheduler
-from view_algebra.compiled import Catalog, Source
+from serving_layer.trials import Trial
+from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
@@ -248,18 +250,17 @@ class BatchLayer:
         self._done(id, " ".join(["prove", *names]))
         return proofs
 
-    def check(self, id: int, catalog: Catalog | None = None, also: Sequence[Generation] = ()) -> list[Verdict]:
+    def check(self, id: int, trial: Trial | None = None) -> list[Verdict]:
         """Runs the checks of views over the new generations, before anybody reads them, and keeps what they find.
 
-        Of all views that would change, also of those over the rebuilt ones; a snapshot for each. `catalog` is the one
-        that is to be deployed with these generations, and with others that are there (`also`); by default the one that
-        is.
+        Of all views that would change, also of those over the rebuilt ones. `trial` is what the deployment of these
+        generations with another catalog would show; by default their hand-over.
         """
         self._expect(id)
-        if catalog is None:
+        if trial is None:
             with self.database.begin() as connection:
-                catalog = deployed(connection)
-        found = checking.checked(self.database, [*self.generations(id), *also], catalog)
+                trial = trials.of_handover(connection, deployed(connection), lookup.of_rebuild(connection, id))
+        found = checking.checked(self.database, trial)
         with self.database.begin() as connection:
             checks.record(connection, found, id)
         self.at("checked")

@@ -17,7 +17,6 @@ from batch_layer.gathering import Passed, gather, write
 from batch_layer.patience import AGAIN_SECONDS, READERS_SECONDS_AT_ONCE, patiently
 from batch_layer.rebuild import BatchLayer
 from serving_layer import (
-    checks,
     courtesy,
     generations,
     lookup,
@@ -26,6 +25,7 @@ from serving_layer import (
     rebuilds,
     registry,
     renames,
+    trials,
     versions,
     views,
 )
@@ -176,21 +176,11 @@ def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
 
 
 def _check(batch: BatchLayer, target: Target, id: int | None = None) -> None:
-    """Runs the checks of views of the catalog that readers would see change; raises for one that blocks and fails.
-
-    These are the new versions of a rebuild, if there is one, those that only a preview has shown so far, and what shows
-    other rows of the cells that it has.
-    """
-    catalog, previewed = _planned(batch, target)
-    changed = {each.view for each in (*previewed, *(() if id is None else batch.generations(id)))}
-    other, made_of = _shown_otherwise(batch, catalog, changed)
-    there = [*previewed, *made_of]
-    if id is not None:
-        verdicts = batch.check(id, catalog, there)
-    else:
-        verdicts = checked(batch.database, there, catalog) if there else []
-    affects = checks.affected(catalog, changed | other)
-    _blocked(batch, [each for each in verdicts if affects[each.view]])
+    """Runs the checks of all that readers would see change, as if it had; raises for one that blocks and fails."""
+    with batch.database.begin() as connection:
+        ready = [] if id is None else lookup.of_rebuild(connection, id)
+        trial = trials.of_catalog(connection, registry.planned(connection, target.catalog), ready)
+    _blocked(batch, checked(batch.database, trial) if id is None else batch.check(id, trial))
 
 
 def deploy(batch: BatchLayer, target: Target) -> list[Change]:
@@ -209,34 +199,6 @@ def deploy(batch: BatchLayer, target: Target) -> list[Change]:
     if moved:
         batch.database.retrying(lambda connection: generations.retire_superseded(connection, moved))
     return changes
-
-
-def _shown_otherwise(batch: BatchLayer, catalog: Catalog, computed: set[str]) -> tuple[set[str], list[Generation]]:
-    """The views that show other rows, or their first ones, of cells that stay; and the generations of these cells."""
-    with batch.database.begin() as connection:
-        declared, published = deployed(connection).views, lookup.published(connection)
-
-        def is_other(view: View) -> bool:
-            old = declared.get(view.name)
-            return (not view.cell_tables if old is None else view.final != old.final) and view.name not in computed
-
-        other = {name for name, view in catalog.views.items() if is_other(view)}
-        made_of = {each for name in other for each in _with_cells(catalog, name)} - computed
-        return other, [lookup.get(connection, published[name]) for name in sorted(made_of & published.keys())]
-
-
-def _with_cells(catalog: Catalog, name: str) -> set[str]:
-    """The views with cells that a view is made of, itself among them."""
-    view = catalog.views[name]
-    own = {name} if view.cell_tables else set()
-    return own.union(*(_with_cells(catalog, read) for read in view.reads))
-
-
-def _planned(batch: BatchLayer, target: Target) -> tuple[Catalog, list[Generation]]:
-    """The catalog that is deployed once the target is, and the generations in it that only a preview has shown."""
-    with batch.database.begin() as connection:
-        catalog = registry.planned(connection, target.catalog)
-        return catalog, registry.first_shown(connection, catalog)
 
 
 def _blocked(batch: BatchLayer, verdicts: Sequence[Verdict]) -> None:

@@ -16,10 +16,12 @@ from sqlalchemy import Connection, delete, insert, select
 
 from serving_layer import views
 from serving_layer.bookkeeping import checked
-from serving_layer.cells import run
+from serving_layer.cells import create, run
 from serving_layer.lookup import Generation
 from serving_layer.sides import placed
-from view_algebra.compiled import Catalog, Check, View
+from serving_layer.trials import Trial
+from serving_layer.views import reached
+from view_algebra.compiled import Catalog, CellTable, Check, View
 from view_algebra.language.quoting import postgres_name, quoted
 
 EXAMPLES = 5
@@ -63,22 +65,21 @@ class Verdict:
         return f"{what} fails for {self.failing:,} {self.counts}{'s' * (self.failing > 1)}, the first {first}"
 
 
-def of_rebuild(connection: Connection, catalog: Catalog, new: Sequence[Generation], name: str) -> list[Verdict]:
-    """Runs the checks of one view that read these generations, as if all of them were handed over.
+def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
+    """Runs the checks of one view that are about what a trial changes, as if it had come true.
 
-    In one snapshot (REPEATABLE READ). Views over them are checked through them, too.
+    In one snapshot (REPEATABLE READ).
     """
-    new = [each for each in new if each.version == catalog.views[each.view].version]
-    view, affects = catalog.views[name], affected(catalog, [each.view for each in new])
+    view, affects = trial.catalog.views[name], affected(trial.catalog, trial.changed)
     todo = [check for check in view.checks if concerns(check, affects)]
     if not todo:
         return []
-    trial = connection.begin_nested()
+    tried = connection.begin_nested()
     try:
-        made = _made(connection, catalog, new, affects)
+        made = _made(connection, trial, {read for check in todo for read in check.reads})
         return [_verdict(connection, view, check, made) for check in todo]
     finally:
-        trial.rollback()
+        tried.rollback()
 
 
 def of_live(connection: Connection, catalog: Catalog, names: Iterable[str]) -> list[Verdict]:
@@ -161,19 +162,27 @@ def forget(connection: Connection, catalog: Catalog) -> None:
             connection.execute(delete(checked).where(checked.c.id == row.id))
 
 
-def _made(
-    connection: Connection, catalog: Catalog, new: Sequence[Generation], affects: Mapping[str, frozenset[str]]
-) -> frozenset[str]:
-    """Makes temporary views of everything that the new generations change; gives their names."""
-    made: set[str] = set()
-    where = {(each.view, table): place for each in new for table, place in each.places.items()}
-    for name in (name for name, changed in affects.items() if changed):
-        view = catalog.views[name]
+def _made(connection: Connection, trial: Trial, wanted: Iterable[str]) -> frozenset[str]:
+    """Makes temporary views of what is wanted, and of all that these read, where it would not be what it is; names."""
+    views, made = trial.catalog.views, set[str]()
+    reads = {name: view.reads for name, view in views.items()}
+    needed = {each for name in wanted for each in reached(name, reads)}
+    affects = affected(trial.catalog, trial.changed | trial.new)
+    for name in (name for name in views if name in needed and affects[name]):
+        view = views[name]
+        where = {(name, t.name): trial.places.get(t.name) or _empty(connection, t) for t in view.cell_tables}
         body = _over(placed(view.final, where), made)
         columns = ", ".join(quoted(column.name) for column in view.columns)
         run(connection, f"CREATE TEMPORARY VIEW {quoted(name)} ({columns}) AS\n{body}")
         made.add(name)
     return frozenset(made)
+
+
+def _empty(connection: Connection, table: CellTable) -> str:
+    """A temporary table of cells without any; gives its place."""
+    place = f"pg_temp.{quoted(table.name)}"
+    create(connection, table.cells, place)
+    return place
 
 
 def _verdict(connection: Connection, view: View, check: Check, made: Iterable[str]) -> Verdict:

@@ -103,7 +103,7 @@ def compiled(connection: Connection, catalog: Catalog) -> Catalog:
 
 def lacking(connection: Connection, catalog: Catalog) -> list[View]:
     """The views of a compiled catalog of which no generation of that version is live: they are to be computed."""
-    there = _live(connection, catalog)
+    there = versions.readable(connection, catalog)
     return [view for name, view in catalog.views.items() if view.cell_tables and name not in there]
 
 
@@ -115,7 +115,7 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
     progress.lock(connection, progress.queries(connection))
     check_name(connection, name)
     catalog = compiled(connection, catalog)
-    there = {**_live(connection, catalog), **(ready or {})}
+    there = {**versions.readable(connection, catalog), **(ready or {})}
     made_of = {of: lookup.get(connection, id) for of, id in there.items()}
     for each in (each for each in catalog.views.values() if each.cell_tables):
         of = made_of.get(each.name)
@@ -196,19 +196,6 @@ def _read(connection: Connection) -> list[Generation]:
     """The live generations that previews read."""
     read = generation.c.id.in_(lookup.of_previews(connection))
     return lookup.find(connection, read, generation.c.state == "live")
-
-
-def _live(connection: Connection, catalog: Catalog) -> dict[str, int]:
-    """The generation that is live of the version that each view has in a catalog: first of all the published one."""
-    kept, published = versions.live(connection), lookup.published(connection)
-    found = {}
-    for each in (each for each in catalog.views.values() if each.cell_tables):
-        id = published.get(each.name)
-        if id is None or lookup.get(connection, id).version != each.version:
-            id = kept.get((each.name, each.version))
-        if id is not None:
-            found[each.name] = id
-    return found
 
 
 def _record(connection: Connection, name: str, catalog: Catalog, made_of: Mapping[str, Generation]) -> None:

@@ -31,7 +31,6 @@ from serving_layer.bookkeeping import (
 from serving_layer.bookkeeping import progress as progress_table
 from serving_layer.changes import NOTHING, Change, Known, check_allowed, chosen, compare
 from serving_layer.deployed import deployed, keep
-from serving_layer.lookup import Generation
 from serving_layer.queries import End, Topic
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError
@@ -144,17 +143,6 @@ def _ahead(
 def planned(connection: Connection, catalog: Catalog) -> Catalog:
     """What is deployed once a catalog is applied."""
     return chosen(deployed(connection), catalog, plan(connection, catalog), _kept(connection))
-
-
-def first_shown(connection: Connection, catalog: Catalog) -> list[Generation]:
-    """The generations that a preview reads and nobody else yet, to which views move with a `planned` catalog."""
-    before, found = deployed(connection).views, []
-    live = versions.live(connection)
-    for name, each in catalog.views.items():
-        id = live.get((name, each.version))
-        if id is not None and (name not in before or before[name].version != each.version):
-            found.append(id)
-    return lookup.find(connection, generation.c.id.in_(found), generation.c.shown_at.is_(None))
 
 
 def computed(catalog: Catalog, changes: Iterable[Change], live: Container[tuple[str, str]]) -> list[View]:

@@ -199,6 +199,19 @@ def live(connection: Connection) -> dict[tuple[str, str], int]:
     return {(row.view, row.version): row.id for row in rows if (row.view, row.version) not in published}
 
 
+def readable(connection: Connection, catalog: Catalog) -> dict[str, int]:
+    """The generation that is live of the version that each view has in a catalog: first of all the published one."""
+    kept, published = live(connection), lookup.published(connection)
+    found = {}
+    for each in (each for each in catalog.views.values() if each.cell_tables):
+        id = published.get(each.name)
+        if id is None or lookup.get(connection, id).version != each.version:
+            id = kept.get((each.name, each.version))
+        if id is not None:
+            found[each.name] = id
+    return found
+
+
 def forget_unused(connection: Connection) -> None:
     """Forgets the versions of which no generation has cells any more."""
     left = select(generation.c.view, generation.c.version).where(generation.c.dropped_at.is_(None))

@@ -109,7 +109,7 @@ def _without_circles(kept: Mapping[str, Sequence[Side]], catalog: Catalog) -> di
     for name, sides in kept.items():
         reads.setdefault(name, set()).update(each for side in sides for each in side.reads)
     return {
-        name: [side for side in sides if not any(name in _reached(each, reads) for each in side.reads)]
+        name: [side for side in sides if not any(name in reached(each, reads) for each in side.reads)]
         for name, sides in kept.items()
     }
 
@@ -203,10 +203,10 @@ def _breaks(row: Any, compiled: View | None) -> bool:
 
 def _below(name: str, rows: Mapping[str, Any]) -> set[str]:
     """The views that a view reads, directly or through others."""
-    return _reached(name, {each: row.reads for each, row in rows.items()}) - {name}
+    return reached(name, {each: row.reads for each, row in rows.items()}) - {name}
 
 
-def _reached(name: str, reads: Mapping[str, Iterable[str]]) -> set[str]:
+def reached(name: str, reads: Mapping[str, Iterable[str]]) -> set[str]:
     """A view and all that it reads, directly or through others."""
     found, todo = {name}, [name]
     while todo:

@@ -1,0 +1,69 @@
+"""What views would be read from, once generations are handed over or a catalog is deployed: for their checks before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from serving_layer import lookup, renames, versions
+from serving_layer.bookkeeping import generation
+from serving_layer.deployed import deployed
+from serving_layer.lookup import Generation
+from view_algebra.compiled import Catalog
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A catalog as it would be read.
+
+    places: where the tables of cells would be, by their names; those of a view that is not among them are empty.
+    changed: the views that would show other rows, or their first, by themselves. new: the names that nobody reads yet.
+    """
+
+    catalog: Catalog
+    places: Mapping[str, str]
+    changed: frozenset[str]
+    new: frozenset[str] = frozenset()
+
+
+def of_handover(connection: Connection, catalog: Catalog, new: Sequence[Generation]) -> Trial:
+    """Of the deployed catalog, once these generations are handed over; those of other versions are not."""
+    new = [each for each in new if each.version == catalog.views[each.view].version]
+    read = {**versions.readable(connection, catalog), **{each.view: each.id for each in new}}
+    return Trial(catalog, _places(connection, read), frozenset(each.view for each in new))
+
+
+def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generation]) -> Trial:
+    """Of a planned catalog, once it is deployed; `ready` are the generations that were computed for it."""
+    before = deployed(connection)
+    named = renames.wanted(before, catalog)
+    old = renames.renamed(before, {was: name for name, was in named.items()}).views
+    published = lookup.published(connection)
+    read = {**versions.readable(connection, catalog), **{each.view: each.id for each in ready}}
+    places = _places(connection, read)
+    for name, was in named.items():
+        of_it = zip(before.views[was].cell_tables, old[name].cell_tables, strict=True)
+        there = _places(connection, {was: published[was]} if was in published else {})
+        places |= {table.name: there[other.name] for other, table in of_it if other.name in there}
+    new = catalog.views.keys() - before.views.keys()
+    changed = {
+        name
+        for name, view in catalog.views.items()
+        if name in before.views and (before.views[name].final != view.final or read.get(name) != published.get(name))
+    }
+    first = {name for name in new - named.keys() if _has_cells(catalog, name, places)}
+    return Trial(catalog, places, frozenset(changed | first), frozenset(new))
+
+
+def _has_cells(catalog: Catalog, name: str, places: Mapping[str, str]) -> bool:
+    """Is there something to be shown of a view that is new?"""
+    view = catalog.views[name]
+    own = all(table.name in places for table in view.cell_tables)
+    return own and all(_has_cells(catalog, read, places) for read in view.reads)
+
+
+def _places(connection: Connection, read: Mapping[str, int]) -> dict[str, str]:
+    found = lookup.find(connection, generation.c.id.in_(read.values()))
+    return {table: place for each in found for table, place in each.places.items()}
