@@ -87,7 +87,7 @@ class BatchLayer:
             try:
                 self.archive(id)
                 for each in self.generations(id):
-                    self._compute_unless_dropped(id, each.view)
+                    self.compute_unless_dropped(id, each.view)
                 self.go_live(id)
                 proofs = self.prove(id)
                 on_checks(self.check(id))
@@ -189,12 +189,12 @@ class BatchLayer:
         self._done(id, f"compute {name}")
         return total
 
-    def _compute_unless_dropped(self, id: int, name: str) -> None:
+    def compute_unless_dropped(self, id: int, name: str) -> None:
         """Computes a view; one that `apply` drops meanwhile is left out, and the others go on."""
         try:
             self.compute(id, name)
         except Exception:
-            if name in {each.view for each in self.generations(id)}:
+            if name not in self._expect(id).views or name in {each.view for each in self.generations(id)}:
                 raise
             self.tell(f"{name}: dropped meanwhile, so it is left out")
 

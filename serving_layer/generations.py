@@ -240,7 +240,9 @@ def superseded(connection: Connection, view_name: str) -> list[int]:
     """
     now = published(connection).get(view_name)
     row = connection.execute(select(view).where(view.c.name == view_name)).one_or_none()
-    generations_, versions_ = (0, 0) if row is None else (row.keep_generations, row.keep_versions)
+    generations_, versions_ = (
+        (0, 0) if row is None or row.kind == "derived" else (row.keep_generations, row.keep_versions)
+    )
     declared = None if row is None else row.version
     live = find(connection, generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
     for_previews = of_previews(connection)

@@ -127,7 +127,7 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
             )
     declared = deployed(connection).views
     kept = (each for each in catalog.views.values() if each.name not in declared or declared[each.name] != each)
-    versions.keep(connection, kept, catalog)
+    versions.keep(connection, kept, catalog, anew=False)
     before = _places(connection, name)
     _withdraw(connection, name)
     _record(connection, name, catalog, made_of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer import (
@@ -178,6 +178,8 @@ def apply(
     deployed and not in the catalog is dropped with `prune`; without it, such a catalog is refused.
     Raises NotComputed, before it changes anything, where cells are to be computed first.
     """
+    # Two first applies have no query in common to wait for.
+    connection.execute(text(f"LOCK TABLE {declaration} IN SHARE ROW EXCLUSIVE MODE"))
     progress.lock(connection, progress.queries(connection))
     if ready is None:
         rebuilds.refuse_beside_apply(connection)

@@ -87,16 +87,23 @@ def note_prepared(connection: Connection, name: str, *, prepared: bool = True) -
     connection.execute(update(cell_table).where(cell_table.c.name == name).values(prepared_at=at))
 
 
-def keep(connection: Connection, views: Iterable[View], catalog: Catalog) -> None:
-    """Keeps what versions of a catalog were compiled to, beside the one that is deployed."""
+def keep(connection: Connection, views: Iterable[View], catalog: Catalog, *, anew: bool = True) -> None:
+    """Keeps what versions of a catalog were compiled to, beside the one that is deployed.
+
+    anew: also where the same version is kept with another text above its cells. It is the text to return to.
+    """
     alone(connection)
     for each in (view for view in views if view.cell_tables):
         sources = {table.source: catalog.sources[table.source] for table in each.cell_tables}
         texts = {"texts": _VIEW.dump_python(each, mode="json"), "sources": _SOURCES.dump_python(sources, mode="json")}
         statement = upsert(version).values(view=each.name, version=each.version, **texts)
-        connection.execute(
-            statement.on_conflict_do_update(index_elements=[version.c.view, version.c.version], set_=texts)
+        key = [version.c.view, version.c.version]
+        statement = (
+            statement.on_conflict_do_update(index_elements=key, set_=texts)
+            if anew
+            else statement.on_conflict_do_nothing(index_elements=key)
         )
+        connection.execute(statement)
 
 
 def stored(connection: Connection) -> list[Version]:

@@ -79,7 +79,7 @@ def compute(output: Output, views: Sequence[str], id: int | None) -> None:
     with deployment(output) as opened:
         id = _running(opened, id)
         for name in views or [each.view for each in opened.batch.generations(id)]:
-            opened.batch.compute(id, name)
+            opened.batch.compute_unless_dropped(id, name)
 
 
 @command(parent=step)

@@ -178,6 +178,25 @@ def test_every_step_can_be_repeated(deployed: Deployed) -> None:
     deployed.check()
 
 
+def test_a_view_that_is_dropped_during_a_rebuild_fails_no_other(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
+    deployed.send("events", event(1))
+    deployed.catch_up()
+    batch = deployed.deployment.batch
+    id = batch.seal(by=Scheduler())
+    batch.archive(id)
+    deployed.apply(hourly="")
+    batch.compute_unless_dropped(id, "hourly")
+    with pytest.raises(LaminaError):
+        batch.compute_unless_dropped(id, "hourlies")
+    batch.compute_unless_dropped(id, "totals")
+    batch.go_live(id)
+    batch.prove(id)
+    assert batch.hand_over(id) == []
+    batch.retire(id)
+    assert one(deployed.rows("SELECT events FROM totals")) == (1,)
+
+
 def test_views_are_proven_one_by_one_and_the_hand_over_says_whose_rows_it_has_changed(
     deployed: Deployed, quick_lamina: CommandLine
 ) -> None:
@@ -531,3 +550,14 @@ def test_a_total_of_no_records_is_proven(deployed: Deployed) -> None:
     deployed.catch_up()
     assert [proof.differing for proof in deployed.deployment.batch.rebuild()] == [0]
     deployed.check()
+
+
+def test_a_total_of_records_of_which_none_is_meant_is_proven(deployed: Deployed) -> None:
+    none = (
+        "SELECT sum(n) AS s, avg(n) AS mean, min(n) AS least, count(n) AS c, count(1) AS n FROM events WHERE n > 9999"
+    )
+    deployed.apply(events=EVENTS, nothing=f"CREATE VIEW nothing AS {none};", totals=TOTALS)
+    deployed.send("events", event(1))
+    deployed.catch_up()
+    assert deployed.rows("SELECT * FROM nothing") == [(None, None, None, 0, 0)]
+    assert [proof.differing for proof in deployed.deployment.batch.rebuild()] == [0, 0]

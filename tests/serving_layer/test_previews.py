@@ -129,6 +129,29 @@ def test_a_preview_counts_every_record_beside_the_deployed_views_and_is_applied_
     assert read(world, "SELECT * FROM analytics.counts") == [(1, 2, "y"), (2, 24, "z"), (2, 5, "x")]
 
 
+def test_a_preview_of_a_kept_version_changes_nothing_that_a_view_is_rolled_back_to(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    world.change(counts=BY_KEY)
+    preview(world, "dev", counts=FILES["counts.sql"].replace("sum(n)", "sum(n) * 10"))
+    assert read(world, "SELECT * FROM dev.counts") == [(2, 30)]
+    drop(world, "dev")
+    with world.database.begin() as connection:
+        rollbacks.roll_back(connection, "counts")
+    assert read(world, "SELECT * FROM analytics.counts") == [(2, 3)]
+
+
+def test_a_view_that_has_cells_no_longer_keeps_none_once_no_preview_reads_them(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    preview(world, "dev")
+    world.files["counts.sql"] = "CREATE VIEW counts AS SELECT count(*) AS c, sum(s) AS s FROM sums;"
+    with world.database.begin() as connection:
+        world.apply(connection)
+    drop(world, "dev")
+    assert read(world, "SELECT count(*) FROM lamina.generation WHERE view = 'counts' AND state <> 'retired'") == [(0,)]
+
+
 def test_a_preview_that_is_dropped_leaves_nothing_and_others_go_on(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")

@@ -1,0 +1,90 @@
+"""Checks run over what readers would read: of a hand-over, and of a catalog that is not deployed yet."""
+
+from __future__ import annotations
+
+from serving_layer import checks, lookup, registry, trials
+from serving_layer.deployed import deployed
+from tests.serving_layer.world import FILES, World
+from view_algebra import compile_catalog
+
+JOINED = """
+    CREATE VIEW joined AS SELECT sums.k, sums.s, counts.c FROM sums CROSS JOIN counts;
+    ALTER VIEW joined ADD CONSTRAINT some CHECK (s > 0);
+"""
+MANY = "CREATE VIEW many AS SELECT k, count(*) AS c, sum(n) AS s FROM b GROUP BY k HAVING count(*) > 1;"
+OF_MANY = """
+    CREATE VIEW amounts AS SELECT k, count(*) AS c, sum(n) AS s FROM a WHERE k IN (SELECT k FROM many) GROUP BY k;
+    ALTER VIEW amounts ADD CONSTRAINT some CHECK (s > 0);
+"""
+
+
+def begun(world: World, **files: str) -> None:
+    """Records that are counted, then views that are deployed over them."""
+    for each in "ab":
+        world.append(each, 0, ("x", 1), ("x", 2), ("y", -3))
+        world.advance(each)
+    world.change(allow_break=False, **files)
+
+
+def found(world: World, **files: str) -> dict[str, int]:
+    """How many rows fail each check that is run before these files would be deployed."""
+    catalog = compile_catalog({**world.files, **{f"{name}.sql": sql for name, sql in files.items()}})
+    with world.database.begin() as connection:
+        trial = trials.of_catalog(connection, registry.planned(connection, catalog), [])
+        verdicts = [each for name in trial.catalog.views for each in checks.of_trial(connection, trial, name)]
+    return {f"{each.view} {each.check}": each.failing for each in verdicts}
+
+
+def test_a_view_is_checked_that_reads_a_rebuilt_one_beside_its_own_cells(world: World) -> None:
+    begun(world, many=MANY, amounts=OF_MANY)
+    id = world.open("many")
+    world.load(id)
+    world.go_live(id)
+    with world.database.begin() as connection:
+        catalog = deployed(connection)
+        assert catalog.views["amounts"].cell_tables
+        assert catalog.views["amounts"].reads == ("many",)
+        trial = trials.of_handover(connection, catalog, [lookup.get(connection, id)])
+        assert [each.failing for each in checks.of_trial(connection, trial, "amounts")] == [0]
+
+
+def test_a_view_is_checked_over_a_table_that_has_no_records_yet(world: World) -> None:
+    begun(world, joined=JOINED)
+    names = "CREATE TABLE names (k STRING PRIMARY KEY, name STRING) USING kafka OPTIONS (topic 'n', format 'json');"
+    changed = JOINED.replace("SELECT", "SELECT name,").replace("counts;", "counts LEFT JOIN names ON names.k = sums.k;")
+    assert found(world, names=names, joined=changed) == {"joined some": 1}
+
+
+def test_a_view_is_checked_over_one_that_gets_another_name(world: World) -> None:
+    begun(world, joined=JOINED)
+    renamed = FILES["sums.sql"].replace("VIEW sums", "VIEW totals TBLPROPERTIES ('renamed_from' = 'sums')")
+    of_it = JOINED.replace("sums", "totals")
+    assert found(world, sums=renamed, joined=of_it.replace(".s,", ".s + 3 AS s,")) == {"joined some": 1}
+    assert found(world, sums=renamed, joined=of_it.replace(".s,", ".s + 4 AS s,")) == {"joined some": 0}
+
+
+def test_a_view_is_checked_over_columns_that_come_back(world: World) -> None:
+    begun(world, joined=JOINED)
+    without = JOINED.replace("sums.s,", "1 AS s,")
+    fewer = FILES["sums.sql"].replace("AS s", "AS total").replace("FROM a", "FROM a WHERE n > -20")
+    world.change(allow_break=True, sums=fewer, joined=without)
+    assert found(world, sums=FILES["sums.sql"], joined=JOINED) == {"joined some": 1}
+
+
+def test_a_version_that_was_kept_is_checked_when_it_comes_back(world: World) -> None:
+    begun(world, sums=FILES["sums.sql"].replace("FROM a", "FROM a WHERE n > -10"))
+    world.change(sums=FILES["sums.sql"].replace("FROM a", "FROM a WHERE n > -20"))
+    back = FILES["sums.sql"].replace("FROM a", "FROM a WHERE n > -10")
+    assert found(world, sums=f"{back} ALTER VIEW sums ADD CONSTRAINT some CHECK (s > 0);") == {"sums some": 1}
+
+
+def test_what_is_new_and_empty_is_not_checked_before_it_is_deployed(world: World) -> None:
+    begun(world)
+    new = """
+        CREATE TABLE c (k STRING) USING kafka OPTIONS (topic 'c', format 'json');
+        CREATE VIEW keys AS SELECT k, count(*) AS n FROM c GROUP BY k;
+        CREATE VIEW most AS SELECT max(n) AS n FROM keys;
+        ALTER VIEW keys ADD CONSTRAINT some CHECK (count(*) > 0);
+        ALTER VIEW most ADD CONSTRAINT some CHECK (n > 0);
+    """
+    assert found(world, new=new) == {}
