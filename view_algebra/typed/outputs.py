@@ -137,7 +137,9 @@ def _fields(item: exp.Column, scope: Scope) -> list[Output]:
     names, place = [part.name for part in item.parts[:-1]], span(item.parts[-2])
     if names[0].lower() in scope.windows:
         raise Wrong(place, f"{names[0]}.*, which Spark does not know", "Write window.start, window.end.")
-    if not any(name.lower() == names[0].lower() for columns in scope.relations.values() for name, _ in columns):
+    known = {name.lower() for columns in scope.relations.values() for name, _ in columns}
+    known |= {relation.lower() for relation in scope.relations} if len(names) > 1 else set()
+    if names[0].lower() not in known:
         raise Wrong(place, f"no relation {names[0]}", suggestion(names[0], scope.relations))
     struct = find(names, scope.relations, place)
     if not struct.type.fields or item.this.args.get("except_") or item.this.args.get("except"):

@@ -56,7 +56,8 @@ def from_clause(node: exp.Select, scope: Scope) -> Relation | None:
     from_ = node.args.get("from_")
     relation = None if from_ is None else _from(from_.this, scope)
     for join in node.args.get("joins") or []:
-        assert relation is not None
+        if relation is None:
+            raise Wrong(span(join), "a JOIN with nothing before it", "A column of that name is written `join`.")
         relation = _join(relation, join, scope)
     for lateral in node.args.get("laterals") or []:
         refuse_joins_behind(lateral, node)

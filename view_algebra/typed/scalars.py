@@ -274,7 +274,11 @@ def _respecting_nulls(node: exp.RespectNulls, scope: Scope) -> Expr:
 
 
 def _tuple(node: exp.Tuple, _: Scope) -> Expr:
-    raise Wrong(span(node), "several values in parentheses", "Write a = 1 AND b = 2, or struct(a, b).")
+    raise Wrong(
+        span(node),
+        "several values in parentheses",
+        "Write a = 1 AND b = 2; for a larger pair, a > 1 OR (a = 1 AND b > 2).",
+    )
 
 
 def _lambda(node: exp.Lambda, _: Scope) -> Expr:
