@@ -57,6 +57,7 @@ def test_a_topic_is_a_stream_and_a_table_live_after_a_rebuild_and_after_a_leap(d
     assert (*seen(deployed), bad_records(deployed)) == ([*SUMS[:2], ("Mike", 8)], NEWEST, [no_key])
     older = {"value": b'{"name": "Mike", "amount": 9}', "timestamp_ms": 1_600_000_000_000}  # by Kafka: a table's order
     deployed.producer.send(deployed.topic("amounts"), partition=0, **older)
+    deployed.producer.flush()
     deployed.catch_up()
     assert seen(deployed) == ([*SUMS[:2], ("Mike", 17)], NEWEST)
     deployed.check()
