@@ -30,7 +30,8 @@ class Trial:
 
 def of_handover(connection: Connection, catalog: Catalog, new: Sequence[Generation]) -> Trial:
     """Of the deployed catalog, once these generations are handed over; those of other versions are not."""
-    new = [each for each in new if each.version == catalog.views[each.view].version]
+    declared = {(view.name, view.version) for view in catalog.views.values()}
+    new = [each for each in new if (each.view, each.version) in declared]
     read = {**versions.readable(connection, catalog), **{each.view: each.id for each in new}}
     return Trial(catalog, _places(connection, read), frozenset(each.view for each in new))
 
@@ -47,11 +48,12 @@ def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generat
         of_it = zip(before.views[was].cell_tables, old[name].cell_tables, strict=True)
         there = _places(connection, {was: published[was]} if was in published else {})
         places |= {table.name: there[other.name] for other, table in of_it if other.name in there}
-    new = catalog.views.keys() - before.views.keys()
+    new = (catalog.views.keys() - old.keys()) | named.keys()
     changed = {
         name
         for name, view in catalog.views.items()
-        if name in before.views and (before.views[name].final != view.final or read.get(name) != published.get(name))
+        if name in old
+        and (old[name].final != view.final or (name not in named and read.get(name) != published.get(name)))
     }
     first = {name for name in new - named.keys() if _has_cells(catalog, name, places)}
     return Trial(catalog, places, frozenset(changed | first), frozenset(new))

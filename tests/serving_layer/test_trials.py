@@ -56,9 +56,10 @@ def test_a_view_is_checked_over_a_table_that_has_no_records_yet(world: World) ->
 
 
 def test_a_view_is_checked_over_one_that_gets_another_name(world: World) -> None:
-    begun(world, joined=JOINED)
+    begun(world, joined=JOINED.replace("sums.", "t.").replace("FROM sums", "FROM sums AS t"))
     renamed = FILES["sums.sql"].replace("VIEW sums", "VIEW totals TBLPROPERTIES ('renamed_from' = 'sums')")
-    of_it = JOINED.replace("sums", "totals")
+    of_it = JOINED.replace("sums.", "t.").replace("FROM sums", "FROM totals AS t")
+    assert found(world, sums=renamed, joined=of_it) == {}
     assert found(world, sums=renamed, joined=of_it.replace(".s,", ".s + 3 AS s,")) == {"joined some": 1}
     assert found(world, sums=renamed, joined=of_it.replace(".s,", ".s + 4 AS s,")) == {"joined some": 0}
 
