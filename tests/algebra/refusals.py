@@ -2264,6 +2264,36 @@ VIEWS = [
         "SELECT count(*) AS n FROM events WHERE levenshtein(kind, country) < 3",
         "SELECT count(*) AS n FROM events WHERE levenshtein(kind, country, 10) BETWEEN 0 AND 2",
     ),
+    view(
+        "a number of days that is a column",
+        "SELECT ts + INTERVAL user_id DAYS AS due FROM events",
+        "SELECT ts + CAST(user_id AS INT) * INTERVAL 1 DAY AS due FROM events",
+    ),
+    view(
+        "timestampadd() of a column",
+        "SELECT timestampadd(DAY, user_id, ts) AS due FROM events",
+        "SELECT ts + CAST(user_id AS INT) * INTERVAL 1 DAY AS due FROM events",
+    ),
+    view(
+        "keys of a map made anew",
+        "SELECT transform_keys(map('a', kind), (k, v) -> upper(k)) AS m FROM events",
+        "SELECT map_from_entries(transform(map_entries(map('a', kind)), e -> struct(upper(e.key), e.value))) AS m FROM events",
+    ),
+    view(
+        "two maps as one",
+        "SELECT map_concat(map('a', kind), map('b', country)) AS m FROM events",
+        "SELECT map_from_entries(concat(map_entries(map('a', kind)), map_entries(map('b', country)))) AS m FROM events",
+    ),
+    view(
+        "pairs in a list",
+        "SELECT user_id FROM events WHERE (kind, country) IN (('a', 'NL'), ('b', 'FR'))",
+        "SELECT user_id FROM events WHERE (kind = 'a' AND country = 'NL') OR (kind = 'b' AND country = 'FR')",
+    ),
+    view(
+        "a column that is called join",
+        "SELECT user_id, join FROM events",
+        "SELECT user_id, kind AS `join` FROM events",
+    ),
 ]
 
 REFUSALS = SOURCES + VIEWS

@@ -624,7 +624,9 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(("arg_min", "argmin", "earliest"), "min_by(x, y)"),
     "latest_by_offset": "last(x), which goes by the order of events",
     "earliest_by_offset": "first(x), which goes by the order of events",
-    **dict.fromkeys(("group_concat", "groupconcat", "wm_concat"), "listagg(x, ',') WITHIN GROUP (ORDER BY x)"),
+    **dict.fromkeys(
+        ("group_concat", "groupconcat", "list_agg", "wm_concat"), "listagg(x, ',') WITHIN GROUP (ORDER BY x)"
+    ),
     **dict.fromkeys(("count_distinct", "uniq", "uniq_exact"), "count(DISTINCT x)"),
     "approx_distinct": "approx_count_distinct(x)",
     **dict.fromkeys(("time_bucket", "date_bin", "tumble", "tumbling"), "window(ts, '15 minutes').start"),
@@ -637,10 +639,11 @@ FOREIGN: dict[str, str] = {
     "session_start": "session_window(ts, '30 minutes').start",
     "session_end": "session_window(ts, '30 minutes').end",
     "split_index": "split_part(x, ',', 1), which counts from 1",
-    **dict.fromkeys(
-        ("map_agg", "map_from_arrays", "object_agg", "jsonb_object_agg"),
-        "map_from_entries(collect_list(struct(k, x)))",
-    ),
+    **dict.fromkeys(("map_agg", "object_agg", "jsonb_object_agg"), "map_from_entries(collect_list(struct(k, x)))"),
+    "map_from_arrays": "map_from_entries(transform(keys, (k, i) -> struct(k, get(list, i))))",
+    "map_concat": "map_from_entries(concat(map_entries(a), map_entries(b)))",
+    "transform_keys": "map_from_entries(transform(map_entries(m), e -> struct(upper(e.key), e.value)))",
+    "map_zip_with": "map_from_entries(transform(map_entries(a), e -> struct(e.key, e.value + b[e.key])))",
     "histogram": "map_from_entries(collect_list(struct(x, n))) over a subquery that counts them by GROUP BY x",
     **dict.fromkeys(("hll_count_distinct", "approx_count", "ndv"), "approx_count_distinct(x)"),
     **dict.fromkeys(("quantile", "quantile_cont", "quantiles"), "percentile(x, 0.9)"),
@@ -671,7 +674,8 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(("json_object_keys", "json_keys"), "map_keys(from_json(x, 'MAP<STRING, STRING>'))"),
     "url_decode": "try_url_decode(x)",
     **dict.fromkeys(("try_parse_url", "url_extract_host", "domain"), "parse_url(x, 'HOST')"),
-    "str_to_map": "parse_url(x, 'QUERY', 'a'), or nullif(regexp_extract(x, 'a=([^&]*)', 1), '')",
+    "str_to_map": "nullif(regexp_extract(x, 'a=([^&]*)', 1), '') for one value, or for all of them"
+    " map_from_entries(transform(split(x, '&'), e -> struct(split_part(e, '=', 1), split_part(e, '=', 2))))",
     "convert_timezone": "from_utc_timestamp(ts, 'Europe/Paris')",
     **dict.fromkeys(("make_interval", "make_dt_interval"), "ts + INTERVAL 15 MINUTES"),
     **dict.fromkeys(
@@ -685,6 +689,9 @@ FOREIGN: dict[str, str] = {
     "epoch_ms": "unix_millis(ts)",
     **dict.fromkeys(("safe_divide", "div0"), "try_divide(a, b)"),
     "regexp_contains": "x RLIKE 'a|b'",
+    "regexp_match": "regexp_extract(x, 'a(b)', 1)",
+    "regexp_matches": "regexp_extract_all(x, 'a(b)', 1)",
+    "truncate": "CAST(x AS BIGINT), or date_trunc('day', ts) of a time",
     "generate_date_array": "explode(sequence(DATE '2024-01-01', DATE '2024-12-31'))",
     **dict.fromkeys(("iif", "iff"), "if(a, b, c)"),
     **dict.fromkeys(("to_number", "try_to_number"), "CAST(x AS DECIMAL(18, 2))"),

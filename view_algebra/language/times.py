@@ -38,6 +38,9 @@ LONGEST_SHIFT = 9_999
 """Years by which a time may be moved; Spark raises where the result leaves its own calendar."""
 
 
+ONE_UNIT = "Write INTERVAL 90 MINUTES; of a column, ts + n * INTERVAL 1 MINUTE."
+
+
 def interval(node: exp.Interval) -> Constant:
     """INTERVAL and a whole number of one unit."""
     value, unit = node.this, (node.args.get("unit") or exp.Var(this="")).name.lower().rstrip("s")
@@ -47,7 +50,7 @@ def interval(node: exp.Interval) -> Constant:
     if unit == "quarter":
         raise Wrong(span(node), "an interval of quarters, which Spark does not read", "Write INTERVAL 6 MONTHS.")
     if not re.fullmatch(r"-?\d{1,9}", text) or unit not in (*MICROSECONDS, "month", "year"):
-        raise Wrong(span(node), "an interval that is not a whole number of one unit", "Write INTERVAL 90 MINUTES.")
+        raise Wrong(span(node), "an interval that is not a whole number of one unit", ONE_UNIT)
     longest = {"year": LONGEST_SHIFT, "month": LONGEST_SHIFT * 12}.get(
         unit, LONGEST_SHIFT * 365 * MICROSECONDS["day"] // MICROSECONDS.get(unit, 1)
     )

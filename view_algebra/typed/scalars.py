@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, is_aggregate
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
-from view_algebra.language.functions import GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
+from view_algebra.language.functions import FOREIGN, GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
 from view_algebra.language.long_numbers import bounded, has_decimals
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import BITWISE, bitwise, calculate, case, condition, negative, number
@@ -282,7 +282,9 @@ def _tuple(node: exp.Tuple, _: Scope) -> Expr:
 
 
 def _lambda(node: exp.Lambda, _: Scope) -> Expr:
-    raise Wrong(span(node), "a lambda, where none is taken", f"These take one: {', '.join(LAMBDAS)}.")
+    name = node.parent.name.lower() if isinstance(node.parent, exp.Anonymous) else ""
+    way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else f"These take one: {', '.join(LAMBDAS)}."
+    raise Wrong(span(node), "a lambda, where none is taken", way_out)
 
 
 _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {

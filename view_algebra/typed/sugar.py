@@ -209,7 +209,9 @@ def timed(name: str, unit: str, given: Arguments, place: Place) -> Expr:
 def _moved(name: str, unit: str, given: Arguments, place: Place) -> Expr:
     count, time = given
     if not (isinstance(count, Constant) and count.type == INT):
-        raise Wrong(count.place or place, f"{name}() of a number that is not a literal", "Write it out.")
+        raise Wrong(
+            count.place or place, f"{name}() of a number that is not a literal", "Write ts + n * INTERVAL 1 DAY."
+        )
     number = int(count.value or 0)
     if unit.lower() == "quarter":
         number, unit = number * MONTHS["quarter"], "month"
