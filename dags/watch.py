@@ -46,7 +46,8 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
         if done.stdout:
             return "; ".join(json.loads(done.stdout.splitlines()[-1])["alarms"])
         error = json.loads(done.stderr.splitlines()[-1])
-        return ": ".join(error[part] for part in ("error", "way_out") if error.get(part))
+        said = [str(error.get(part) or "").partition("\n")[0] for part in ("error", "evidence", "way_out")]
+        return ": ".join(part for part in said if part)
     except (IndexError, KeyError, ValueError):
         return f"`lamina` ended with {done.returncode}: see the log of this task"
 
@@ -75,7 +76,7 @@ def watch() -> None:
         wrong = [checks] if checks.returncode not in (0, DIFFERENT) else []
         wrong += [alarms] if alarms.returncode else []
         if wrong:
-            raise AirflowFailException("; ".join(map(sentence, wrong)))
+            raise AirflowFailException("; ".join(dict.fromkeys(map(sentence, wrong))))
 
     look()
 

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 refused or failed, 2 usage, 3 a check, a proof, `plan` or 
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -64,6 +65,9 @@ def main() -> None:
     interrupt_postgres_too()
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - None where a shell has closed it (`>&-`)
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):  # where the locale is not UTF-8, "→" must not end what was done already
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         lamina(standalone_mode=True)
     except KeyboardInterrupt:

@@ -172,6 +172,8 @@ def cell(value: Any) -> str:
         return interval(value)
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False, default=plain)
+    if isinstance(value, bytes | memoryview):
+        return f"\\x{bytes(value).hex()}"
     # A control character in a key must not move the cursor of whoever looks at it.
     return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in str(value))
 
@@ -185,7 +187,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return interval(value)
     if isinstance(value, bytes | memoryview):
-        return bytes(value).decode("utf-8", "replace")
+        return f"\\x{bytes(value).hex()}"  # as Postgres writes them
     return str(value)
 
 

@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from lamina.services.embedded import Embedded
 from master_log.login import MECHANISMS, PROTOCOLS, Login
@@ -273,6 +273,21 @@ def _file(path: Path) -> dict[str, str]:
     return dict(table)
 
 
+def _with_login(parts: SplitResult) -> SplitResult:
+    """With the user and the password where everybody looks for them; libpq takes them from the query, too."""
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    said = {key: value for key, value in given if key in ("user", "password")}
+    if not said:
+        return parts
+    user, password = (
+        said.get(key, unquote(there or ""))
+        for key, there in zip(("user", "password"), (parts.username, parts.password), strict=True)
+    )
+    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
+    rest = [(key, value) for key, value in given if key not in said]
+    return parts._replace(netloc=f"{login}@{parts.netloc.rpartition('@')[2]}", query=urlencode(rest))
+
+
 def postgres_url(text: str, name: str) -> str:
     """The URL in the one form that psycopg2 takes; SQLAlchemy's `postgresql+psycopg2://` is understood.
 
@@ -280,7 +295,7 @@ def postgres_url(text: str, name: str) -> str:
     """
     problem = None
     try:
-        parts = urlsplit(text)
+        parts = _with_login(urlsplit(text))
         scheme = parts.scheme.partition("+")[0]
         if scheme not in {"postgresql", "postgres"}:
             problem = f"begins with {parts.scheme}://" if "://" in text else "has no scheme"
@@ -295,7 +310,8 @@ def postgres_url(text: str, name: str) -> str:
             return urlunsplit(("postgresql", parts.netloc, parts.path, parts.query, ""))
     except ValueError as error:
         problem = f"is malformed: {error}"
-    shown = text if "@" not in text else "…@" + text.rpartition("@")[2]
+    shown = text.partition("?")[0] if "@" not in text else "…@" + text.rpartition("@")[2].partition("?")[0]
+    shown = shown if "password" not in shown.lower() else "It"
     raise LaminaError(
         f"{name} is not the URL of a Postgres database",
         evidence=f"{shown} {problem}.",
@@ -348,7 +364,7 @@ def _brokers(text: str) -> tuple[str, Login | None]:
     servers = [server.strip() for server in text.split(",") if server.strip()]
     for server in servers or [text]:
         host, _, port = server.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        if not host or "@" in host or not port.isdigit() or not 0 < int(port) < 65536:
             raise _no_brokers(repr(server.rpartition("@")[2]))
     return ",".join(servers), login
 

@@ -143,7 +143,14 @@ def _csv(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line
             yield raw.decode(errors="surrogateescape")
 
     reader = csv.reader(texts(), strict=True)
-    header = _header(name, next(reader, []), declared)
+    first, problem = _fields(reader)
+    if problem is not None or not _is_utf8(first or ()):
+        raise LaminaError(
+            f"{name}: the first line is not a header",
+            evidence=problem or "it is not UTF-8",
+            way_out="Save the file as CSV in UTF-8.",
+        )
+    header = _header(name, first or (), declared)
     while True:
         taken.clear()
         number = reader.line_num + 1
@@ -156,13 +163,17 @@ def _csv(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line
             continue  # an empty line
         elif len(fields) != len(header):
             problem = f"{len(fields)} fields, and the header names {len(header)}"
-        elif any("\udc80" <= character <= "\udcff" for field in fields for character in field):
+        elif not _is_utf8(fields):
             problem = "not UTF-8"
         if problem is not None or fields is None:
             yield Line(number, raw, b"", {}, problem)
             continue
         value = {key: from_text(declared.get(key, STRING), field) for key, field in zip(header, fields, strict=True)}
         yield Line(number, raw, to_json(value).encode(), value, _misfit(declared, value))
+
+
+def _is_utf8(fields: Sequence[str]) -> bool:
+    return not any("\udc80" <= character <= "\udcff" for field in fields for character in field)
 
 
 def _fields(reader: Any) -> tuple[Sequence[str] | None, str | None]:
@@ -205,6 +216,12 @@ def _parquet(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[
                     record = to_json(value)
                     problem = _misfit(doubtful, json.loads(record)) if doubtful else None
                     yield Line(next(numbers), record.encode(), record.encode(), value, problem)
+    except OverflowError as error:
+        raise LaminaError(
+            f"{name}: a time is beyond the years 1 to 9999",
+            evidence=f"{error}, among the {_ROWS:,} rows from row {next(numbers):,} on",
+            way_out="Write it as a text or leave it out, where the file is made.",
+        ) from error
     except pa.ArrowException as error:
         raise LaminaError(
             f"{name}: this is not a Parquet file", evidence=str(error), way_out="Name its format with --format."

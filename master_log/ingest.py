@@ -15,7 +15,7 @@ from typing import IO, Any, Literal
 
 from master_log.files import Line, format_of, lines, seekable
 from master_log.kafka import Brokers
-from master_log.producer import NotTaken
+from master_log.producer import NotTaken, Producer
 from master_log.undeclared import Strangers
 from master_log.values import columns
 from view_algebra.compiled import Source
@@ -117,7 +117,7 @@ def ingest(
         pace = _Pace(rate)
         with brokers.producer() as producer, _between_records() as interrupted:
             try:
-                for line in itertools.islice(read(), skip, None):
+                for line in _told(itertools.islice(read(), skip, None), producer, lambda: skip + tally.sent):
                     place = skip + tally.sent
                     if line.problem is not None:
                         tally.note(line)
@@ -143,6 +143,15 @@ def ingest(
         if on_progress:
             on_progress(skip + tally.sent, total)
     return Ingested(tally.sent, tally.bad, tuple(tally.first), skip)
+
+
+def _told(found: Iterator[Line], producer: Producer, sent: Callable[[], int]) -> Iterator[Line]:
+    """The lines; where the file turns out to be damaged, the error says how many records were sent."""
+    try:
+        yield from found
+    except LaminaError as error:
+        producer.flush()
+        raise _broken_off(error, sent(), 0) from error
 
 
 def _keys(source: Source, key_by: Sequence[str] | None) -> tuple[str, ...]:
@@ -222,9 +231,9 @@ def key_of(keys: Sequence[str], value: dict[str, Any], as_object: bool) -> bytes
     if not parts or None in parts:
         return None
     if as_object:
-        return json.dumps(dict(zip(keys, parts, strict=True)), default=str, ensure_ascii=False).encode()
+        return json.dumps(dict(zip(keys, parts, strict=True)), default=str, ensure_ascii=False).encode(errors="replace")
     text = str(parts[0]) if len(parts) == 1 else json.dumps(parts, default=str, ensure_ascii=False)
-    return text.encode()
+    return text.encode(errors="replace")  # half of a surrogate pair, which JSON can name, is what it is to Spark
 
 
 @contextmanager
@@ -247,7 +256,7 @@ def _between_records() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _broken_off(error: NotTaken, sent: int, after: int) -> LaminaError:
+def _broken_off(error: LaminaError, sent: int, after: int) -> LaminaError:
     return LaminaError(
         error.what,
         evidence=f"{error.evidence}\nThe first {sent:,} records of the file were sent."

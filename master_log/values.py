@@ -65,6 +65,8 @@ def from_text(kind: Type, text: str) -> Any:
 
     >>> [from_text(Type("INT"), text) for text in ("7", "", "x")], from_text(Type("STRING"), "7")
     ([7, None, 'x'], '7')
+    >>> [from_text(Type("DOUBLE"), text) for text in ("1.5", "1_5")], from_text(Type("DECIMAL"), "sNaN")
+    ([1.5, '1_5'], 'sNaN')
     """
     if text == "":
         return None
@@ -74,14 +76,15 @@ def from_text(kind: Type, text: str) -> Any:
             return int(stripped) if re.fullmatch(r"[+-]?\d{1,19}", stripped) else text
         case "FLOAT" | "DOUBLE":
             try:
-                return stripped if stripped in _NOT_FINITE else float(stripped)
+                return text if "_" in stripped else stripped if stripped in _NOT_FINITE else float(stripped)
             except ValueError:
                 return text
         case "DECIMAL":
             try:
-                return text if _LONG.search(stripped) else Decimal(stripped)
+                number = None if "_" in stripped or _LONG.search(stripped) else Decimal(stripped)
             except InvalidOperation:
                 return text
+            return number if number is not None and number.is_finite() else text
         case "BOOLEAN":
             return {"true": True, "false": False}.get(stripped.lower(), text)
         case "TIMESTAMP" | "TIMESTAMP_NTZ" | "DATE":
@@ -89,7 +92,7 @@ def from_text(kind: Type, text: str) -> Any:
         case "STRUCT" | "ARRAY" | "MAP":
             try:
                 return json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return text
     return text
 

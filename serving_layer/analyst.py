@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from serving_layer.database import is_opened, no_connection
+from serving_layer.database import is_away, is_opened, no_connection
 from view_algebra.errors import LaminaError
 
 CONNECT_TIMEOUT = 10
@@ -52,7 +52,17 @@ def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row
             yield [column.name for column in cursor.description or ()], itertools.chain(first, cursor)
     except psycopg2.errors.UndefinedTable as error:
         raise _refused(error, "`lamina status` lists the views; one that is not rebuilt yet is not there.") from error
+    except psycopg2.errors.QueryCanceled as error:
+        way_out = "Ask for less, or let readers take longer: `statement_timeout` in LAMINA_ANALYST_LIMITS."
+        raise _refused(error, way_out) from error
+    except ValueError as error:
+        if "out of range" not in str(error):  # as Python's driver says of a time
+            raise
+        way_out = "Cast it to a text in the SELECT: CAST(ts AS text)."
+        raise LaminaError("A time is beyond the years 1 to 9999", evidence=str(error), way_out=way_out) from error
     except psycopg2.Error as error:
+        if is_away(error):
+            raise
         raise _refused(error, "Correct the SELECT: only reading is allowed, one statement at a time.") from error
     finally:
         connection.close()

@@ -76,7 +76,7 @@ def of_trial(connection: Connection, trial: Trial, name: str) -> list[Verdict]:
         return []
     tried = connection.begin_nested()
     try:
-        made = _made(connection, trial, {read for check in todo for read in check.reads})
+        made = _made(connection, trial, trial.new.union(*(check.reads for check in todo)))
         return [_verdict(connection, view, check, made) for check in todo]
     finally:
         tried.rollback()

@@ -72,13 +72,13 @@ def in_utc(connection: Connection) -> None:
 
 def time(database: Database, said: str) -> datetime:
     """A time that is said as one, or as how long ago it was."""
-    for expression in ("now() - CAST(:said AS interval)", "CAST(:said AS timestamptz)"):
+    for expression in ("CAST(:said AS timestamptz)", "now() - CAST(:said AS interval)"):
         try:
             with database.begin() as connection:
                 in_utc(connection)
                 found: datetime = connection.execute(text(f"SELECT {expression}"), {"said": said}).scalar_one()
                 return found
-        except DBAPIError:
+        except (DBAPIError, ValueError):  # the latter of a time in a year that Python has not
             continue
     raise LaminaError(
         f"{said!r} is not a time",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection, delete, func, insert, select, text
+from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer import (
@@ -29,6 +29,7 @@ from serving_layer.bookkeeping import (
     view,
 )
 from serving_layer.bookkeeping import progress as progress_table
+from serving_layer.cells import run
 from serving_layer.changes import NOTHING, Change, Known, check_allowed, chosen, compare
 from serving_layer.deployed import deployed, keep
 from serving_layer.queries import End, Topic
@@ -179,7 +180,7 @@ def apply(
     Raises NotComputed, before it changes anything, where cells are to be computed first.
     """
     # Two first applies have no query in common to wait for.
-    connection.execute(text(f"LOCK TABLE {declaration} IN SHARE ROW EXCLUSIVE MODE"))
+    run(connection, f"LOCK TABLE {declaration} IN SHARE ROW EXCLUSIVE MODE")
     progress.lock(connection, progress.queries(connection))
     if ready is None:
         rebuilds.refuse_beside_apply(connection)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from sqlalchemy import Connection
 
 from serving_layer import generations, progress, registry, versions
 from serving_layer.changes import breaks
-from serving_layer.deployed import deployed
+from serving_layer.deployed import applied, deployed
+from serving_layer.lookup import Generation
 from serving_layer.versions import Version
 from view_algebra.compiled import Catalog, Column, View
 from view_algebra.errors import LaminaError
@@ -25,17 +27,32 @@ def roll_back(connection: Connection, name: str) -> tuple[int, int]:
     One of another version becomes the declared one again. That is refused where the view would not equal its SELECT,
     or where another could not go on over it: the previous catalog, applied, brings back all of it.
     """
+
+    def seen() -> tuple[object, Generation, Generation]:
+        return applied(connection), *generations.before_published(connection, name)
+
+    judged = seen()
+    _refuse(connection, *judged[1:])  # before the lock, since it may compile: micro-batches wait for the lock
     progress.lock(connection, progress.queries(connection))
-    now, before = generations.before_published(connection, name)
+    _, now, before = found = seen()
+    if found != judged:
+        _refuse(connection, now, before)
     if now.version == before.version:
         return generations.roll_back(connection, name)
     catalog = deployed(connection)
     version = versions.get(connection, name, before.version)
-    for why, evidence, way_out in (*of_the_version(version, catalog), *of_views_above(version.view, catalog)):
-        raise _not_alone(name, why, evidence, way_out)
     views = _in_order({**catalog.views, name: version.view})
     registry.deploy(connection, catalog, replace(catalog, views=views), {name: before.id})
     return now.id, before.id
+
+
+def _refuse(connection: Connection, now: Generation, before: Generation) -> None:
+    if now.version == before.version:
+        return
+    catalog = deployed(connection)
+    version = versions.get(connection, now.view, before.version)
+    for why, evidence, way_out in chain(of_the_version(version, catalog), of_views_above(version.view, catalog)):
+        raise _not_alone(now.view, why, evidence, way_out)
 
 
 def of_the_version(version: Version, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
@@ -46,13 +63,9 @@ def of_the_version(version: Version, catalog: Catalog) -> Iterator[tuple[str, st
         unique = any(catalog.sources[name].ids for name in otherwise)  # which is read as it is, whatever is applied
         evidence = f"version {old.version} reads {', '.join(otherwise)} as it was declared then"
         yield "its source was declared differently", evidence, AS_IT_IS if unique else KEPT
-    if gone := sorted({each for check in old.checks for each in check.reads} - catalog.views.keys()):
-        yield (
-            "what a check of it reads is no longer declared",
-            f"version {old.version} was checked with {gone[0]}",
-            KEPT,
-        )
-    made_of = ", ".join(sorted(_named(old) - catalog.sources.keys()))
+    streams = {name for name, source in catalog.sources.items() if source.kind == "stream"}
+    read = {each for check in old.checks for each in check.reads}
+    made_of = ", ".join(sorted((_named(old) | read) - streams - {old.name}))
     if made_of and not _compiles_to(version, catalog):
         yield f"{made_of} was another then", f"its SELECT over {made_of} would not be version {old.version} now", KEPT
 
@@ -94,18 +107,25 @@ def _compiles_to(version: Version, catalog: Catalog) -> bool:
     from view_algebra.errors import Refused
 
     old = version.view
-    needed, todo = {old.name: old}, [old]
+    needed: dict[str, View] = {old.name: old}
+    todo = [old.name, *(each for check in old.checks for each in check.reads)]
     while todo:
-        named = _named(todo.pop()) & catalog.views.keys() - needed.keys()
-        todo += [catalog.views[name] for name in named]
-        needed |= {name: catalog.views[name] for name in named}
-    texts = [source.sql for source in catalog.sources.values()] + [view.sql for view in needed.values()]
-    unique = {name: source for name, source in catalog.sources.items() if source.ids}
+        name = todo.pop()
+        view = needed.setdefault(name, catalog.views[name]) if name in catalog.views else old
+        todo += _named(view) & catalog.views.keys() - needed.keys()
+    files = {name: source.sql for name, source in catalog.sources.items()}
+    files |= {name: view.sql for name, view in needed.items()}  # of a table it is the same text
+    files |= {f"{old.name}: {check.name}": check.sql for check in old.checks}
     try:
-        again = compile_catalog({"": ";\n".join(texts)}, unique).views[old.name]
+        again = compile_catalog(files, {name: each for name, each in catalog.sources.items() if each.ids})
     except Refused:
         return False
-    return (again.version, again.final) == (old.version, old.final)
+    return _meaning(again.views[old.name]) == _meaning(old)
+
+
+def _meaning(view: View) -> tuple[object, ...]:
+    """All that readers and checks see of a view."""
+    return view.version, view.final, view.columns, [check.failing for check in view.checks]
 
 
 def _in_order(views: Mapping[str, View]) -> dict[str, View]:

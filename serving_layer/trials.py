@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from serving_layer import lookup, renames, versions
+from serving_layer import lookup, renames, versions, views
 from serving_layer.bookkeeping import generation
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
@@ -33,7 +33,8 @@ def of_handover(connection: Connection, catalog: Catalog, new: Sequence[Generati
     declared = {(view.name, view.version) for view in catalog.views.values()}
     new = [each for each in new if (each.view, each.version) in declared]
     read = {**versions.readable(connection, catalog), **{each.view: each.id for each in new}}
-    return Trial(catalog, _places(connection, read), frozenset(each.view for each in new))
+    unread = catalog.views.keys() - views.served(connection)
+    return Trial(catalog, _places(connection, read), frozenset(each.view for each in new), frozenset(unread))
 
 
 def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generation]) -> Trial:
@@ -55,8 +56,9 @@ def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generat
         if name in old
         and (old[name].final != view.final or (name not in named and read.get(name) != published.get(name)))
     }
+    unread = catalog.views.keys() - views.served(connection)
     first = {name for name in new - named.keys() if _has_cells(catalog, name, places)}
-    return Trial(catalog, places, frozenset(changed | first), frozenset(new))
+    return Trial(catalog, places, frozenset(changed | first), frozenset(new | unread))
 
 
 def _has_cells(catalog: Catalog, name: str, places: Mapping[str, str]) -> bool:

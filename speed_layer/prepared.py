@@ -31,6 +31,7 @@ from master_log.reading import parsed, selected
 from serving_layer.copying import batches
 from serving_layer.duplicates import Found
 from speed_layer.computation import Computation, Computed, gathered, ids_of, together
+from view_algebra.language.quoting import spark_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -176,7 +177,7 @@ def _reading(session: SparkSession, file: Path, topic: str) -> DataFrame:
 
     digest = f"left(string(content), {DIGEST})"
     written = f"substring(content, {DIGEST + 1})"
-    lost = f"raise_error('{file} is not what was written to it')"
+    lost = f"raise_error({spark_text(f'{file} is not what was written to it')})"
     content = session.read.format("binaryFile").load(str(file))
     whole = content.selectExpr(f"IF(sha2({written}, 256) = {digest}, string({written}), {lost}) AS records")
     records = whole.selectExpr(f"inline(from_json(records, 'ARRAY<{_RECORD}>', map('mode', 'FAILFAST')))")

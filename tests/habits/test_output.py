@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lamina.catalogs import catalog_files
-from lamina.render import Output
+from lamina.render import Output, cell, plain
 from lamina.settings import Settings, _brokers
 from view_algebra.errors import LaminaError
 
@@ -97,3 +97,15 @@ def test_the_demo_is_of_its_home_alone(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(LaminaError) as asked:  # for the embedded services, which do not run there
         Settings.read(home, {"LAMINA_HOME": str(home)})
     assert "production" not in str(asked.value)
+
+
+def test_what_a_locale_has_no_letter_for_ends_nothing() -> None:
+    """The command has done its work by then."""
+    command = "import lamina.cli as cli; cli.lamina = lambda **_: print('→'); cli.main()"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\\u2192\n", "")
+
+
+def test_bytes_are_shown_as_postgres_writes_them() -> None:
+    assert cell(memoryview(b"\x00\xff")) == plain(b"\x00\xff") == "\\x00ff"

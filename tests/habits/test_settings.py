@@ -75,6 +75,28 @@ def test_a_printed_setting_shows_no_password(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "host=db user=lamina password=secret dbname=x",
+        "postgresql://db?user=u&password=secret",
+        "postgresql://u@db?password=secret",
+        "postgresql://u:secret@db?sslpassword=secret",
+    ],
+)
+def test_a_wrong_url_of_any_form_is_told_without_its_password(tmp_path: Path, url: str) -> None:
+    with pytest.raises(LaminaError) as refused:
+        Settings.read(tmp_path, {**SERVICES, "LAMINA_POSTGRES": url})
+    assert "secret" not in str(refused.value)
+
+
+def test_a_login_in_the_query_is_one_before_the_host(tmp_path: Path) -> None:
+    url = "postgresql://db:5433/lamina?user=a%40b&password=p%2Fq&sslmode=require"
+    settings = Settings.read(tmp_path, {**SERVICES, "LAMINA_POSTGRES": url})
+    assert settings.postgres == "postgresql://a%40b:p%2Fq@db:5433/lamina?sslmode=require"
+    assert "p/q" not in Jdbc.of(settings.postgres).url
+
+
 def test_a_postgres_url_becomes_javas(tmp_path: Path) -> None:
     jdbc = Jdbc.of("postgresql://a%40b:p%2Fq@[::1]:5433/lamina?sslmode=require", currentSchema="iceberg")
     assert jdbc.url == "jdbc:postgresql://[::1]:5433/lamina?sslmode=require&currentSchema=iceberg"
@@ -88,6 +110,7 @@ def test_a_postgres_url_becomes_javas(tmp_path: Path) -> None:
         ({"LAMINA_KAFKA": "a:9092"}, "LAMINA_POSTGRES is not set", "Set both"),
         ({**SERVICES, "LAMINA_KAFKA": "a"}, "LAMINA_KAFKA is not a list of brokers", "host1:9092"),
         ({**SERVICES, "LAMINA_KAFKA": "u:secret@a:x"}, "LAMINA_KAFKA is not a list of brokers", "Found 'a:x'."),
+        ({**SERVICES, "LAMINA_KAFKA": "u:secret@a:9092"}, "LAMINA_KAFKA is not a list of brokers", "Found 'a:9092'."),
         ({**SERVICES, "LAMINA_KAFKA": "kafka://a:9092"}, "LAMINA_KAFKA is not a list of brokers", "sasl_ssl://user"),
         ({**SERVICES, "LAMINA_KAFKA": "sasl_ssl://a:9092"}, "LAMINA_KAFKA is not a list of brokers", "lacks a user"),
         ({**SERVICES, "LAMINA_KAFKA": "ssl://u:p@a:9092"}, "LAMINA_KAFKA is not a list of brokers", "has a user"),

@@ -219,6 +219,8 @@ def test_a_bad_line_of_csv_is_told_by_the_line_on_which_it_begins(
         (b"1,show\n2,click\n", "the first line does not name the columns"),
         (b"id,kind,ID\n1,a,2\n", "the first line does not name the columns"),
         (b"", "the first line does not name the columns"),
+        ("id,Größe\n1,2\n".encode("cp1252"), "the first line is not a header"),
+        (b'"id"x,kind\n1,a\n', "the first line is not a header"),
     ],
 )
 def test_a_csv_header_that_names_no_column_or_one_twice_is_refused(
@@ -226,6 +228,38 @@ def test_a_csv_header_that_names_no_column_or_one_twice_is_refused(
 ) -> None:
     with pytest.raises(LaminaError, match=what):
         ingest(new_source(), written(tmp_path, "records.csv", content), brokers)
+
+
+def test_a_file_that_turns_out_to_be_damaged_says_how_far_it_was_sent(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
+) -> None:
+    source = new_source()
+    packed = gzip.compress(b"\n".join(JSON * 20_000))
+    path = written(tmp_path, "records.jsonl.gz", packed[:-2000])
+    with pytest.raises(LaminaError, match="the compressed file is damaged") as refused:
+        ingest(source, path, brokers, on_bad="quarantine", ignore_unknown=True)
+    there = len(contents(source.topic))
+    assert there > 0
+    assert f"The first {there:,} records of the file were sent." in refused.value.evidence
+    assert f"--skip {there}" in refused.value.way_out
+
+
+def test_half_of_a_surrogate_pair_is_a_key_like_any_other(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
+) -> None:
+    source = new_source()
+    path = written(tmp_path, "records.jsonl", b'{"kind": "\\ud83d"}\n')
+    assert ingest(source, path, brokers, key_by=["kind"]).sent == 1
+    assert contents(source.topic) == [(b"?", b'{"kind": "\\ud83d"}')]
+
+
+def test_a_time_beyond_the_years_of_python_is_one_error(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource
+) -> None:
+    table = pa.table({"id": [1], "ts": pa.array([2**62], pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "records.parquet")
+    with pytest.raises(LaminaError, match="beyond the years 1 to 9999"):
+        ingest(new_source(), str(tmp_path / "records.parquet"), brokers)
 
 
 @pytest.mark.parametrize("name", ["records.parquet", "records.parquet.gz", "-"])

@@ -534,6 +534,29 @@ def test_a_version_that_is_computed_through_another_view_is_returned_to_only_ove
     assert why == "large was another then"
 
 
+def beside_a_table(least: int, city: str = "STRING") -> Catalog:
+    """A view over a stream, a table, and a view of that table."""
+    return compile_catalog(
+        {
+            "v.sql": "CREATE TABLE events (k STRING, n BIGINT) USING kafka OPTIONS (topic 'events', format 'json');"
+            f"CREATE TABLE people (k STRING PRIMARY KEY, city {city}) USING kafka OPTIONS (topic 'p', format 'json');"
+            "CREATE VIEW known AS SELECT k FROM people WHERE city IS NOT NULL;"
+            "CREATE VIEW amounts AS SELECT p.city, sum(e.n) AS n FROM events AS e LEFT JOIN people AS p ON p.k = e.k"
+            f" WHERE e.n > {least} AND e.k IN (SELECT k FROM known) GROUP BY p.city;"
+            "ALTER VIEW amounts ADD CONSTRAINT some CHECK (n > 0);"
+        }
+    )
+
+
+def test_a_version_that_joins_a_table_is_returned_to_only_while_the_table_is_the_same() -> None:
+    before = beside_a_table(1)
+    assert before.views["amounts"].version != beside_a_table(2).views["amounts"].version
+    old = versions.Version(before.views["amounts"], before.sources)
+    assert list(rollbacks.of_the_version(old, beside_a_table(2))) == []
+    [(why, _, _)] = rollbacks.of_the_version(old, beside_a_table(2, "INT"))
+    assert why == "known, people was another then"
+
+
 MANY = "CREATE VIEW many AS SELECT k, count(*) AS c, sum(n) AS s FROM b GROUP BY k HAVING count(*) > 1;"
 OF_MANY = (
     "CREATE VIEW amounts AS SELECT k, count(*) AS c, sum(n) AS s FROM a WHERE k IN (SELECT k FROM many) GROUP BY k;"

@@ -15,7 +15,7 @@ def spark_name(name: str) -> str:
     ('user_id', '`user-id`', '`order`')
     """
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
-    return name if plain and name.upper() not in _SPARK_WORDS | _READ_AS_MORE else spark_path(name)
+    return name if plain and name.upper() not in _WORDS else spark_path(name)
 
 
 def postgres_name(name: str) -> str:
@@ -81,6 +81,8 @@ _READ_AS_MORE = words(
     " UNCACHE XOR"
 )
 """Names to Spark, and more than names to sqlglot, which reads what is written here."""
+
+_WORDS = _SPARK_WORDS | _READ_AS_MORE
 
 _POSTGRES_WORDS = words(
     "ALL ANALYSE ANALYZE AND ANY ARRAY AS ASC ASYMMETRIC AUTHORIZATION BETWEEN BIGINT BINARY BIT BOOLEAN BOTH"

@@ -39,6 +39,7 @@ LONGEST_SHIFT = 9_999
 
 
 ONE_UNIT = "Write INTERVAL 90 MINUTES; of a column, ts + n * INTERVAL 1 MINUTE."
+"""The way out of an interval that both engines would read differently."""
 
 
 def interval(node: exp.Interval) -> Constant:
