@@ -551,7 +551,8 @@ def beside_a_table(least: int, city: str = "STRING") -> Catalog:
 def test_a_version_that_joins_a_table_is_returned_to_only_while_the_table_is_the_same() -> None:
     before = beside_a_table(1)
     assert before.views["amounts"].version != beside_a_table(2).views["amounts"].version
-    old = versions.Version(before.views["amounts"], before.sources)
+    assert before.views["amounts"].fed_by == {"events"}
+    old = versions.Version(before.views["amounts"], {"events": before.sources["events"]})
     assert list(rollbacks.of_the_version(old, beside_a_table(2))) == []
     [(why, _, _)] = rollbacks.of_the_version(old, beside_a_table(2, "INT"))
     assert why == "known, people was another then"
