@@ -173,7 +173,7 @@ def cell(value: Any) -> str:
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False, default=plain)
     if isinstance(value, bytes | memoryview):
-        return f"\\x{bytes(value).hex()}"
+        return str(plain(value))
     # A control character in a key must not move the cursor of whoever looks at it.
     return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in str(value))
 

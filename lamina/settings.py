@@ -279,10 +279,8 @@ def _with_login(parts: SplitResult) -> SplitResult:
     said = {key: value for key, value in given if key in ("user", "password")}
     if not said:
         return parts
-    user, password = (
-        said.get(key, unquote(there or ""))
-        for key, there in zip(("user", "password"), (parts.username, parts.password), strict=True)
-    )
+    user = said.get("user", unquote(parts.username or ""))
+    password = said.get("password", unquote(parts.password or ""))
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
     rest = [(key, value) for key, value in given if key not in said]
     return parts._replace(netloc=f"{login}@{parts.netloc.rpartition('@')[2]}", query=urlencode(rest))

@@ -74,17 +74,19 @@ def from_text(kind: Type, text: str) -> Any:
     match kind.name:
         case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
             return int(stripped) if re.fullmatch(r"[+-]?\d{1,19}", stripped) else text
+        case "FLOAT" | "DOUBLE" | "DECIMAL" if "_" in stripped:  # which Python would leave out
+            return text
         case "FLOAT" | "DOUBLE":
             try:
-                return text if "_" in stripped else stripped if stripped in _NOT_FINITE else float(stripped)
+                return stripped if stripped in _NOT_FINITE else float(stripped)
             except ValueError:
                 return text
         case "DECIMAL":
             try:
-                number = None if "_" in stripped or _LONG.search(stripped) else Decimal(stripped)
+                number = Decimal("NaN" if _LONG.search(stripped) else stripped)
             except InvalidOperation:
                 return text
-            return number if number is not None and number.is_finite() else text
+            return number if number.is_finite() else text
         case "BOOLEAN":
             return {"true": True, "false": False}.get(stripped.lower(), text)
         case "TIMESTAMP" | "TIMESTAMP_NTZ" | "DATE":

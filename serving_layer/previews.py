@@ -115,8 +115,8 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
     progress.lock(connection, progress.queries(connection))
     check_name(connection, name)
     catalog = compiled(connection, catalog)
-    there = {**versions.readable(connection, catalog), **(ready or {})}
-    made_of = {of: lookup.get(connection, id) for of, id in there.items()}
+    computed = {of: lookup.get(connection, id) for of, id in (ready or {}).items()}
+    made_of = versions.readable(connection, catalog) | computed
     for each in (each for each in catalog.views.values() if each.cell_tables):
         of = made_of.get(each.name)
         if of is None or (of.version, of.state) != (each.version, "live"):

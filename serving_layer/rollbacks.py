@@ -14,7 +14,7 @@ from serving_layer.deployed import applied, deployed
 from serving_layer.lookup import Generation
 from serving_layer.versions import Version
 from view_algebra.compiled import Catalog, Column, View
-from view_algebra.errors import LaminaError
+from view_algebra.errors import LaminaError, Refused
 
 KEPT = "Apply the previous catalog: the version is kept live, so that nothing is computed."
 KEPT_ABOVE = "Apply the previous catalog: what is kept live of it is not computed again."
@@ -104,17 +104,15 @@ def _compiles_to(version: Version, catalog: Catalog) -> bool:
     Where it is not, they have changed, or go on over it; or another Lamina compiled it, and nobody can say.
     """
     from view_algebra import compile_catalog
-    from view_algebra.errors import Refused
 
     old = version.view
-    needed: dict[str, View] = {old.name: old}
-    todo = [old.name, *(each for check in old.checks for each in check.reads)]
-    while todo:
-        name = todo.pop()
-        view = needed.setdefault(name, catalog.views[name]) if name in catalog.views else old
-        todo += _named(view) & catalog.views.keys() - needed.keys()
+    declared = {**catalog.views, old.name: old}
+    needed, named = set[str](), {old.name}.union(*(check.reads for check in old.checks))
+    while new := named & declared.keys() - needed:
+        needed |= new
+        named = set[str]().union(*(_named(declared[name]) for name in new))
     files = {name: source.sql for name, source in catalog.sources.items()}
-    files |= {name: view.sql for name, view in needed.items()}  # of a table it is the same text
+    files |= {name: declared[name].sql for name in needed}  # of a table it is the same text
     files |= {f"{old.name}: {check.name}": check.sql for check in old.checks}
     try:
         again = compile_catalog(files, {name: each for name, each in catalog.sources.items() if each.ids})

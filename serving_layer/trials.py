@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from serving_layer import lookup, renames, versions, views
-from serving_layer.bookkeeping import generation
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from view_algebra.compiled import Catalog
@@ -32,9 +31,9 @@ def of_handover(connection: Connection, catalog: Catalog, new: Sequence[Generati
     """Of the deployed catalog, once these generations are handed over; those of other versions are not."""
     declared = {(view.name, view.version) for view in catalog.views.values()}
     new = [each for each in new if (each.view, each.version) in declared]
-    read = {**versions.readable(connection, catalog), **{each.view: each.id for each in new}}
+    read = versions.readable(connection, catalog) | {each.view: each for each in new}
     unread = catalog.views.keys() - views.served(connection)
-    return Trial(catalog, _places(connection, read), frozenset(each.view for each in new), frozenset(unread))
+    return Trial(catalog, _places(read.values()), frozenset(each.view for each in new), frozenset(unread))
 
 
 def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generation]) -> Trial:
@@ -43,18 +42,19 @@ def of_catalog(connection: Connection, catalog: Catalog, ready: Sequence[Generat
     named = renames.wanted(before, catalog)
     old = renames.renamed(before, {was: name for name, was in named.items()}).views
     published = lookup.published(connection)
-    read = {**versions.readable(connection, catalog), **{each.view: each.id for each in ready}}
-    places = _places(connection, read)
-    for name, was in named.items():
-        of_it = zip(before.views[was].cell_tables, old[name].cell_tables, strict=True)
-        there = _places(connection, {was: published[was]} if was in published else {})
-        places |= {table.name: there[other.name] for other, table in of_it if other.name in there}
+    read = versions.readable(connection, catalog) | {each.view: each for each in ready}
+    places = _places(read.values())
+    for name in (name for name, was in named.items() if was in published):
+        there = lookup.get(connection, published[named[name]]).places
+        tables = zip(before.views[named[name]].cell_tables, old[name].cell_tables, strict=True)
+        places |= {table.name: there[other.name] for other, table in tables if other.name in there}
     new = (catalog.views.keys() - old.keys()) | named.keys()
+    now = {name: each.id for name, each in read.items()}
     changed = {
         name
         for name, view in catalog.views.items()
         if name in old
-        and (old[name].final != view.final or (name not in named and read.get(name) != published.get(name)))
+        and (old[name].final != view.final or (name not in named and now.get(name) != published.get(name)))
     }
     unread = catalog.views.keys() - views.served(connection)
     first = {name for name in new - named.keys() if _has_cells(catalog, name, places)}
@@ -68,6 +68,5 @@ def _has_cells(catalog: Catalog, name: str, places: Mapping[str, str]) -> bool:
     return own and all(_has_cells(catalog, read, places) for read in view.reads)
 
 
-def _places(connection: Connection, read: Mapping[str, int]) -> dict[str, str]:
-    found = lookup.find(connection, generation.c.id.in_(read.values()))
-    return {table: place for each in found for table, place in each.places.items()}
+def _places(read: Iterable[Generation]) -> dict[str, str]:
+    return {table: place for each in read for table, place in each.places.items()}

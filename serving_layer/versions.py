@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from serving_layer import cells, lookup
 from serving_layer.bookkeeping import cell_table, generation, generation_cells, publication, version
 from serving_layer.deployed import deployed
+from serving_layer.lookup import Generation
 from view_algebra.compiled import Catalog, CellTable, Source, View
 from view_algebra.errors import LaminaError
 
@@ -206,17 +207,12 @@ def live(connection: Connection) -> dict[tuple[str, str], int]:
     return {(row.view, row.version): row.id for row in rows if (row.view, row.version) not in published}
 
 
-def readable(connection: Connection, catalog: Catalog) -> dict[str, int]:
+def readable(connection: Connection, catalog: Catalog) -> dict[str, Generation]:
     """The generation that is live of the version that each view has in a catalog: first of all the published one."""
-    kept, published = live(connection), lookup.published(connection)
-    found = {}
-    for each in (each for each in catalog.views.values() if each.cell_tables):
-        id = published.get(each.name)
-        if id is None or lookup.get(connection, id).version != each.version:
-            id = kept.get((each.name, each.version))
-        if id is not None:
-            found[each.name] = id
-    return found
+    ids = [*live(connection).values(), *lookup.published(connection).values()]  # no version is in both
+    found = {(each.view, each.version): each for each in lookup.find(connection, generation.c.id.in_(ids))}
+    wanted = ((name, view.version) for name, view in catalog.views.items() if view.cell_tables)
+    return {name: found[name, version] for name, version in wanted if (name, version) in found}
 
 
 def forget_unused(connection: Connection) -> None:

@@ -175,7 +175,7 @@ def _reading(session: SparkSession, file: Path, topic: str) -> DataFrame:
     """
     from pyspark.sql.functions import lit
 
-    digest = f"left(string(content), {DIGEST})"
+    digest = f"string(substring(content, 1, {DIGEST}))"
     written = f"substring(content, {DIGEST + 1})"
     lost = f"raise_error({spark_text(f'{file} is not what was written to it')})"
     content = session.read.format("binaryFile").load(str(file))
