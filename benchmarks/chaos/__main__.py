@@ -73,21 +73,24 @@ def _disk(folder: Path, size: str) -> Iterator[bool]:
 
 @click.command()
 @click.option("--minutes", default=5.0, show_default=True, help="75 for a certificate.")
+@click.option("--faults", default=0, help="Goes on until so many have struck, twice the minutes at most.")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--only", multiple=True, type=click.Choice(sorted(FAULTS)), help="This kind alone (repeatable).")
 @click.option("--write", type=click.Path(path_type=Path), help="Where the page is written, as docs/certificate.md.")
 @benchmark
-def main(output: Output, minutes: float, seed: int, only: Sequence[str], write: Path | None) -> list[Figure]:
+def main(
+    output: Output, minutes: float, faults: int, seed: int, only: Sequence[str], write: Path | None
+) -> list[Figure]:
     """Faults of many kinds, while readers compare every view with DuckDB over exactly the offsets that they read."""
     began = datetime.now(UTC)
     with staged(output, seed) as stage:
-        found = storm(stage, seed, minutes, only)
+        found = storm(stage, seed, minutes, only, faults=faults)
         figures = [*measured(found, whole=minutes >= CERTIFICATE_MINUTES), *proven(stage), *left(stage)]
         for each in stage.careless:
             output.tell(f"ended with a traceback: {each}")
         if write is not None:
             rows = [(f.name, f"{shown(f.value)} {f.unit}".strip(), f.target) for f in figures]
-            write.write_text(page(found, rows, began, minutes, seed))
+            write.write_text(page(found, rows, began, seed))
         if not any(figure.missed for figure in figures):
             shutil.rmtree(stage.folder)
         else:

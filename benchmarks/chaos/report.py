@@ -27,14 +27,14 @@ the fault itself, as the time for which a process stands still, and the start of
 """
 
 
-def page(found: Storm, figures: Sequence[tuple[str, str, str]], began: datetime, minutes: float, seed: int) -> str:
+def page(found: Storm, figures: Sequence[tuple[str, str, str]], began: datetime, seed: int) -> str:
     """The whole page; `figures` are name, value and what it must be."""
     bad = sum(kind.row is None for kind in HOSTILE.values())
     lines = [
         "# Certificate",
         "",
         INTRODUCTION,
-        f"{began:%Y-%m-%d %H:%M} UTC, {minutes:g} minutes, seed {seed}. {_machine()}",
+        f"{began:%Y-%m-%d %H:%M} UTC, {found.minutes:.0f} minutes, seed {seed}. {_machine()}",
         "",
         "| figure | found | must be |",
         "| --- | --- | --- |",

@@ -62,6 +62,7 @@ class Storm:
     seed: int
     struck: list[Struck] = field(default_factory=list)
     broken: list[Exception] = field(default_factory=list)
+    minutes: float = 0.0
     readers: Readers = field(init=False)
 
     def __post_init__(self) -> None:
@@ -164,26 +165,33 @@ def shuffled(stage: Stage, seed: int, only: Sequence[str], *, beside: bool) -> I
         yield from cards
 
 
-def storm(stage: Stage, seed: int, minutes: float, only: Sequence[str] = ()) -> Storm:
-    """Everything at once, for so many minutes; or the kinds named. What ends it early is among what it found."""
+def storm(stage: Stage, seed: int, minutes: float, only: Sequence[str] = (), *, faults: int = 0) -> Storm:
+    """Everything at once, or the kinds named, for so many minutes; on a slow machine until so many faults have struck,
+    for twice the minutes at most. What ends it early is among what it found.
+    """
     found = Storm(stage, seed)
+    began = time.monotonic()
+
+    def enough() -> bool:
+        passed = time.monotonic() - began
+        return passed > 60 * minutes * (1 if len(found.struck) >= faults else 2)
+
     try:
-        _blow(found, minutes, only)
+        _blow(found, enough, only)
     except TROUBLE as error:
         if error not in found.broken:
             found.broken.append(error)
             stage.tell(traceback.format_exc())
+    found.minutes = (time.monotonic() - began) / 60
     return found
 
 
-def _blow(found: Storm, minutes: float, only: Sequence[str]) -> None:
+def _blow(found: Storm, enough: Callable[[], bool], only: Sequence[str]) -> None:
     stage, seed = found.stage, found.seed
-    with found.weather():
-        end = time.monotonic() + 60 * minutes
-        with found.meanwhile(found.beside, shuffled(stage, seed + 1, only, beside=True)):
-            found.strike(shuffled(stage, seed, only, beside=False), lambda: time.monotonic() > end)
-            while time.monotonic() < end and not found.over:
-                time.sleep(BREATH)
+    with found.weather(), found.meanwhile(found.beside, shuffled(stage, seed + 1, only, beside=True)):
+        found.strike(shuffled(stage, seed, only, beside=False), enough)
+        while not (enough() or found.over):
+            time.sleep(BREATH)
 
 
 def _watch(stage: Stage, stopping: threading.Event) -> None:
