@@ -5,7 +5,7 @@ Nothing is counted row by row here, so that a health check may ask every few sec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -242,12 +242,12 @@ def _bad(connection: Connection, each: progress.Query, limits: Limits) -> str | 
 
 
 def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
-    """What is wrong with the newest rebuild, and whether one is overdue."""
+    """What is wrong with the rebuilds that came last, and whether one is overdue."""
     told: list[str] = []
+    for each in _failed(connection):
+        again = "the same `lamina apply`" if each.key == rebuilds.APPLY else "`lamina rebuild`"
+        told.append(f"rebuild {each.id} failed after step `{each.step}`: {each.error} ({again} begins anew)")
     newest = _newest(connection)
-    if newest is not None and newest.state == "failed" and newest.error not in rebuilds.ENDED_BY_A_PERSON:
-        again = "the same `lamina apply`" if newest.key == rebuilds.APPLY else "`lamina rebuild`"
-        told.append(f"rebuild {newest.id} failed after step `{newest.step}`: {newest.error} ({again} begins anew)")
     if newest is not None and newest.state == "running" and (left := _left(connection, newest)):
         on = "repeat the `lamina apply` that began it" if newest.key == rebuilds.APPLY else "continue its steps"
         told.append(
@@ -266,26 +266,43 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
     return told
 
 
+def _failed(connection: Connection) -> Sequence[Any]:
+    """The rebuilds that failed and were not ended by a person, where one of their views has had no other since."""
+    return connection.execute(
+        text("""
+            WITH tried AS (
+                SELECT id, state, step, key, error, unnest(views) AS view FROM lamina.rebuild
+                WHERE NOT (state = 'failed' AND error = ANY (:by_a_person))
+            ), last AS (
+                SELECT DISTINCT ON (view) * FROM tried
+                WHERE view IN (SELECT name FROM lamina.view) OR id = (SELECT max(id) FROM lamina.rebuild)
+                ORDER BY view, id DESC
+            )
+            SELECT DISTINCT id, step, key, error FROM last WHERE state = 'failed' ORDER BY id
+        """),
+        {"by_a_person": list(rebuilds.ENDED_BY_A_PERSON)},
+    ).all()
+
+
 def _newest(connection: Connection) -> Any:
     """The newest rebuild, whatever became of it; None before the first."""
     return connection.execute(select(rebuild).order_by(rebuild.c.id.desc()).limit(1)).one_or_none()
 
 
 def of_checks(connection: Connection) -> list[str]:
-    """What the newest rebuild is held for, a proof or checks that block, and the checks of live views that failed."""
-    newest = _newest(connection)
+    """What holds new generations back, a proof or checks that block, and the checks of live views that failed."""
     told = []
-    if newest is not None and newest.state == "held":
+    for id, waiting in lookup.held(connection).items():
         told += [
-            f"{each.sentence}: rebuild {newest.id} holds it back (correct what fails, and `lamina rebuild`; or let it"
-            f" be read, `lamina step hand-over --anyway --rebuild {newest.id}`)"
-            for each in checks.results(connection, newest.id)
+            f"{each.sentence}: rebuild {id} holds it back (correct what fails, and `lamina rebuild`; or let it"
+            f" be read, `lamina step hand-over --anyway --rebuild {id}`)"
+            for each in checks.results(connection, id)
             if each.blocked
         ]
         told += [
-            f"{name}: its proof found a difference, and rebuild {newest.id} holds it back (`lamina check {name}` says"
-            f" which is wrong; `lamina step hand-over --anyway --rebuild {newest.id}` lets the new one be read)"
-            for name in proof.held_back(connection, lookup.of_rebuild(connection, newest.id))
+            f"{name}: its proof found a difference, and rebuild {id} holds it back (`lamina check {name}` says"
+            f" which is wrong; `lamina step hand-over --anyway --rebuild {id}` lets the new one be read)"
+            for name in proof.held_back(connection, waiting)
         ]
     live = [each for each in checks.results(connection, None) if each.blocked]
     return told + [f"{each.sentence}: readers read that now (`lamina check --live` looks again)" for each in live]

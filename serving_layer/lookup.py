@@ -158,6 +158,16 @@ def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> lis
     return find(connection, generation.c.rebuild == id, *still)
 
 
+def held(connection: Connection) -> dict[int, list[Generation]]:
+    """What rebuilds hold back, by rebuild: generations later than the one that their view is read from."""
+    now, waiting = published(connection), dict[int, list[Generation]]()
+    ended = select(rebuild.c.id).where(rebuild.c.state == "held")
+    for each in find(connection, generation.c.rebuild.in_(ended), generation.c.state != "retired"):
+        if each.rebuild is not None and each.id > now.get(each.view, 0):
+            waiting.setdefault(each.rebuild, []).append(each)
+    return waiting
+
+
 def of_view(connection: Connection, id: int, view: str) -> Generation:
     """The generation that a rebuild has opened of one view."""
     found = [each for each in of_rebuild(connection, id) if each.view == view]

@@ -28,6 +28,8 @@ from lamina.services.embedded import Addresses, Embedded
 from lamina.services.jars import resolve
 from lamina.services.java import QUICK_COMPILER, archive_options, java_home
 from lamina.settings import Settings
+from serving_layer.database import Database
+from serving_layer.install import install
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RUNS = REPOSITORY / ".lamina" / "tests"
@@ -145,10 +147,23 @@ def databases(services: Services) -> Databases:
     return create
 
 
+@pytest.fixture(scope="session")
+def installed(databases: Databases) -> str:
+    """The name of an installed serving layer that tests have copies of: a copy is there sooner than it is installed."""
+    opened = Database(databases())
+    install(opened)
+    opened.close()
+    return str(opened.url.database)
+
+
 @pytest.fixture
-def database(databases: Databases, services: Services) -> Iterator[str]:
-    """The URL of an empty database of the test's own. Its sessions end with it: Spark keeps one for its catalog."""
-    url = databases()
+def database(databases: Databases, services: Services, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a database of the test's own, which is empty unless the test takes an installed serving layer.
+
+    Its sessions end with it: Spark keeps one for its catalog.
+    """
+    takes_installed = {"serving", "deployed"}.intersection(request.fixturenames)
+    url = databases(template=request.getfixturevalue("installed")) if takes_installed else databases()
     yield url
     connection = psycopg2.connect(services.database_url("postgres", "postgres"))
     connection.autocommit = True

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from master_log.kafka import Retention
 from master_log.offsets import Offsets
 from serving_layer import alarms as needing
-from serving_layer import progress, queries, rebuilds, registry
+from serving_layer import generations, progress, queries, rebuilds, registry
 from serving_layer.alarms import Limits, alarms
 from serving_layer.rebuilds import Scheduler
 from tests.serving_layer.world import World, empty
@@ -137,6 +137,59 @@ def test_a_rebuild_that_failed_died_or_is_overdue_is_told(world: World) -> None:
     sql(world, f"UPDATE lamina.rebuild SET key = '{rebuilds.APPLY}'")
     [overdue] = told(world, limits=Limits(rebuild_within=26))
     assert overdue.startswith("no rebuild has ended well for 27 h"), "what an apply has computed is no nightly rebuild"
+
+
+def test_a_rebuild_that_failed_is_told_until_another_of_its_views_has_ended(world: World) -> None:
+    def ended(*views: str, state: str, error: str | None = None) -> int:
+        with rebuilds.in_one_process(world.database), world.database.begin() as connection:
+            id = rebuilds.begin(connection, views, leap=False, by=None)
+            rebuilds.end(connection, id, state, error)
+            return id
+
+    first = ended("counts", "sums", state="failed", error="the disk is full")
+    ended("both", state="done")
+    ended("sums", state="done")
+    [alarm] = told(world)
+    assert alarm.startswith(f"rebuild {first} failed after step `begin`: the disk is full")
+    ended("counts", state="failed", error=rebuilds.INTERRUPTED)
+    assert told(world) == [alarm], "of what a person ended nothing is known"
+    ended("counts", state="done")
+    assert told(world) == []
+    ended("not_deployed", state="failed", error="the disk is full")
+    assert len(told(world)) == 1
+    ended("both", state="done")
+    assert told(world) == []
+
+
+def test_a_view_that_is_held_back_is_told_until_a_later_one_is_read(world: World) -> None:
+    """Whatever other views are rebuilt meanwhile."""
+    world.change(
+        sums=world.files["sums.sql"].replace("AS SELECT", "TBLPROPERTIES ('on_difference' = 'hold') AS SELECT")
+    )
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    held = rebuilt(world, "sums", state="held")
+    [alarm] = told(world)
+    assert alarm.startswith(f"sums: its proof found a difference, and rebuild {held} holds it back")
+    rebuilt(world, "counts", state="done")
+    assert told(world) == [alarm]
+    rebuilt(world, "sums", state="done")
+    assert told(world) == []
+
+
+def rebuilt(world: World, view: str, *, state: str) -> int:
+    """A rebuild of one view, which is handed over unless it is to be held; gives its id."""
+    with rebuilds.in_one_process(world.database):
+        with world.database.begin() as connection:
+            id = rebuilds.begin(connection, [view], leap=False, by=None)
+            new = generations.open_building(connection, view, rebuild=id).id
+        world.load(new)
+        world.go_live(new)
+        if state == "done":
+            world.hand_over(view, new)
+        with world.database.begin() as connection:
+            rebuilds.end(connection, id, state)
+    return id
 
 
 def test_what_kafka_may_drop_before_it_is_archived_is_told(world: World) -> None:
