@@ -15,7 +15,7 @@ from view_algebra.language.aggregates import (
     REWRITES,
     SYNONYMS,
 )
-from view_algebra.language.functions import FUNCTIONS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
+from view_algebra.language.functions import FUNCTIONS, KINDS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
 from view_algebra.language.types import postgres_types
 from view_algebra.texts.cells import INDEXED_BYTES
 from view_algebra.texts.records import PSEUDO_COLUMNS
@@ -47,6 +47,7 @@ def _tables() -> dict[str, str]:
         "refused_aggregates": _table(("aggregate", "instead"), sorted(REWRITES.items())),
         "most_panes": f"{MOST_PANES:,}",
         "window_functions": _listed(sorted(WINDOW_FUNCTIONS)),
+        "kinds": _table(("kind of argument", "what it is"), [(f"`{kind}`", what) for kind, what in KINDS.items()]),
         "functions": _table(("call", "above, in Postgres"), calls),
         "lambdas_above": _listed(OF_ELEMENTS),
         "lambdas_below": _listed(name for name in LAMBDAS if name not in OF_ELEMENTS),

@@ -2017,6 +2017,12 @@ VIEWS = [
         "SELECT hex(kafka_key) AS k, count(*) AS n FROM events GROUP BY hex(kafka_key)",
     ),
     view("a schema", "SELECT country FROM analytics.hourly", "SELECT country FROM hourly"),
+    view("a schema of a database", "SELECT country FROM lamina.analytics.hourly", "SELECT country FROM hourly"),
+    view(
+        "a FILTER on a function of another system",
+        "SELECT jsonb_agg(kind) FILTER (WHERE kind <> 'a') AS kinds FROM events",
+        "SELECT collect_list(kind) FILTER (WHERE kind <> 'a') AS kinds FROM events",
+    ),
     view("nothing to read", "SELECT 1 AS one", "SELECT 1 AS one, country FROM hourly"),
     view("* of nothing", "SELECT *", "SELECT * FROM hourly"),
     view(

@@ -30,6 +30,55 @@ from view_algebra.language.types import (
     schema,
 )
 
+KINDS = {
+    "any": "a value",
+    "common": "a value; all of them meet in one type",
+    "ordered": "a value without a map inside; all of them meet in one type",
+    "scalar": "a value that is not nested",
+    "integral": "a whole number",
+    "numeric": "a number",
+    "text": "a text, or a value that both engines print with the same letters",
+    "texts": "a text, or an array of texts",
+    "day": "a date, and no time",
+    "instant": "a timestamp with a time zone",
+    "array": "an array",
+    "comparable": "an array without a map inside",
+    "listed": "an array of values that are not nested",
+    "plain": "an array of whole numbers, decimals, texts, booleans or dates",
+    "printed": "an array of whole numbers, texts, booleans or dates",
+    "doubles": "an array of doubles or floats",
+    "times": "an array of timestamps",
+    "scalars": "an array of whole numbers, decimals, doubles, texts, booleans, dates or timestamps",
+    "structs": "an array of structs",
+    "arrays": "an array of arrays",
+    "element": "a value of the type of the first argument's elements",
+    "key": "a value of the type of the first argument's keys",
+    "same": "a value of the first argument's type",
+    "literal": "a literal text",
+    "flag": "a literal, true or false",
+    "positive": "a literal whole number from 1",
+    "natural": "a literal whole number from 0",
+    "whole": "a literal whole number from -10,000 to 10,000",
+    "nonzero": "a literal whole number that is not 0",
+    "negative": "a literal whole number below 0",
+    "character": "a literal text of one character",
+    "delimiter": "a literal text that is not empty",
+    "separator": "a literal text in which no character has a meaning of its own in a regular expression",
+    "weekday": "a literal day of the week",
+    "unit": "a literal unit of time",
+    "dateunit": "a literal unit of time of a day or longer",
+    "regex": "a literal regular expression",
+    "translated": "a literal regular expression that Postgres reads as Java does",
+    "unambiguous": "the same, and no two parts of it compete for a character",
+    "replacement": "a literal text in which `$1` stands for a group",
+    "format": "a literal pattern of times, to print",
+    "pattern": "the same, in letters that Postgres has, too",
+    "parsed": "a literal pattern of times, to read: without weekdays and quarters",
+    "zone": "a literal time zone",
+    "schema": "a literal schema of texts, numbers and booleans",
+}
+"""The kinds of arguments that are no type's name. Literals are checked, since Spark raises at a bad one."""
+
 Gives = Type | str | Callable[[Sequence[Type], Sequence[str | None]], Type]
 """A fixed type, `first` (the type of the first argument), `common` (of all), or computed from types and literals."""
 
@@ -38,20 +87,8 @@ Gives = Type | str | Callable[[Sequence[Type], Sequence[str | None]], Type]
 class Function:
     """One overload of a function.
 
-    takes: a kind per argument: a type's name in small letters, `integral`, `numeric`, `any`, `common` (all arguments
-        of that kind meet in one type), `text` (anything that prints the same in both engines), `literal` (text known
-        when the view is declared), `positive` (a whole number from 1, known when declared), `natural` (from 0), `whole`
-        (from -10,000 to 10,000), `nonzero` (any but 0), `negative` (below 0), `flag` (true or false, known when
-        declared), `character` and `delimiter` (a text of one and of some characters, known when declared), `separator`
-        (one of any, each of which a regular expression has as it is), `weekday`, `regex`, `replacement`, `format` (of
-        times), `parsed` (of texts that are times), `zone`, `schema` (literals that are checked, since Spark raises at a
-        bad one), `day` (a date, and no time), `instant` (a TIMESTAMP), `ordered` (as `common`, no map inside), `listed`
-        (an array of scalars), `plain` (an array whose elements JSON compares as Spark does), `doubles` and `times`
-        (an array of such, FLOAT and without a time zone too), `scalars` (one of those three), `printed` (an array whose
-        elements JSON prints as Spark does), `structs` and `arrays` (an array of such), `scalar` (no nested value),
-        `texts` (a text, or an array of them), `element` and `key` (of the first argument), `same` (of the first
-        argument's type).
-        A last kind ending in `*` repeats, from zero times; ending in `?` may be missing.
+    takes: a kind per argument, of KINDS or a type's name in small letters. A last kind ending in `*` repeats, from zero
+        times; ending in `?` may be missing.
     above: Postgres' expression with `{0}`, `{1}`, … or `{all}` (comma-separated) for the arguments, `{inside}` for them
         as parts of a nested value, `{element}` for the type of the first one's elements. None: below the aggregation
         only.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from view_algebra.language.backtracking import endless
 from view_algebra.language.expressions import Call, Constant, Expr, Place
 from view_algebra.language.formats import refuse_format
-from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, UNBOUNDED, Function
+from view_algebra.language.functions import FOREIGN, FUNCTIONS, KINDS, NON_DETERMINISTIC, UNBOUNDED, Function
 from view_algebra.language.literals import CHECKED, LITERALS, NUMBERS, as_literal, as_python, folded, is_regex
 from view_algebra.language.meeting import as_time, cast, meet, refuse_another_day
 from view_algebra.language.quoting import words
@@ -62,10 +62,26 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
         why, way_out = UNBOUNDED[name]
         raise Wrong(place, f"{name}() {why}", way_out)
     given = ", ".join(str(a.type) for a in arguments)
-    wanted = " or ".join(sorted({f"{name}({', '.join(row.takes)})" for row in overloads}))
+    wanted = " or ".join(sorted({f"{name}({', '.join(map(_told, row.takes))})" for row in overloads}))
     raise Wrong(
         place, f"{name}({given}) does not exist", f"There is {wanted}. Write the cast that you mean: CAST(… AS …)."
     )
+
+
+def _told(kind: str) -> str:
+    """A kind of argument in a word that needs no table.
+
+    >>> _told("plain"), _told("common*"), _told("double")
+    ('array', 'value, …', 'double')
+    """
+    single = kind.rstrip("*?")
+    return _WORDS.get(single, single) + (", …" if kind.endswith("*") else "")
+
+
+_WORDS = {
+    **dict.fromkeys(("any", "common", "ordered", "scalar"), "value"),
+    **{kind: "array" for kind, meaning in KINDS.items() if meaning.startswith("an array") or kind == "same"},
+}
 
 
 def _read_as_wanted(row: Function, arguments: Sequence[Expr]) -> Sequence[Expr]:

@@ -261,6 +261,7 @@ def _filtered(node: exp.Filter, scope: Scope) -> Expr:
     if isinstance(node.this, exp.WithinGroup):
         return within_group(node.this, scope, when, node)
     if not isinstance(node.this, exp.Anonymous) or not is_aggregate(node.this.name.lower()):
+        expression(node.this, scope)  # what else is wrong with it is said first
         raise Wrong(span(node), "FILTER after something that is not an aggregate", "Use CASE WHEN … THEN … END.")
     return _call(node.this, scope, when, node)
 

@@ -13,7 +13,7 @@ _READ: dict[type, frozenset[str]] = {
     exp.Select: words("expressions distinct from_ laterals joins where group having qualify windows") | _OF_A_QUERY,
     exp.SetOperation: words("this expression distinct by_name") | _OF_A_QUERY,
     exp.Subquery: words("this alias joins pivots") | _OF_A_QUERY,
-    exp.Table: words("this alias db joins version sample pivots"),
+    exp.Table: words("this alias db catalog joins version sample pivots"),
     exp.TableAlias: words("this columns"),
     exp.Pivot: words("expressions fields unpivot alias include_nulls columns pivot_column_naming"),
     exp.Values: words("expressions alias"),
