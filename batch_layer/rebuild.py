@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from batch_layer import checking, compute
 from batch_layer.archiving import Logs
 from batch_layer.leap import Leap
-from batch_layer.patience import READERS_SECONDS_AT_ONCE, patiently
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from master_log.tails import Tails
@@ -31,7 +30,6 @@ from serving_layer import (
     proof,
     rebuilds,
     registry,
-    rollbacks,
     trials,
     versions,
     views,
@@ -316,23 +314,6 @@ class BatchLayer:
         held = self.database.retrying(step)
         self.at("after hand-over")
         return held
-
-    def roll_back(self, view_name: str) -> tuple[int, int]:
-        """Hands a view back to the generation before the one it is read from; gives (from, to).
-
-        One of another version brings the view's SELECT of then back with it.
-        """
-        with self.database.begin(isolation="REPEATABLE READ") as connection:
-            now, before = generations.before_published(connection, view_name)
-            if before.version == now.version:
-                overwriting.note(connection, before, now)
-
-        def step(connection: Connection) -> tuple[int, int]:
-            return rollbacks.roll_back(connection, view_name)
-
-        handed = patiently(self.database, self.tell, step, within=READERS_SECONDS_AT_ONCE)
-        dropping.drop_unused(self.database)
-        return handed
 
     def leap_seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
         """Takes the queries over, archives to the end of the log and opens generations there.

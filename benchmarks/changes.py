@@ -168,7 +168,7 @@ def turned(output: Output, opened: Deployment, files: Mapping[str, str], turns: 
     back, forth, final = [], [], []
     for turn in range(turns):
         began = time.monotonic()
-        opened.batch.roll_back("user_days")
+        opened.roll_back("user_days")
         back.append(time.monotonic() - began)
         forth.append(at_once(opened, files))
         output.tell(f"turn {turn}: back {back[-1]:.2f} s, forth {forth[-1]:.2f} s")

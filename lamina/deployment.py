@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import view_algebra
-from batch_layer import reprocess
+from batch_layer import reprocess, rollback
 from batch_layer.preview import preview
 from batch_layer.rebuild import BatchLayer
 from lamina import lineage
@@ -293,9 +293,9 @@ class Deployment:
         return proofs
 
     def roll_back(self, view: str) -> tuple[int, int]:
-        """Hands a view back to the generation before (`BatchLayer.roll_back`); gives (from, to)."""
+        """Hands a view back to the generation before the one it is read from; gives (from, to)."""
         with readers_named(self.database, "A reader holds a view that the rollback renews"):
-            return self.batch.roll_back(view)
+            return rollback.roll_back(self.database, view, self.tell)
 
     def run_ids(self, id: int | None = None) -> dict[str, str]:
         """The id of the run, for lineage, of each view of a rebuild; by default of the one that is running."""

@@ -110,7 +110,7 @@ def test_blame_tells_hand_overs_apart_and_what_is_wrong_now(deployed: Deployed) 
     assert moved(before, "events") == [(1, 2)]
     assert again.turns[0].compared is not None
     assert again.turns[0].compared.differing == 0
-    deployed.deployment.batch.roll_back("hourly")
+    deployed.deployment.roll_back("hourly")
     deployed.apply(hourly=HOURLY.replace("max(n)", "max(n + 1)"))
     [*_, back, changed] = blamed(deployed, "hourly", *key).events
     assert back.turns[0].after.generation == before_of(back)

@@ -82,7 +82,7 @@ def test_a_rollback_shows_no_generation_that_was_held_back(deployed: Deployed) -
     assert published(deployed)["hourly"] == first
     deployed.apply(checks="")
     batch.rebuild()
-    assert batch.roll_back("hourly") == (first + 2, first)
+    assert deployed.deployment.roll_back("hourly") == (first + 2, first)
     assert deployed.rows("SELECT * FROM hourly WHERE country IS NULL") == []
 
 

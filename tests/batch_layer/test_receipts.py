@@ -61,7 +61,7 @@ def test_a_receipt_is_verified_after_records_rebuilds_and_a_rollback(deployed: D
     deployed.send("events", *(event(n) for n in range(200, 210)))
     deployed.catch_up()
     second = receipt(deployed, "hourly")
-    deployed.deployment.batch.roll_back("hourly")
+    deployed.deployment.roll_back("hourly")
     third = receipt(deployed, "hourly")
     for line in (*first.values(), second, third):
         found = verified(deployed, line)
@@ -135,7 +135,7 @@ def test_a_receipt_outlives_the_version_the_name_and_the_view(deployed: Deployed
     second = receipt(deployed, "totals")
     assert json.loads(second)["columns"].keys() == {"events", "n", "price", "largest"}
     assert {**json.loads(held), "read_at": None} == {**json.loads(first), "read_at": None}, "a snapshot of before"
-    deployed.deployment.batch.roll_back("totals")
+    deployed.deployment.roll_back("totals")
     third = receipt(deployed, "totals")
     named = TOTALS.replace("totals", "sums TBLPROPERTIES ('renamed_from' = 'totals')")
     deployed.apply_break(totals=named)

@@ -95,7 +95,7 @@ def test_a_view_that_changes_under_traffic_counts_every_record_in_both_versions(
 
     deployed.send("events", event(500))
     deployed.catch_up()
-    deployed.deployment.batch.roll_back("totals")
+    deployed.deployment.roll_back("totals")
     assert deployed.rows("SELECT * FROM totals")[0][0] == 501
     deployed.check()
     [change] = [change for change in deployed.deployment.plan(deployed.files) if change.action != "nothing"]
@@ -144,7 +144,7 @@ def test_a_view_is_renamed_under_traffic_and_goes_on_with_its_cells(deployed: De
         assert one(deployed.rows("SELECT sum(events) FROM places")) == (200,)
     deployed.check()
     assert {proof.view: proof.differing for proof in deployed.deployment.batch.rebuild()}["by_hour"] == 0
-    deployed.deployment.batch.roll_back("by_hour")
+    deployed.deployment.roll_back("by_hour")
     assert one(deployed.rows("SELECT sum(events) FROM by_hour")) == (200,)
     deployed.check()
 
@@ -313,7 +313,7 @@ def test_a_source_gains_a_column_while_its_producer_sends_it_already(deployed: D
     assert one(deployed.rows("SELECT events, device FROM totals")) == (21, "z")
     deployed.check()
     with pytest.raises(LaminaError, match="its source was declared differently"):
-        deployed.deployment.batch.roll_back("totals")
+        deployed.deployment.roll_back("totals")
     proofs = deployed.deployment.batch.rebuild()
     assert [proof.differing for proof in proofs] == [0, 0]
     deployed.files |= {"events.sql": EVENTS.replace("{topics}", deployed.prefix), "totals.sql": TOTALS}

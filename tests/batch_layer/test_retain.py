@@ -55,7 +55,7 @@ def test_groups_of_long_ago_leave_at_the_hand_over(deployed: Deployed) -> None:
     deployed.check()
 
     batch = deployed.deployment.batch
-    batch.roll_back("daily")
+    deployed.deployment.roll_back("daily")
     assert days() == {12: 4, 11: 1, 2: 3, 0: 3}
     deployed.check()
     send((12, 12), (0, 13))
@@ -132,8 +132,8 @@ def test_of_streams_joined_within_a_time_those_records_are_kept_that_a_kept_one_
     payment(1, -16)
     assert paid() == [(2, 12), (2, 12), (3, 13)]
     assert oldest_payments() == {-15}
-    deployed.deployment.batch.roll_back("paid")
-    deployed.deployment.batch.roll_back("by_day")
+    deployed.deployment.roll_back("paid")
+    deployed.deployment.roll_back("by_day")
     assert paid() == [(1, 11), (1, 11), (2, 12), (2, 12), (3, 13), (5, None)]
     assert {proof.differing for proof in deployed.deployment.batch.rebuild()} == {0}
     assert paid() == [(2, 12), (2, 12), (3, 13)]

@@ -104,7 +104,7 @@ def test_the_sum_over_all_accounts_is_one_number_whatever_happens(
             batch.rebuild()
             transfer(deployed, dice)
             for view in ("wired", "accounts", "branches"):
-                batch.roll_back(view)
+                deployed.deployment.roll_back(view)
             batch.rebuild()
         transfer(deployed, dice)
         batch.rebuild(leap=True)

@@ -122,7 +122,7 @@ def test_a_view_that_is_declared_otherwise_is_not_taken_for_one_that_is_compiled
     deployed.send("sales", {"country": "NL", "amount": 2})
     deployed.catch_up()
     assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 4)]
-    deployed.deployment.batch.roll_back("totals")
+    deployed.deployment.roll_back("totals")
     assert deployed.rows("SELECT * FROM totals") == [("NL", 3, 9)], "the version of the older Lamina, by its own texts"
 
 
@@ -150,7 +150,7 @@ def test_a_view_is_fed_by_the_parse_that_its_version_is_named_by(deployed: Deplo
     commented = SALES.replace("country STRING", "country STRING COMMENT 'where'").replace("{topics}", deployed.prefix)
     assert set(actions(deployed.deployment, {**files, "sales.sql": commented}).values()) <= {"nothing", "update"}
     with pytest.raises(LaminaError, match="not rolled back alone: its source was declared differently"):
-        deployed.deployment.batch.roll_back("totals")
+        deployed.deployment.roll_back("totals")
     deployed.check()
 
 
