@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+from lamina.postgres_urls import postgres_url, with_password
 from lamina.services.embedded import Embedded
 from master_log.login import MECHANISMS, PROTOCOLS, Login
 from serving_layer.readers import Limits
@@ -147,8 +147,8 @@ class Settings:
                 " s3a://bucket/warehouse.",
             )
         return cls(
-            postgres=_with_password(postgres_url(postgres, "LAMINA_POSTGRES"), environment),
-            analyst=_with_password(postgres_url(analyst, "LAMINA_ANALYST"), environment) if analyst else None,
+            postgres=with_password(postgres_url(postgres, "LAMINA_POSTGRES"), environment),
+            analyst=with_password(postgres_url(analyst, "LAMINA_ANALYST"), environment) if analyst else None,
             kafka=servers,
             warehouse=_warehouse(warehouse, folder) if warehouse else str(home / "warehouse"),
             spark_master=master,
@@ -221,30 +221,6 @@ def _held_in(name: str, variable: str) -> str:
     return value
 
 
-def _with_password(url: str, environment: Mapping[str, str]) -> str:
-    """The URL with the password that libpq would find in a passfile: Java's driver and Spark's workers look in none."""
-    parts = urlsplit(url)
-    if parts.password is not None:
-        return url
-    given = dict(parse_qsl(parts.query))
-    path = given.get("passfile") or environment.get("PGPASSFILE") or Path("~/.pgpass").expanduser()
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return url
-    wanted = (parts.hostname or "", str(parts.port or 5432), parts.path.strip("/"), unquote(parts.username or ""))
-    for line in lines:
-        fields = [re.sub(r"\\(.)", r"\1", each) for each in re.split(r"(?<!\\):", line)]
-        if (
-            not line.startswith("#")
-            and len(fields) == 5
-            and all(a in ("*", b) for a, b in zip(fields, wanted, strict=False))
-        ):
-            user, _, address = parts.netloc.rpartition("@")
-            return urlunsplit(parts._replace(netloc=f"{user}:{quote(fields[4], safe='')}@{address}"))
-    return url
-
-
 def _file(path: Path) -> dict[str, str]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -271,72 +247,6 @@ def _file(path: Path) -> dict[str, str]:
                 way_out=f'Write it in quotes: {key} = "…"',
             )
     return dict(table)
-
-
-def _with_login(parts: SplitResult) -> SplitResult:
-    """With the user and the password where everybody looks for them; libpq takes them from the query, too."""
-    given = parse_qsl(parts.query, keep_blank_values=True)
-    said = {key: value for key, value in given if key in ("user", "password")}
-    if not said:
-        return parts
-    user = said.get("user", unquote(parts.username or ""))
-    password = said.get("password", unquote(parts.password or ""))
-    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
-    rest = [(key, value) for key, value in given if key not in said]
-    return parts._replace(netloc=f"{login}@{parts.netloc.rpartition('@')[2]}", query=urlencode(rest))
-
-
-def postgres_url(text: str, name: str) -> str:
-    """The URL in the one form that psycopg2 takes; SQLAlchemy's `postgresql+psycopg2://` is understood.
-
-    Raises LaminaError, which shows the URL without its password.
-    """
-    problem = None
-    try:
-        parts = _with_login(urlsplit(text))
-        scheme = parts.scheme.partition("+")[0]
-        if scheme not in {"postgresql", "postgres"}:
-            problem = f"begins with {parts.scheme}://" if "://" in text else "has no scheme"
-        elif not parts.hostname:
-            problem = "has no host"
-        elif not parts.path.strip("/"):
-            problem = "names no database"
-        elif not parts.username:
-            problem = "names no user"
-        else:
-            _ = parts.port  # raises when it is no number
-            return urlunsplit(("postgresql", parts.netloc, parts.path, parts.query, ""))
-    except ValueError as error:
-        problem = f"is malformed: {error}"
-    shown = text.partition("?")[0] if "@" not in text else "…@" + text.rpartition("@")[2].partition("?")[0]
-    shown = shown if "password" not in shown.lower() else "It"
-    raise LaminaError(
-        f"{name} is not the URL of a Postgres database",
-        evidence=f"{shown} {problem}.",
-        way_out="It looks like postgresql://user:password@host:5432/database; special characters are %-encoded.",
-    )
-
-
-@dataclass(frozen=True)
-class Jdbc:
-    """A Postgres URL as Java's driver takes it."""
-
-    url: str
-    user: str
-    password: str = field(repr=False)
-
-    @classmethod
-    def of(cls, postgres: str, **parameters: str) -> Jdbc:
-        """From a URL that `postgres_url` accepted; `parameters` are the driver's, as currentSchema."""
-        parts = urlsplit(postgres)
-        query = urlencode({**dict(parse_qsl(parts.query)), **parameters})
-        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-        address = f"{host}:{parts.port or 5432}"
-        return cls(
-            f"jdbc:postgresql://{address}{parts.path}" + (f"?{query}" if query else ""),
-            unquote(parts.username or ""),
-            unquote(parts.password or ""),
-        )
 
 
 def _brokers(text: str) -> tuple[str, Login | None]:

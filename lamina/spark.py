@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from lamina.postgres_urls import Jdbc
 from lamina.services import folders
 from lamina.services.access import keep_private
 from lamina.services.jars import jars
 from lamina.services.java import QUICK_COMPILER, archive_options, java_home
-from lamina.settings import Jdbc, Settings
+from lamina.settings import Settings
 from serving_layer import log_catalog
 from view_algebra.errors import LaminaError
 

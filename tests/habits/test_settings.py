@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lamina.settings import Jdbc, Settings
+from lamina.postgres_urls import Jdbc
+from lamina.settings import Settings
 from master_log.login import Login
 from view_algebra.errors import LaminaError
 
