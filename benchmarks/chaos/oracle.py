@@ -28,6 +28,9 @@ ARROW = {
     "BOOLEAN": pa.bool_(),
 }
 
+LOOK = 0.5
+"""Seconds between two looks at Kafka: what came meanwhile is one insertion, which takes as long as that of one record."""
+
 PATIENCE = 120.0
 """Seconds that a comparison waits for our own reader of Kafka, which is away where Kafka is."""
 
@@ -178,7 +181,7 @@ def _condition(source: str, offsets: Offsets) -> str:
 def follow(oracle: Oracle, brokers: str, stopping: threading.Event) -> None:
     """Reads every topic as Kafka's own client reads it, until it is stopped."""
     consumer: KafkaConsumer | None = None
-    while not stopping.wait(0.05):
+    while not stopping.wait(LOOK):
         try:
             if consumer is None:
                 consumer = KafkaConsumer(
@@ -209,9 +212,17 @@ def _follow(oracle: Oracle, consumer: KafkaConsumer) -> None:
         reached = oracle.reached.get((topics[at.topic], at.partition), 0)
         if consumer.position(at) != reached:
             consumer.seek(at, reached)
-    for at, records in consumer.poll(timeout_ms=200).items():
+    polled = consumer.poll(timeout_ms=200)
+    for topic, source in topics.items():
+        new = [
+            (at.partition, record.offset, record.key)
+            for at, records in polled.items()
+            if at.topic == topic
+            for record in records
+            if record.offset >= oracle.reached.get((source, at.partition), 0)
+        ]
+        if new:
+            oracle.take(source, new)
+    for at in polled:  # a marker of a transaction takes an offset, too
         source = topics[at.topic]  # a topic that was left since then raises, and we begin again
-        if records and records[0].offset >= oracle.reached.get((source, at.partition), 0):
-            oracle.take(source, [(at.partition, record.offset, record.key) for record in records])
-        # A marker of a transaction takes an offset, too.
         oracle.reached[source, at.partition] = max(oracle.reached.get((source, at.partition), 0), consumer.position(at))

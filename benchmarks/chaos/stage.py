@@ -27,6 +27,7 @@ from benchmarks import common
 from benchmarks.chaos.oracle import Oracle
 from benchmarks.chaos.world import Record, World
 from lamina.services.embedded import Embedded
+from lamina.services.java import QUICK_COMPILER
 from lamina.settings import Settings
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
@@ -281,7 +282,7 @@ class Stage:
                     return
             if time.monotonic() > deadline:
                 raise LaminaError(f"Waited {PATIENCE:.0f} s in vain until {what}", evidence=self.report())
-            time.sleep(0.1)
+            time.sleep(0.25)
 
     def report(self) -> str:
         """What an operator would look at first."""
@@ -418,6 +419,7 @@ def environment(settings: Settings) -> dict[str, str]:
         LAMINA_WAREHOUSE=settings.warehouse,
         LAMINA_HOME=str(settings.home),
         LAMINA_SPARK_MASTER=settings.spark_master,
+        SPARK_SUBMIT_OPTS=f"{QUICK_COMPILER} -XX:+UseSerialGC",  # of JVMs that are killed within minutes
         PYTHONPATH=str(Path(__file__).resolve().parents[2]),
     )
 

@@ -33,6 +33,9 @@ FRESH = 10
 IN_A_ROW = (1, 1, 2, 3)
 """How many faults strike, by the dice, before the views have to move again."""
 
+ALARMED = 3.0
+"""Seconds between two looks at the alarms."""
+
 BREATH = 1.0
 """Seconds between two faults: another may want to happen alone."""
 
@@ -197,7 +200,7 @@ def _blow(found: Storm, enough: Callable[[], bool], only: Sequence[str]) -> None
 def _watch(stage: Stage, stopping: threading.Event) -> None:
     """Notes every alarm that an operator would see."""
     opened = Deployment(stage.settings)
-    while not stopping.wait(1.0):
+    while not stopping.wait(ALARMED):
         with suppress(Exception):  # services are away, or going
             stage.alarms.update(re.sub(r"[\d.,:-]*\d", "#", alarm) for alarm in read_alarms(opened))
     opened.close()
