@@ -29,7 +29,7 @@ ARROW = {
 }
 
 LOOK = 0.5
-"""Seconds between two looks at Kafka: what came meanwhile is one insertion, which takes as long as that of one record."""
+"""Seconds between two looks at Kafka: all that came meanwhile is inserted at once, in the time of one record."""
 
 PATIENCE = 120.0
 """Seconds that a comparison waits for our own reader of Kafka, which is away where Kafka is."""
