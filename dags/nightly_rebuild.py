@@ -127,7 +127,9 @@ def held(rebuild: int, view: str) -> str:
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,
-    params={"views": Param([], type="array", items={"type": "string", "pattern": r"^\w+$"})},  # words of a command
+    params={  # words of a command
+        "views": Param([], type="array", items={"type": "string", "pattern": r"^\w+$"}, uniqueItems=True)
+    },
     default_args={
         "retries": 3,
         "retry_delay": timedelta(seconds=int(os.environ.get("LAMINA_RETRY_SECONDS") or 60)),

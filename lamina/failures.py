@@ -42,6 +42,14 @@ def in_our_words(error: Exception) -> LaminaError | None:
     return None
 
 
+def told(error: Exception) -> LaminaError:
+    """The same of any error; a mistake of ours is raised again."""
+    found = error if isinstance(error, LaminaError) else in_our_words(error)
+    if found is None:
+        raise error
+    return found
+
+
 def by_spark(said: str) -> LaminaError:
     """One sentence out of a page of Java's: what it was caused by, and whether Postgres went away meanwhile.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from lamina.deployment import Deployment
+from lamina.failures import told
 from lamina.services import folders
 from master_log.archive import Maintained
 from serving_layer import history
@@ -49,6 +50,6 @@ def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
             if source.topic not in topics and opened.log.opened(source):
                 topics.add(source.topic)
                 logs[source.name] = opened.batch.logs.maintain(source, before)
-        except LaminaError as error:
-            failed.append(error)
+        except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
+            failed.append(told(error))
     return Done(dropped, vacuum(opened.database), logs, failed)

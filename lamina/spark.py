@@ -59,7 +59,7 @@ def session(
     app_name: str,
     *,
     master: str | None = None,
-    driver_memory: str = "2g",
+    driver_memory: str | None = None,
     java_options: tuple[str, ...] = (),
     extra: Mapping[str, str] | None = None,
     nice: int = 0,
@@ -67,10 +67,10 @@ def session(
 ) -> SparkSession:
     """The Spark session of this process: a second call gives the same one, whatever it asks for.
 
-    `driver_memory` is the JVM's heap, `java_options` replace those that make its start quick, `extra` is Spark
-    configuration over ours, `nice` how far the JVM stands back where others want the processors (0 to 19, on Linux);
-    from 5 on it leaves a processor to the others altogether, where there are several. `short_lived`: for few records,
-    over which the JVM would spend more on making its code fast than fast code saves.
+    `driver_memory` is the JVM's heap where it is not `heap_of`, `java_options` replace those that make its start
+    quick, `extra` is Spark configuration over ours, `nice` how far the JVM stands back where others want the
+    processors (0 to 19, on Linux); from 5 on it leaves a processor to the others altogether, where there are several.
+    `short_lived`: for few records, over which the JVM would spend more on making its code fast than fast code saves.
     Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
     """
     from py4j.protocol import Py4JError
@@ -82,6 +82,7 @@ def session(
         return active
     log_catalog.ensure_schema(settings.postgres)
     master = master or settings.spark_master
+    driver_memory = driver_memory or heap_of(master, psutil.virtual_memory().total)
     try:
         options = java_options or tuple(archive_options(settings.home, "spark"))
         options += (QUICK_COMPILER,) if short_lived else ()
@@ -154,6 +155,8 @@ def _configuration(
     return {
         "spark.master": master,
         "spark.driver.memory": driver_memory,
+        # What is fetched goes to Python as a stream, part by part: however much it is in all, the heap holds a part.
+        "spark.driver.maxResultSize": "0",
         "spark.driver.host": "127.0.0.1" if local else _own_address(master),
         "spark.driver.bindAddress": "127.0.0.1" if local else "0.0.0.0",  # noqa: S104 - executors connect to the driver
         "spark.driver.extraJavaOptions": " ".join(options),
@@ -302,6 +305,18 @@ def _cores(master: str) -> int:
     """How many cores a `local[n]` master uses; a cluster's are taken to be as many as ours."""
     inside = master.partition("[")[2].rstrip("]").split(",")[0]
     return int(inside) if inside.isdigit() else (1 if master == "local" else os.cpu_count() or 2)
+
+
+def heap_of(master: str, memory: int) -> str:
+    """The heap of a driver in Spark's words, on a machine with so many bytes of memory: 2 GB, or what its cores need.
+
+    Each core of a local master may write a file of the master log, of which it holds 128 MB, and read Kafka meanwhile.
+
+    >>> heap_of("local[2]", 8 * 2**30), heap_of("local[32]", 64 * 2**30), heap_of("spark://a:7077", 64 * 2**30)
+    ('2048m', '8192m', '2048m')
+    """
+    cores = _cores(master) if master.startswith("local") else 0
+    return f"{max(2_048, min(256 * cores, memory // 4 // 2**20))}m"
 
 
 def _own_address(master: str) -> str:

@@ -169,7 +169,7 @@ def _csv(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line
             yield Line(number, raw, b"", {}, problem)
             continue
         value = {key: from_text(declared.get(key, STRING), field) for key, field in zip(header, fields, strict=True)}
-        yield Line(number, raw, to_json(value).encode(), value, _misfit(declared, value))
+        yield Line(number, raw, to_json(value).encode(errors="replace"), value, _misfit(declared, value))
 
 
 def _is_utf8(fields: Sequence[str]) -> bool:
@@ -212,7 +212,7 @@ def _parquet(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[
                 if column in given.names and not _surely(given.field(column).type, kind)
             }
             for batch in parquet.iter_batches(_ROWS):
-                for value in _without_nanoseconds(pa.Table.from_batches([batch])).to_pylist():
+                for value in _without_nanoseconds(pa.Table.from_batches([batch])).to_pylist(maps_as_pydicts="lossy"):
                     record = to_json(value)
                     problem = _misfit(doubtful, json.loads(record)) if doubtful else None
                     yield Line(next(numbers), record.encode(), record.encode(), value, problem)

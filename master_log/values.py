@@ -109,7 +109,7 @@ def to_json(value: Any) -> str:
     """
     try:
         return _encode(value)
-    except ValueError:
+    except (ValueError, TypeError):  # a decimal of many digits, or a map whose keys are dates
         return _digit_by_digit(value)
 
 
@@ -147,7 +147,9 @@ def _digit_by_digit(value: Any) -> str:
     """As `_encode`, and slower: decimals of any length, NaN and infinity by the names that Spark reads."""
     match value:
         case dict():
-            return "{" + ",".join(f"{_encode(str(key))}:{_digit_by_digit(each)}" for key, each in value.items()) + "}"
+            return (
+                "{" + ",".join(f"{_encode(as_text(key))}:{_digit_by_digit(each)}" for key, each in value.items()) + "}"
+            )
         case list() | tuple():
             return "[" + ",".join(_digit_by_digit(each) for each in value) + "]"
         case Decimal() if value.is_finite():

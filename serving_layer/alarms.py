@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, exists, func, select, text
 
 from master_log.kafka import Retention
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import checks, lookup, progress, proof, rebuilds, skipping
-from serving_layer.bookkeeping import archived, query, rebuild
+from serving_layer.bookkeeping import archived, query, rebuild, view
 from serving_layer.deployed import kinds_of_sources
 
 GONE_AFTER = 30.0
@@ -257,7 +257,8 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
     if limits.rebuild_within is not None:
         ended = (rebuild.c.state.in_(["done", "held"]), rebuild.c.key.is_distinct_from(rebuilds.APPLY))
         done = select(func.max(rebuild.c.ended_at)).where(*ended).scalar_subquery()
-        since = func.coalesce(done, select(func.min(query.c.created_at)).scalar_subquery())
+        with_cells = exists().where(view.c.kind != "derived")
+        since = func.coalesce(done, select(func.min(query.c.created_at)).where(with_cells).scalar_subquery())
         seconds: Any = connection.execute(select(func.extract("epoch", func.clock_timestamp() - since))).scalar_one()
         if seconds is not None and seconds > limits.rebuild_within * 3600:
             told.append(

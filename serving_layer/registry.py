@@ -57,7 +57,7 @@ def with_cells(connection: Connection, names: Iterable[str]) -> list[str]:
             evidence="deployed: " + (", ".join(sorted(declared)) or "none"),
             way_out="`lamina apply` deploys the views of a catalog.",
         )
-    wanted = sorted(name for name in (names or declared) if declared[name] != "derived")
+    wanted = sorted({name for name in (names or declared) if declared[name] != "derived"})
     if not wanted:
         raise LaminaError(
             "There is nothing to rebuild",

@@ -10,9 +10,9 @@ from typing import Literal
 import click
 
 from lamina.commands.command import command, deployment, known
+from lamina.failures import told
 from lamina.render import Output
 from serving_layer.waiting import waiting
-from view_algebra.errors import LaminaError
 
 
 @command()
@@ -137,8 +137,8 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
                 end = opened.brokers.latest(source.topic)
                 count = opened.batch.logs.archive(source, end, accept_loss=accept_loss)
                 rows.append((name, count, str(opened.log.held(source))))
-            except LaminaError as error:  # the records of the others do not wait for this one
-                output.error(error)
+            except Exception as error:  # noqa: BLE001 (the records of the others do not wait for this one)
+                output.error(told(error))
                 failed.append(name)
         output.table(("source", "records", "held"), rows)
         if failed:
