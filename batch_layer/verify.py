@@ -59,7 +59,22 @@ def verify(database: Database, spark: SparkSession, log: MasterLog, brokers: Bro
         rows.add(pa.table(batch.columns, [column.name for column in view.columns]))
     with database.begin() as connection:
         found = receipts.digest_of(connection, view, rows)
-    return Verified(receipt, found, differences(view, receipt.digest, found))
+    differing = differences(view, receipt.digest, found)
+    if differing:
+        _refuse_losses(log, receipt, definition)
+    return Verified(receipt, found, differing)
+
+
+def _refuse_losses(log: MasterLog, receipt: Receipt, definition: Catalog) -> None:
+    """Raises where the log may differ from what was counted because Kafka lost records, which somebody accepted."""
+    for name, source in definition.sources.items():
+        if lost := log.lost(source, receipt.sources[name].below):
+            raise LaminaError(
+                "The receipt cannot be verified: the log lacks records that it may count",
+                evidence=f"of {name}, Kafka lost or removed records from {lost[0].start} to {lost[0].end}, and an"
+                " archive run went on without them (--accept-loss)",
+                way_out="Verify it where a backup of Kafka, or of the log from before that, was restored.",
+            )
 
 
 def differences(view: View, said: Digest, found: Digest) -> list[str]:

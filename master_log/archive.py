@@ -140,6 +140,11 @@ class MasterLog:
         now = summaries.held_in(table, source)[1]
         return {at: tail for at, tail in summaries.tails_in(table, now).items() if now.get(at) == held.get(at)}
 
+    def lost(self, source: Source, below: Cut) -> list[OffsetRange]:
+        """Ranges that begin below a vector, of which Kafka has lost or removed records that were not archived."""
+        found = summaries.losses(self._opened(source))
+        return [each for each in found if any(begin < below.get(at, 0) for at, begin in each.start.items())]
+
     def archive(
         self,
         source: Source,

@@ -97,6 +97,11 @@ class Table:
             parent = snapshot.parentId()
             snapshot = None if parent is None else table.snapshot(parent)
 
+    def snapshots(self) -> Iterator[Snapshot]:
+        """All snapshots that have not expired, oldest first, whether or not the newest has come from them."""
+        for each in self._now().snapshots():
+            yield Snapshot(int(each.snapshotId()), self._texts(each.summary()))
+
     def append_nothing(self, summary: Mapping[str, str], branch: str = _MAIN, onto: int | None = None) -> Snapshot:
         """Commits a snapshot that adds no row and says `summary` of itself; on a branch, which may begin at `onto`."""
         if onto is not None:

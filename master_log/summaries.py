@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from master_log.iceberg import Snapshot, Table
 from master_log.kafka import Brokers
@@ -79,6 +79,19 @@ def agreeing(table: Table, differing: Sequence[Differs], brokers: Brokers) -> di
 def tells_of_loss(snapshot: Snapshot) -> bool:
     """True of a run that went on without records that Kafka had lost or removed."""
     return bool({LOST, REPLACED} & set(snapshot.summary))
+
+
+def losses(table: Table) -> Iterator[OffsetRange]:
+    """The ranges that `tells_of_loss` is about: the log goes on without their records, or with others in their place."""
+    for snapshot in table.snapshots():
+        for said in {LOST, REPLACED} & set(snapshot.summary):
+            ranges = {
+                TopicPartition(topic, int(partition)): bounds
+                for topic, partitions in json.loads(snapshot.summary[said]).items()
+                for partition, bounds in partitions.items()
+            }
+            starts, ends = ({at: bounds[side] for at, bounds in ranges.items()} for side in (0, 1))
+            yield OffsetRange(Offsets(starts), Offsets(ends))
 
 
 def ranges_json(rng: OffsetRange) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg2
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
 
 from batch_layer.verify import Verified, verify
 from lamina.receipts import show
@@ -97,6 +98,23 @@ def test_what_is_forged_differs(deployed: Deployed) -> None:
     assert not verified(deployed, forged(line, sources=sources)).equal
     with pytest.raises(LaminaError, match="This is not a receipt"):
         Receipt.read(line[:-2])
+
+
+def test_a_receipt_that_counts_what_the_log_lacks_is_not_called_wrong(
+    deployed: Deployed, kafka_admin: KafkaAdminClient
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(10)), partition=0)
+    deployed.catch_up()
+    counted, opened = receipt(deployed, "totals"), deployed.deployment
+    source = opened.deployed().sources["events"]
+    kafka_admin.delete_records({TopicPartition(source.topic, 0): 4})
+    opened.batch.logs.archive(source, opened.brokers.latest(source.topic), accept_loss=True)
+    with pytest.raises(LaminaError, match="the log lacks records that it may count") as raised:
+        verified(deployed, counted)
+    assert f"from {source.topic} 0:0 to {source.topic} 0:4" in str(raised.value)
+    deployed.deployment.batch.rebuild()
+    assert verified(deployed, receipt(deployed, "totals")).equal
 
 
 def test_what_readers_were_shown_in_error_is_told(deployed: Deployed) -> None:
