@@ -82,7 +82,7 @@ def tells_of_loss(snapshot: Snapshot) -> bool:
 
 
 def losses(table: Table) -> Iterator[OffsetRange]:
-    """The ranges that `tells_of_loss` is about: the log goes on without their records, or with others in their place."""
+    """The ranges that `tells_of_loss` is about: the log lacks their records, or holds others in their place."""
     for snapshot in table.snapshots():
         for said in {LOST, REPLACED} & set(snapshot.summary):
             ranges = {
