@@ -34,7 +34,7 @@ from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.reading import parsed
-from serving_layer import duplicates, progress, registry, views
+from serving_layer import duplicates, generations, progress, registry, views
 from serving_layer.database import Connection, Database, PostgresError, first_line
 from serving_layer.deployed import deployed
 from serving_layer.duplicates import Found
@@ -174,6 +174,7 @@ class Runner:
         raw = {name: self._raw(source, fixture.given.get(name, ())) for name, source in catalog.sources.items()}
         with self.scratch.database() as (database, dsn):
             _deploy(database, catalog)
+            database.retrying(generations.keep_all)  # a test's records are as old as whoever wrote it
             with database.begin() as connection:
                 expected = {n: _expected(connection, catalog.views[n], lines) for n, lines in fixture.expect.items()}
             counts = {name: len(fixture.given.get(name, ())) for name in catalog.sources}
@@ -291,6 +292,7 @@ def _rebuild(batch: BatchLayer) -> None:
     """The steps of a rebuild but those that need Kafka's records, or that compare with what is read."""
     quiet = replace(batch, tell=lambda line: None)
     id = quiet.seal(by=Scheduler())
+    batch.database.retrying(generations.keep_all)
     for each in quiet.generations(id):
         quiet.compute(id, each.view)
     quiet.go_live(id)

@@ -15,7 +15,7 @@ table of the new generation, which from then on holds the one before (`overwriti
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sqlalchemy import Connection, cast, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import INTERVAL
@@ -93,6 +93,12 @@ def _since(connection: Connection, feeding: Sequence[str], retain: str) -> datet
     begins = func.date_trunc("day", func.least(func.now(), newest) - cast(retain, INTERVAL), "UTC")
     found: datetime | None = connection.execute(select(begins)).scalar_one()
     return found
+
+
+def keep_all(connection: Connection) -> None:
+    """Lets the generations of views with `retain` keep all groups, however old."""
+    always = datetime(100, 1, 1, tzinfo=UTC)
+    connection.execute(update(generation).where(generation.c.since.is_not(None)).values(since=always))
 
 
 def absorb(database: Database, id: int) -> None:

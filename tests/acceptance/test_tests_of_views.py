@@ -30,6 +30,8 @@ CATALOG = compile_catalog(
         CREATE VIEW named AS SELECT r.hour, c.name, r.amount FROM revenue r JOIN countries c ON c.country = r.country;
         CREATE TABLE calls (id STRING, n INT, UNIQUE (id)) USING kafka OPTIONS (topic 'calls', format 'json');
         CREATE VIEW called AS SELECT count(*) AS calls, sum(n) AS n FROM calls;
+        CREATE VIEW lately TBLPROPERTIES ('retain' = '90 days') AS
+        SELECT date_trunc('DAY', placed_at) AS day, count(*) AS orders FROM orders GROUP BY ALL;
         CREATE VIEW latest AS SELECT country, last(id) AS id FROM orders GROUP BY country;
         """
     }
@@ -64,6 +66,9 @@ RIGHT = """
 -- expect named
 {"name": "France", "amount": 12.5}
 
+-- expect lately
+{"day": "2026-03-01T00:00:00Z", "orders": 3}
+
 -- expect latest
 {"country": "FR", "id": 2}
 {"country": "JP", "id": 3}
@@ -92,8 +97,8 @@ def test_every_way_gives_the_rows_that_are_expected(server: Scratch, spark_of_ru
     for seed in (1, 2):
         found = results(server, spark_of_run, RIGHT, seed)
         assert {place: each.difference for place, each in found.items() if not each.equal} == {}
-        assert {view for view, way in found if way == "live"} == {"called", "revenue", "named", "latest"}
-        assert {view for view, way in found if way == "batch"} == {"called", "revenue", "named", "latest"}
+        assert {view for view, way in found if way == "live"} == {"called", "revenue", "named", "lately", "latest"}
+        assert {view for view, way in found if way == "batch"} == {"called", "revenue", "named", "lately", "latest"}
         assert [place for place, each in found.items() if not each.left_out and place[1] == "duckdb"] == [
             ("called", "duckdb"),
             ("revenue", "duckdb"),
