@@ -298,7 +298,9 @@ class BatchLayer:
             else:
                 now, declared = lookup.published(connection), deployed(connection).views
                 # Where a view has moved to another version since, this generation is of one that is not declared.
-                of_today = [each for each in new if declared[each.view].version == each.version]
+                of_today = [
+                    each for each in new if each.view in declared and declared[each.view].version == each.version
+                ]
                 newer = {each.view: each.id for each in of_today if each.id > now.get(each.view, 0)}
                 if anyway and not newer:
                     raise LaminaError(

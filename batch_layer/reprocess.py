@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from batch_layer.checking import checked
@@ -31,12 +31,12 @@ from serving_layer import (
 )
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
-from serving_layer.database import Connection
+from serving_layer.database import Connection, PostgresError, is_lock_timeout
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from serving_layer.queries import End, Topic
 from view_algebra.compiled import Catalog, Source, View
-from view_algebra.errors import Blocked
+from view_algebra.errors import Blocked, LaminaError
 
 PREPARED_WITHIN = 20.0
 """Seconds that a busy writer has to run the statements of a new version once; then the version is opened anyway."""
@@ -47,7 +47,7 @@ SNAPSHOTS_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Target:
-    """The catalog that is to be deployed, as `registry.apply` takes it."""
+    """The catalog that is to be deployed, as `registry.apply` takes it; topics: those of its new sources."""
 
     files: Mapping[str, str]
     catalog: Catalog
@@ -56,16 +56,22 @@ class Target:
     allow_break: bool = False
 
 
+class Meanwhile(LaminaError):
+    """Another command changed what is deployed while a catalog was computed."""
+
+
 def reprocess(batch: BatchLayer, target: Target) -> None:
     """Computes the new versions of a catalog and deploys it, going on with what an apply that was killed has left.
 
     Where it fails, or is interrupted, what was deployed is as it was.
     """
+    with batch.database.begin() as connection:
+        before = {name: each.version for name, each in deployed(connection).views.items()}
 
     def deploy(id: int) -> None:
         _check(batch, target, id)
         _gather(batch, id)
-        _move(batch, id, target)
+        _move(batch, id, target, before)
         batch.at("after hand-over")
         batch.retire(id)
 
@@ -85,7 +91,8 @@ def computed(
     """Computes the versions of the rebuild that `begin` gives, live and proven; `then` does what they are for.
 
     announce: tells writers of them before, and gives the tables of cells that busy ones prepare for. Where `begin` or
-    `then` fails, or is interrupted, nothing that is read has changed.
+    `then` fails, or is interrupted, nothing that is read has changed. Where a reader or another command is in the way,
+    what was computed stays, and the same command goes on from there.
     """
     with rebuilds.in_one_process(batch.database):
         soon, announced = batch.database.retrying(announce), time.monotonic()
@@ -105,7 +112,8 @@ def computed(
                 _prove(batch, id, generation)
             then(id)
         except BaseException as error:
-            batch.failed(id, error)
+            if not (isinstance(error, Meanwhile) or (isinstance(error, PostgresError) and is_lock_timeout(error))):
+                batch.failed(id, error)
             raise
 
 
@@ -243,18 +251,35 @@ def _gather(batch: BatchLayer, id: int) -> None:
     batch.database.retrying(step)
 
 
-def _move(batch: BatchLayer, id: int, target: Target) -> None:
-    """Applies the catalog: readers read the new versions in their next snapshot."""
+def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str]) -> None:
+    """Applies the catalog: readers read the new versions in their next snapshot. before: the versions at the start."""
+    topics = target.catalog.sources  # where a new one begins is asked again: retention went on while this was computed
+    new = {
+        name: replace(each, earliest=batch.brokers.earliest(topics[name].topic)) for name, each in target.topics.items()
+    }
 
     def step(connection: Connection) -> None:
         if rebuilds.running(connection, id).step == "hand-over":
             return
         ready = {each.view: each.id for each in lookup.of_rebuild(connection, id)}
-        apply(connection, target, ready)
+        _refuse_moved(connection, before, ready)
+        apply(connection, replace(target, topics=new), ready)
         rebuilds.finished(connection, id, "hand-over")
 
     patiently(batch.database, batch.tell, step)
     batch.tell("the new versions are what readers read from now on")
+
+
+def _refuse_moved(connection: Connection, before: Mapping[str, str], ready: Mapping[str, int]) -> None:
+    """Raises where a view has another version by now, as after a rollback, which this catalog would undo unsaid."""
+    now = {name: each.version for name, each in deployed(connection).views.items()}
+    moved = [name for name, version in before.items() if name not in ready and now.get(name, version) != version]
+    if moved:
+        raise Meanwhile(
+            f"{moved[0]} was given another version while the catalog was computed",
+            evidence=f"it had version {before[moved[0]]}, and now has {now[moved[0]]}",
+            way_out=f"Declare {moved[0]} as it is to be, and repeat the apply: what was computed is taken from there.",
+        )
 
 
 def apply(connection: Connection, target: Target, ready: Mapping[str, int] | None = None) -> list[Change]:

@@ -233,7 +233,7 @@ class Deployment:
         return [Change("database", name, "update" if there else "create", effect), *changes]
 
     def apply(self, files: Mapping[str, str], *, prune: bool = False, allow_break: bool = False) -> list[Change]:
-        """Deploys these files; topics that do not exist are created, and new versions of views computed.
+        """Deploys these files: topics of new sources that do not exist are created, new versions of views computed.
 
         What is deployed and not in these files is dropped with `prune`, columns that readers may use go with
         `allow_break`; without, they are refused.
@@ -246,7 +246,8 @@ class Deployment:
         changed = [each.name for each in planned if each.kind == "view" and each.action in DEPLOYED]
         with lineage.runs(self.settings, self.tell) as runs:
             runs.start(lambda: catalog, lambda: lineage.new_ids(changed))
-            topics = {name: self._topic(source) for name, source in catalog.sources.items()}
+            new = [each.name for each in planned if each.kind == "source" and each.action == "create"]
+            topics = {name: self._topic(catalog.sources[name]) for name in new}
             target = reprocess.Target(files, catalog, topics, prune=prune, allow_break=allow_break)
             with readers_named(self.database, "A reader holds a view that this change renews"):
                 changes = self._deploy(target, planned)

@@ -7,22 +7,23 @@ as temporary ones, in a transaction that is rolled back: nobody else sees them, 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy.exc import DataError, ProgrammingError
 
 from serving_layer import views
 from serving_layer.bookkeeping import checked
 from serving_layer.cells import create, run
+from serving_layer.database import first_line
 from serving_layer.lookup import Generation
-from serving_layer.sides import placed
+from serving_layer.sides import placed, relations
 from serving_layer.trials import Trial
 from serving_layer.views import reached
 from view_algebra.compiled import Catalog, CellTable, Check, View
-from view_algebra.language.quoting import postgres_name, quoted
+from view_algebra.language.quoting import quoted
 
 EXAMPLES = 5
 """How many of the rows that fail a check are kept with its result."""
@@ -187,29 +188,37 @@ def _empty(connection: Connection, table: CellTable) -> str:
 
 def _verdict(connection: Connection, view: View, check: Check, made: Iterable[str]) -> Verdict:
     failing = _published(connection, _over(check.failing, made))
-    count = run(connection, f"SELECT count(*) FROM (\n{failing}\n) AS failing").scalar_one()
     examples: list[dict[str, Any]] = []
-    if count:
-        first = f"SELECT to_jsonb(failing) FROM (\n{failing}\n) AS failing LIMIT {EXAMPLES}"
-        examples = list(run(connection, first).scalars())
+    try:
+        with connection.begin_nested():
+            count = run(connection, f"SELECT count(*) FROM (\n{failing}\n) AS failing").scalar_one()
+            if count:
+                first = f"SELECT to_jsonb(failing) FROM (\n{failing}\n) AS failing LIMIT {EXAMPLES}"
+                examples = list(run(connection, first).scalars())
+    except (DataError, ProgrammingError) as error:  # of this check alone: the others are run, and other views go on
+        return Verdict(view.name, check.name, "whole", check.blocks, 1, [{"error": first_line(error)}])
     return Verdict(view.name, check.name, check.counts, check.blocks, count, examples)
 
 
 def _over(text: str, made: Iterable[str]) -> str:
     """The text over the temporary views that were made."""
-    for name in made:
-        text = re.sub(rf"\banalytics\.{re.escape(postgres_name(name))}(?!\w)", f"pg_temp.{quoted(name)}", text)
-    return text
+    return _replaced(text, "analytics", {name: f"pg_temp.{quoted(name)}" for name in made}.get)
 
 
 def _published(connection: Connection, text: str) -> str:
     """The text over the views as they are read now; one that nobody can read yet has no rows."""
     served = views.served(connection)
 
-    def read(found: re.Match[str]) -> str:
-        name = found[1].strip('"')
-        if name in served:
-            return f"analytics.{found[1]}"
-        return f"(SELECT * FROM pg_temp.{quoted(name)} WHERE false)"
+    def read(name: str) -> str:
+        called = quoted(name)
+        return f"analytics.{called}" if name in served else f"(SELECT * FROM pg_temp.{called} WHERE false)"
 
-    return re.sub(r"\bpublished\.(\w+|\"\w+\")", read, text)
+    return _replaced(text, "published", read)
+
+
+def _replaced(text: str, schema: str, by: Callable[[str], str | None]) -> str:
+    """The text with the relations of a schema that it reads replaced, where `by` has something in their place."""
+    for start, end, name in relations(text, schema):
+        if (other := by(name)) is not None:
+            text = text[:start] + other + text[end:]
+    return text

@@ -276,6 +276,12 @@ def has_readers(error: DBAPIError) -> bool:
     return isinstance(error.orig, psycopg2.errors.DependentObjectsStillExist)
 
 
+def wait_shortly_for_readers(connection: Connection) -> None:
+    """From here on a statement of this transaction waits so long for a reader; longer where `patiently` asks for it."""
+    milliseconds = connection.get_execution_options().get("reader_patience_ms", READER_PATIENCE_MS)
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
+
+
 def first_line(error: BaseException) -> str:
     """What the driver said, without SQLAlchemy's background."""
     original = getattr(error, "orig", None) or error

@@ -142,13 +142,14 @@ def of_previews(connection: Connection) -> set[int]:
 def shown_before(connection: Connection, view_name: str, now: int) -> list[Generation]:
     """The live generations of a view that come before `now`, which shows it; oldest first.
 
-    In the order in which they were shown first: one that was made for a preview comes where its version was applied.
-    What was held back, or has only been previewed, was never shown.
+    Those that were shown first before it was, in the order in which each was shown last: what was rolled back from,
+    and is not what was shown when `now` took over, comes further down. What was held back, or has only been previewed,
+    was never shown.
     """
-    order = generation.c.shown_at
-    newest = select(order).where(generation.c.id == now).scalar_subquery()
+    first, last = generation.c.shown_at, func.coalesce(generation.c.shown_until, generation.c.shown_at)
+    newest = select(first).where(generation.c.id == now).scalar_subquery()
     live = (generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
-    ids = select(generation.c.id).where(*live, order < newest).order_by(order, generation.c.id)
+    ids = select(generation.c.id).where(*live, first < newest).order_by(last, first, generation.c.id)
     return [get(connection, id) for id in connection.execute(ids).scalars().all()]
 
 

@@ -17,11 +17,11 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
-from serving_layer import generations, lookup, progress, registry, renames, versions, views
+from serving_layer import generations, lookup, progress, rebuilds, registry, renames, versions, views
 from serving_layer.bookkeeping import generation, preview, previewed
 from serving_layer.cells import run
 from serving_layer.changes import check_allowed, compare
-from serving_layer.database import READER_PATIENCE_MS, has_readers
+from serving_layer.database import has_readers, wait_shortly_for_readers
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from serving_layer.sides import moved, placed
@@ -110,7 +110,7 @@ def lacking(connection: Connection, catalog: Catalog) -> list[View]:
 def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str, int] | None = None) -> None:
     """Makes a preview of a catalog, or renews it, in one transaction; `ready` are generations that it was computed.
 
-    What readers may wait for, the renewal of views, is waited for no longer than `READER_PATIENCE_MS`.
+    What readers may wait for, the renewal of views, is waited for shortly (`wait_shortly_for_readers`).
     """
     progress.lock(connection, progress.queries(connection))
     check_name(connection, name)
@@ -146,6 +146,7 @@ def drop(connection: Connection, name: str) -> None:
             evidence="previews: " + (", ".join(lookup.previews(connection)) or "none"),
             way_out="`lamina status` lists the previews.",
         )
+    rebuilds.refuse_beside_apply(connection)  # which may move a view to what was computed for the preview
     progress.lock(connection, progress.queries(connection))
     before = _places(connection, name)
     _withdraw(connection, name)
@@ -229,7 +230,7 @@ def _create(connection: Connection, name: str, each: View, catalog: Catalog, mad
 
 def _withdraw(connection: Connection, name: str) -> None:
     """Drops the views of a preview, if there is one, and forgets it; refused while something of others reads one."""
-    run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
+    wait_shortly_for_readers(connection)
     there = [f"{quoted(name)}.{quoted(each)}" for each in _places(connection, name)]
     if there:
         with _refused_where_read(name):

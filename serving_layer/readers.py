@@ -112,18 +112,20 @@ def is_guarded(connection: Connection) -> bool:
 
 
 def in_the_way(connection: Connection) -> list[str]:
-    """Who is idle in a transaction in which a view was read, a line each."""
+    """Who reads a view, or is idle in a transaction in which one was read, a line each."""
     found = connection.execute(
         text(
-            "SELECT DISTINCT a.pid, a.usename, a.application_name, a.client_addr, now() - a.state_change AS since"
+            "SELECT DISTINCT a.pid, a.usename, a.application_name, a.client_addr, a.state = 'active' AS reads,"
+            " clock_timestamp() - a.state_change AS since"
             " FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid) JOIN pg_class AS c ON c.oid = l.relation"
-            " WHERE a.state LIKE 'idle in transaction%' AND a.datname = current_database() AND c.relkind = 'v'"
+            " WHERE a.pid <> pg_backend_pid() AND l.granted AND a.datname = current_database() AND c.relkind = 'v'"
             " AND c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (:schemas)) ORDER BY since DESC"
         ),
         {"schemas": ["analytics", "lamina", *lookup.previews(connection)]},
     )
     return [
-        f"process {row.pid} ({row.usename}, {row.application_name or 'no name'}) has said nothing in its transaction"
+        f"process {row.pid} ({row.usename}, {row.application_name or 'no name'})"
+        f" {'has run its SELECT' if row.reads else 'has said nothing in its transaction'}"
         f" for {row.since.total_seconds():.0f} s"
         for row in found
     ]

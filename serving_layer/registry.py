@@ -171,7 +171,7 @@ def apply(
     allow_break: bool = False,
     ready: Mapping[str, int] | None = None,
 ) -> list[Change]:
-    """Deploys a catalog in one transaction; `topics` are those of its sources, by source name.
+    """Deploys a catalog in one transaction; `topics` are those of its new sources, by source name.
 
     The first view over a new source is live at once, at the earliest offsets the brokers hold. A new view beside a
     rename is registered, and served when the next rebuild has computed it. A view of another version moves to the
@@ -199,6 +199,8 @@ def apply(
         queries.forget(connection, name)
     for name, source in catalog.sources.items():
         if todo["source", name] == "create" and not progress.starts(connection, [name]):
+            if name not in topics:
+                raise LaminaError(f"{name} was dropped by somebody else meanwhile", way_out="Repeat the command.")
             queries.create(connection, name, source.topic, topics[name])
     deploy(connection, before, catalog, ready or {})
     # What is kept to return to and was fed by one of them would stand still.

@@ -28,7 +28,7 @@ from serving_layer.bookkeeping import (
     version,
     view,
 )
-from serving_layer.database import READER_PATIENCE_MS
+from serving_layer.database import wait_shortly_for_readers
 from serving_layer.sides import Side, place_of, placed, places
 from view_algebra.compiled import Catalog, Check, View, stem
 from view_algebra.errors import LaminaError
@@ -112,7 +112,7 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
             evidence=f"rebuild {id}",
             way_out=f"Apply again when it has ended, or `lamina step abandon --rebuild {id}`.",
         )
-    cells.run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
+    wait_shortly_for_readers(connection)
     now = renamed(before, names)
     for old, new in names.items():
         _move_cells(connection, before.views[old], new)

@@ -9,7 +9,7 @@ transaction, so that no snapshot sees two versions.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,17 +96,29 @@ def moved(text: str, names: Collection[str], schema: str) -> str:
     >>> print(moved("SELECT 'analytics.v' FROM analytics.v JOIN analytics.w", ["v"], "dev"))
     SELECT 'analytics.v' FROM "dev".v JOIN analytics.w
     """
+    for start, _, name in relations(text, "analytics"):
+        if name in names:
+            text = text[:start] + quoted(schema) + text[start + len("analytics") :]
+    return text
+
+
+def relations(text: str, schema: str) -> Iterator[tuple[int, int, str]]:
+    """Where a text reads relations of a schema, the last first: from where on, until where, and which.
+
+    >>> list(relations("SELECT published.a, 'published.b' FROM (published.c AS published)", "published"))
+    [(40, 51, 'c')]
+    """
     from sqlglot import tokenize
     from sqlglot.tokenizer_core import TokenType
 
     tokens = tokenize(text, read="postgres")
-    named = (TokenType.VAR, TokenType.IDENTIFIER)
-    for schema_, dot, name in reversed(list(zip(tokens, tokens[1:], tokens[2:], strict=False))):
-        if (schema_.token_type, schema_.text, dot.text) != (TokenType.VAR, "analytics", "."):
+    for place in reversed(range(1, len(tokens) - 2)):
+        first, dot, name = tokens[place : place + 3]
+        if (first.text, dot.text) != (schema, "."):
             continue
-        if name.text in names and (name.token_type in named or text[name.start : name.end + 1] == name.text):
-            text = text[: schema_.start] + quoted(schema) + text[schema_.end + 1 :]
-    return text
+        before = [each.token_type for each in tokens[:place] if each.token_type != TokenType.L_PAREN]
+        if before[-1:] in ([TokenType.FROM], [TokenType.JOIN]) and before[-2:-1] != [TokenType.DISTINCT]:
+            yield first.start, name.end + 1, name.text
 
 
 def place_of(view: str, where: Mapping[tuple[str, str], str]) -> str | None:

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from serving_layer import dependents
 from serving_layer.bookkeeping import publication, view
 from serving_layer.cells import run
-from serving_layer.database import READER_PATIENCE_MS, Database, is_deadlock, is_lock_timeout, is_other_shape
+from serving_layer.database import Database, is_deadlock, is_lock_timeout, is_other_shape, wait_shortly_for_readers
 from serving_layer.sides import Side, body, place_of, placed, places, transactions
 from view_algebra.compiled import Catalog, View
 from view_algebra.language.quoting import quoted
@@ -53,10 +53,10 @@ def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
     A view with cells can be read once a generation of it is published, a derived view once all that it reads can.
     Until then it is absent: an empty view would be untrue, and so would be what a snapshot of before shows of it (its
     cells as far as they were loaded), which is why a view asks what is published in the reader's snapshot.
-    A view that a reader holds is waited for no longer than `READER_PATIENCE_MS`, nor is anything after it in this
+    A view that a reader holds is waited for shortly (`wait_shortly_for_readers`), and so is anything after it in this
     transaction: see `Database.retrying`. `but` are views that are about to go.
     """
-    run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
+    wait_shortly_for_readers(connection)
     readable: set[str] = set(connection.execute(select(publication.c.view)).scalars())
     where = places(connection)
     made: list[str] = []
