@@ -20,6 +20,7 @@ from speed_layer.member import Member
 from speed_layer.prepared import Prepared
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one, short_lived
+from tests.fix_services import Topic
 from view_algebra.errors import LaminaError
 
 BY_KIND = HOURLY.replace("hour, country, events", "hour, country, events, kind").replace(
@@ -299,6 +300,64 @@ def test_beside_an_apply_another_one_and_a_rebuild_are_refused(deployed: Deploye
     deployed.apply(totals=LARGEST)
     assert refused == ["Another apply is running"] * 3
     assert one(deployed.rows("SELECT largest FROM totals")) == (19,)
+
+
+def test_an_apply_undoes_no_rollback_and_goes_on_with_what_it_has_computed(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, hourly=HOURLY)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    deployed.apply(hourly=BY_KIND)
+    opened, told = deployed.deployment, list[str]()
+
+    def roll_back(place: str) -> None:
+        if place == "checked":
+            opened.at = lambda _: None
+            opened.roll_back("hourly")
+
+    opened.at = roll_back
+    with pytest.raises(LaminaError, match="hourly was given another version while the catalog was computed"):
+        deployed.apply(totals=LARGEST)
+    opened.tell = told.append
+    deployed.apply(hourly=HOURLY)
+    assert any("which an earlier apply left unfinished: totals" in line for line in told), told
+    assert one(deployed.rows("SELECT largest FROM totals")) == (19,)
+    deployed.check()
+
+
+def test_an_apply_leaves_the_topics_of_what_is_deployed_alone(
+    deployed: Deployed, kafka_admin: KafkaAdminClient
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    topic = deployed.topic("events")
+    kafka_admin.delete_topics([topic])
+    deployed.until(lambda: deployed.deployment.brokers.topic_id(topic) is None, "the topic is gone")
+    deployed.apply(totals=TOTALS.replace("count(*)", "count(*) + 1"))
+    assert deployed.deployment.brokers.topic_id(topic) is None
+
+
+def test_a_new_source_begins_where_its_topic_does_when_it_is_deployed(
+    deployed: Deployed, kafka_admin: KafkaAdminClient, topic: Topic
+) -> None:
+    """Retention goes on while versions are computed."""
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    others = topic()
+    for number in range(10):
+        deployed.producer.send(others, json.dumps({"id": number}).encode())
+    deployed.producer.flush()
+
+    def remove(place: str) -> None:
+        if place == "checked":
+            kafka_admin.delete_records({TopicPartition(others, 0): 4})
+
+    deployed.deployment.at = remove
+    more = f"CREATE TABLE more (id BIGINT) USING kafka OPTIONS (topic '{others}', format 'json');"
+    deployed.apply(totals=LARGEST, more=f"{more} CREATE VIEW counted AS SELECT count(*) AS n FROM more;")
+    deployed.deployment.at = lambda _: None
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT n FROM counted")) == (6,)
+    deployed.check()
 
 
 def test_a_source_gains_a_column_while_its_producer_sends_it_already(deployed: Deployed) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from serving_layer import checks, lookup, registry, trials
 from serving_layer.deployed import deployed
 from tests.serving_layer.world import FILES, World
@@ -46,6 +48,37 @@ def test_a_view_is_checked_that_reads_a_rebuilt_one_beside_its_own_cells(world: 
         assert catalog.views["amounts"].reads == ("many",)
         trial = trials.of_handover(connection, catalog, [lookup.get(connection, id)])
         assert [each.failing for each in checks.of_trial(connection, trial, "amounts")] == [0]
+
+
+def test_a_check_means_its_literals_as_they_are(world: World) -> None:
+    """Whatever relation they look like."""
+    texts = "'analytics.joined', 'order.published.v1', 'published.sums'"
+    checked = (
+        f"CREATE VIEW texts AS SELECT k, explode(array({texts})) AS t FROM sums;"
+        f"ALTER VIEW texts ADD CONSTRAINT known CHECK (t IN ({texts}));"
+        "ALTER VIEW texts ADD CONSTRAINT grows CHECK (NOT EXISTS (SELECT 1 FROM published.texts AS published"
+        " WHERE published.k IS DISTINCT FROM 'x' AND published.k IS DISTINCT FROM 'y'));"
+    )
+    begun(world, texts=checked)
+    assert found(world, texts=checked.replace("SELECT k,", "SELECT upper(k) AS k,")) == {
+        "texts known": 0,
+        "texts grows": 0,
+    }
+
+
+def test_a_check_that_postgres_cannot_run_fails_alone(world: World) -> None:
+    begun(world, joined=JOINED)
+    ratio = "ALTER VIEW joined ADD CONSTRAINT ratio CHECK (s >= 0);"
+    catalog = compile_catalog({**world.files, "joined.sql": JOINED + ratio})
+    view = catalog.views["joined"]
+    [broken] = [replace(each, failing="SELECT 1 / 0 AS s") for each in view.checks if each.name == "ratio"]
+    checked = replace(view, checks=tuple(broken if each.name == "ratio" else each for each in view.checks))
+    with world.database.snapshot() as connection:
+        live = checks.of_live(connection, replace(catalog, views={"joined": checked}), ["joined"])
+    assert [each.sentence for each in live] == [
+        'joined: its check ratio fails: {"error": "division by zero"}',
+        'joined: its check some fails for 2 rows, the first {"c": 3, "k": "y", "s": -3}',
+    ]
 
 
 def test_a_view_is_checked_over_a_table_that_has_no_records_yet(world: World) -> None:

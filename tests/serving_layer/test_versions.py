@@ -221,6 +221,28 @@ def test_as_many_old_versions_stay_live_as_the_view_says(world: World) -> None:
         rollbacks.roll_back(connection, "counts")
 
 
+def test_what_was_rolled_back_from_does_not_come_back_after_a_rebuild(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    first = published(world)
+    world.change(counts=BY_KEY)
+    with world.database.begin() as connection:
+        rollbacks.roll_back(connection, "counts")
+    id = world.open("counts")
+    world.load(id)
+    world.go_live(id)
+    world.hand_over("counts", id)
+    with world.database.begin() as connection:
+        assert rollbacks.roll_back(connection, "counts") == (id, first)
+    assert shown(world, "counts") == [(2, 3)]
+
+
+def published(world: World) -> int:
+    """The generation that `counts` is read from."""
+    with world.database.begin() as connection:
+        return lookup.published(connection)["counts"]
+
+
 def test_a_plan_says_what_the_cells_take_that_are_read(world: World) -> None:
     world.files["counts.sql"] = BY_KEY
     world._compile()
