@@ -69,14 +69,25 @@ def walk(expression: Expr) -> Iterator[Expr]:
 
 def decided(expression: Expr) -> Iterator[Expr]:
     """The largest parts of an expression that one row decides, constants and implicit casts left out."""
-    if isinstance(expression, Constant):
+    if isinstance(expression, Constant) or (isinstance(expression, Field) and expression.relation == VARIABLE):
         return
     several = isinstance(expression, Call) and (expression.function == "row" or expression.implicit)
+    several = several or is_of_elements(expression)
     if several or any(isinstance(e, Windowed) or asks(e) for e in walk(expression)):
         for child in children(expression):
             yield from decided(child)
     else:
         yield expression
+
+
+def is_of_elements(part: Expr) -> bool:
+    """Is it a lambda, or a part of one that names its variable? What it gives is of elements, and not of a row."""
+    if isinstance(part, Call) and part.function == "lambda":
+        return True
+    inside = list(walk(part))
+    bound = {e.arguments[0] for e in inside if isinstance(e, Call) and e.function == "lambda"}
+    named = {variable.path[0] for variable in bound if isinstance(variable, Field)}
+    return any(isinstance(e, Field) and e.relation == VARIABLE and e.path[0] not in named for e in inside)
 
 
 def asks(part: Expr) -> bool:

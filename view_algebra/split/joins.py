@@ -45,6 +45,7 @@ from view_algebra.language.walks import (
     expressions_of,
     is_asked,
     is_made_of_bytes,
+    is_of_elements,
     outer_fields,
     relations_named,
     rewritten,
@@ -73,7 +74,8 @@ class _Rows:
 
     def column(self, value: Expr) -> Field:
         """A value of a record, as a column of the rows."""
-        plain = ".".join(value.path) if isinstance(value, Field) else f"computed {len(self.columns)}"
+        own = isinstance(value, Field) and value.relation == self.stream.alias
+        plain = ".".join(value.path) if isinstance(value, Field) and own else f"computed {len(self.columns)}"
         name = self.columns.setdefault(value, plain)
         return Field(self.stream.alias, (name,), value.type, place=value.place)
 
@@ -96,7 +98,8 @@ def of_one_row(expression: Expr, own: set[str]) -> bool:
     inside = list(walk(expression))
     named = relations_named(expression)
     several = any(isinstance(part, (Aggregate, Windowed)) or hops(part) or is_session(part) for part in inside)
-    return bool(named) and named <= own and not several and not is_asked(expression)
+    of_a_row = not several and not is_asked(expression) and not is_of_elements(expression)
+    return bool(named) and named <= own and of_a_row
 
 
 @dataclass
@@ -223,6 +226,13 @@ def conditions(block: Select) -> Iterator[Expr]:
             yield each.condition
 
 
+def _exploded(block: Select) -> Iterator[Expr]:
+    """What gives a row of the block for each of its elements."""
+    for each in relations_in(block.relation):
+        if isinstance(each, Exploded):
+            yield from (generator.argument for generator in each.generators)
+
+
 def _decides(part: Expr, streams: Mapping[str, _Rows], *, compared: bool) -> _Rows | None:
     """The stream whose rows have this as a column: a column of it; of one that is never NULL, what is made of these."""
     for rows in streams.values():
@@ -285,7 +295,7 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
     if block.group is None or in_a_list or any(each.lateral for each in nested_in(block.relation)):
         return None
     asked = [part for aggregate in aggregates for part in children(aggregate)]
-    searched = set[Expr]().union(*map(_searched, conditions(block)))
+    searched = set[Expr]().union(*map(_searched, (*conditions(block), *_exploded(block))))
     for alias, rows in streams.items():
         named = set().union(*map(relations_named, asked))
         values = {name: value for value, name in rows.columns.items()}

@@ -53,16 +53,19 @@ class _Table:
 
     def _newest(self, value: Expr) -> Expr:
         """The value of the newest record, in the order by which that is the newest."""
-        (stream,) = (each for each in relations_in(self.block.relation) if isinstance(each, Stream))
-        keys = {o.name.lower(): o.expression for o in self.block.outputs if o.expression in (self.block.group or ())}
+        outputs = {o.name.lower(): o.expression for o in self.block.outputs}
         assert self.block.having is not None
         newest = next(part for part in walk(self.block.having) if isinstance(part, Aggregate))
 
         def of_record(part: Expr) -> Expr | None:
             if not isinstance(part, Field) or part.relation != self.nested.alias:
                 return None
-            key = keys.get(part.path[0].lower())
-            return replace(part, relation=stream.alias) if key is None else key
+            of_key = outputs[part.path[0].lower()]
+            of_one = of_key.arguments[0] if isinstance(of_key, Aggregate) else of_key
+            if len(part.path) == 1:
+                return of_one
+            assert isinstance(of_one, Field), "only a column has fields"
+            return replace(of_one, path=(*of_one.path, *part.path[1:]), type=part.type)
 
         of_it = rewrite(value, of_record)
         return replace(newest, arguments=(of_it, *newest.arguments[1:]), type=value.type, place=value.place)

@@ -11,6 +11,7 @@ from view_algebra.language.expressions import (
     Call,
     Cells,
     Constant,
+    Exploded,
     Expr,
     Field,
     Joined,
@@ -82,7 +83,7 @@ def _read_from_cells(leaf: Leaf, keys: Mapping[Expr, Expr], block: Select, one: 
         if isinstance(expression, Aggregate):
             fields = {part.name: _counted(merged[part], part, one, at_most) for part in parts_of(expression)}
             return final_of(expression, fields)
-        if isinstance(expression, Field) and expression.relation == "":
+        if isinstance(expression, Field) and expression.relation == "" and not expression.outer:
             raise neither(expression)
         return None
 
@@ -154,6 +155,9 @@ def _beside_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -
         return cells
     if isinstance(relation, Joined) and relation.condition is not None:
         relation = replace(relation, condition=_asked_of_cells(relation.condition, names, CELL))
+    if isinstance(relation, Exploded):
+        made = (replace(each, argument=_asked_of_cells(each.argument, names, CELL)) for each in relation.generators)
+        relation = replace(relation, generators=tuple(made))
     return over_inputs(relation, lambda inner: _beside_cells(inner, cells, names))
 
 

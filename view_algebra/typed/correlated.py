@@ -28,6 +28,7 @@ from view_algebra.language.expressions import (
     Subquery,
     conjuncts,
 )
+from view_algebra.language.fields import VARIABLE
 from view_algebra.language.types import BOOLEAN
 from view_algebra.language.walks import as_outer, outer_fields, rewrite
 
@@ -61,7 +62,8 @@ def semi_join(kind: str, right: Relation, aliases: Container[str], condition: Ex
     """The condition that SEMI or ANTI JOIN is on a row of its left side; `aliases` are those of the right one."""
 
     def of_left(part: Expr) -> Expr | None:
-        return as_outer(part) if isinstance(part, Field) and part.relation not in aliases else None
+        of_right = isinstance(part, Field) and (part.relation in aliases or part.relation == VARIABLE)
+        return as_outer(part) if isinstance(part, Field) and not of_right else None
 
     inner = Select((Output("one", ONE),), right, where=rewrite(condition, of_left), place=place)
     found = asked("exists", inner, None, place)
