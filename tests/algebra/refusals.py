@@ -2023,6 +2023,16 @@ VIEWS = [
         "SELECT jsonb_agg(kind) FILTER (WHERE kind <> 'a') AS kinds FROM events",
         "SELECT collect_list(kind) FILTER (WHERE kind <> 'a') AS kinds FROM events",
     ),
+    view(
+        "ROLLUP beside sessions of a join",
+        "SELECT country, session_window(o.ts, '1 hour').start AS s, count(*) AS n FROM orders o JOIN users u ON u.user_id = o.user_id JOIN hourly ON true GROUP BY session_window(o.ts, '1 hour'), ROLLUP(country)",
+        "SELECT country, session_window(o.ts, '1 hour').start AS s, count(*) AS n FROM orders o JOIN users u ON u.user_id = o.user_id JOIN hourly ON true GROUP BY session_window(o.ts, '1 hour'), country UNION ALL SELECT NULL, session_window(o.ts, '1 hour').start, count(*) FROM orders o JOIN users u ON u.user_id = o.user_id JOIN hourly ON true GROUP BY session_window(o.ts, '1 hour')",
+    ),
+    view(
+        "groups by a list that a subquery asks about",
+        "SELECT country, count(*) AS n FROM events e WHERE EXISTS (SELECT 1 FROM users u WHERE array_contains(e.tags, u.name)) GROUP BY country",
+        "SELECT country, to_json(tags) AS tags, count(*) AS n FROM events e GROUP BY country, to_json(tags)",
+    ),
     view("nothing to read", "SELECT 1 AS one", "SELECT 1 AS one, country FROM hourly"),
     view("* of nothing", "SELECT *", "SELECT * FROM hourly"),
     view(

@@ -26,7 +26,7 @@ from view_algebra.language.fields import VARIABLE, member
 from view_algebra.language.limits import prefix
 from view_algebra.language.relations import with_nested
 from view_algebra.language.time_windows import is_session, window_key
-from view_algebra.language.walks import above_group, is_asked, rewrite, rewritten
+from view_algebra.language.walks import above_group, decided, is_asked, rewrite, rewritten
 from view_algebra.split.distinct import over_values
 from view_algebra.split.filters import by_filters
 from view_algebra.split.joins import of_rows
@@ -114,6 +114,9 @@ def _once(query: Query) -> Query:
     """A query for which it does not matter how often a row comes: of records it keeps the groups."""
     if not isinstance(query, Select) or query.limit is not None or query.offset is not None:
         return query
+    asked = [part for condition in conjuncts(query.where) if is_asked(condition) for part in decided(condition)]
+    if query.group is None and not query.distinct and any(part.type.nested for part in asked):
+        return replace(query, order=())  # of a list there are no groups
     return replace(query, distinct=query.distinct or query.group is None, order=())
 
 

@@ -168,7 +168,8 @@ def _of_groups(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kept
         )
     for key in group:
         if key.type.nested:
-            raise Wrong(key.place, f"different values of type {key.type}", "Take to_json(…) of them.")
+            way_out = "Take to_json(…) of them. Where a subquery asks about one, ask in a view of rows, and group that."
+            raise Wrong(key.place, f"different values of type {key.type}", way_out)
         if key.type.name == "BINARY" or any(is_made_of_bytes(e) for e in walk(key)):
             raise Wrong(key.place, "a key made of bytes that might not be text", "Take hex(…) of them.")
     names = Names()

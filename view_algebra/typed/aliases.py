@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -26,10 +27,13 @@ from view_algebra.language.expressions import (
     Sessions,
     Stream,
 )
+from view_algebra.language.quoting import words
 from view_algebra.language.types import VOID
 from view_algebra.refusals import Wrong
 from view_algebra.typed.names import Columns, Scope
-from view_algebra.written.oracle import name
+from view_algebra.written.oracle import name, put
+
+T = TypeVar("T", bound=exp.Expr)
 
 
 def columns_of(relation: Relation, streams: Mapping[str, Columns]) -> Columns:
@@ -74,6 +78,35 @@ def column_names(node: exp.Expr) -> list[str]:
     """The names that an alias gives to the columns."""
     alias = node.args.get("alias")
     return [column.name for column in (alias.args.get("columns") or [])] if alias is not None else []
+
+
+def naming(node: T) -> T:
+    """A CTE or a subquery whose SELECT over rows names its columns itself, and not in a list after it.
+
+    So it may pass on more than these, as the order of events. The node itself where that could mean another.
+
+    >>> from view_algebra.written.dialect import parsed, text_of
+    >>> print(text_of(naming(parsed("SELECT * FROM (SELECT a, b + 1 FROM t) AS s(x, y)").find(exp.Subquery))))
+    (SELECT a AS `x`, b + 1 AS `y` FROM t) AS s
+    """
+    names, select = column_names(node), node.this
+    items = select.expressions if isinstance(select, exp.Select) else []
+    others = any(value for name, value in select.args.items() if name not in _OF_ROWS)
+    if not names or others or len(items) != len(names) or any(item.is_star for item in items):
+        return node
+    said = {item.alias.lower() for item in items if item.alias}
+    if any(column.name.lower() in said for item in items for column in item.find_all(exp.Column)):
+        return node  # of an item before
+    made = node.copy()
+    outputs = zip(made.this.expressions, names, strict=True)
+    made.this.set("expressions", [exp.alias_(item.unalias(), name, quoted=True) for item, name in outputs])
+    made.args["alias"].set("columns", None)
+    put(node, made)
+    return made
+
+
+_OF_ROWS = words("expressions from_ joins laterals where")
+"""The clauses of a SELECT over rows that see none of its columns' names."""
 
 
 def all_of(read: Read) -> Select:

@@ -22,9 +22,10 @@ from view_algebra.language.expressions import (
     both,
 )
 from view_algebra.language.operators import condition
+from view_algebra.language.time_windows import is_session
 from view_algebra.language.walks import above_group, rewrite, walk, walk_all
 from view_algebra.refusals import Wrong, span
-from view_algebra.typed.aliases import named_by
+from view_algebra.typed.aliases import column_names, named_by, naming
 from view_algebra.typed.calls import in_a_window, refuse_aggregates, refuse_windowed
 from view_algebra.typed.determinism import by_rows
 from view_algebra.typed.events import passed
@@ -66,8 +67,8 @@ def query(node: exp.Expr, outside: Outside) -> Query:
             if (name := cte.alias.lower()) in own:
                 raise Wrong(span(cte), f"two CTEs are named {name}", "Give one of them another name.")
             own.add(name)
-            inner = query(cte.this, outside.alone())
-            names = [c.name for c in (cte.args["alias"].args.get("columns") or [])]
+            told = naming(cte)
+            inner, names = query(told.this, outside.alone()), column_names(told)
             known[name] = named_by(inner, names, span(cte)) if names else inner
     if isinstance(node, exp.Subquery):
         if in_parentheses(node):
@@ -185,6 +186,10 @@ def _completed(block: Select, node: exp.Select, scope: Scope, outputs: list[Outp
     block = _settled(block, node, scope, grouped, sets)
     if sets is not None:
         spark_refuses_of_groupings(block)
+        session = next(filter(is_session, block.group or ()), None)
+        if session is not None and block.relation is not None and not reads_records(block.relation):
+            way_out = "Write a SELECT for each of the sets, and UNION ALL between them."
+            raise Wrong(session.place or block.place, "sets of groups beside sessions of a join or a view", way_out)
         return over_sets(block, sets)
     for part in walk_all(above_group(block), None):
         if isinstance(part, Call) and part.function in ("grouping", "grouping_id"):

@@ -32,7 +32,16 @@ from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
-from view_algebra.typed.aliases import alias_of, all_of, column_names, columns_of, named_by, right_alias, untyped
+from view_algebra.typed.aliases import (
+    alias_of,
+    all_of,
+    column_names,
+    columns_of,
+    named_by,
+    naming,
+    right_alias,
+    untyped,
+)
 from view_algebra.typed.as_of import A_TIME, HOLDS, versions_of
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table
@@ -83,8 +92,9 @@ def _named(node: exp.Expr, scope: Scope) -> Relation:
     elif isinstance(node, exp.Table):
         relation = _table(node, scope)
     elif isinstance(node, exp.Subquery):
-        inner = scope.context.query(node, scope.in_from())
-        alias, names = alias_of(node, scope)
+        told = naming(node)
+        inner = scope.context.query(told, scope.in_from())
+        alias, names = alias_of(told, scope)
         relation = Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
     elif isinstance(node, exp.Values):
         alias, names = alias_of(node, scope)
