@@ -9,11 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import pickle
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from batch_layer.compute import counting, kept
@@ -76,6 +79,38 @@ def check(
 
     `preview`: those of a preview, in place of the deployed ones.
     """
+    with TemporaryDirectory(prefix="lamina-check-") as folder:
+        return _check(database, spark, log, brokers, names, preview, _Shown(Path(folder)))
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What views showed in one snapshot, in files: the rows of one view at a time are in memory."""
+
+    folder: Path
+
+    def keep(self, name: str, rows: list[Row]) -> None:
+        """Keeps the rows of a view."""
+        self._file(name).write_bytes(pickle.dumps(rows))
+
+    def rows(self, name: str) -> list[Row]:
+        """The rows that were kept."""
+        found: list[Row] = pickle.loads(self._file(name).read_bytes())  # noqa: S301 (we have written it)
+        return found
+
+    def _file(self, name: str) -> Path:
+        return self.folder / name.encode().hex()
+
+
+def _check(
+    database: Database,
+    spark: SparkSession,
+    log: MasterLog,
+    brokers: Brokers,
+    names: Iterable[str],
+    preview: str | None,
+    shown: _Shown,
+) -> list[Checked]:
     with database.snapshot() as connection:
         catalog = deployed(connection) if preview is None else previews.get(connection, preview)
         served = views.served(connection) if preview is None else set(catalog.views)
@@ -96,10 +131,9 @@ def check(
         begins = _begins(connection, preview)
         skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
-        schema = preview or "analytics"
-        shown = {
-            name: views.rows(connection, name, shown_columns(catalog.views[name]), schema=schema) for name in wanted
-        }
+        for name in wanted:
+            columns = shown_columns(catalog.views[name])
+            shown.keep(name, views.rows(connection, name, columns, schema=preview or "analytics"))
     for name in sources:
         log.create(catalog.sources[name], topic_ids[name], log_begins[name])
         records = log.records(catalog.sources[name], below[name], brokers, since=starts[name])
@@ -108,7 +142,7 @@ def check(
     found = []
     for name in wanted:
         over = _over(below, catalog.views[name].sources)
-        compared = compare(catalog.views[name], rows_of(spark.table(name)), shown[name], over)
+        compared = compare(catalog.views[name], rows_of(spark.table(name)), shown.rows(name), over)
         left_out = sum(offset < over.get(at, 0) for at, offset in skipped)
         found.append(replace(compared, skipped=left_out))
     return found

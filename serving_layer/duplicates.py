@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 HOUR = 3_600_000_000
 """Microseconds. No table of ids is for less time than that: each one more has to be looked into."""
 
+MANY_TABLES = 50
+"""With so many more tables, each new one is for twice the time."""
+
 _SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 
 _BYTES = 16
@@ -67,6 +70,8 @@ _PLACE_IN_TIME = ["at", *_PLACE]
 
 Period = tuple[int, int] | tuple[None, None]
 """From when to when (microseconds since 1970) Kafka's times are of the ids in a table; None where it takes all."""
+
+_FOREVER: Period = (None, None)
 
 
 @dataclass(frozen=True)
@@ -118,12 +123,13 @@ def find(connection: Connection, source: Source, given: pa.Table) -> Found:
     horizon = None if within is None else _horizon(connection, source.name, newest, clock, within)
     fresh = given.filter(pa.array(~copies))
     fresh = fresh if horizon is None else fresh.filter(pc.greater_equal(fresh["at"], horizon))
-    begins = _begins(fresh["at"], within, clock)
+    length = None if within is None else _length(within, len(_tables(connection, source.name)))
+    begins = _begins(fresh["at"], length, clock)
     return Found(
         copies=given.filter(pa.array(copies)).select(_PLACE),
         duplicates=int(copies.sum()),
         fresh=_rows(fresh.append_column("begins", begins)),
-        periods=[_period(each, within) for each in begins.unique().to_pylist()],
+        periods=[_period(each, length) for each in begins.unique().to_pylist()],
         lesser=_rows(counting.filter(pa.array(lesser))),
         conflicts=int((lesser & (counting["content"].to_numpy() != known["content"].to_numpy())).sum()),
         newest=newest,
@@ -137,15 +143,16 @@ def below(source: Source, records: DataFrame, now: int) -> Found:
     spark, within = records.sparkSession, dedupe_within(source)
     newest = {row.partition: row.at for row in spark.sql(_NEWEST.format(ids=source.ids)).collect()}
     horizon = None if within is None or not newest else min(now, *newest.values()) - within
+    length = None if within is None else _length(within, 0)
     fresh, duplicates, beginnings = Rows(format="binary"), 0, set[int]()
     for batch in batches(spark.sql(_LEAST.format(ids=source.ids))):
         given = _as_bytes(pa.Table.from_batches([batch]))
         duplicates += pc.sum(given["more"]).as_py() or 0
         kept = given if horizon is None else given.filter(pc.greater_equal(given["at"], horizon))
-        begins = _begins(kept["at"], within, now)
+        begins = _begins(kept["at"], length, now)
         beginnings |= set(begins.unique().to_pylist())
         fresh.add(kept.drop_columns("more").append_column("begins", begins))
-    periods = [_period(each, within) for each in beginnings]
+    periods = [_period(each, length) for each in beginnings]
     none = pa.table({"partition": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())})
     return Found(none, duplicates, fresh, periods, Rows(format="binary"), 0, newest, horizon)
 
@@ -179,6 +186,9 @@ def write(connection: Connection, name: str, found: Found | None) -> None:
         row = (progress.c.query == name, progress.c.partition == partition)
         connection.execute(update(progress).where(*row).values(newest=func.greatest(progress.c.newest, at)))
     if found.horizon is not None:
+        if _FOREVER in tables:  # of before `dedupe_within`: they are known until the last of them is old
+            of_before = (ids_table.c.query == name, ids_table.c.begins.is_(None))
+            connection.execute(update(ids_table).where(*of_before).values(begins=0, ends=now(connection)))
         forgotten = (ids_table.c.query == name, ids_table.c.ends <= found.horizon)
         connection.execute(delete(ids_table).where(*forgotten))
 
@@ -239,16 +249,25 @@ def _greatest(*times: int | None) -> int | None:
     return max((each for each in times if each is not None), default=None)
 
 
-def _begins(at: pa.ChunkedArray, within: int | None, now: int) -> pa.Array:
+def _length(within: int, tables: int) -> int:
+    """How long the periods are of which a table holds the ids. All tables are looked into, so where an idle partition
+    keeps them from going, those that are added are of ever longer ones.
+
+    >>> [_length(HOUR, tables) // HOUR for tables in (0, 49, 50, 325)]
+    [1, 1, 2, 64]
+    """
+    return max(within, HOUR) << (tables // MANY_TABLES)
+
+
+def _begins(at: pa.ChunkedArray, length: int | None, now: int) -> pa.Array:
     """When the periods begin that ids are of, 0 where there are none; one that is ahead of the clock is of now."""
-    if within is None:
+    if length is None:
         return pa.array(np.zeros(len(at), np.int64))
-    length = max(within, HOUR)
     return pa.array(np.minimum(at.to_numpy(), now) // length * length, pa.int64())
 
 
-def _period(begins: int, within: int | None) -> Period:
-    return (None, None) if within is None else (begins, begins + max(within, HOUR))
+def _period(begins: int, length: int | None) -> Period:
+    return _FOREVER if length is None else (begins, begins + length)
 
 
 def _as_bytes(table: pa.Table) -> pa.Table:

@@ -20,6 +20,7 @@ from serving_layer.bookkeeping import (
     checked,
     generation,
     generation_cells,
+    history,
     load,
     noted,
     proof,
@@ -149,6 +150,8 @@ def _move_view(connection: Connection, compiled: View, new: str) -> None:
     connection.execute(update(view).where(view.c.name == old).values(name=new, before=before))
     for table in (generation, publication, proof, checked):
         connection.execute(update(table).where(table.c.view == old).values(view=new))
+    # What it showed before is known by its old name alone: its values then are not.
+    connection.execute(update(history).where(history.c.view == old).values(view=new, definition=None))
     connection.execute(update(rebuild).values(views=func.array_replace(rebuild.c.views, old, new)))
 
 

@@ -163,6 +163,17 @@ def test_blame_says_from_when_on_it_knows(deployed: Deployed) -> None:
     assert otherwise.changes is None, "what it read before, it reads no more"
 
 
+def test_blame_calls_no_row_of_a_renamed_view_new(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    for n in range(2):
+        send(deployed, 0, at(n, "DE", 1))
+    deployed.apply_break(totals=TOTALS.replace("totals", "sums TBLPROPERTIES ('renamed_from' = 'totals')"))
+    send(deployed, 0, at(2, "DE", 1))
+    *before, last = blamed(deployed, "sums").events
+    assert moved(last, "events") == [(2, 3)]
+    assert [each.changes for each in before] == [None] * len(before)
+
+
 def test_blame_refuses_what_it_cannot_answer(
     deployed: Deployed, lamina: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:

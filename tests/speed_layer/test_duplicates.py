@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Callable
 
 import pytest
@@ -171,6 +172,25 @@ def test_what_comes_again_after_the_horizon_is_corrected_by_the_next_rebuild(dep
     assert any(proof.differing for proof in deployed.deployment.batch.rebuild())
     assert deployed.rows(ALL) == [(7, 7)]
     deployed.check()
+
+
+def test_ids_of_before_a_horizon_was_declared_are_forgotten_with_the_last_of_them(deployed: Deployed) -> None:
+    deployed.apply(payments=PAYMENTS, **VIEWS)
+
+    def every_partition(id: int) -> None:
+        for partition in range(3):
+            sent_at(deployed, round(time.time() * 1000), payment(id + partition), partition=partition)
+        deployed.catch_up()
+
+    every_partition(10)
+    [(kept_forever,)] = deployed.owner("SELECT id FROM lamina.ids WHERE begins IS NULL")
+    deployed.apply(payments=WITHIN_AN_HOUR)
+    every_partition(20)
+    assert deployed.owner("SELECT id FROM lamina.ids WHERE begins IS NULL") == []
+    deployed.owner(f"UPDATE lamina.ids SET ends = ends - 2 * 3600000000 WHERE id = {kept_forever}")
+    every_partition(30)
+    assert deployed.owner(f"SELECT id FROM lamina.ids WHERE id = {kept_forever}") == []
+    assert deployed.rows(ALL) == [(9, 9)]
 
 
 def test_a_leap_knows_the_ids_that_it_leapt_over(deployed: Deployed) -> None:
