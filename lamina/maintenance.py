@@ -11,6 +11,7 @@ from lamina.failures import told
 from lamina.services import folders
 from master_log.archive import Maintained
 from serving_layer import history
+from serving_layer.dropping import forget_dropped
 from serving_layer.quarantine import trim
 from serving_layer.vacuuming import vacuum
 from view_algebra.compiled import Source
@@ -40,6 +41,7 @@ def maintain(opened: Deployment, sources: Sequence[Source]) -> Done:
     dropped = opened.batch.tidy()
     with opened.database.begin() as connection:
         history.trim(connection)
+        forget_dropped(connection)
     before = datetime.now(UTC) - timedelta(days=opened.settings.backup_days)
     logs: dict[str, Maintained] = {}
     topics = set[str]()

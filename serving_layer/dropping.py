@@ -12,9 +12,12 @@ from sqlalchemy import Connection, delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from serving_layer import cells, lookup, overwriting, quarantine, versions, views
-from serving_layer.bookkeeping import cell_table, generation, generation_cells, view
+from serving_layer.bookkeeping import cell_table, generation, generation_cells, history, proof, view
 from serving_layer.database import READER_PATIENCE_MS, Database, has_readers, is_deadlock, is_lock_timeout
 from serving_layer.lookup import Generation
+
+FORGOTTEN_DAYS = 7
+"""After which nobody asks of a dropped generation how it was made, and what its proof found."""
 
 
 def drop_unused(database: Database) -> list[int]:
@@ -65,6 +68,14 @@ def _dropped(database: Database, tables: Iterable[str]) -> bool:
             raise
         return False
     return True
+
+
+def forget_dropped(connection: Connection) -> None:
+    """Forgets generations that were dropped days ago, with their cuts, parts and proofs, but those in the history."""
+    long_ago = generation.c.dropped_at < func.now() - func.make_interval(0, 0, 0, FORGOTTEN_DAYS)
+    told = select(history.c.generation).where(history.c.generation.is_not(None))
+    connection.execute(delete(generation).where(long_ago, generation.c.id.not_in(told)))
+    connection.execute(delete(proof).where(proof.c.generation.not_in(select(generation.c.id))))
 
 
 def _folded(connection: Connection) -> list[str]:

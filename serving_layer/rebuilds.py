@@ -293,11 +293,11 @@ def rate(connection: Connection) -> float | None:
     return connection.execute(
         text(
             'SELECT sum(c."offset" - p.start_offset) / nullif(extract(epoch FROM r.ended_at - r.started_at), 0)::float8'
-            " FROM lamina.rebuild AS r"
+            " FROM (SELECT * FROM lamina.rebuild WHERE state = 'done' ORDER BY id DESC LIMIT 10) AS r"
             " JOIN lamina.generation AS g ON g.rebuild = r.id"
             " JOIN lamina.cut AS c ON c.generation = g.id"
             " JOIN lamina.progress AS p USING (query, topic, partition)"
-            " WHERE r.state = 'done' GROUP BY r.id HAVING sum(c.\"offset\" - p.start_offset) > 0"
+            ' GROUP BY r.id, r.ended_at, r.started_at HAVING sum(c."offset" - p.start_offset) > 0'
             " ORDER BY r.id DESC LIMIT 1"
         )
     ).scalar()

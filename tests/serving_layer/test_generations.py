@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import dropping, generations, loading, lookup, progress, registry
+from serving_layer import dropping, generations, history, loading, lookup, progress, registry
 from serving_layer.bookkeeping import generation
 from serving_layer.database import Database
 from serving_layer.micro_batch import Outcome
@@ -33,6 +33,32 @@ def test_a_generation_counts_no_record_below_its_cut_twice(world: World) -> None
     before = shown(world, "sums")
     world.hand_over("sums", new)
     assert shown(world, "sums") == before == [("x", 2, 5), ("y", 1, 2), ("z", 1, 8)]
+
+
+def test_what_is_noted_of_dropped_generations_is_forgotten(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    for _ in range(4):
+        new = world.open("sums")
+        world.load(new)
+        world.go_live(new)
+        world.hand_over("sums", new)
+        with world.database.begin() as connection:
+            generations.retire(connection, generations.superseded(connection, "sums"))
+    dropping.drop_unused(world.database)
+    counted = "SELECT count(*), count(dropped_at) FROM lamina.generation WHERE view = 'sums'"
+    of_cells = "SELECT count(DISTINCT generation) FROM lamina.generation_cells WHERE cell_table LIKE 'sums%'"
+    with world.database.begin() as connection:
+        assert connection.execute(text(counted)).one() == (5, 3)
+        connection.execute(text("UPDATE lamina.generation SET dropped_at = dropped_at - interval '8 days'"))
+        dropping.forget_dropped(connection)
+        assert connection.execute(text(counted)).one() == (5, 3), "the history tells of them"
+        connection.execute(text("UPDATE lamina.history SET at = at - interval '3 days'"))
+        history.trim(connection)
+        dropping.forget_dropped(connection)
+        assert connection.execute(text(counted)).one() == (2, 0)
+        assert connection.execute(text(of_cells)).scalar() == 2
+    assert shown(world, "sums") == [("x", 1, 1), ("y", 1, 2)]
 
 
 def test_a_micro_batch_in_flight_when_a_generation_opens_lies_wholly_above_its_cut(world: World) -> None:
