@@ -31,6 +31,11 @@ _FILE = "_FILE"
 BACKUP_DAYS = 14.0
 """How long files of the master log are kept that only an older backup of its catalog names."""
 
+FILE_SYSTEMS = ("file", "hdfs", "viewfs", "webhdfs")
+"""Those of Spark's own jars in which the master log can be written."""
+
+_SHARED = "a path that the driver and every worker reach, as that of a mounted volume or bucket, or to hdfs://host/path"
+
 VARIABLES = {
     "postgres": "LAMINA_POSTGRES",
     "analyst": "LAMINA_ANALYST",
@@ -143,8 +148,7 @@ class Settings:
             raise LaminaError(
                 "LAMINA_WAREHOUSE is not set",
                 evidence=f"Spark's master is {master}: its workers cannot be assumed to see {home}.",
-                way_out="Set it to a path or URI that the driver and every worker reach, for example"
-                " s3a://bucket/warehouse.",
+                way_out=f"Set it to {_SHARED}.",
             )
         return cls(
             postgres=with_password(postgres_url(postgres, "LAMINA_POSTGRES"), environment),
@@ -315,4 +319,13 @@ def _days(text: str) -> float:
 
 
 def _warehouse(text: str, folder: Path) -> str:
-    return text if "://" in text or text.startswith("file:") else str(folder / text)
+    scheme, has_scheme, _ = text.partition(":/")
+    if not has_scheme:
+        return str(folder / text)
+    if scheme not in FILE_SYSTEMS:
+        raise LaminaError(
+            f"LAMINA_WAREHOUSE begins with {scheme}:, a file system that this Spark does not have",
+            evidence=f"It has {', '.join(FILE_SYSTEMS)}.",
+            way_out=f"Set it to {_SHARED}.",
+        )
+    return text

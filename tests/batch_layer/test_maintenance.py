@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 
 from lamina.maintenance import maintain
+from master_log.archive import Maintained, MasterLog
 from serving_layer import lookup
+from serving_layer.alarms import Limits, of_rebuilds
 from tests.fix_catalogs import EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
+from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 
@@ -34,6 +39,38 @@ def test_a_log_whose_metadata_a_power_cut_tore_goes_back_and_takes_the_records_a
     end = opened.brokers.latest(source.topic)
     assert opened.batch.logs.archive(source, end) == 15
     assert opened.log.records_below(source, end).count() == 15
+
+
+def test_a_log_that_spark_fails_at_keeps_no_other_from_maintenance(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = EVENTS.replace("TABLE events", "TABLE others").replace("_events'", "_others'")
+    deployed.apply(events=EVENTS, others=others)
+    opened, maintained = deployed.deployment, MasterLog.maintain
+    sources = opened.deployed().sources
+    for source in sources.values():
+        opened.batch.logs.archive(source, opened.brokers.latest(source.topic))
+
+    def fails(log: MasterLog, source: Source, before: datetime) -> Maintained:
+        if source.name == "events":
+            raise Py4JError("java.lang.OutOfMemoryError: Java heap space")
+        return maintained(log, source, before)
+
+    monkeypatch.setattr(MasterLog, "maintain", fails)
+    done = maintain(opened, list(sources.values()))
+    assert (list(done.logs), [each.what for each in done.failed]) == (["others"], ["Spark failed"])
+
+
+def test_sources_without_a_view_are_never_due(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS)
+    batch = deployed.deployment.batch
+    assert batch.due() == []
+    with deployed.deployment.database.begin() as connection:
+        connection.exec_driver_sql("UPDATE lamina.query SET created_at = created_at - interval '9 days'")
+        assert of_rebuilds(connection, Limits(rebuild_within=26)) == []
+    deployed.apply(totals=TOTALS)
+    assert batch.due() == ["totals"]
+    assert [each.view for each in batch.rebuild(["totals", "totals"])] == ["totals"], "named twice, rebuilt once"
 
 
 def test_maintenance_drops_what_dead_rebuilds_left_and_passes_over_a_log_that_is_not_there(deployed: Deployed) -> None:

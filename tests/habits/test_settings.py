@@ -120,7 +120,8 @@ def test_a_postgres_url_becomes_javas(tmp_path: Path) -> None:
         ({**SERVICES, "LAMINA_POSTGRES": "postgresql://u@h"}, "LAMINA_POSTGRES is not the URL", "names no database"),
         ({**SERVICES, "LAMINA_POSTGRES": "postgresql://u@h:x/d"}, "LAMINA_POSTGRES is not the URL", "malformed"),
         ({**SERVICES, "LAMINA_POSTGRS": "x"}, "LAMINA_POSTGRS", "Did you mean LAMINA_POSTGRES"),
-        ({**SERVICES, "LAMINA_SPARK_MASTER": "spark://m:7077"}, "LAMINA_WAREHOUSE is not set", "s3a://"),
+        ({**SERVICES, "LAMINA_SPARK_MASTER": "spark://m:7077"}, "LAMINA_WAREHOUSE is not set", "hdfs://"),
+        ({**SERVICES, "LAMINA_WAREHOUSE": "s3a://b/w"}, "LAMINA_WAREHOUSE begins with s3a:", "mounted volume"),
     ],
 )
 def test_a_wrong_environment_is_explained(tmp_path: Path, environment: dict[str, str], what: str, part: str) -> None:

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
@@ -251,6 +252,10 @@ def test_half_of_a_surrogate_pair_is_a_key_like_any_other(
     path = written(tmp_path, "records.jsonl", b'{"kind": "\\ud83d"}\n')
     assert ingest(source, path, brokers, key_by=["kind"]).sent == 1
     assert contents(source.topic) == [(b"?", b'{"kind": "\\ud83d"}')]
+    nested = new_source(columns="id BIGINT, props MAP<STRING, STRING>")
+    path = written(tmp_path, "records.csv", b'id,props\n1,"{""a"": ""\\ud83d""}"\n')
+    assert ingest(nested, path, brokers).sent == 1
+    assert [value for _, value in contents(nested.topic)] == [b'{"id":1,"props":{"a":"?"}}']
 
 
 def test_a_time_beyond_the_years_of_python_is_one_error(
@@ -260,6 +265,10 @@ def test_a_time_beyond_the_years_of_python_is_one_error(
     pq.write_table(table, tmp_path / "records.parquet")
     with pytest.raises(LaminaError, match="beyond the years 1 to 9999"):
         ingest(new_source(), str(tmp_path / "records.parquet"), brokers)
+
+
+DAYS = pa.map_(pa.date32(), pa.struct({"of": pa.map_(pa.string(), pa.int32())}))
+"""A map in a struct in a map, whose keys JSON has no form for."""
 
 
 @pytest.mark.parametrize("name", ["records.parquet", "records.parquet.gz", "-"])
@@ -275,6 +284,8 @@ def test_parquet_keeps_its_values(
             "kind": pa.array(["ä", None]),
             "ratio": pa.array([0.1, float("nan")]),
             "long": pa.array([Decimal("1.234567890123456789012345"), None], pa.decimal128(30, 24)),
+            "counts": pa.array([[("a", 1), ("b", None)], None], pa.map_(pa.string(), pa.int32())),
+            "days": pa.array([[(date(2024, 1, 2), {"of": [("x", 1)]})], None], DAYS),
         }
     )
     buffer = io.BytesIO()
@@ -286,8 +297,8 @@ def test_parquet_keeps_its_values(
     assert (done.sent, done.bad) == (2, 0)
     assert [value for _, value in contents(source.topic)] == [
         '{"id":1,"price":1.25,"ts":"2024-01-02T03:04:05.123456+00:00","kind":"ä","ratio":0.1,'
-        '"long":1.234567890123456789012345}'.encode(),
-        b'{"id":null,"price":-0.25,"ts":null,"kind":null,"ratio":"NaN","long":null}',
+        '"long":1.234567890123456789012345,"counts":{"a":1,"b":null},"days":{"2024-01-02":{"of":{"x":1}}}}'.encode(),
+        b'{"id":null,"price":-0.25,"ts":null,"kind":null,"ratio":"NaN","long":null,"counts":null,"days":null}',
     ]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -141,6 +143,21 @@ def test_a_reader_who_forgot_a_transaction_is_in_nobodys_way(
         other.close()
     opened.close()
     forgetful.close()
+
+
+def test_a_reader_whose_select_runs_is_named(world: World, services: Services) -> None:
+    reader = psycopg2.connect(services.database_url(str(world.database.url.database), "analyst"))
+    with ThreadPoolExecutor(1) as thread, reader.cursor() as cursor:
+        runs = thread.submit(cursor.execute, "SELECT count(*), pg_sleep(3) FROM sums")
+        deadline = time.monotonic() + 10
+        found: list[str] = []
+        while not found and time.monotonic() < deadline:
+            with world.database.begin() as connection:
+                found = in_the_way(connection)
+        runs.result()
+    reader.close()
+    [line] = found
+    assert "has run its SELECT for " in line, line
 
 
 def test_a_view_that_a_reader_holds_is_renewed_when_it_is_free_and_nobody_waits(
