@@ -81,7 +81,7 @@ def _standing(
 ) -> str | None:
     """The alarm that nobody reads the topic, or nobody reads it fast enough, whatever the reason."""
     ages = _ages(connection, each.name)
-    if (gone := _silent(each, ages.heard)) is not None:
+    if (gone := _silent(connection, each, ages.heard)) is not None:
         return f"its speed layer ({each.writer}) was last heard of {age(gone)} ago: start it again (`lamina up`)"
     if topic is None and ages.moved > limits.after:
         seconds = age(ages.moved)
@@ -102,11 +102,13 @@ def _standing(
 
 def silent(connection: Connection, each: progress.Query) -> float | None:
     """For how many seconds the writer of a query has said nothing, where that is too long; a leap says nothing."""
-    return _silent(each, _ages(connection, each.name).heard)
+    return _silent(connection, each, _ages(connection, each.name).heard)
 
 
-def _silent(each: progress.Query, heard: float | None) -> float | None:
-    return float(heard) if _reads_on(each) and heard is not None and heard > GONE_AFTER else None
+def _silent(connection: Connection, each: progress.Query, heard: float | None) -> float | None:
+    """Its word is written where a hand-over may hold a lock for long: until it lets go, nothing is known."""
+    long_ago = heard is not None and heard > GONE_AFTER and _reads_on(each)
+    return float(heard) if heard is not None and long_ago and not progress.is_locked(connection, each.name) else None
 
 
 def _reads_on(each: progress.Query) -> bool:

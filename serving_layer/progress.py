@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, case, func, literal, select, tuple_, update
+from sqlalchemy import Connection, case, func, literal, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from master_log.offsets import Offsets, TopicPartition
@@ -227,6 +227,14 @@ def heard(connection: Connection, fences: Mapping[str, int]) -> None:
     mine = select(query.c.name).where(tuple_(query.c.name, query.c.fence).in_(list(fences.items())))
     free = mine.with_for_update(skip_locked=True).scalar_subquery()
     connection.execute(update(query).where(query.c.name.in_(free)).values(heard_at=func.clock_timestamp()))
+
+
+def is_locked(connection: Connection, name: str) -> bool:
+    """Does an open transaction hold the lock of a query? It is the one that has marked the query's row."""
+    by_it = (
+        "SELECT EXISTS (SELECT FROM lamina.query AS q JOIN pg_stat_activity ON backend_xid = q.xmax WHERE name = :name)"
+    )
+    return bool(connection.execute(text(by_it), {"name": name}).scalar_one())
 
 
 def let_go(connection: Connection, fences: Mapping[str, int]) -> None:

@@ -92,6 +92,15 @@ def test_a_query_that_stands_is_told_whatever_the_reason(world: World) -> None:
             )
 
 
+def test_a_writer_is_not_called_gone_while_the_lock_of_its_query_is_held(world: World) -> None:
+    sql(world, f"UPDATE lamina.query SET {LONG_AGO}, heard_at = {AGO} '40 s' WHERE name = 'a'")
+    with world.database.begin() as other:
+        progress.lock(other, ["a"])
+        assert told(world) == []
+    [gone] = told(world)
+    assert gone.startswith("a: its speed layer (the test) was last heard of 40 s ago")
+
+
 def test_a_query_whose_history_an_apply_still_computes_is_read_by_nobody_and_no_alarm(world: World) -> None:
     with world.database.begin() as connection:
         queries.create(connection, "later", "later", empty("id-later", "later"))

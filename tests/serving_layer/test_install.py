@@ -26,9 +26,12 @@ from tests.serving_layer.world import FILES, World
 from view_algebra.errors import LaminaError
 
 
-def test_the_migrations_make_the_tables_that_the_code_declares(serving: Database) -> None:
+def test_the_migrations_make_the_tables_that_the_code_declares(database: str) -> None:
+    serving = Database(database)
+    install(serving)
     with serving.begin() as connection:
         command.check(migrations(connection))
+    serving.close()
 
 
 def test_installing_again_changes_nothing(world: World) -> None:

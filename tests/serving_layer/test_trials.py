@@ -77,7 +77,7 @@ def test_a_check_that_postgres_cannot_run_fails_alone(world: World) -> None:
         live = checks.of_live(connection, replace(catalog, views={"joined": checked}), ["joined"])
     assert [each.sentence for each in live] == [
         'joined: its check ratio fails: {"error": "division by zero"}',
-        'joined: its check some fails for 2 rows, the first {"c": 3, "k": "y", "s": -3}',
+        'joined: its check some fails for 1 row, the first {"c": 3, "k": "y", "s": -3}',
     ]
 
 
