@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from master_log import durable
 from master_log.kafka import Brokers
-from master_log.offsets import Offsets
+from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
 from serving_layer import log_catalog, progress, rebuilds, skipping
 from serving_layer.database import Database
@@ -18,6 +18,10 @@ from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from master_log.archive import Maintained, MasterLog
+
+
+AT_ONCE = 10_000_000
+"""Offsets that are archived in one commit: what an archive run has committed, the next need not read again."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,15 @@ class Logs:
             master_log.create(source, topic_id, start)
             for at, offset in skipping.forget_lost(self.database, self.brokers, source.topic):
                 self.tell(f"{source.name}: the record skipped at partition {at.partition}, offset {offset} is lost")
-            archived = master_log.archive(source, to, self.brokers, accept_loss=accept_loss, tails=tails)
-            with self.database.begin() as connection:
-                progress.archived(connection, source.name, archived.held)
-        self.tell(f"{source.name}: {archived.records:,} records archived")
-        return archived.records
+            wanted, records = Offsets.of(source.topic, to.on(source.topic)), 0
+            for end in OffsetRange(master_log.held(source), wanted).steps(AT_ONCE):
+                seen = tails if end == wanted else None
+                archived = master_log.archive(source, end, self.brokers, accept_loss=accept_loss, tails=seen)
+                with self.database.begin() as connection:
+                    progress.archived(connection, source.name, archived.held)
+                records += archived.records
+                self.tell(f"{source.name}: {records:,} records archived{'' if end == wanted else ' so far'}")
+        return records
 
     def maintain(self, source: Source, before: datetime) -> Maintained:
         """Maintains the log of one source so that every backup made since `before` can be restored."""

@@ -118,6 +118,20 @@ class OffsetRange:
         """How many offsets it holds: at least as many as records."""
         return sum(max(0, end - self.start[at]) for at, end in self.end.items())
 
+    def steps(self, size: int) -> list[Offsets]:
+        """The ends of its parts of about `size` offsets; partitions that `start` lacks begin at 0.
+
+        >>> whole = OffsetRange(Offsets.of("t", {0: 10}), Offsets.of("t", {0: 40, 1: 60}))
+        >>> [str(each) for each in whole.steps(45)]
+        ['t 0:25 1:30', 't 0:40 1:60']
+        """
+        begins = {at: min(self.start.get(at, 0), end) for at, end in self.end.items()}
+        number = max(1, -(-sum(end - begins[at] for at, end in self.end.items()) // size))
+        return [
+            Offsets({at: begins[at] + (end - begins[at]) * each // number for at, end in self.end.items()})
+            for each in range(1, number + 1)
+        ]
+
     def holds(self, skipped: Skipped) -> Skipped:
         """Those of the skipped offsets that lie in it."""
         return frozenset(each for each in skipped if each[0] in self.end and self._has(*each))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from py4j.protocol import Py4JError
 
+from batch_layer import archiving
 from lamina.maintenance import maintain
-from master_log.archive import Maintained, MasterLog
+from master_log.archive import Archived, Maintained, MasterLog
 from serving_layer import lookup
 from serving_layer.alarms import Limits, of_rebuilds
 from tests.fix_catalogs import EVENTS, TOTALS, event
-from tests.fix_lamina import Deployed, one
+from tests.fix_lamina import Deployed, Killed, one
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
@@ -39,6 +41,33 @@ def test_a_log_whose_metadata_a_power_cut_tore_goes_back_and_takes_the_records_a
     end = opened.brokers.latest(source.topic)
     assert opened.batch.logs.archive(source, end) == 15
     assert opened.log.records_below(source, end).count() == 15
+
+
+def test_an_archive_run_that_dies_has_kept_what_it_has_committed(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archiving, "AT_ONCE", 10)
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    opened = deployed.deployment
+    source = opened.deployed().sources["events"]
+    deployed.send("events", *(event(n) for n in range(25)))
+    end, archived, told = opened.brokers.latest(source.topic), MasterLog.archive, list[str]()
+
+    def dies(log: MasterLog, *arguments: Any, **more: Any) -> Archived:
+        if told:
+            raise Killed
+        return archived(log, *arguments, **more)
+
+    opened.tell = told.append
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(MasterLog, "archive", dies)
+        opened.batch.logs.archive(source, end)
+    [line] = told
+    first = int(line.split()[1])
+    assert 0 < first < 15, line
+    assert opened.log.records_below(source, opened.log.held(source)).count() == first
+    assert opened.batch.logs.archive(source, end) == 25 - first
+    assert opened.log.records_below(source, end).count() == 25
 
 
 def test_a_log_that_spark_fails_at_keeps_no_other_from_maintenance(
