@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,11 @@ def test_an_archive_run_that_dies_has_kept_what_it_has_committed(
             raise Killed
         return archived(log, *arguments, **more)
 
-    opened.tell = told.append
-    with monkeypatch.context() as patched, pytest.raises(Killed):
+    logs = replace(opened.batch.logs, tell=told.append)
+    with monkeypatch.context() as patched:
         patched.setattr(MasterLog, "archive", dies)
-        opened.batch.logs.archive(source, end)
+        with pytest.raises(Killed):
+            logs.archive(source, end)
     [line] = told
     first = int(line.split()[1])
     assert 0 < first < 15, line
