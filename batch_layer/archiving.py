@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from master_log import durable
+from master_log import durable, refusals
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
@@ -46,6 +46,8 @@ class Logs:
             master_log.create(source, topic_id, start)
             for at, offset in skipping.forget_lost(self.database, self.brokers, source.topic):
                 self.tell(f"{source.name}: the record skipped at partition {at.partition}, offset {offset} is lost")
+            if differing := self.brokers.differing(to, tails or {}):
+                raise refusals.counted_others(source, differing)
             wanted, records = Offsets.of(source.topic, to.on(source.topic)), 0
             for end in OffsetRange(master_log.held(source), wanted).steps(AT_ONCE):
                 seen = tails if end == wanted else None

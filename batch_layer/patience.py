@@ -17,8 +17,8 @@ READERS_SECONDS = 900.0
 READERS_SECONDS_AT_ONCE = 120.0
 """The same, of a change for which nothing was computed."""
 
-LONGER, MOST_MILLISECONDS = 1.15, 500.0
-"""By how much each try waits longer for readers, and the longest wait, which the 24th try has."""
+LONGER, MOST_MILLISECONDS = 1.15, 100.0
+"""By how much each try waits longer for a view, from `READER_PATIENCE_MS` on, and how long it waits at the most."""
 
 AGAIN_SECONDS = 1.0
 """Between two tries, in which micro-batches go on: each try locks their queries."""
@@ -33,7 +33,8 @@ def patiently(
 ) -> T:
     """Renews views in a transaction, tried again for so many seconds while readers hold one of them.
 
-    Each try waits a little longer, and other readers behind it: one of many short SELECTs at once always holds a view.
+    Where all of them run a SELECT, each try waits a little longer, and others behind it: of many short ones at a time,
+    one always holds a view. Nobody waits behind a reader who is idle in a transaction.
     """
     deadline, told, milliseconds = time.monotonic() + within, False, float(READER_PATIENCE_MS)
 
@@ -46,9 +47,10 @@ def patiently(
         except PostgresError as error:
             if not is_lock_timeout(error) or time.monotonic() > deadline:
                 raise
+        with database.begin() as connection:
+            found = readers.in_the_way(connection)
         if not told:
-            with database.begin() as connection:
-                found = readers.in_the_way(connection)
-            tell("\n".join(["waiting for readers that hold a view in an open transaction", *found]))
-        told, milliseconds = True, min(MOST_MILLISECONDS, milliseconds * LONGER)
+            tell("\n".join(["waiting for readers that hold a view in an open transaction", *map(str, found)]))
+        told, longer = True, all(each.reads for each in found)
+        milliseconds = min(MOST_MILLISECONDS, milliseconds * LONGER) if longer else float(READER_PATIENCE_MS)
         time.sleep(AGAIN_SECONDS)

@@ -253,17 +253,17 @@ def _gather(batch: BatchLayer, id: int) -> None:
 
 def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str]) -> None:
     """Applies the catalog: readers read the new versions in their next snapshot. before: the versions at the start."""
-    topics = target.catalog.sources  # where a new one begins is asked again: retention went on while this was computed
-    new = {
-        name: replace(each, earliest=batch.brokers.earliest(topics[name].topic)) for name, each in target.topics.items()
-    }
+    sources = target.catalog.sources  # where a new one begins is asked again: retention went on meanwhile
+    begins = {name: batch.brokers.earliest(sources[name].topic) for name in target.topics}
+    topics = {name: replace(each, earliest=begins[name]) for name, each in target.topics.items()}
 
     def step(connection: Connection) -> None:
         if rebuilds.running(connection, id).step == "hand-over":
             return
         ready = {each.view: each.id for each in lookup.of_rebuild(connection, id)}
+        registry.lock(connection)
         _refuse_moved(connection, before, ready)
-        apply(connection, replace(target, topics=new), ready)
+        apply(connection, replace(target, topics=topics), ready)
         rebuilds.finished(connection, id, "hand-over")
 
     patiently(batch.database, batch.tell, step)

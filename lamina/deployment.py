@@ -395,7 +395,7 @@ def readers_named(database: Database, what: str) -> Iterator[None]:
             found = readers.in_the_way(connection)
         raise LaminaError(
             what,
-            evidence="\n".join(found) or "its transaction has ended by now",
+            evidence="\n".join(map(str, found)) or "its transaction has ended by now",
             way_out="Nothing was changed, and nobody waits. Repeat the command when the reader has ended; or end it:"
             " SELECT pg_terminate_backend(…) of its process.",
         ) from error

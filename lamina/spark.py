@@ -59,7 +59,6 @@ def session(
     app_name: str,
     *,
     master: str | None = None,
-    driver_memory: str | None = None,
     java_options: tuple[str, ...] = (),
     extra: Mapping[str, str] | None = None,
     nice: int = 0,
@@ -67,9 +66,9 @@ def session(
 ) -> SparkSession:
     """The Spark session of this process: a second call gives the same one, whatever it asks for.
 
-    `driver_memory` is the JVM's heap where it is not `heap_of`, `java_options` replace those that make its start
-    quick, `extra` is Spark configuration over ours, `nice` how far the JVM stands back where others want the
-    processors (0 to 19, on Linux); from 5 on it leaves a processor to the others altogether, where there are several.
+    `java_options` replace those that make its start quick, `extra` is Spark configuration over ours, `nice` how far the
+    JVM stands back where others want the processors (0 to 19, on Linux); from 5 on it leaves a processor to the others
+    altogether, where there are several.
     `short_lived`: for few records, over which the JVM would spend more on making its code fast than fast code saves.
     Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
     """
@@ -82,18 +81,18 @@ def session(
         return active
     log_catalog.ensure_schema(settings.postgres)
     master = master or settings.spark_master
-    driver_memory = driver_memory or heap_of(master, psutil.virtual_memory().total)
+    heap = heap_of(master, psutil.virtual_memory().total)
     try:
         options = java_options or tuple(archive_options(settings.home, "spark"))
         options += (QUICK_COMPILER,) if short_lived else ()
-        configuration = {**_configuration(settings, master, driver_memory, options), **(extra or {})}
+        configuration = {**_configuration(settings, master, heap, options), **(extra or {})}
         _environment(settings.home)
         _start_jvm(configuration, nice)
         with _own_interrupts():
             return SparkSession.builder.appName(app_name).config(map=dict(configuration)).getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise LaminaError(
-            f"Spark did not start with master {master} and {driver_memory} of memory",
+            f"Spark did not start with master {master} and {heap} of memory",
             evidence="\n".join(str(error).strip().splitlines()[:3]),
             way_out=f"Its log is {settings.home / 'logs' / 'spark.log'}.",
         ) from error
@@ -131,9 +130,7 @@ def iceberg_catalog(name: str, postgres: str, warehouse: str) -> dict[str, str]:
     }
 
 
-def _configuration(
-    settings: Settings, master: str, driver_memory: str, java_options: tuple[str, ...]
-) -> dict[str, str]:
+def _configuration(settings: Settings, master: str, heap: str, java_options: tuple[str, ...]) -> dict[str, str]:
     home = settings.home
     java = java_home(home)
     files = [str(jar) for jar in jars(home, "spark", java=java)]
@@ -154,7 +151,7 @@ def _configuration(
     ]
     return {
         "spark.master": master,
-        "spark.driver.memory": driver_memory,
+        "spark.driver.memory": heap,
         # What is fetched goes to Python as a stream, part by part: however much it is in all, the heap holds a part.
         "spark.driver.maxResultSize": "0",
         "spark.driver.host": "127.0.0.1" if local else _own_address(master),

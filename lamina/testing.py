@@ -174,7 +174,7 @@ class Runner:
         raw = {name: self._raw(source, fixture.given.get(name, ())) for name, source in catalog.sources.items()}
         with self.scratch.database() as (database, dsn):
             _deploy(database, catalog)
-            database.retrying(generations.keep_all)  # a test's records are as old as whoever wrote it
+            database.retrying(generations.keep_all)  # however old the records of a test are
             with database.begin() as connection:
                 expected = {n: _expected(connection, catalog.views[n], lines) for n, lines in fixture.expect.items()}
             counts = {name: len(fixture.given.get(name, ())) for name in catalog.sources}

@@ -140,10 +140,13 @@ class MasterLog:
         now = summaries.held_in(table, source)[1]
         return {at: tail for at, tail in summaries.tails_in(table, now).items() if now.get(at) == held.get(at)}
 
-    def lost(self, source: Source, below: Cut) -> list[OffsetRange]:
-        """Ranges that begin below a vector, of which Kafka has lost or removed records that were not archived."""
-        found = summaries.losses(self._opened(source))
-        return [each for each in found if any(begin < below.get(at, 0) for at, begin in each.start.items())]
+    def lost(self, source: Source, of: OffsetRange) -> list[OffsetRange]:
+        """Ranges that meet another one, of which Kafka has lost or removed records."""
+
+        def meets(each: OffsetRange) -> bool:
+            return any(each.start[at] < of.end.get(at, 0) and of.start.get(at, 0) < end for at, end in each.end.items())
+
+        return [each for each in summaries.losses(self._opened(source)) if meets(each)]
 
     def archive(
         self,

@@ -106,7 +106,7 @@ def silent(connection: Connection, each: progress.Query) -> float | None:
 
 
 def _silent(connection: Connection, each: progress.Query, heard: float | None) -> float | None:
-    """Its word is written where a hand-over may hold a lock for long: until it lets go, nothing is known."""
+    """A writer's word is kept in a row that a hand-over may lock: while it does, silence proves nothing."""
     long_ago = heard is not None and heard > GONE_AFTER and _reads_on(each)
     return float(heard) if heard is not None and long_ago and not progress.is_locked(connection, each.name) else None
 
@@ -259,9 +259,10 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
     if limits.rebuild_within is not None:
         ended = (rebuild.c.state.in_(["done", "held"]), rebuild.c.key.is_distinct_from(rebuilds.APPLY))
         done = select(func.max(rebuild.c.ended_at)).where(*ended).scalar_subquery()
+        since = func.coalesce(done, select(func.min(query.c.created_at)).scalar_subquery())
         with_cells = exists().where(view.c.kind != "derived")
-        since = func.coalesce(done, select(func.min(query.c.created_at)).where(with_cells).scalar_subquery())
-        seconds: Any = connection.execute(select(func.extract("epoch", func.clock_timestamp() - since))).scalar_one()
+        overdue = select(func.extract("epoch", func.clock_timestamp() - since)).where(with_cells)
+        seconds: Any = connection.execute(overdue).scalar_one_or_none()
         if seconds is not None and seconds > limits.rebuild_within * 3600:
             told.append(
                 f"no rebuild has ended well for {age(float(seconds))}: run `lamina rebuild`, and see its schedule"
@@ -270,15 +271,21 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
 
 
 def _failed(connection: Connection) -> Sequence[Any]:
-    """The rebuilds that failed and were not ended by a person, where one of their views has had no other since."""
+    """The rebuilds that failed and were not ended by a person, where one of their views has had no other since.
+
+    Of the last hundred: more fail in a row only where nobody looks.
+    """
     return connection.execute(
         text("""
-            WITH tried AS (
-                SELECT id, state, step, key, error, unnest(views) AS view FROM lamina.rebuild
+            WITH lately AS (
+                SELECT * FROM lamina.rebuild ORDER BY id DESC LIMIT 100
+            ), tried AS (
+                SELECT id, state, step, key, error, unnest(views) AS view FROM lately
                 WHERE NOT (state = 'failed' AND error = ANY (:by_a_person))
             ), last AS (
                 SELECT DISTINCT ON (view) * FROM tried
-                WHERE view IN (SELECT name FROM lamina.view) OR id = (SELECT max(id) FROM lamina.rebuild)
+                WHERE view IN (SELECT name FROM lamina.view WHERE kind <> 'derived')
+                    OR id = (SELECT max(id) FROM lately)
                 ORDER BY view, id DESC
             )
             SELECT DISTINCT id, step, key, error FROM last WHERE state = 'failed' ORDER BY id

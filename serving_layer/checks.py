@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from psycopg2 import errors
 from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.exc import DataError, ProgrammingError
 
-from serving_layer import views
+from serving_layer import lookup, views
 from serving_layer.bookkeeping import checked
 from serving_layer.cells import create, run
 from serving_layer.database import first_line
@@ -139,9 +140,14 @@ def _blocking(catalog: Catalog) -> Iterator[tuple[str, Check]]:
 
 
 def record(connection: Connection, verdicts: Sequence[Verdict], rebuild: int | None) -> None:
-    """Keeps what was found, in place of what an earlier rebuild, or an earlier run over the live views, has found."""
+    """Keeps what was found, in place of what an earlier rebuild, or an earlier run over the live views, has found.
+
+    What a rebuild is held for stays as long as it is.
+    """
+    others = lookup.held(connection).keys() - {rebuild}
+    of_rebuilds = checked.c.rebuild.is_not(None) & checked.c.rebuild.not_in(others)
     for each in verdicts:
-        same_kind = checked.c.rebuild.is_(None) if rebuild is None else checked.c.rebuild.is_not(None)
+        same_kind = checked.c.rebuild.is_(None) if rebuild is None else of_rebuilds
         connection.execute(delete(checked).where(checked.c.view == each.view, checked.c.name == each.check, same_kind))
         values = {**vars(each), "rebuild": rebuild}
         connection.execute(insert(checked).values(name=values.pop("check"), **values))
@@ -196,6 +202,8 @@ def _verdict(connection: Connection, view: View, check: Check, made: Iterable[st
                 first = f"SELECT to_jsonb(failing) FROM (\n{failing}\n) AS failing LIMIT {EXAMPLES}"
                 examples = list(run(connection, first).scalars())
     except (DataError, ProgrammingError) as error:  # of this check alone: the others are run, and other views go on
+        if isinstance(error.orig, (errors.UndefinedTable, errors.UndefinedColumn)):
+            raise  # which is no author's mistake
         return Verdict(view.name, check.name, "whole", check.blocks, 1, [{"error": first_line(error)}])
     return Verdict(view.name, check.name, check.counts, check.blocks, count, examples)
 

@@ -71,7 +71,7 @@ def _dropped(database: Database, tables: Iterable[str]) -> bool:
 
 
 def forget_dropped(connection: Connection) -> None:
-    """Forgets generations that were dropped days ago, with their cuts, parts and proofs, but those in the history."""
+    """Forgets generations dropped days ago, with cuts, parts and proofs, except those that the history names."""
     long_ago = generation.c.dropped_at < func.now() - func.make_interval(0, 0, 0, FORGOTTEN_DAYS)
     told = select(history.c.generation).where(history.c.generation.is_not(None))
     connection.execute(delete(generation).where(long_ago, generation.c.id.not_in(told)))

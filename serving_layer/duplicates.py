@@ -11,7 +11,7 @@ and the next rebuild corrects it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +113,8 @@ def come_twice(given: pa.Table) -> bool:
 def find(connection: Connection, source: Source, given: pa.Table) -> Found:
     """Looks up the ids of a micro-batch, which are `in_order`, and no others."""
     again = _same_as_before(given["id"])
-    known = _look_up(connection, source.name, given["id"], np.flatnonzero(~again))
+    tables = _tables(connection, source.name)
+    known = _look_up(connection, tables.values(), given["id"], np.flatnonzero(~again))
     copies = again.copy()
     copies[known["number"].to_numpy()] = True
     counting = given.take(known["number"])
@@ -123,7 +124,7 @@ def find(connection: Connection, source: Source, given: pa.Table) -> Found:
     horizon = None if within is None else _horizon(connection, source.name, newest, clock, within)
     fresh = given.filter(pa.array(~copies))
     fresh = fresh if horizon is None else fresh.filter(pc.greater_equal(fresh["at"], horizon))
-    length = None if within is None else _length(within, len(_tables(connection, source.name)))
+    length = None if within is None else _length(within, len(tables))
     begins = _begins(fresh["at"], length, clock)
     return Found(
         copies=given.filter(pa.array(copies)).select(_PLACE),
@@ -296,9 +297,9 @@ def _halves(ids: pa.ChunkedArray) -> tuple[np.ndarray[tuple[int], np.dtype[np.ui
     return halves[:, 1].astype(np.uint64), halves[:, 0].astype(np.uint64)
 
 
-def _look_up(connection: Connection, name: str, ids: pa.ChunkedArray, numbers: np.ndarray) -> pa.Table:
+def _look_up(connection: Connection, tables: Iterable[str], ids: pa.ChunkedArray, numbers: np.ndarray) -> pa.Table:
     """Of the ids with these numbers those that were counted: the number, and the record that counts."""
-    counted = " UNION ALL ".join(f"SELECT {_NAMES} FROM {table}" for table in _tables(connection, name).values())
+    counted = " UNION ALL ".join(f"SELECT {_NAMES} FROM {table}" for table in tables)
     found: Sequence[Row[Any]] = []
     if counted:
         run(connection, _TEMPORARY.format(name="given_ids", columns="id uuid, number bigint"))

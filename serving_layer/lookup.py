@@ -19,6 +19,7 @@ from serving_layer.bookkeeping import (
     previewed,
     publication,
     rebuild,
+    view,
 )
 from view_algebra.errors import LaminaError
 
@@ -160,10 +161,12 @@ def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> lis
 
 
 def held(connection: Connection) -> dict[int, list[Generation]]:
-    """What rebuilds hold back, by rebuild: generations later than the one that their view is read from."""
+    """What rebuilds hold back, by rebuild: generations of the declared version, later than the one that is read."""
     now, waiting = published(connection), dict[int, list[Generation]]()
     ended = select(rebuild.c.id).where(rebuild.c.state == "held")
-    for each in find(connection, generation.c.rebuild.in_(ended), generation.c.state != "retired"):
+    declared = select(view.c.version).where(view.c.name == generation.c.view).scalar_subquery()
+    of_today = (generation.c.state != "retired", generation.c.version == declared)
+    for each in find(connection, generation.c.rebuild.in_(ended), *of_today):
         if each.rebuild is not None and each.id > now.get(each.view, 0):
             waiting.setdefault(each.rebuild, []).append(each)
     return waiting

@@ -111,24 +111,35 @@ def is_guarded(connection: Connection) -> bool:
     return not connection.execute(text(free)).scalar_one()
 
 
-def in_the_way(connection: Connection) -> list[str]:
-    """Who reads a view, or is idle in a transaction in which one was read, a line each."""
+@dataclass(frozen=True)
+class Holder:
+    """A process that reads a view, or is idle in a transaction in which it has read one, and for how long."""
+
+    process: int
+    role: str
+    program: str
+    reads: bool
+    seconds: float
+
+    def __str__(self) -> str:
+        what = "has been running a SELECT" if self.reads else "has said nothing in its transaction"
+        return f"process {self.process} ({self.role}, {self.program or 'no name'}) {what} for {self.seconds:.0f} s"
+
+
+def in_the_way(connection: Connection) -> list[Holder]:
+    """Who holds a view, as far as this login may see."""
     found = connection.execute(
         text(
-            "SELECT DISTINCT a.pid, a.usename, a.application_name, a.client_addr, a.state = 'active' AS reads,"
-            " clock_timestamp() - a.state_change AS since"
+            "SELECT DISTINCT a.pid, a.usename, a.application_name, a.state = 'active' AS reads,"
+            " extract(epoch FROM statement_timestamp() - a.state_change) AS seconds"
             " FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid) JOIN pg_class AS c ON c.oid = l.relation"
             " WHERE a.pid <> pg_backend_pid() AND l.granted AND a.datname = current_database() AND c.relkind = 'v'"
-            " AND c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (:schemas)) ORDER BY since DESC"
+            " AND a.state IS NOT NULL"
+            " AND c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (:schemas)) ORDER BY seconds DESC"
         ),
         {"schemas": ["analytics", "lamina", *lookup.previews(connection)]},
     )
-    return [
-        f"process {row.pid} ({row.usename}, {row.application_name or 'no name'})"
-        f" {'has run its SELECT' if row.reads else 'has said nothing in its transaction'}"
-        f" for {row.since.total_seconds():.0f} s"
-        for row in found
-    ]
+    return [Holder(row.pid, row.usename, row.application_name, row.reads, float(row.seconds)) for row in found]
 
 
 def superusers_script() -> str:

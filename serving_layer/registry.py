@@ -111,8 +111,14 @@ def prepare(
     before = deployed(connection)
     after, opened = _ahead(connection, before, catalog, changes)
     for name in unread(before, opened):
-        queries.create(connection, name, after.sources[name].topic, topics[name], ends[name])
+        queries.create(connection, name, after.sources[name].topic, _topic(topics, name), ends[name])
     open_versions(connection, opened, after, rebuild)
+
+
+def _topic(topics: Mapping[str, Topic], name: str) -> Topic:
+    if name not in topics:
+        raise LaminaError(f"{name} was dropped by somebody else meanwhile", way_out="Repeat the command.")
+    return topics[name]
 
 
 def unread(before: Catalog, opened: Iterable[View]) -> set[str]:
@@ -161,6 +167,13 @@ def computed(catalog: Catalog, changes: Iterable[Change], live: Container[tuple[
     ]
 
 
+def lock(connection: Connection) -> None:
+    """Holds all that a catalog may change until the transaction ends."""
+    # Two first applies have no query in common to wait for.
+    run(connection, f"LOCK TABLE {declaration} IN SHARE ROW EXCLUSIVE MODE")
+    progress.lock(connection, progress.queries(connection))
+
+
 def apply(
     connection: Connection,
     files: Mapping[str, str],
@@ -179,9 +192,7 @@ def apply(
     deployed and not in the catalog is dropped with `prune`; without it, such a catalog is refused.
     Raises NotComputed, before it changes anything, where cells are to be computed first.
     """
-    # Two first applies have no query in common to wait for.
-    run(connection, f"LOCK TABLE {declaration} IN SHARE ROW EXCLUSIVE MODE")
-    progress.lock(connection, progress.queries(connection))
+    lock(connection)
     if ready is None:
         rebuilds.refuse_beside_apply(connection)
         rebuilds.end_dead_apply(connection)
@@ -199,9 +210,7 @@ def apply(
         queries.forget(connection, name)
     for name, source in catalog.sources.items():
         if todo["source", name] == "create" and not progress.starts(connection, [name]):
-            if name not in topics:
-                raise LaminaError(f"{name} was dropped by somebody else meanwhile", way_out="Repeat the command.")
-            queries.create(connection, name, source.topic, topics[name])
+            queries.create(connection, name, source.topic, _topic(topics, name))
     deploy(connection, before, catalog, ready or {})
     # What is kept to return to and was fed by one of them would stand still.
     fed = select(generation_cells.c.generation).join(cell_table).where(cell_table.c.query.in_(gone))

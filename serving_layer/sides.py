@@ -116,8 +116,10 @@ def relations(text: str, schema: str) -> Iterator[tuple[int, int, str]]:
         first, dot, name = tokens[place : place + 3]
         if (first.text, dot.text) != (schema, "."):
             continue
-        before = [each.token_type for each in tokens[:place] if each.token_type != TokenType.L_PAREN]
-        if before[-1:] in ([TokenType.FROM], [TokenType.JOIN]) and before[-2:-1] != [TokenType.DISTINCT]:
+        before = [each for each in tokens[:place] if each.token_type != TokenType.L_PAREN]
+        of_a_value = [each.text.lower() for each in before[-3:-1]]  # extract(year FROM x), a IS DISTINCT FROM x
+        reads = before[-1:] and before[-1].token_type in (TokenType.FROM, TokenType.JOIN)
+        if reads and of_a_value[-1:] != ["distinct"] and of_a_value[:1] not in (["extract"], ["substring"], ["trim"]):
             yield first.start, name.end + 1, name.text
 
 

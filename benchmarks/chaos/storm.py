@@ -173,28 +173,28 @@ def storm(stage: Stage, seed: int, minutes: float, only: Sequence[str] = (), *, 
     for twice the minutes at most. What ends it early is among what it found.
     """
     found = Storm(stage, seed)
-    began = time.monotonic()
-
-    def enough() -> bool:
-        passed = time.monotonic() - began
-        return passed > 60 * minutes * (1 if len(found.struck) >= faults else 2)
-
     try:
-        _blow(found, enough, only)
+        _blow(found, minutes, only, faults)
     except TROUBLE as error:
         if error not in found.broken:
             found.broken.append(error)
             stage.tell(traceback.format_exc())
-    found.minutes = (time.monotonic() - began) / 60
     return found
 
 
-def _blow(found: Storm, enough: Callable[[], bool], only: Sequence[str]) -> None:
+def _blow(found: Storm, minutes: float, only: Sequence[str], faults: int) -> None:
     stage, seed = found.stage, found.seed
-    with found.weather(), found.meanwhile(found.beside, shuffled(stage, seed + 1, only, beside=True)):
-        found.strike(shuffled(stage, seed, only, beside=False), enough)
-        while not (enough() or found.over):
-            time.sleep(BREATH)
+
+    def enough() -> bool:
+        found.minutes = (time.monotonic() - began) / 60
+        return found.minutes > minutes * (1 if len(found.struck) >= faults else 2)
+
+    with found.weather():
+        began = time.monotonic()
+        with found.meanwhile(found.beside, shuffled(stage, seed + 1, only, beside=True)):
+            found.strike(shuffled(stage, seed, only, beside=False), enough)
+            while not (enough() or found.over):
+                time.sleep(BREATH)
 
 
 def _watch(stage: Stage, stopping: threading.Event) -> None:

@@ -352,9 +352,12 @@ def test_a_new_source_begins_where_its_topic_does_when_it_is_deployed(
             kafka_admin.delete_records({TopicPartition(others, 0): 4})
 
     deployed.deployment.at = remove
-    more = f"CREATE TABLE more (id BIGINT) USING kafka OPTIONS (topic '{others}', format 'json');"
-    deployed.apply(totals=LARGEST, more=f"{more} CREATE VIEW counted AS SELECT count(*) AS n FROM more;")
+    deployed.apply(
+        totals=LARGEST, more=f"CREATE TABLE more (id BIGINT) USING kafka OPTIONS (topic '{others}', format 'json');"
+    )
     deployed.deployment.at = lambda _: None
+    assert deployed.progress("more") == Offsets.of(others, {0: 4})
+    deployed.apply(counted="CREATE VIEW counted AS SELECT count(*) AS n FROM more;")
     deployed.catch_up()
     assert one(deployed.rows("SELECT n FROM counted")) == (6,)
     deployed.check()

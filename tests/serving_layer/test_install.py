@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
 import psycopg2
+import psycopg2.errors
 import pytest
 from alembic import command
 from sqlalchemy import text
@@ -20,7 +20,7 @@ from lamina.settings import Settings
 from serving_layer import database as database_module
 from serving_layer.database import Database
 from serving_layer.install import install, installed, migrations, pending
-from serving_layer.readers import Limits, in_the_way
+from serving_layer.readers import Holder, Limits, in_the_way
 from tests.fix_services import Services
 from tests.serving_layer.world import FILES, World
 from view_algebra.errors import LaminaError
@@ -151,16 +151,18 @@ def test_a_reader_who_forgot_a_transaction_is_in_nobodys_way(
 def test_a_reader_whose_select_runs_is_named(world: World, services: Services) -> None:
     reader = psycopg2.connect(services.database_url(str(world.database.url.database), "analyst"))
     with ThreadPoolExecutor(1) as thread, reader.cursor() as cursor:
-        runs = thread.submit(cursor.execute, "SELECT count(*), pg_sleep(3) FROM sums")
-        deadline = time.monotonic() + 10
-        found: list[str] = []
-        while not found and time.monotonic() < deadline:
+        runs = thread.submit(cursor.execute, "SELECT count(*), pg_sleep(60) FROM sums")
+        found: list[Holder] = []
+        while not found and not runs.done():
             with world.database.begin() as connection:
                 found = in_the_way(connection)
-        runs.result()
+        reader.cancel()
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            runs.result()
     reader.close()
-    [line] = found
-    assert "has run its SELECT for " in line, line
+    [holder] = found
+    assert holder.reads
+    assert "has been running a SELECT for " in str(holder)
 
 
 def test_a_view_that_a_reader_holds_is_renewed_when_it_is_free_and_nobody_waits(

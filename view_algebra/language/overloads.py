@@ -9,7 +9,7 @@ from dataclasses import replace
 from view_algebra.language.backtracking import endless
 from view_algebra.language.expressions import Call, Constant, Expr, Place
 from view_algebra.language.formats import refuse_format
-from view_algebra.language.functions import FOREIGN, FUNCTIONS, KINDS, NON_DETERMINISTIC, UNBOUNDED, Function
+from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, UNBOUNDED, Function
 from view_algebra.language.literals import CHECKED, LITERALS, NUMBERS, as_literal, as_python, folded, is_regex
 from view_algebra.language.meeting import as_time, cast, meet, refuse_another_day
 from view_algebra.language.quoting import words
@@ -71,16 +71,23 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
 def _told(kind: str) -> str:
     """A kind of argument in a word that needs no table.
 
-    >>> _told("plain"), _told("common*"), _told("double")
-    ('array', 'value, …', 'double')
+    >>> _told("plain"), _told("common*"), _told("double"), _told("whole?")
+    ('array', 'value, …', 'double', 'number?')
     """
     single = kind.rstrip("*?")
-    return _WORDS.get(single, single) + (", …" if kind.endswith("*") else "")
+    return _WORDS.get(single, single) + (", …" if kind.endswith("*") else kind[len(single) :])
 
 
 _WORDS = {
     **dict.fromkeys(("any", "common", "ordered", "scalar"), "value"),
-    **{kind: "array" for kind, meaning in KINDS.items() if meaning.startswith("an array") or kind == "same"},
+    **dict.fromkeys(NUMBERS, "number"),
+    **dict.fromkeys(("text", "texts", "literal"), "text"),
+    **dict.fromkeys(("translated", "unambiguous"), "regex"),
+    "parsed": "format",
+    "structs": "array of structs",
+    "arrays": "array of arrays",
+    "comparable": "array without maps",
+    **dict.fromkeys(("array", "listed", "plain", "printed", "doubles", "times", "scalars", "same"), "array"),
 }
 
 

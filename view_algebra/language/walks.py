@@ -85,9 +85,9 @@ def is_of_elements(part: Expr) -> bool:
     if isinstance(part, Call) and part.function == "lambda":
         return True
     inside = list(walk(part))
-    bound = {e.arguments[0] for e in inside if isinstance(e, Call) and e.function == "lambda"}
-    named = {variable.path[0] for variable in bound if isinstance(variable, Field)}
-    return any(isinstance(e, Field) and e.relation == VARIABLE and e.path[0] not in named for e in inside)
+    lambdas = (e for e in inside if isinstance(e, Call) and e.function == "lambda")
+    bound = {each.path[0] for e in lambdas for each in e.arguments[:-1] if isinstance(each, Field)}
+    return any(isinstance(e, Field) and e.relation == VARIABLE and e.path[0] not in bound for e in inside)
 
 
 def asks(part: Expr) -> bool:

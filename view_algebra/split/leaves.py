@@ -79,6 +79,10 @@ def identity_of(block: Select) -> Identity:
     where = block.where
     if is_aggregated(block):
         keys = kept_by(block)
+        asked = next((key for key in keys if key.type.nested and key not in (block.group or ())), None)
+        if asked is not None:
+            what = f"a subquery that asks about a value of type {asked.type}, beside groups"
+            raise Wrong(asked.place or block.place, what, "Ask in a view of rows, and group that.")
         window = put_together(keys)
         if window is not None:  # panes are looked up by their window, sessions by their group
             others, kept = tuple(key for key in keys if key != window), pane_of(window, block)
@@ -168,8 +172,7 @@ def _of_groups(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kept
         )
     for key in group:
         if key.type.nested:
-            way_out = "Take to_json(…) of them. Where a subquery asks about one, ask in a view of rows, and group that."
-            raise Wrong(key.place, f"different values of type {key.type}", way_out)
+            raise Wrong(key.place, f"different values of type {key.type}", "Take to_json(…) of them.")
         if key.type.name == "BINARY" or any(is_made_of_bytes(e) for e in walk(key)):
             raise Wrong(key.place, "a key made of bytes that might not be text", "Take hex(…) of them.")
     names = Names()

@@ -63,9 +63,9 @@ class _Table:
             of_key = outputs[part.path[0].lower()]
             of_one = of_key.arguments[0] if isinstance(of_key, Aggregate) else of_key
             if len(part.path) == 1:
-                return of_one
+                return replace(of_one, place=part.place)
             assert isinstance(of_one, Field), "only a column has fields"
-            return replace(of_one, path=(*of_one.path, *part.path[1:]), type=part.type)
+            return replace(of_one, path=(*of_one.path, *part.path[1:]), type=part.type, place=part.place)
 
         of_it = rewrite(value, of_record)
         return replace(newest, arguments=(of_it, *newest.arguments[1:]), type=value.type, place=value.place)

@@ -31,7 +31,7 @@ from view_algebra.language.quoting import words
 from view_algebra.language.types import VOID
 from view_algebra.refusals import Wrong
 from view_algebra.typed.names import Columns, Scope
-from view_algebra.written.oracle import name, put
+from view_algebra.written.oracle import copied, name, put
 
 T = TypeVar("T", bound=exp.Expr)
 
@@ -91,18 +91,29 @@ def naming(node: T) -> T:
     """
     names, select = column_names(node), node.this
     items = select.expressions if isinstance(select, exp.Select) else []
-    others = any(value for name, value in select.args.items() if name not in _OF_ROWS)
-    if not names or others or len(items) != len(names) or any(item.is_star for item in items):
+    others = node.args.get("joins") or any(value for name, value in select.args.items() if name not in _OF_ROWS)
+    if not names or others or len(items) != len(names) or any(map(_names_several, items)):
         return node
-    said = {item.alias.lower() for item in items if item.alias}
-    if any(column.name.lower() in said for item in items for column in item.find_all(exp.Column)):
-        return node  # of an item before
-    made = node.copy()
+    aliases = {item.alias.lower() for item in items if item.alias}
+    for number, item in enumerate(items):  # which may mean an item before it
+        before = aliases.union(name.lower() for name in names[:number])
+        if any(column.parts[0].name.lower() in before for column in item.find_all(exp.Column)):
+            return node
+    made = copied(node)
     outputs = zip(made.this.expressions, names, strict=True)
-    made.this.set("expressions", [exp.alias_(item.unalias(), name, quoted=True) for item, name in outputs])
+    made.this.set("expressions", [named_item(item, name) for item, name in outputs])
     made.args["alias"].set("columns", None)
     put(node, made)
     return made
+
+
+def named_item(item: exp.Expr, name: str) -> exp.Alias:
+    """An item of a SELECT under another name."""
+    return exp.Alias(this=item.unalias(), alias=exp.to_identifier(name, quoted=True))
+
+
+def _names_several(item: exp.Expr) -> bool:
+    return bool(item.is_star) or isinstance(item, exp.Aliases)
 
 
 _OF_ROWS = words("expressions from_ joins laterals where")

@@ -38,6 +38,7 @@ from view_algebra.typed.aliases import (
     column_names,
     columns_of,
     named_by,
+    named_item,
     naming,
     right_alias,
     untyped,
@@ -208,7 +209,7 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
     select, names = declared.select.copy(), names or [name for name, _ in declared.columns]
     if names and not any(item.is_star for item in select.expressions):
         outputs = zip(select.expressions, names, strict=True)
-        select.set("expressions", [exp.alias_(item.unalias(), name, quoted=True) for item, name in outputs])
+        select.set("expressions", [named_item(item, name) for item, name in outputs])
         names = []
     return _in_place_of(node, select, names, scope)
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from sqlglot import exp
 
 from view_algebra.written.dialect import parsed, text_of, unaliased
+
+T = TypeVar("T", bound=exp.Expr)
 
 _EDIT = "lamina_edit"
 """The entry of a node's `meta` with its edit."""
@@ -61,6 +64,13 @@ def spell(node: exp.Expr, text: str) -> None:
 def put(node: exp.Expr, other: exp.Expr) -> None:
     """Puts other syntax in the place of a node."""
     _edit(node).instead = other
+
+
+def copied(node: T) -> T:
+    """A copy to be put in the node's place: with what is told otherwise within it, and not at it."""
+    made: T = node.copy()
+    made.meta.pop(_EDIT, None)
+    return made
 
 
 def spell_columns(star: exp.Expr, columns: Sequence[str]) -> None:
