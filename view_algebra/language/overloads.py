@@ -72,7 +72,7 @@ def _told(kind: str) -> str:
     """A kind of argument in a word that needs no table.
 
     >>> _told("plain"), _told("common*"), _told("double"), _told("whole?")
-    ('array', 'value, …', 'double', 'number?')
+    ('array without maps', 'value, …', 'double', 'number?')
     """
     single = kind.rstrip("*?")
     return _WORDS.get(single, single) + (", …" if kind.endswith("*") else kind[len(single) :])
@@ -86,8 +86,8 @@ _WORDS = {
     "parsed": "format",
     "structs": "array of structs",
     "arrays": "array of arrays",
-    "comparable": "array without maps",
-    **dict.fromkeys(("array", "listed", "plain", "printed", "doubles", "times", "scalars", "same"), "array"),
+    **dict.fromkeys(("comparable", "plain", "printed", "doubles", "times", "scalars"), "array without maps"),
+    **dict.fromkeys(("listed", "same"), "array"),
 }
 
 
