@@ -60,15 +60,13 @@ def session(
     *,
     master: str | None = None,
     java_options: tuple[str, ...] = (),
-    extra: Mapping[str, str] | None = None,
     nice: int = 0,
     short_lived: bool = False,
 ) -> SparkSession:
     """The Spark session of this process: a second call gives the same one, whatever it asks for.
 
-    `java_options` replace those that make its start quick, `extra` is Spark configuration over ours, `nice` how far the
-    JVM stands back where others want the processors (0 to 19, on Linux); from 5 on it leaves a processor to the others
-    altogether, where there are several.
+    `java_options` replace those that make its start quick, `nice` is how far the JVM stands back where others want the
+    processors (0 to 19, on Linux); from 5 on it leaves a processor to the others altogether, where there are several.
     `short_lived`: for few records, over which the JVM would spend more on making its code fast than fast code saves.
     Raises LaminaError when Java, the jars or Postgres cannot be had, or the JVM ends while it starts.
     """
@@ -85,7 +83,7 @@ def session(
     try:
         options = java_options or tuple(archive_options(settings.home, "spark"))
         options += (QUICK_COMPILER,) if short_lived else ()
-        configuration = {**_configuration(settings, master, heap, options), **(extra or {})}
+        configuration = _configuration(settings, master, heap, options)
         _environment(settings.home)
         _start_jvm(configuration, nice)
         with _own_interrupts():
@@ -166,6 +164,7 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.pyspark.python": sys.executable,
+        "spark.python.daemon.module": "batch_layer.python_workers",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",

@@ -31,8 +31,7 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
         catalog=None,
         embedded=True,
     )
-    workers = {"spark.python.daemon.module": "tests.python_workers"}
-    spark = lamina.spark.session(settings, "tests", java_options=quick_java(run_home, "spark"), extra=workers)
+    spark = lamina.spark.session(settings, "tests", java_options=quick_java(run_home, "spark"))
     yield spark
     spark.stop()
 

@@ -1,0 +1,42 @@
+"""Spark's Python workers, which load the cells that a rebuild computes: forks of a process that has imported what each
+of them uses, and that looks into no archive.
+
+Spark puts its own Python sources, in a zip archive, before the installed ones, and has each task look for modules anew:
+up to Python 3.12, that reads the archive's whole directory, which takes longer than a small part of a rebuild.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+USED = (
+    "pandas",
+    "pyarrow.csv",
+    "pyspark.sql.pandas.serializers",
+    "pyspark.sql.pandas.types",
+    "serving_layer.copying",
+    "serving_layer.loading",
+)
+"""What every worker would import by itself."""
+
+
+def main() -> None:
+    """Runs until Spark ends it."""
+    forget_archives()  # before anything of Spark's is imported from one
+    for name in USED:
+        importlib.import_module(name)
+    from pyspark import daemon
+
+    daemon.manager()  # type: ignore[no-untyped-call]
+
+
+def forget_archives() -> None:
+    """Lets Python look for modules in folders alone: what is in Spark's archives is installed there, too."""
+    sys.path[:] = [place for place in sys.path if not place.endswith(".zip")]
+    for place in [place for place in sys.path_importer_cache if ".zip" in place]:
+        del sys.path_importer_cache[place]
+
+
+if __name__ == "__main__":
+    main()

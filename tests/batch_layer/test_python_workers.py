@@ -1,0 +1,22 @@
+"""What loads the cells of a rebuild is quick to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+
+def test_a_worker_of_spark_looks_into_no_archive_of_modules(spark: SparkSession) -> None:
+    """Each task would read the whole of it, several times."""
+
+    def archives(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import sys
+
+        for _ in given:
+            places = [place for place in (*sys.path, *sys.path_importer_cache) if ".zip" in place]
+            yield pa.RecordBatch.from_pydict({"place": pa.array(places, pa.string())})
+
+    found = spark.range(4).repartition(2).mapInArrow(archives, "place string").collect()
+    assert [row.place for row in found if "pyspark" in row.place or "py4j" in row.place] == []
