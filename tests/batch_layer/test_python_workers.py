@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 def test_a_worker_of_spark_looks_into_no_archive_of_modules(spark: SparkSession) -> None:
     """Each task would read the whole of it, several times."""
 
-    def archives(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def archives(given: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         import sys
 
         for _ in given:
