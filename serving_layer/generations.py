@@ -97,7 +97,7 @@ def _since(connection: Connection, feeding: Sequence[str], retain: str) -> datet
 
 def keep_all(connection: Connection) -> None:
     """Lets the generations of views with `retain` keep all groups, however old."""
-    always = datetime(100, 1, 1, tzinfo=UTC)
+    always = datetime(1000, 1, 1, tzinfo=UTC)
     connection.execute(update(generation).where(generation.c.since.is_not(None)).values(since=always))
 
 
