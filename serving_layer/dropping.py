@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from serving_layer import cells, lookup, overwriting, quarantine, versions, views
 from serving_layer.bookkeeping import cell_table, generation, generation_cells, history, proof, view
-from serving_layer.database import READER_PATIENCE_MS, Database, has_readers, is_deadlock, is_lock_timeout
+from serving_layer.database import Database, has_readers, is_deadlock, is_lock_timeout, wait_shortly_for_readers
 from serving_layer.lookup import Generation
 
 FORGOTTEN_DAYS = 7
@@ -60,7 +60,7 @@ def _dropped(database: Database, tables: Iterable[str]) -> bool:
     """Drops all of these tables, or none where one of them is read."""
     try:
         with database.begin() as connection:
-            cells.run(connection, f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}")
+            wait_shortly_for_readers(connection)
             for table in tables:
                 cells.drop(connection, table)
     except DBAPIError as error:

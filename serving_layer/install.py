@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from serving_layer import readers
 from serving_layer.bookkeeping import installed as installed_table
 from serving_layer.cells import run
-from serving_layer.database import READER_PATIENCE_MS, Database
+from serving_layer.database import Database, wait_shortly_for_readers
 from serving_layer.readers import Limits
 from serving_layer.views import ANALYST, NOT_PREVIEWED, NOT_PUBLISHED_YET
 from view_algebra import SPARK_FUNCTIONS
@@ -80,8 +80,7 @@ def install(database: Database, *, analyst_password: str | None = None, limits: 
 
 
 def _install(connection: Connection, analyst_password: str | None, limits: Limits) -> list[str]:
-    patience = f"SET LOCAL lock_timeout = {READER_PATIENCE_MS}"
-    run(connection, patience)
+    wait_shortly_for_readers(connection)
     if _revision(connection) is not None:  # one at a time; the first ever is alone by the name of its schema
         run(connection, "LOCK TABLE lamina.alembic_version IN SHARE UPDATE EXCLUSIVE MODE")
     todo = pending(connection, limits)
@@ -91,7 +90,7 @@ def _install(connection: Connection, analyst_password: str | None, limits: Limit
         from alembic import command
 
         command.upgrade(migrations(connection), "head")
-        run(connection, patience)
+        wait_shortly_for_readers(connection)
     _make_roles(connection, analyst_password)
     wanted = parts(connection, limits)
     for part in wanted:

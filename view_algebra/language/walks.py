@@ -160,7 +160,7 @@ def rewritten(query: Select, change: Callable[[Expr], Expr | None]) -> Select:
     return replace(
         query,
         outputs=tuple(replace(o, expression=rewrite(o.expression, change)) for o in query.outputs),
-        relation=None if query.relation is None else _rewritten_in(query.relation, change),
+        relation=None if query.relation is None else rewritten_in(query.relation, change),
         where=maybe(query.where),
         group=None if query.group is None else tuple(rewrite(e, change) for e in query.group),
         keeping=PLAINLY if query.keeping is PLAINLY else _rewritten_keeping(query.keeping, change),
@@ -184,7 +184,7 @@ def _rewritten_keeping(keeping: Keeping, change: Callable[[Expr], Expr | None]) 
 
 def _rewritten_beside(beside: Beside, change: Callable[[Expr], Expr | None]) -> Beside:
     where = None if beside.where is None else rewrite(beside.where, change)
-    return Beside(_rewritten_in(beside.relation, change), where)
+    return Beside(rewritten_in(beside.relation, change), where)
 
 
 def outer_fields(query: Query) -> Iterator[Field]:
@@ -223,11 +223,17 @@ def expressions_of(block: Select) -> Iterator[Expr]:
     beside = block.keeping.beside
     conditions = (block.where, block.undecided, None if beside is None else beside.where)
     yield from (each for each in (*(block.group or ()), *conditions) if each is not None)
-    for relation in (below for read in _read_by(block) for below in relations_in(read)):
-        if isinstance(relation, Joined) and relation.condition is not None:
-            yield relation.condition
-        if isinstance(relation, (Stream, Exploded)):
-            yield from (each.argument for each in relation.generators)
+    for read in _read_by(block):
+        yield from expressions_in(read)
+
+
+def expressions_in(relation: Relation | None) -> Iterator[Expr]:
+    """The expressions of a FROM: conditions of joins, and what is exploded."""
+    for each in relations_in(relation):
+        if isinstance(each, Joined) and each.condition is not None:
+            yield each.condition
+        if isinstance(each, (Stream, Exploded)):
+            yield from (generator.argument for generator in each.generators)
 
 
 def _read_by(block: Select) -> Iterator[Relation]:
@@ -259,9 +265,9 @@ def as_outer(expression: Expr) -> Expr:
     return rewrite(expression, lambda part: replace(part, outer=True) if isinstance(part, Field) else None)
 
 
-def _rewritten_in(relation: Relation, change: Callable[[Expr], Expr | None]) -> Relation:
+def rewritten_in(relation: Relation, change: Callable[[Expr], Expr | None]) -> Relation:
     """A relation with the expressions in it rewritten: conditions of joins, and what is exploded."""
-    relation = over_inputs(relation, lambda inner: _rewritten_in(inner, change))
+    relation = over_inputs(relation, lambda inner: rewritten_in(inner, change))
     if isinstance(relation, Joined) and relation.condition is not None:
         return replace(relation, condition=rewrite(relation.condition, change))
     if isinstance(relation, Exploded):

@@ -42,6 +42,7 @@ from view_algebra.language.types import CALENDAR, STRING
 from view_algebra.language.walks import (
     above_group,
     children,
+    expressions_in,
     expressions_of,
     is_asked,
     is_made_of_bytes,
@@ -226,13 +227,6 @@ def conditions(block: Select) -> Iterator[Expr]:
             yield each.condition
 
 
-def _exploded(block: Select) -> Iterator[Expr]:
-    """What gives a row of the block for each of its elements."""
-    for each in relations_in(block.relation):
-        if isinstance(each, Exploded):
-            yield from (generator.argument for generator in each.generators)
-
-
 def _decides(part: Expr, streams: Mapping[str, _Rows], *, compared: bool) -> _Rows | None:
     """The stream whose rows have this as a column: a column of it; of one that is never NULL, what is made of these."""
     for rows in streams.values():
@@ -295,7 +289,8 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
     if block.group is None or in_a_list or any(each.lateral for each in nested_in(block.relation)):
         return None
     asked = [part for aggregate in aggregates for part in children(aggregate)]
-    searched = set[Expr]().union(*map(_searched, (*conditions(block), *_exploded(block))))
+    wanted = (*(() if block.where is None else (block.where,)), *expressions_in(block.relation))
+    searched = set[Expr]().union(*map(_searched, wanted))
     for alias, rows in streams.items():
         named = set().union(*map(relations_named, asked))
         values = {name: value for value, name in rows.columns.items()}

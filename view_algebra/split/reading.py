@@ -11,10 +11,8 @@ from view_algebra.language.expressions import (
     Call,
     Cells,
     Constant,
-    Exploded,
     Expr,
     Field,
-    Joined,
     Nested,
     Output,
     Relation,
@@ -25,7 +23,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.relations import over_inputs
 from view_algebra.language.time_windows import PANE, bounds, hops, is_session, put_together
 from view_algebra.language.types import TIMESTAMP
-from view_algebra.language.walks import is_asked, kept_by, rewrite, walk
+from view_algebra.language.walks import is_asked, kept_by, rewrite, rewritten_in, walk
 from view_algebra.refusals import Wrong
 from view_algebra.split.leaves import Leaf, is_aggregated, pane_of
 from view_algebra.split.panes import coarser, hopped, sessions
@@ -151,24 +149,24 @@ def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> No
 
 def _beside_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -> Relation:
     """What a block's cells are joined with, the cells in the place of their source."""
-    if isinstance(relation, Stream):
-        return cells
-    if isinstance(relation, Joined) and relation.condition is not None:
-        relation = replace(relation, condition=_asked_of_cells(relation.condition, names, CELL))
-    if isinstance(relation, Exploded):
-        made = (replace(each, argument=_asked_of_cells(each.argument, names, CELL)) for each in relation.generators)
-        relation = replace(relation, generators=tuple(made))
-    return over_inputs(relation, lambda inner: _beside_cells(inner, cells, names))
+
+    def placed(each: Relation) -> Relation:
+        return cells if isinstance(each, Stream) else over_inputs(each, placed)
+
+    return placed(rewritten_in(relation, _cells_column(names, CELL)))
 
 
 def _asked_of_cells(expression: Expr, names: Mapping[Expr, str], alias: str) -> Expr:
     """What is asked of records, over the columns of their cells."""
+    return rewrite(expression, _cells_column(names, alias))
 
-    def change(part: Expr) -> Expr | None:
+
+def _cells_column(names: Mapping[Expr, str], alias: str) -> Callable[[Expr], Expr | None]:
+    def column(part: Expr) -> Expr | None:
         name = names.get(part)
         return None if name is None else Field(alias, (name,), part.type, place=part.place)
 
-    return rewrite(expression, change)
+    return column
 
 
 def _counted(field: Field, part: Part, one: bool, at_most: int | None) -> Expr:
