@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from lamina import __version__
-from lamina.failures import in_our_words
+from lamina.failures import told
 from lamina.render import Output, log_to_stderr
 from lamina.settings import Settings
 from view_algebra.errors import Blocked, LaminaError
@@ -63,11 +63,8 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
             except KeyboardInterrupt:
                 output.tell("\ninterrupted")
                 sys.exit(INTERRUPTED)
-            except Exception as error:
-                told = in_our_words(error)
-                if told is None:
-                    raise
-                output.error(told)
+            except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
+                output.error(told(error))
                 sys.exit(1)
 
         with_json = click.option("--json", "as_json", is_flag=True, help="Results as JSON, one object per line.")
