@@ -1,14 +1,16 @@
 """Spark's Python workers, which load the cells that a rebuild computes: forks of a process that has imported what each
 of them uses, and that looks into no archive.
 
-Spark puts its own Python sources, in a zip archive, before the installed ones, and has each task look for modules anew:
-up to Python 3.12, that reads the archive's whole directory, which takes longer than a small part of a rebuild.
+Spark puts its own archives, a zip of Python sources and a jar, before what is installed, and has each task look for
+modules anew: up to Python 3.12, that reads the directories of both, which takes longer than a small part of a rebuild.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
+from zipimport import zipimporter
 
 USED = (
     "pandas",
@@ -33,8 +35,8 @@ def main() -> None:
 
 def forget_archives() -> None:
     """Lets Python look for modules in folders alone: what is in Spark's archives is installed there, too."""
-    sys.path[:] = [place for place in sys.path if not place.endswith(".zip")]
-    for place in [place for place in sys.path_importer_cache if ".zip" in place]:
+    sys.path[:] = [place for place in sys.path if not Path(place).is_file()]
+    for place in [place for place, finder in sys.path_importer_cache.items() if isinstance(finder, zipimporter)]:
         del sys.path_importer_cache[place]
 
 
