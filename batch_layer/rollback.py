@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from batch_layer.patience import READERS_SECONDS_AT_ONCE, patiently
-from serving_layer import dropping, generations, overwriting, rollbacks
+from serving_layer import dropping, lookup, overwriting, rollbacks
 from serving_layer.database import Connection, Database
 
 
@@ -15,7 +15,7 @@ def roll_back(database: Database, name: str, tell: Callable[[str], None]) -> tup
     One of another version brings the view's SELECT of then back with it.
     """
     with database.begin(isolation="REPEATABLE READ") as connection:
-        now, before = generations.before_published(connection, name)
+        now, before = lookup.before_published(connection, name)
         if before.version == now.version:
             overwriting.note(connection, before, now)
 

@@ -26,7 +26,7 @@ from master_log.tails import Tails
 from serving_layer import cells, history, overwriting, progress
 from serving_layer.bookkeeping import cell_table, cut, generation, generation_cells, publication, query, rebuild, view
 from serving_layer.database import Database
-from serving_layer.lookup import Generation, find, get, of_previews, published, shown_before
+from serving_layer.lookup import Generation, find, get, of_previews, published
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
 
@@ -160,8 +160,9 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
         if now is not None and now != id:
             replaced = update(generation).where(generation.c.id == now)
             connection.execute(replaced.values(shown_until=func.clock_timestamp()))
-        first = update(generation).where(generation.c.id == id, generation.c.shown_at.is_(None))
-        connection.execute(first.values(shown_at=func.clock_timestamp()))
+        if now != id:
+            handed = update(generation).where(generation.c.id == id)
+            connection.execute(handed.values(shown_at=func.clock_timestamp()))
         statement = upsert(publication).values(view=name, generation=id)
         connection.execute(
             statement.on_conflict_do_update(
@@ -177,37 +178,6 @@ def _exchange(connection: Connection, new: Generation, old: Generation) -> None:
         overwriting.exchange(connection, name, new, old)
         for each, place in ((new, old.places[name]), (old, new.places[name])):
             connection.execute(_of(each.id, name).values(place=place))
-
-
-def roll_back(connection: Connection, view_name: str) -> tuple[int, int]:
-    """Hands a view back to the newest live generation before the one it is read from; gives (from, to).
-
-    That generation was maintained all the while, so the view stays current to the micro-batch.
-    """
-    reads = select(cell_table.c.query).where(cell_table.c.view == view_name)
-    progress.lock(connection, connection.execute(reads).scalars().all())
-    now, before = before_published(connection, view_name)
-    hand_over(connection, {view_name: before.id})
-    return now.id, before.id
-
-
-def before_published(connection: Connection, view_name: str) -> tuple[Generation, Generation]:
-    """The generation that a view is read from, and the newest live one before it."""
-    now = published(connection).get(view_name)
-    if now is None:
-        raise LaminaError(
-            f"{view_name} has no generation that is read",
-            evidence="a derived view has none: it is read from the views below it; a new one waits for its rebuild",
-            way_out="`lamina status` lists the views with their generations; name one that has one.",
-        )
-    older = shown_before(connection, view_name, now)
-    if not older:
-        raise LaminaError(
-            f"{view_name} has no older live generation to roll back to",
-            evidence=f"it is read from generation {now}",
-            way_out="keep_generations says how many stay live after a rebuild (TBLPROPERTIES of the view, default 1).",
-        )
-    return get(connection, now), older[-1]
 
 
 def retire(connection: Connection, ids: Sequence[int]) -> None:

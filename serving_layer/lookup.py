@@ -143,7 +143,7 @@ def of_previews(connection: Connection) -> set[int]:
 def shown_before(connection: Connection, view_name: str, now: int) -> list[Generation]:
     """The live generations of a view that come before `now`, which shows it; oldest first.
 
-    Those that were shown first before it was, in the order in which each was shown last: what was rolled back from,
+    Those that were handed over before it was, in the order in which each was shown last: what was rolled back from,
     and is not what was shown when `now` took over, comes further down. What was held back, or has only been previewed,
     was never shown.
     """
@@ -152,6 +152,25 @@ def shown_before(connection: Connection, view_name: str, now: int) -> list[Gener
     live = (generation.c.view == view_name, generation.c.state == "live", generation.c.id != now)
     ids = select(generation.c.id).where(*live, first < newest).order_by(last, first, generation.c.id)
     return [get(connection, id) for id in connection.execute(ids).scalars().all()]
+
+
+def before_published(connection: Connection, view_name: str) -> tuple[Generation, Generation]:
+    """The generation that a view is read from, and the newest live one before it."""
+    now = published(connection).get(view_name)
+    if now is None:
+        raise LaminaError(
+            f"{view_name} has no generation that is read",
+            evidence="a derived view has none: it is read from the views below it; a new one waits for its rebuild",
+            way_out="`lamina status` lists the views with their generations; name one that has one.",
+        )
+    older = shown_before(connection, view_name, now)
+    if not older:
+        raise LaminaError(
+            f"{view_name} has no older live generation to roll back to",
+            evidence=f"it is read from generation {now}",
+            way_out="keep_generations says how many stay live after a rebuild (TBLPROPERTIES of the view, default 1).",
+        )
+    return get(connection, now), older[-1]
 
 
 def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> list[Generation]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select, update
 
-from serving_layer import generations, progress, registry, versions
+from serving_layer import generations, lookup, progress, registry, versions
+from serving_layer.bookkeeping import generation
 from serving_layer.changes import breaks
 from serving_layer.deployed import applied, deployed
 from serving_layer.lookup import Generation
@@ -29,7 +31,7 @@ def roll_back(connection: Connection, name: str) -> tuple[int, int]:
     """
 
     def seen() -> tuple[object, Generation, Generation]:
-        return applied(connection), *generations.before_published(connection, name)
+        return applied(connection), *lookup.before_published(connection, name)
 
     judged = seen()
     _refuse(connection, *judged[1:])  # before the lock, since it may compile: micro-batches wait for the lock
@@ -37,13 +39,26 @@ def roll_back(connection: Connection, name: str) -> tuple[int, int]:
     _, now, before = found = seen()
     if found != judged:
         _refuse(connection, now, before)
-    if now.version == before.version:
-        return generations.roll_back(connection, name)
-    catalog = deployed(connection)
-    version = versions.get(connection, name, before.version)
-    views = _in_order({**catalog.views, name: version.view})
-    registry.deploy(connection, catalog, replace(catalog, views=views), {name: before.id})
+    with _in_its_place(connection, before.id):
+        if now.version == before.version:
+            generations.hand_over(connection, {name: before.id})
+        else:
+            catalog = deployed(connection)
+            version = versions.get(connection, name, before.version)
+            views = _in_order({**catalog.views, name: version.view})
+            registry.deploy(connection, catalog, replace(catalog, views=views), {name: before.id})
     return now.id, before.id
+
+
+@contextmanager
+def _in_its_place(connection: Connection, id: int) -> Iterator[None]:
+    """What is returned to in the block keeps its place among what was shown: from there another step back goes on, and
+    not to what was withdrawn.
+    """
+    this = generation.c.id == id
+    shown_at = connection.execute(select(generation.c.shown_at).where(this)).scalar_one()
+    yield
+    connection.execute(update(generation).where(this).values(shown_at=shown_at))
 
 
 def _refuse(connection: Connection, now: Generation, before: Generation) -> None:

@@ -11,7 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from lamina.failures import in_our_words
 from lamina.statuses import read_alarms
-from serving_layer import generations, lookup, progress, rebuilds
+from serving_layer import lookup, progress, rebuilds, rollbacks
 from serving_layer.rebuilds import Scheduler
 from speed_layer import judging
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, USERS, event
@@ -417,7 +417,7 @@ def test_a_rolled_back_view_stays_current(deployed: Deployed) -> None:
     deployed.deployment.batch.rebuild()
     deployed.send("events", event(2))
     deployed.catch_up()
-    before, after = deployed.deployment.database.retrying(lambda c: generations.roll_back(c, "totals"))
+    before, after = deployed.deployment.database.retrying(lambda c: rollbacks.roll_back(c, "totals"))
     assert after < before
     assert one(deployed.rows("SELECT events FROM totals")) == (2,)
     deployed.check()

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import dropping, generations, history, loading, lookup, progress, registry
+from serving_layer import dropping, generations, history, loading, lookup, progress, registry, rollbacks
 from serving_layer.bookkeeping import generation
 from serving_layer.database import Database
 from serving_layer.micro_batch import Outcome
@@ -135,14 +135,14 @@ def test_a_rolled_back_view_is_current_to_the_micro_batch(world: World) -> None:
     world.append("a", 0, ("x", 2))
     world.advance("a")
     with world.database.begin() as connection:
-        before, after = generations.roll_back(connection, "sums")
+        before, after = rollbacks.roll_back(connection, "sums")
     assert (before, after) == (new, 1) or after < before
     assert shown(world, "sums") == [("x", 2, 3)]
 
 
 def test_a_view_without_an_older_generation_is_not_rolled_back(world: World) -> None:
     with pytest.raises(LaminaError, match="no older live generation"), world.database.begin() as connection:
-        generations.roll_back(connection, "sums")
+        rollbacks.roll_back(connection, "sums")
 
 
 def test_the_generation_that_is_read_cannot_be_retired(world: World) -> None:
@@ -364,7 +364,7 @@ def test_a_roll_back_beside_a_retirement_never_publishes_a_retired_generation(wo
     world.hand_over("sums", new)
     refused: list[LaminaError] = []
     with world.database.begin() as rolling:
-        _, old = generations.roll_back(rolling, "sums")
+        _, old = rollbacks.roll_back(rolling, "sums")
 
         def retire() -> None:
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from serving_layer import dropping, generations, lookup, overwriting
+from serving_layer import dropping, generations, lookup, overwriting, rollbacks
 from serving_layer.bookkeeping import generation
 from tests.serving_layer.world import World, shown
 
@@ -71,7 +71,7 @@ def test_wrong_missing_and_surplus_cells_are_overwritten_and_a_roll_back_brings_
     assert shown(world, "sums") == sorted(right, key=repr)
     assert place_of(world, "sums") == place, "readers read one table all along"
     with world.database.begin() as connection:
-        generations.roll_back(connection, "sums")
+        rollbacks.roll_back(connection, "sums")
     assert shown(world, "sums") == sorted(wrong, key=repr)
     world.hand_over("sums", new)
     assert shown(world, "sums") == sorted(right, key=repr)

@@ -102,7 +102,7 @@ def test_a_preview_counts_every_record_beside_the_deployed_views_and_is_applied_
     assert read(world, "SELECT * FROM dev.sums") == read(world, "SELECT * FROM analytics.sums")
     assert read(world, "SELECT s FROM dev.counts") == [(2,), (5,), (8,)]
     with world.database.begin() as connection:
-        now, older = generations.before_published(connection, "counts")
+        now, older = lookup.before_published(connection, "counts")
     assert older.version == now.version, "nobody is rolled back to what only a preview reads"
 
     world.files["counts.sql"] = BY_KEY
@@ -122,7 +122,7 @@ def test_a_preview_counts_every_record_beside_the_deployed_views_and_is_applied_
     drop(world, "dev")
     with world.database.begin() as connection:
         _, returned = rollbacks.roll_back(connection, "counts")
-        back, first = generations.before_published(connection, "counts")
+        back, first = lookup.before_published(connection, "counts")
     assert (back.id, first.version != back.version) == (returned, True), (
         "from the generation before to the version before"
     )

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 from sqlalchemy import text
 
 from master_log.offsets import Offsets
-from serving_layer import cells, dropping, generations, lookup, progress
+from serving_layer import cells, dropping, generations, lookup, progress, rollbacks
 from serving_layer.database import Database
 from serving_layer.micro_batch import MicroBatch, Outcome
 from serving_layer.progress import Fenced
@@ -106,7 +106,7 @@ def machine(serving: Database) -> type[RuleBasedStateMachine]:  # noqa: C901 (a 
         def roll_back(self, view: str) -> None:
             try:
                 with serving.begin() as connection:
-                    generations.roll_back(connection, view)
+                    rollbacks.roll_back(connection, view)
             except LaminaError as error:
                 assert "no older live generation" in error.what  # noqa: PT017 (either way is right)
 

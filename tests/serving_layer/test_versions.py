@@ -237,6 +237,24 @@ def test_what_was_rolled_back_from_does_not_come_back_after_a_rebuild(world: Wor
     assert shown(world, "counts") == [(2, 3)]
 
 
+def test_what_is_applied_again_after_a_roll_back_and_a_rebuild_is_rolled_back_again(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    first = world.files["counts.sql"]
+    world.change(counts=BY_KEY)
+    with world.database.begin() as connection:
+        withdrawn, _ = rollbacks.roll_back(connection, "counts")
+    id = world.open("counts")
+    world.load(id)
+    world.go_live(id)
+    world.hand_over("counts", id)
+    world.change(counts=BY_KEY, allow_break=True)
+    with world.database.begin() as connection:
+        assert rollbacks.roll_back(connection, "counts") == (withdrawn, id)
+        assert deployed(connection).views["counts"].sql in first
+    assert shown(world, "counts") == [(2, 3)]
+
+
 def published(world: World) -> int:
     """The generation that `counts` is read from."""
     with world.database.begin() as connection:
