@@ -185,7 +185,7 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
         # What follows from a condition over thirty parsed columns takes the optimizer minutes to find.
         "spark.sql.constraintPropagation.enabled": "false",
-        # Spark's own choice writes each of a micro-batch's two files by eight programs (chmod, readlink). What its
+        # Spark's own choice starts eight programs (chmod, readlink) for each of a micro-batch's two files. What its
         # rename promises beyond this one's is for checkpoints that are read again, as ours never are.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"

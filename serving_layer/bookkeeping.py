@@ -258,7 +258,7 @@ generation = Table(
     Column("shown_until", DateTime(timezone=True), comment="when another was handed over in its place"),
     Column("retired_at", DateTime(timezone=True)),
     Column("dropped_at", DateTime(timezone=True)),
-    Column("shown_at", DateTime(timezone=True), comment="when it was first handed over"),
+    Column("shown_at", DateTime(timezone=True), comment="when it was handed over, other than by a rollback"),
     CheckConstraint("state IN ('building', 'live', 'retired')", name="state"),
     comment="a generation of a view is its cells, opened at a cut: building, then live, then retired",
 )

@@ -157,12 +157,11 @@ def hand_over(connection: Connection, to: Mapping[str, int]) -> None:
             )
         if now is not None and now != id and (old := get(connection, now)).version == new.version:
             _exchange(connection, new, old)
-        if now is not None and now != id:
-            replaced = update(generation).where(generation.c.id == now)
-            connection.execute(replaced.values(shown_until=func.clock_timestamp()))
         if now != id:
-            handed = update(generation).where(generation.c.id == id)
-            connection.execute(handed.values(shown_at=func.clock_timestamp()))
+            at, this = func.clock_timestamp(), update(generation)
+            connection.execute(this.where(generation.c.id == id).values(shown_at=at))
+            if now is not None:
+                connection.execute(this.where(generation.c.id == now).values(shown_until=at))
         statement = upsert(publication).values(view=name, generation=id)
         connection.execute(
             statement.on_conflict_do_update(

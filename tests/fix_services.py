@@ -58,8 +58,7 @@ def quick_java(home: Path, group: str) -> tuple[str, ...]:
     garbage collector without threads of its own, which each thousand new classes would wake.
     """
     compiler = (QUICK_COMPILER, "-XX:ReservedCodeCacheSize=240m")
-    collector = ("-XX:+UseSerialGC", "-XX:MetaspaceSize=512m", *(["-Xmn600m"] if group == "spark" else []))
-    return (*archive_options(home, group), *compiler, *collector)
+    return (*archive_options(home, group), *compiler, "-XX:+UseSerialGC", "-XX:MetaspaceSize=512m")
 
 
 def remove_home(home: Path) -> None:

@@ -31,7 +31,9 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
         catalog=None,
         embedded=True,
     )
-    spark = lamina.spark.session(settings, "tests", java_options=quick_java(run_home, "spark"))
+    seldom_collected = "-Xmn600m"  # what a query leaves behind is garbage at once
+    options = (*quick_java(run_home, "spark"), seldom_collected)
+    spark = lamina.spark.session(settings, "tests", java_options=options)
     yield spark
     spark.stop()
 

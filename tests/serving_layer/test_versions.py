@@ -228,10 +228,7 @@ def test_what_was_rolled_back_from_does_not_come_back_after_a_rebuild(world: Wor
     world.change(counts=BY_KEY)
     with world.database.begin() as connection:
         rollbacks.roll_back(connection, "counts")
-    id = world.open("counts")
-    world.load(id)
-    world.go_live(id)
-    world.hand_over("counts", id)
+    id = rebuilt(world, "counts")
     with world.database.begin() as connection:
         assert rollbacks.roll_back(connection, "counts") == (id, first)
     assert shown(world, "counts") == [(2, 3)]
@@ -244,15 +241,21 @@ def test_what_is_applied_again_after_a_roll_back_and_a_rebuild_is_rolled_back_ag
     world.change(counts=BY_KEY)
     with world.database.begin() as connection:
         withdrawn, _ = rollbacks.roll_back(connection, "counts")
-    id = world.open("counts")
-    world.load(id)
-    world.go_live(id)
-    world.hand_over("counts", id)
+    id = rebuilt(world, "counts")
     world.change(counts=BY_KEY, allow_break=True)
     with world.database.begin() as connection:
         assert rollbacks.roll_back(connection, "counts") == (withdrawn, id)
         assert deployed(connection).views["counts"].sql in first
     assert shown(world, "counts") == [(2, 3)]
+
+
+def rebuilt(world: World, view: str) -> int:
+    """A new generation of a view, which is handed over."""
+    id = world.open(view)
+    world.load(id)
+    world.go_live(id)
+    world.hand_over(view, id)
+    return id
 
 
 def published(world: World) -> int:

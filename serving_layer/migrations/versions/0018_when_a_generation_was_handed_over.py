@@ -1,0 +1,14 @@
+"""What is handed over again, other than by a rollback, counts as shown from then on."""
+
+from alembic import op
+
+revision = "0018"
+down_revision = "0017"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Applies the change."""
+    said, before = "when it was handed over, other than by a rollback", "when it was first handed over"
+    op.alter_column("generation", "shown_at", comment=said, existing_comment=before, schema="lamina")
