@@ -13,7 +13,7 @@ from sqlalchemy import Connection, exists, func, select, text
 
 from master_log.kafka import Retention
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import checks, lookup, progress, proof, rebuilds, skipping
+from serving_layer import amounts, checks, lookup, progress, proof, rebuilds, skipping
 from serving_layer.bookkeeping import archived, query, rebuild, view
 from serving_layer.deployed import kinds_of_sources
 
@@ -25,6 +25,9 @@ BEATS_MISSED = 8.0
 
 LEFT_AFTER = 3600.0
 """Seconds since the last step of a scheduler's rebuild: longer than a step takes on any data measured so far."""
+
+ARCHIVES_MISSED = 7200.0
+"""Seconds without an archive run after which two of an hourly schedule are missing."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits
             problems = [each.stopped or _standing(connection, each, reached, topic, limits)]
             if topic is not None:
                 held, seconds = _held(connection, name)
-                problems += [_lost(held, topic), _unarchived(held, seconds, topic)]
+                problems += [_lost(held, topic), _unarchived(held, seconds, topic) or _crowded(held, seconds, topic)]
                 problems.append(_deletions(held, seconds, topic) if kinds[name] == "table" else _compacted(each, topic))
             problems.append(_bad(connection, each, limits))
             found[name] = [problem for problem in problems if problem]
@@ -214,6 +217,25 @@ def _unarchived(held: Offsets, seconds: float, topic: Topic) -> str | None:
         f"nothing was archived for {age(seconds)}, and Kafka keeps records for {age(keeps / 1000)}:"
         " run `lamina archive`, and see why its schedule does not"
     )
+
+
+def _crowded(held: Offsets, seconds: float, topic: Topic) -> str | None:
+    """The alarm that Kafka, which drops the oldest records for their size, is halfway to what is not archived.
+
+    Not while the schedule may still be about to run: a burst after a quiet time is new to the archive, too.
+    """
+    keeps = topic.retention.bytes if topic.retention else None
+    if keeps is None or seconds < ARCHIVES_MISSED:
+        return None
+    for at, end in topic.end.items():
+        earliest = topic.earliest.get(at, 0)
+        if earliest and end - held.get(at, 0) > (end - earliest) / 2:
+            return (
+                f"nothing was archived for {age(seconds)}, and of the records that Kafka keeps of partition"
+                f" {at.partition} ({amounts.size(keeps)} at most) more than half are not archived:"
+                " run `lamina archive`, and see why its schedule does not"
+            )
+    return None
 
 
 def _deletions(held: Offsets, seconds: float, topic: Topic) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import text
 
@@ -24,11 +26,13 @@ LONG_AGO = f"created_at = {AGO} '1 day', committed_at = {AGO} '90 s', caught_up_
 ALIVE = "heard_at = clock_timestamp()"
 
 
-def told(world: World, *, behind: int = 0, retention: Retention = WEEK, limits: Limits = LIMITS) -> list[str]:
+def told(
+    world: World, *, behind: int = 0, retention: Retention = WEEK, limits: Limits = LIMITS, earliest: int = 0
+) -> list[str]:
     """The alarms of query a, whose topic ends so many records after progress, and of rebuilds."""
     reached = world.progress("a")
     end = Offsets({at: offset + (behind if at.partition == 0 else 0) for at, offset in reached.items()})
-    topic = needing.Topic(end, Offsets(dict.fromkeys(end, 0)), retention)
+    topic = needing.Topic(end, Offsets({at: 0 if at.partition else earliest for at in end}), retention)
     with world.database.snapshot() as connection:
         return [alarm for alarm in alarms(connection, {"a": topic}, limits) if not alarm.startswith("b: ")]
 
@@ -216,6 +220,24 @@ def test_what_kafka_may_drop_before_it_is_archived_is_told(world: World) -> None
     [compacted] = told(world, retention=COMPACTED)
     assert compacted.startswith("a: topic a has been compacted since it was deployed")
     assert "cleanup.policy" in compacted
+
+
+def test_what_kafka_is_about_to_drop_for_its_size_before_it_is_archived_is_told(world: World) -> None:
+    gigabyte = replace(WEEK, milliseconds=None, bytes=1_000_000_000)
+    world.append("a", 0, *[("x", each) for each in range(10)])
+    world.advance("a")
+    held = Offsets({at: min(7, end) for at, end in world.progress("a").items()})
+    with world.database.begin() as connection:
+        progress.archived(connection, "a", held)
+    for ago, earliest, alarms_told in (("1 hour", 5, 0), ("3 hours", 0, 0), ("3 hours", 3, 0), ("3 hours", 5, 1)):
+        sql(world, f"UPDATE lamina.archived SET archived_at = {AGO} '{ago}'")
+        found = told(world, retention=gigabyte, earliest=earliest)
+        assert len(found) == alarms_told, (ago, earliest, found)
+    assert found[0] == (
+        "a: nothing was archived for 3 h, and of the records that Kafka keeps of partition 0 (1.0 GB at most) more than"
+        " half are not archived: run `lamina archive`, and see why its schedule does not"
+    )
+    assert told(world, retention=WEEK, earliest=5) == [], "it drops none for their size"
 
 
 def test_deletions_of_a_table_that_kafka_may_drop_before_they_are_archived_are_told(world: World) -> None:
