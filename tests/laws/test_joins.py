@@ -76,6 +76,7 @@ VIEWS = {
     "a group's answer about a row": "SELECT o.id FROM orders o WHERE EXISTS (SELECT c.user_id FROM clicks c WHERE c.user_id = o.user_id GROUP BY c.user_id HAVING sum(c.n) >= o.n)",
     "hops of a column that is called start": "SELECT u.country, window(c.start, '2 hours', '1 hour').end AS e, max(c.start) AS m FROM (SELECT user_id, ts AS start FROM clicks) c JOIN users u ON u.id = c.user_id GROUP BY u.country, window(c.start, '2 hours', '1 hour')",
     "in turn, of a CTE with names": "WITH o(u, i) AS (SELECT user_id, item FROM orders) SELECT u, last(i) AS l, collect_list(i) AS all_of FROM o GROUP BY u",
+    "in turn, under other names": "SELECT b.u, last(b.i) AS l, first(b.m) AS f FROM orders AS b(id, u, i, amount, m, t) GROUP BY b.u",
     "in turn, of a subquery with names": "SELECT o.u, last(o.i) AS l FROM (SELECT user_id, lower(item) FROM orders WHERE n > 0) AS o(u, i) GROUP BY o.u",
     "a small side": "SELECT c.n, v.name FROM clicks c CROSS JOIN (VALUES ('x'), ('y')) AS v(name) WHERE c.n > 2",
     "expressions": "SELECT lower(u.name) AS name, date_trunc('day', c.ts) AS day, sum(CASE WHEN c.page.url LIKE '%a%' THEN 1 ELSE 0 END) AS n FROM clicks c JOIN users u ON u.id = c.user_id + 0 GROUP BY lower(u.name), date_trunc('day', c.ts)",

@@ -83,6 +83,11 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
     return Aggregate(name, arguments, when, distinct, row.gives([a.type for a in arguments]), place)
 
 
+def call_of(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """A call, as the parser gives it."""
+    return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
+
+
 def _number(row: AggregateFunction, argument: Expr) -> Expr:
     """An argument; a text as a number to an aggregate of numbers."""
     wanted = argument.type == STRING and row.accepts(DOUBLE) and not row.accepts(STRING)

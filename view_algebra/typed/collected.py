@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 
 from sqlglot import exp
@@ -19,19 +18,19 @@ from view_algebra.language.aggregates import (
     not_null,
 )
 from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, Place, Subquery, both
-from view_algebra.language.meeting import cast, compare
-from view_algebra.language.operators import case, condition, number
-from view_algebra.language.overloads import call
+from view_algebra.language.meeting import cast
+from view_algebra.language.operators import condition
 from view_algebra.language.structs import by as chosen
 from view_algebra.language.structs import extreme, is_struct, order_of
 from view_algebra.language.times import OF_LENGTHS, aggregated
-from view_algebra.language.types import BOOLEAN, DOUBLE, FLOAT, INT, STRING, WINDOW, Type, not_in_json, of_scalars
+from view_algebra.language.types import BOOLEAN, DOUBLE, FLOAT, INT, WINDOW, Type, not_in_json, of_scalars
 from view_algebra.language.walks import walk
 from view_algebra.refusals import AsksForRecords, Wrong, span
-from view_algebra.typed.calls import aggregate, refuse_aggregates
+from view_algebra.typed.calls import aggregate, call_of, refuse_aggregates
 from view_algebra.typed.estimates import bucketed, estimate
 from view_algebra.typed.events import event_order
 from view_algebra.typed.lists_in_order import list_in_order
+from view_algebra.typed.lists_in_spark import in_turn, joined_texts, of_filter, operand, sorted_by
 from view_algebra.typed.names import Scope, resolved
 from view_algebra.typed.sets import set_of_lists
 from view_algebra.written.clauses import is_list_in_order
@@ -76,8 +75,8 @@ def _in_order(made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.F
         way_out = "Write collect_set(x)." if name == "collect_list" else "Write … WITHIN GROUP (ORDER BY x)."
         raise Wrong(made.place, f"{name}(DISTINCT …)", way_out)
     first = node.expressions[0]
-    value = _operand(first.expressions[0] if isinstance(first, exp.Distinct) else first)
-    counts = f"{value} IS NOT NULL" + _of_filter(filter_)
+    value = operand(first.expressions[0] if isinstance(first, exp.Distinct) else first)
+    counts = f"{value} IS NOT NULL" + of_filter(filter_)
     whole: exp.Expr = node if filter_ is None else filter_
     if name == "approx_count_distinct":
         spell(whole, estimate(value, counts, int(getattr(made.arguments[1], "value", 0))))
@@ -95,10 +94,10 @@ def _in_order(made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.F
     if any(isinstance(part, Subquery) for part in walk(made.arguments[0])):
         raise Wrong(made.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
     of_maps = made.arguments[0].type.name == "MAP"  # which Spark sorts as their entries alone
-    found = _sorted(order, f"map_entries({value})" if of_maps else value, counts)
-    listed = _in_turn(found, "map_from_entries(s.v)" if of_maps else "s.v")
+    found = sorted_by(order, f"map_entries({value})" if of_maps else value, counts)
+    listed = in_turn(found, "map_from_entries(s.v)" if of_maps else "s.v")
     if name == "listagg":
-        listed = _joined(found, listed, node.expressions[1:])
+        listed = joined_texts(found, listed, node.expressions[1:])
     spell(whole, listed)
     return replace(made, arguments=(made.arguments[0], *events, *made.arguments[1:]))
 
@@ -108,8 +107,8 @@ def _in_a_session(made: Aggregate, node: exp.Anonymous, filter_: exp.Filter | No
     if made.function != "count":
         way_out = "Leave DISTINCT out, or group by window(ts, …)."
         raise Wrong(made.place, f"{made.function}(DISTINCT …) in a session", way_out)
-    values = [_operand(e) for e in node.expressions[0].expressions]
-    counts = " AND ".join(f"{value} IS NOT NULL" for value in values) + _of_filter(filter_)
+    values = [operand(e) for e in node.expressions[0].expressions]
+    counts = " AND ".join(f"{value} IS NOT NULL" for value in values) + of_filter(filter_)
     alike = [_one_zero(value, e.type) for value, e in zip(values, made.arguments, strict=True)]
     whole = node if filter_ is None else filter_
     spell(whole, f"CAST(size(collect_set(CASE WHEN {counts} THEN struct({', '.join(alike)}) END)) AS BIGINT)")
@@ -145,7 +144,7 @@ def _shares(node: exp.Anonymous, scope: Scope, when: Expr | None) -> Expr:
     """percentile(x, array(0.5, 0.9)): several percentiles of the same values."""
     value, shares = node.expressions
     read = partial(resolved, scope=scope)
-    each = [aggregate("percentile", _call_of("percentile", value, share), read, when) for share in shares.expressions]
+    each = [aggregate("percentile", call_of("percentile", value, share), read, when) for share in shares.expressions]
     return _listed(each, span(node))
 
 
@@ -167,7 +166,7 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
         if not (AGGREGATES[function].accepts(argument.type) or (whole and argument.type != WINDOW)):
             way_out = f"Write {name}() of a scalar value, a struct of such, or to_json(…)."
             raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
-    texts = [_operand(a) for a in given]
+    texts = [operand(a) for a in given]
     if scope.above and name == "any_value":
         spell(node, f"min({texts[0]})")
         return _extreme(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
@@ -201,7 +200,7 @@ def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None,
     if not kind.numeric or kind == FLOAT:
         raise Wrong(place, f"{name}() of {kind}", f"Write {name}(CAST(… AS DOUBLE), 0.9).")
     bucket = bucketed(f"({written(given[0])})", kind, 1 / int(accuracy.value or ACCURACY))
-    where = _of_filter(filter_, " FILTER (WHERE ", ")")
+    where = of_filter(filter_, " FILTER (WHERE ", ")")
     texts, made = [], []
     for share in given[1].expressions if _is_array(given[1]) else [given[1]]:
         disc = exp.Anonymous(this="percentile_disc", expressions=[parsed(bucket), share])
@@ -214,83 +213,6 @@ def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None,
     return _listed(made, place) if _is_array(given[1]) else made[0]
 
 
-def within_group(
-    node: exp.WithinGroup, scope: Scope, when: Expr | None = None, filter_: exp.Filter | None = None
-) -> Expr:
-    """percentile_cont(0.5) WITHIN GROUP (ORDER BY x), and its like."""
-    call_, place = node.this, span(node.this)
-    keys = node.expression.expressions if isinstance(node.expression, exp.Order) else []
-    name = SYNONYMS.get(call_.name.lower(), call_.name.lower()) if isinstance(call_, exp.Anonymous) else ""
-    given, read = call_.expressions, partial(resolved, scope=scope)
-    texts = given[0].expressions if given and isinstance(given[0], exp.Distinct) else given
-    if name == "listagg" and texts:
-        return _listed_within(keys, call_, texts, scope, when, node if filter_ is None else filter_)
-    if not name or len(keys) != 1:
-        raise Wrong(place, "WITHIN GROUP of another order than one column", "Write WITHIN GROUP (ORDER BY x).")
-    value = keys[0].this
-    if name in ("mode", "percentile", "percentile_disc"):
-        made = aggregate(name, exp.Anonymous(this=name, expressions=[value, *given]), read, when)
-        made = replace(made, place=place)
-    else:
-        raise Wrong(place, f"{name}() WITHIN GROUP", "It goes with percentile_cont, percentile_disc, mode and listagg.")
-    if keys[0].args.get("desc"):
-        if name != "percentile":
-            raise Wrong(place, f"{name}() in descending order", _FROM_THE_TOP[name])
-        share = Decimal(1) - Decimal(str(getattr(made.arguments[1], "value", 0)))
-        made = replace(made, arguments=(made.arguments[0], number(str(share))))
-    return made
-
-
-def _listed_within(
-    keys: Sequence[exp.Ordered],
-    node: exp.Anonymous,
-    texts: Sequence[exp.Expr],
-    scope: Scope,
-    when: Expr | None,
-    whole: exp.Expr,
-) -> Expr:
-    """listagg(x) WITHIN GROUP (ORDER BY …), by x itself or by something else."""
-    read, (value, *between) = partial(resolved, scope=scope), texts
-    keys = _nulls_as_usual(keys, value)
-    made = aggregate("listagg", node, read, when)
-    if not made.distinct and all(_descends(key) for key in keys):
-        return _listed_downwards(keys, node, scope, when, whole)
-    if (by := [read(key.this) for key in keys]) != [read(value)]:
-        return _listed_by(keys, by, made, node, whole)
-    where = _of_filter(whole) if isinstance(whole, exp.Filter) else ""
-    listed = f"CASE WHEN {_operand(value)} IS NOT NULL{where} THEN {written(value)} END"
-    found = f"sort_array({'collect_set' if made.distinct else 'collect_list'}({listed}))"
-    if not _descends(keys[0]):
-        spell(whole, _joined(found, found, between))
-        return made
-    spell(whole, _joined(found, f"reverse({found})", between))
-    return _reversed(aggregate("collect_set", _call_of("collect_set", value), read, when), between, scope)
-
-
-def _listed_downwards(
-    keys: Sequence[exp.Ordered], node: exp.Anonymous, scope: Scope, when: Expr | None, whole: exp.Expr
-) -> Expr:
-    """listagg(x) WITHIN GROUP (ORDER BY y DESC): upwards, by y and by x of the same y; then reversed."""
-    read, (value, *between), place = partial(resolved, scope=scope), node.expressions, span(node)
-    text = aggregate("listagg", node, read, when).arguments[0]
-    events = () if scope.above else event_order(scope, place)[1]
-    upwards = aggregate("collect_list", _call_of("collect_list", value), read, when)
-    upwards = replace(upwards, arguments=(text, *(read(key.this) for key in keys), text, *events))
-    counts = f"{_operand(value)} IS NOT NULL" + (_of_filter(whole) if isinstance(whole, exp.Filter) else "")
-    found = _sorted(", ".join(written(key.this) for key in keys), written(value), counts)
-    spell(whole, _joined(found, f"reverse({_in_turn(found)})", between))
-    return _reversed(upwards, between, scope)
-
-
-def _reversed(upwards: Aggregate, between: Sequence[exp.Expr], scope: Scope) -> Expr:
-    """The texts of a list from its last to its first as one; of none it is NULL."""
-    place = upwards.place
-    downwards = Call("reverse", (upwards,), upwards.type, place=place)
-    separator = resolved(between[0], scope) if between else Constant("", STRING)
-    joined = call("array_join", [downwards, separator], place)
-    return case([(compare(">", call("size", [upwards], place), number("0"), place), joined)], None, place)
-
-
 def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
     """first_value(x) IGNORE NULLS, and its like."""
     filter_ = node.this if isinstance(node.this, exp.Filter) else None
@@ -299,7 +221,7 @@ def ignoring_nulls(node: exp.IgnoreNulls, scope: Scope) -> Expr:
         raise Wrong(span(node), "IGNORE NULLS", "It goes after first_value(x) and last_value(x).")
     when = None if filter_ is None else condition(resolved(filter_.expression.this, scope), "FILTER")
     result = _by(inner.name.lower(), inner, scope, when, ignores_nulls=True)
-    where = _of_filter(filter_, " FILTER (WHERE ", ")")
+    where = of_filter(filter_, " FILTER (WHERE ", ")")
     spell(node, f"{written(inner)}{where}")
     return result
 
@@ -313,10 +235,6 @@ def _by_itself(made: Aggregate) -> Aggregate:
     return replace(made, arguments=made.arguments[:1] * 2) if is_struct(made.arguments[0]) else made
 
 
-def _call_of(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
-
-
 def _is_array(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "array" and bool(node.expressions)
 
@@ -324,76 +242,6 @@ def _is_array(node: exp.Expr) -> bool:
 def _listed(shares: Sequence[Expr], place: Place) -> Expr:
     """Several percentiles of the same values as a list."""
     return Call("shares", tuple(shares), Type("ARRAY", element=shares[0].type), place=place)
-
-
-_FROM_THE_TOP = {
-    "mode": "Count where x IS NOT NULL, GROUP BY x, and take the first by row_number() OVER (ORDER BY n DESC, x DESC).",
-    "percentile_disc": "Of rows whose x is not NULL, take max(x) WHERE cume_dist() OVER (ORDER BY x DESC) >= 0.25.",
-}
-"""What to write instead of descending order."""
-
-
-def _descends(key: exp.Ordered) -> bool:
-    return bool(key.args.get("desc"))
-
-
-def _nulls_as_usual(keys: Sequence[exp.Ordered], listed: exp.Expr) -> list[exp.Ordered]:
-    """Keys with NULL where Spark has it, before all or after all that descends: where it is not, a key says so."""
-    usual: list[exp.Ordered] = []
-    for key in keys:
-        down = bool(key.args.get("desc"))
-        if down == bool(key.args.get("nulls_first", not down)) and key.this != listed:
-            usual.append(
-                exp.Ordered(this=exp.Is(this=exp.Paren(this=key.this.copy()), expression=exp.Null()), desc=down)
-            )
-        usual.append(exp.Ordered(this=key.this, desc=down, nulls_first=not down))
-    return usual
-
-
-def _listed_by(
-    keys: Sequence[exp.Ordered], by: Sequence[Expr], made: Aggregate, node: exp.Anonymous, whole: exp.Expr
-) -> Aggregate:
-    """listagg(x) WITHIN GROUP (ORDER BY y), and by x where several have the same y."""
-    if made.distinct:
-        raise Wrong(
-            made.place, "listagg(DISTINCT …) in another order than its own", "Write … WITHIN GROUP (ORDER BY x)."
-        )
-    for key in keys:
-        if key.args.get("desc"):
-            way_out = "Order by what ascends, or all descends: by -n for n DESC, where n is not NULL."
-            raise Wrong(made.place, "listagg() in mixed order", way_out)
-    value = _operand(node.expressions[0])
-    counts = f"{value} IS NOT NULL" + (_of_filter(whole) if isinstance(whole, exp.Filter) else "")
-    found = _sorted(", ".join(written(key.this) for key in keys), value, counts)
-    spell(whole, _joined(found, _in_turn(found), node.expressions[1:]))
-    text, *between = made.arguments
-    return replace(made, arguments=(text, *by, text, *between))
-
-
-def _operand(node: exp.Expr) -> str:
-    """What stands before IS NOT NULL, in Spark SQL."""
-    alone = isinstance(node, (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren))
-    return written(node) if alone else f"({written(node)})"
-
-
-def _of_filter(filter_: exp.Filter | None, before: str = " AND (", after: str = ")") -> str:
-    """The condition of a FILTER in Spark SQL, empty where there is none."""
-    return "" if filter_ is None else f"{before}{written(filter_.expression.this)}{after}"
-
-
-def _sorted(order: str, value: str, counts: str) -> str:
-    """The values for which `counts` holds, in Spark SQL, each with what it is ordered by."""
-    return f"array_sort(collect_list(CASE WHEN {counts} THEN struct({order}, {value} AS v) END))"
-
-
-def _in_turn(found: str, value: str = "s.v") -> str:
-    return f"transform({found}, s -> {value})"
-
-
-def _joined(found: str, texts: str, between: Sequence[exp.Expr]) -> str:
-    """Texts as one, in Spark SQL; of none that were found it is NULL, as with listagg()."""
-    separator = written(between[0]) if between else "''"
-    return f"CASE WHEN size({found}) > 0 THEN array_join({texts}, {separator}) END"
 
 
 def _one_zero(value: str, kind: Type) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal as Choice
 from typing import cast as typed
@@ -14,10 +13,8 @@ from view_algebra.language.expressions import (
     Constant,
     Constants,
     Expr,
-    Field,
     Joined,
     Nested,
-    Place,
     Read,
     Relation,
     Stream,
@@ -26,11 +23,9 @@ from view_algebra.language.expressions import (
 from view_algebra.language.functions import WINDOWED, instead_of_rows
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import condition
-from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import BIGINT
-from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.aliases import (
     alias_of,
@@ -48,10 +43,11 @@ from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.constants import elements, joined, table
 from view_algebra.typed.correlated import JOINS, semi_join
 from view_algebra.typed.generators import generated, makes_rows, with_generator
-from view_algebra.typed.names import OWN_ALIASES, Columns, Outside, Scope, find, given_once, is_kafkas
+from view_algebra.typed.names import OWN_ALIASES, Outside, Scope, find
 from view_algebra.typed.passing import PASSED, is_in_order, passes_on
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
+from view_algebra.typed.using import common_columns, using_condition
 from view_algebra.written.dialect import parsed
 from view_algebra.written.oracle import is_edited, put
 from view_algebra.written.pivots import pivoted, refuse_counts
@@ -179,10 +175,8 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
         inner = scope.ctes[name.lower()]
         return Nested(named_by(inner, names, span(node)) if names else inner, alias, span(node))
     if name.lower() in scope.context.streams:
-        if names:  # to Spark a source has Kafka's columns, too
-            renamed = _in_place_of(node, exp.select("*").from_(exp.to_table(name)), names, scope)
-            assert renamed is not None, "all columns of records are records"
-            return renamed
+        if names:
+            return _named_anew(node, names, scope)
         scope.streams[alias] = name.lower()
         return Stream(name.lower(), alias, span(node))
     if name.lower() in scope.context.views:
@@ -212,6 +206,17 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
         select.set("expressions", [named_item(item, name) for item, name in outputs])
         names = []
     return _in_place_of(node, select, names, scope)
+
+
+def _named_anew(node: exp.Table, names: list[str], scope: Scope) -> Nested:
+    """FROM orders AS o(a, b): a stream whose columns have other names; to Spark it has Kafka's columns, too."""
+    own = [name for name, _ in scope.context.streams[node.name.lower()] if not name.startswith("kafka_")]
+    if len(own) != len(names):
+        raise Wrong(span(node), f"{len(names)} names for {len(own)} columns", "Name every column.")
+    columns = (f"{spark_name(each)} AS {spark_name(name)}" for each, name in zip(own, names, strict=True))
+    found = _in_place_of(node, parsed(f"SELECT {', '.join(columns)} FROM {spark_name(node.name)}"), [], scope)
+    assert found is not None, "rows of a stream are in order"
+    return found
 
 
 def _in_place_of(node: exp.Table, select: exp.Expr, names: list[str], scope: Scope) -> Nested | None:
@@ -268,9 +273,9 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
         return _as_of(left, kind, join, *versions, scope)
     right = _from(join.this, scope)
     on: Expr | None = None
-    using = _shared(before, right_alias(right), join, scope) if natural else join.args.get("using")
+    using = common_columns(before, right_alias(right), join, scope) if natural else join.args.get("using")
     if using:
-        on = _using(kind, using, replace(scope, relations=before), right_alias(right), scope)
+        on = using_condition(kind, using, replace(scope, relations=before), right_alias(right), scope)
     elif join.args.get("on") is not None:
         on = condition(expression(join.args["on"], scope), "ON")
         refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
@@ -303,21 +308,6 @@ def _as_of(left: Relation, kind: str, join: exp.Join, versions: exp.Subquery, ho
     alias = right_alias(right)
     scope.relations[alias] = tuple(column for column in scope.relations[alias] if column[0] not in HOLDS)
     return Joined(left, right, "LEFT" if kind == "LEFT" else "INNER", on, span(join))
-
-
-def _using(kind: str, names: Sequence[exp.Expr], left: Scope, right: str, scope: Scope) -> Expr | None:
-    """The condition of a join USING columns, each of which `scope` gives once from then on."""
-    on: Expr | None = None
-    once: dict[str, Expr] = {}
-    for column in names:
-        place, key = span(column), column.name.lower()
-        a = given_once(column.name, left, place) or find([column.name], left.relations, place)
-        b = find([right, column.name], scope.relations, place)
-        once[key] = _of_both(kind, a, b, place)
-        scope.merged |= {(e.relation, key) for e in (*walk(a), b) if isinstance(e, Field)}
-        on = both(on, compare("=", a, b, place))
-    scope.using = {**once, **{name: e for name, e in scope.using.items() if name not in once}}
-    return on
 
 
 def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relation:
@@ -391,30 +381,3 @@ def _is_plain(node: exp.Expr, scope: Scope) -> bool:
     if not in_parentheses(node) or node.alias or node.args.get("pivots"):
         return False
     return not (node.this.args.get("pivots") or (scope.relations and node.this.args.get("joins")))
-
-
-def _shared(left: Mapping[str, Columns], right: str, join: exp.Join, scope: Scope) -> list[exp.Identifier]:
-    """The columns of a NATURAL JOIN; those that Kafka gives are not among them, which Spark is told."""
-    own = {
-        alias: [name for name, _ in columns if not is_kafkas(alias, name, scope)]
-        for alias, columns in {**left, right: scope.relations[right]}.items()
-    }
-    names = {name.lower() for name in own[right]}
-    every = dict.fromkeys(name for alias in left for name in own[alias])
-    shared = [exp.to_identifier(name) for name in every if name.lower() in names]
-    if shared:
-        told = join.copy()
-        told.set("method", None)
-        told.set("using", [each.copy() for each in shared])
-        put(join, told)
-    return shared
-
-
-def _of_both(kind: str, left: Expr, right: Expr, place: Place) -> Expr:
-    """The column that a join USING it gives once."""
-    match kind:
-        case "RIGHT":
-            return right
-        case "FULL":
-            return call("coalesce", [left, right], place)
-    return left

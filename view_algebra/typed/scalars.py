@@ -24,7 +24,7 @@ from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed import sugar
 from view_algebra.typed.calls import refuse_aggregates, time_window
-from view_algebra.typed.collected import collected, ignoring_nulls, sorted_list, within_group
+from view_algebra.typed.collected import collected, ignoring_nulls, sorted_list
 from view_algebra.typed.conversions import as_type, cast_to, try_cast_to
 from view_algebra.typed.dotted_names import column_named
 from view_algebra.typed.entries import map_from_entries
@@ -34,6 +34,7 @@ from view_algebra.typed.patterns import escaped_like, like
 from view_algebra.typed.spark_refuses import refuse_order_of_operators, refuse_quantified
 from view_algebra.typed.subqueries import among_values, asked_of_a_query
 from view_algebra.typed.windowed import window_function
+from view_algebra.typed.within_group import within_group
 from view_algebra.written.dialect import is_suffixed
 from view_algebra.written.oracle import spell, written
 
