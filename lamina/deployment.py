@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer import checks, dropping, install, previews, readers, rebuilds, registry, skipping, views
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
-from serving_layer.database import Database, PostgresError, is_lock_timeout, login_of
+from serving_layer.database import Database, login_of
 from serving_layer.deployed import deployed, is_anything_deployed, sources
 from serving_layer.previews import PreviewedView
 from serving_layer.proof import Proof
@@ -149,7 +148,7 @@ class Deployment:
 
     def install(self) -> None:
         """Makes the database a serving layer, or brings it to this version; says what only a superuser may do."""
-        with readers_named(self.database, "Lamina cannot be installed while a reader holds what it renews"):
+        with readers.named(self.database, "Lamina cannot be installed while a reader holds what it renews"):
             done = install.install(
                 self.database,
                 analyst_password=login_of(self.settings.analyst)[1],
@@ -249,7 +248,7 @@ class Deployment:
             new = [each.name for each in planned if each.kind == "source" and each.action == "create"]
             topics = {name: self._topic(catalog.sources[name]) for name in new}
             target = reprocess.Target(files, catalog, topics, prune=prune, allow_break=allow_break)
-            with readers_named(self.database, "A reader holds a view that this change renews"):
+            with readers.named(self.database, "A reader holds a view that this change renews"):
                 changes = self._deploy(target, planned)
         dropping.drop_unused(self.database)
         return [change for change in planned if change.kind == "database"] + changes
@@ -295,7 +294,7 @@ class Deployment:
 
     def roll_back(self, view: str) -> tuple[int, int]:
         """Hands a view back to the generation before the one it is read from; gives (from, to)."""
-        with readers_named(self.database, "A reader holds a view that the rollback renews"):
+        with readers.named(self.database, "A reader holds a view that the rollback renews"):
             return rollback.roll_back(self.database, view, self.tell)
 
     def run_ids(self, id: int | None = None) -> dict[str, str]:
@@ -309,7 +308,7 @@ class Deployment:
         self.require_installed()
         catalog = self._compiled(files)
         reprocess.end_what_a_dead_apply_left(self.batch)
-        with readers_named(self.database, f"A reader holds a view of the preview {name}"):
+        with readers.named(self.database, f"A reader holds a view of the preview {name}"):
             preview(self.batch, name, catalog)
         dropping.drop_unused(self.database)
         with self.database.begin() as connection:
@@ -318,7 +317,7 @@ class Deployment:
     def drop_preview(self, name: str) -> None:
         """Ends a preview; what was computed for it alone is dropped."""
         self.require_installed()
-        with readers_named(self.database, f"A reader holds a view of the preview {name}"):
+        with readers.named(self.database, f"A reader holds a view of the preview {name}"):
             self.database.retrying(lambda connection: previews.drop(connection, name))
         dropping.drop_unused(self.database)
 
@@ -381,21 +380,3 @@ class Deployment:
             self._started.stop()
         self.brokers.close()
         self.database.close()
-
-
-@contextmanager
-def readers_named(database: Database, what: str) -> Iterator[None]:
-    """Says who is in the way where a reader holds what is to be renewed."""
-    try:
-        yield
-    except PostgresError as error:
-        if not is_lock_timeout(error):
-            raise
-        with database.begin() as connection:
-            found = readers.in_the_way(connection)
-        raise LaminaError(
-            what,
-            evidence="\n".join(map(str, found)) or "its transaction has ended by now",
-            way_out="Nothing was changed, and nobody waits. Repeat the command when the reader has ended; or end it:"
-            " SELECT pg_terminate_backend(…) of its process.",
-        ) from error

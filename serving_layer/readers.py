@@ -8,7 +8,8 @@ number of connections and the size of temporary files cannot be raised.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from sqlalchemy import Connection, text
 
 from serving_layer import lookup
 from serving_layer.cells import run
+from serving_layer.database import Database, PostgresError, is_lock_timeout
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
 
@@ -154,3 +156,21 @@ def set_password(connection: Connection, role: str, password: str) -> None:
     verifier = encrypt_password(password, role, raw, "scram-sha-256")
     literal = connection.execute(text("SELECT quote_literal(:v)"), {"v": verifier}).scalar_one()
     run(connection, f"ALTER ROLE {quoted(role)} PASSWORD {literal}")
+
+
+@contextmanager
+def named(database: Database, what: str) -> Iterator[None]:
+    """Says who is in the way where a reader holds what is to be renewed."""
+    try:
+        yield
+    except PostgresError as error:
+        if not is_lock_timeout(error):
+            raise
+        with database.begin() as connection:
+            found = in_the_way(connection)
+        raise LaminaError(
+            what,
+            evidence="\n".join(map(str, found)) or "its transaction has ended by now",
+            way_out="Nothing was changed, and nobody waits. Repeat the command when the reader has ended; or end it:"
+            " SELECT pg_terminate_backend(…) of its process.",
+        ) from error
