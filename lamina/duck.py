@@ -45,6 +45,10 @@ A CAST does of a literal alone; `count_if` of nothing is NULL in DuckDB.
 """
 
 
+BITS = {exp.DType.TINYINT: 8, exp.DType.SMALLINT: 16, exp.DType.INT: 32, exp.DType.BIGINT: 64}
+"""Of Spark's types of integers."""
+
+
 def answers(records: Mapping[str, pa.Table], views: Iterable[View]) -> dict[str, list[Row]]:
     """DuckDB's rows of those views that it can be asked for, each after the views that it reads; `records` by name.
 
@@ -128,9 +132,16 @@ def _alike(node: exp.Expr) -> bool:
     if isinstance(node, exp.Lateral):
         return not node.args.get("outer")
     if isinstance(node, exp.Cast):
-        whole = node.to.is_type(*exp.DataType.INTEGER_TYPES)  # to which DuckDB rounds
-        return isinstance(node.this, (exp.Literal, exp.Neg)) and not (whole and "." in node.this.sql())
+        whole = node.to.is_type(*exp.DataType.INTEGER_TYPES)
+        return isinstance(node.this, (exp.Literal, exp.Neg)) and (not whole or _fits(node))
     return isinstance(node, PLAIN)
+
+
+def _fits(cast: exp.Cast) -> bool:
+    """Is a literal one of the integers it is cast to? DuckDB rounds a fraction, and has NULL beyond the largest."""
+    text = cast.this.sql().strip("'")
+    bits = BITS.get(cast.to.this)
+    return bits is not None and bool(re.fullmatch(r"-?\d+", text)) and -(1 << bits - 1) <= int(text) < 1 << bits - 1
 
 
 def agree(expected: Sequence[Row], found: Sequence[Row]) -> bool:

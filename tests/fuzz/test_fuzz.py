@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.fuzz.duck import Duck
+from tests.fuzz.duck import Duck, translate
 from tests.fuzz.fuzzing import Fuzzing, report
 from tests.fuzz.records import records, split
 from tests.fuzz.rounds import Round, check
@@ -27,3 +27,15 @@ def test_views_that_were_wrong_once_are_right(engines: Engines) -> None:
     round_ = Round(views, split(dice, records(dice, 40)))
     wrong = [report((round_, finding)) for finding in check(engines, Duck(), round_)]
     assert not wrong, "\n".join(wrong)
+
+
+def test_duckdb_is_asked_only_for_integers_that_it_casts_as_spark_does() -> None:
+    for cast, asked in {
+        "300 AS SMALLINT": True,
+        "'-7' AS INT": True,
+        "4000000000 AS INT": False,
+        "128 AS TINYINT": False,
+        "1.5 AS INT": False,
+        "'x' AS BIGINT": False,
+    }.items():
+        assert (translate(f"SELECT CAST({cast}) AS c FROM s") is not None) is asked, cast
