@@ -278,6 +278,19 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT spark.decimal(round((a + 0e-38) / nullif(b, 0), 38), digits, scale)
 $$;
 
+-- Spark averages decimals of up to 11 digits as whole numbers of their last place, in doubles.
+CREATE OR REPLACE FUNCTION spark.average(total numeric, n numeric, digits integer, scale integer) RETURNS numeric
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN digits > 15 THEN spark.divide(total, n, digits, scale)
+    ELSE spark.decimal(
+      (total * power(10::numeric, scale - 4))::double precision / nullif(n, 0)::double precision
+        / power(10::numeric, scale - 4)::double precision,
+      digits, scale
+    )
+  END
+$$;
+
 -- A sum of decimals: NaN marks one that left its type, which takes more records than there will be.
 CREATE OR REPLACE FUNCTION spark.plus(a numeric, b numeric, whole integer) RETURNS numeric
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -1897,6 +1897,16 @@ VIEWS = [
         "SELECT t.tag, count(*) AS n FROM events LEFT JOIN LATERAL explode(filter(tags, x -> x > 'a')) AS t(tag) ON true GROUP BY t.tag",
     ),
     view(
+        "a table called as cells are beside them",
+        "SELECT cell.name, count(*) AS n FROM events JOIN users AS cell USING (user_id) GROUP BY cell.name",
+        "SELECT c.name, count(*) AS n FROM events JOIN users AS c USING (user_id) GROUP BY c.name",
+    ),
+    view(
+        "a lateral join of which Spark leaves rows out",
+        "SELECT user_id, t.tag FROM events LEFT JOIN LATERAL explode(tags) AS t(tag)",
+        "SELECT user_id, t.tag FROM events LEFT JOIN LATERAL explode(tags) AS t(tag) ON true",
+    ),
+    view(
         "a column of what stands before LATERAL, beside an aggregate",
         "SELECT h.hour, l.m FROM hourly AS h, LATERAL (SELECT sum(i.n) - h.n AS m FROM hourly AS i WHERE i.hour = h.hour) AS l",
         "SELECT h.hour, l.m - h.n AS m FROM hourly AS h, LATERAL (SELECT sum(i.n) AS m FROM hourly AS i WHERE i.hour = h.hour) AS l",

@@ -91,6 +91,10 @@ VIEWS = {
     "as of, twice": "SELECT o.id, r.rate, q.rate AS before FROM orders o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON r.item = lower(o.item) LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts - INTERVAL 1 HOUR AS q ON q.item = r.item",
     "everything as of": "SELECT * FROM clicks c JOIN rates FOR SYSTEM_TIME AS OF c.ts AS r ON r.item = c.page.url",
     "order above a join": "SELECT u.country, max_by(c.n, c.ts) AS newest, min_by(u.name, c.price) AS cheapest FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
+    "order above a join, of what may be NULL": "SELECT u.country, max_by(c.n, c.price) AS m, min_by(c.n, c.price) AS l, max_by(c.n, c.ts) FILTER (WHERE c.user_id > 1) AS f, any_value(c.n) AS a FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
+    "order above a join, of times between": "SELECT u.country, max_by(c.ts - TIMESTAMP '2026-01-01 00:00:00', c.price) AS m FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
+    "order of a table, of what may be NULL": "SELECT boss, max_by(country, score) AS m, min_by(country, score) AS l, min_by(score, name) AS s FROM users GROUP BY boss",
+    "any list": "SELECT u.country, any_value(c.page.tags) AS t, max_by(c.page.tags, c.price) AS m FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY u.country",
     "hops of two streams": "SELECT window(t, '90 minutes', '1 hour').start AS h, count(*) AS n, sum(n) AS s FROM (SELECT ts AS t, n FROM clicks UNION ALL SELECT ts, n FROM orders) GROUP BY window(t, '90 minutes', '1 hour')",
     "hops of different values": "SELECT window(ts, '1 hour', '25 minutes', '5 minutes') AS w, count(*) AS n FROM (SELECT DISTINCT user_id, ts FROM clicks) GROUP BY window(ts, '1 hour', '25 minutes', '5 minutes')",
     "hops of the last": "SELECT window(ts, '2 hours', '1 hour').end AS e, item, count(*) AS n FROM (SELECT * FROM orders QUALIFY row_number() OVER (PARTITION BY id ORDER BY ts DESC) = 1) GROUP BY window(ts, '2 hours', '1 hour'), item",
@@ -124,6 +128,10 @@ VIEWS = {
     "looked up in a view": "SELECT o.id FROM orders o WHERE o.amount * 2 >= (SELECT s.total FROM spent s WHERE s.user_id = o.user_id)",
     "looked up by a shorter number": "SELECT r.item, (SELECT u.name FROM users u WHERE u.id = CAST(r.rate AS INT)) AS name FROM rates r",
     "changes": "SELECT country, count(*) AS n FROM `changes of users` GROUP BY country",
+    "left, without a condition": "SELECT c.n, u.name FROM clicks c LEFT JOIN users u WHERE c.n > 2",
+    "left of a subquery, without a condition": "SELECT u.name, l.k FROM users u LEFT JOIN LATERAL (SELECT count(*) AS k FROM orders o WHERE o.user_id = u.id) l",
+    "totals by conditions": "SELECT c.n > 1 AS more, u.country, count(*) AS k FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY ROLLUP (c.n > 1, u.country)",
+    "totals of sets of conditions": "SELECT n > 1 AS more, user_id IS NULL AS nobody, count(*) AS k FROM orders GROUP BY GROUPING SETS (n > 1, user_id IS NULL, ())",
     "a late value": "SELECT coalesce(u.country, '?') AS country, sum(coalesce(u.score, 10)) AS s, count(u.score) AS n FROM orders o LEFT JOIN users u ON u.id = o.user_id GROUP BY coalesce(u.country, '?')",
 }  # fmt: skip
 

@@ -525,7 +525,7 @@ def _avg_above(types: Sequence[Type]) -> str:
     kind = types[0]
     if kind.name == "DECIMAL":
         result = _averaged(kind)
-        return f"spark.divide(sum({{0}})@, count({{0}})@, {result.precision}, {result.scale})"
+        return f"spark.average(sum({{0}})@, count({{0}})@, {result.precision}, {result.scale})"
     if kind.integral:
         return "sum({0})@::double precision / nullif(count({0})@, 0)"
     return f"{_sum_above(types)} / nullif(count({{0}})@, 0)"

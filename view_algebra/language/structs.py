@@ -12,7 +12,7 @@ from functools import partial
 from view_algebra.language.aggregates import only
 from view_algebra.language.expressions import TRUE, Aggregate, Call, Case, Constant, Expr, Place, both
 from view_algebra.language.fields import member
-from view_algebra.language.types import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
+from view_algebra.language.types import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, of_scalars
 
 Change = Callable[[Expr], Expr]
 
@@ -58,9 +58,19 @@ def _is_there(value: Expr) -> Expr | None:
     return Call("is not null", (value,), BOOLEAN)
 
 
+def has_order(kind: Type) -> bool:
+    """Are values of a type ordered alike in both engines? Lists and maps, and structs with such, are not."""
+    return not kind.nested or of_scalars(kind)
+
+
 def order_of(value: Expr) -> tuple[Expr, ...]:
     """What a struct is ordered by, each never NULL; of a scalar, itself."""
-    return tuple(key for part in scalars(value) for key in _keys(part)) if is_struct(value) else (value,)
+    return keys_of(value) if is_struct(value) else (value,)
+
+
+def keys_of(value: Expr) -> tuple[Expr, ...]:
+    """What a value is ordered by, NULL before all else, each never NULL."""
+    return tuple(key for part in scalars(value) for key in _keys(part))
 
 
 def _keys(part: Expr) -> tuple[Expr, ...]:

@@ -11,16 +11,20 @@ from view_algebra.language.expressions import (
     Call,
     Cells,
     Constant,
+    Constants,
+    Exploded,
     Expr,
     Field,
+    Generator,
     Nested,
     Output,
+    Read,
     Relation,
     Select,
     Stream,
     Subquery,
 )
-from view_algebra.language.relations import over_inputs
+from view_algebra.language.relations import over_inputs, relations_in
 from view_algebra.language.time_windows import PANE, bounds, hops, is_session, put_together
 from view_algebra.language.types import TIMESTAMP
 from view_algebra.language.walks import is_asked, kept_by, rewrite, rewritten_in, walk
@@ -149,6 +153,12 @@ def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> No
 
 def _beside_cells(relation: Relation, cells: Cells, names: Mapping[Expr, str]) -> Relation:
     """What a block's cells are joined with, the cells in the place of their source."""
+    for each in relations_in(relation):
+        named = each.generators if isinstance(each, Exploded) else (each,)
+        for other in named:
+            if isinstance(other, (Read, Constants, Nested, Generator)) and other.alias == CELL:
+                what = "a relation named cell, as the cells are that it is joined with"
+                raise Wrong(other.place, what, "Give it another alias: … AS c.")
 
     def placed(each: Relation) -> Relation:
         return cells if isinstance(each, Stream) else over_inputs(each, placed)

@@ -21,7 +21,7 @@ from view_algebra.language.expressions import Aggregate, Call, Constant, Expr, P
 from view_algebra.language.meeting import cast
 from view_algebra.language.operators import condition
 from view_algebra.language.structs import by as chosen
-from view_algebra.language.structs import extreme, is_struct, order_of
+from view_algebra.language.structs import extreme, has_order, is_struct, keys_of, order_of
 from view_algebra.language.times import OF_LENGTHS, aggregated
 from view_algebra.language.types import BOOLEAN, DOUBLE, FLOAT, INT, WINDOW, Type, not_in_json, of_scalars
 from view_algebra.language.walks import walk
@@ -166,13 +166,13 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
         if not (AGGREGATES[function].accepts(argument.type) or (whole and argument.type != WINDOW)):
             way_out = f"Write {name}() of a scalar value, a struct of such, or to_json(…)."
             raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
-    texts = [operand(a) for a in given]
-    if scope.above and name == "any_value":
+    texts, chosen_by_value = [operand(a) for a in given], scope.above and has_order(arguments[0].type)
+    if chosen_by_value and name == "any_value":
         spell(node, f"min({texts[0]})")
         return _extreme(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
-    by_value: tuple[str, tuple[Expr, ...]] = (texts[0], order_of(arguments[0]))
     of_rows = name if name in BY_EVENT_ORDER and name != "any_value" else ""
-    order, events = by_value if scope.above and function == name else event_order(scope, place, of_rows)
+    by_value: tuple[str, tuple[Expr, ...]] = (texts[0], keys_of(arguments[0]))
+    order, events = by_value if chosen_by_value and function == name else event_order(scope, place, of_rows)
     struct = f"struct({', '.join([*texts[1:], order])})"
     for text in [*texts[1:], *texts[: int(ignores_nulls)]]:
         struct = f"CASE WHEN {text} IS NOT NULL THEN {struct} END"

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from view_algebra.compiled import changes_of
 from view_algebra.language.expressions import (
+    TRUE,
     Constant,
     Constants,
     Expr,
@@ -280,6 +281,8 @@ def _join(left: Relation, join: exp.Join, scope: Scope) -> Relation:
         on = condition(expression(join.args["on"], scope), "ON")
         refuse_aggregates(on, "ON", "Aggregate in a subquery, and join that.")
         refuse_in_join(on, before)
+    elif kind in ("LEFT", "RIGHT", "FULL") and not natural:
+        on = TRUE
     if kind == "INNER" and isinstance(on, Constant) and on.value == "true":
         on = None
     if kind in ("INNER", "CROSS"):  # CROSS JOIN … ON is an inner join
@@ -317,11 +320,14 @@ def _lateral(left: Relation, kind: str, join: exp.Join, scope: Scope) -> Relatio
     on, always = join.args.get("on"), exp.true()
     if kind in ("RIGHT", "FULL") or join.args.get("using"):
         raise Wrong(span(join), f"LATERAL in a {kind} JOIN", "Put the condition into WHERE.")
-    if kind == "LEFT" and on != always:  # Spark itself leaves rows out where there is no ON
-        of_rows = isinstance(join.this.this, exp.Subquery)
+    of_rows = isinstance(join.this.this, exp.Subquery)
+    if kind == "LEFT" and on is None and not of_rows:
+        what = "LEFT JOIN LATERAL without ON, where Spark leaves out the rows of which nothing is made"
+        raise Wrong(span(join), what, "Write LEFT JOIN LATERAL … ON true, or CROSS JOIN LATERAL ….")
+    if kind == "LEFT" and on not in (None, always):
         way_out = "Write ON true, and the condition into the subquery's WHERE." if of_rows else _FILTERED
         raise Wrong(span(join), "LEFT JOIN LATERAL on another condition than true", way_out)
-    if isinstance(join.this.this, exp.Subquery):
+    if of_rows:
         if on not in (None, always):
             raise Wrong(span(join), "LATERAL (SELECT …) with a condition", "Put the condition into WHERE.")
         right = _about_rows(join.this, scope)

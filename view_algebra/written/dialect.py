@@ -42,8 +42,13 @@ def _refuse_literal(_: SparkParser, literal: exp.Expr, kind: exp.DataType) -> ex
     raise Wrong(span(literal), f"{word} before a text, which Spark does not read", way_out)
 
 
+_TOTALS: dict[TokenType, type[exp.Cube | exp.Rollup]] = {TokenType.CUBE: exp.Cube, TokenType.ROLLUP: exp.Rollup}
+
+
 class _Parser(SparkParser):
     """Spark's parser without its function table; what is left has a syntax of its own, as `CAST(x AS …)`."""
+
+    ADD_JOIN_ON_TRUE: ClassVar[bool] = False  # to LATERAL it makes a difference
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -86,6 +91,18 @@ class _Parser(SparkParser):
             place = Span(self._curr.start, self._curr.end + 1)
             raise Wrong(place, "FILTER without WHERE", "Write FILTER (WHERE …).")
         return super()._parse_window(this, alias)
+
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        """ROLLUP and CUBE are of conditions, too, as in ROLLUP (country, n > 3)."""
+        made = next((kind for token, kind in _TOTALS.items() if self._match(token)), None)
+        if made is None:
+            return None
+        return self.expression(
+            made(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
+        )
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
 
     def _parse_limit(self, this: exp.Expr | None = None, *args: Any, **kwargs: Any) -> exp.Expr | None:
         """LIMIT has one number: of MySQL's two, the first is the offset."""

@@ -17,7 +17,7 @@ def average(call: Call, reading: Reading) -> tuple[str, int]:
     if call.type == DOUBLE:
         return f"{reading.text(total, MULTIPLY)} / {reading.text(count, CAST)}", MULTIPLY
     sides = f"{reading.text(total)}, {reading.text(count)}"
-    return f"spark.divide({sides}, {call.type.precision}, {call.type.scale})", ATOM
+    return f"spark.average({sides}, {call.type.precision}, {call.type.scale})", ATOM
 
 
 def wide_sum(call: Call, reading: Reading) -> tuple[str, int]:
