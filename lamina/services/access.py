@@ -18,6 +18,9 @@ _ACL = "system.posix_acl_access"
 _USER_OBJ, _USER, _GROUP_OBJ, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
 _NOBODY = 0xFFFFFFFF
 
+OURS = {"jars", "prepare.lock", "services.lock"}
+"""One of these is in every LAMINA_HOME that anything was started in."""
+
 _PASS = 0o1
 _READ = 0o4
 
@@ -39,11 +42,13 @@ def let_through(owner: Owner, folder: Path, *, whole: Path | None = None) -> Non
 def keep_private(folder: Path, *, passing: Owner | None = None) -> None:
     """Makes a folder, or one of ours that is there, unreadable to everybody else.
 
-    Users who were let through pass as before; and `passing` does, if that user passed with everybody.
+    Users who were let through pass as before; and `passing` does, if that user passed with everybody. Raises
+    LaminaError for a folder of something else: with /tmp as LAMINA_HOME, nobody could work there any more.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.geteuid():
         return
+    _refuse_a_folder_of_others(folder)
     if passing is not None and _may(passing, folder, _PASS):
         _grant(folder, passing)
     if not hasattr(os, "listxattr") or _ACL not in os.listxattr(folder):
@@ -53,6 +58,19 @@ def keep_private(folder: Path, *, passing: Owner | None = None) -> None:
     entries = _entries(folder)
     if any(rights for tag, rights, _ in entries if tag in (_GROUP_OBJ, _OTHER)):
         _write(folder, [(tag, 0 if tag in (_GROUP_OBJ, _OTHER) else rights, who) for tag, rights, who in entries])
+
+
+def _refuse_a_folder_of_others(folder: Path) -> None:
+    """Raises for a folder that is open to others and holds something, but nothing of ours."""
+    if any(rights for tag, rights, _ in _entries(folder) if tag in (_GROUP_OBJ, _OTHER)):
+        there = sorted(each.name for each in folder.iterdir() if each.name != "lost+found")
+        if there and not OURS & set(there):
+            raise LaminaError(
+                f"{folder} is not a folder of Lamina's own",
+                evidence=f"Others may use it, and it holds {', '.join(there[:3])}{', …' if there[3:] else ''}:"
+                " Lamina would shut them out, since raw records are kept there.",
+                way_out=f"Set LAMINA_HOME to a folder for it alone, such as {folder / 'lamina'}.",
+            )
 
 
 def _may(owner: Owner, path: Path, right: int) -> bool:
