@@ -25,8 +25,8 @@ RUN python -m pip install --quiet --disable-pip-version-check --no-index --no-de
 
 # A volume takes its owner from the folder that it is mounted over.
 RUN useradd --system --uid 10001 --create-home lamina \
-    && mkdir -p /var/lib/lamina /var/lib/airflow /warehouse \
-    && chown lamina:lamina /var/lib/lamina /var/lib/airflow /warehouse
+    && mkdir -p /var/lib/lamina /var/lib/airflow /var/lib/spark /warehouse \
+    && chown lamina:lamina /var/lib/lamina /var/lib/airflow /var/lib/spark /warehouse
 USER lamina
 
 ENV LAMINA_HOME=/var/lib/lamina AIRFLOW_HOME=/var/lib/airflow

@@ -22,7 +22,7 @@ from serving_layer.database import Database, PostgresError, is_lock_timeout
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted
 
-SUPERUSERS = Path(__file__).parents[1] / "deploy" / "postgres" / "superuser.sql"
+SUPERUSERS = Path(__file__).with_name("superuser.sql")
 """What only a superuser may forbid; run by the embedded Postgres and by the container's first start."""
 
 

@@ -296,7 +296,11 @@ def postgres_of_stack(variables: dict[str, str], run_home: Path) -> Iterator[tup
         cursor.execute("DROP ROLE analyst")
         cursor.execute("DROP ROLE lamina")
     connection.close()
-    for script in sorted((REPOSITORY / "deploy" / "postgres").iterdir()):
+    mounted = [text.split(":") for text in services_of(variables)["postgres"]["volumes"]]
+    scripts = {
+        inside: REPOSITORY / outside for outside, inside, *_ in mounted if "/docker-entrypoint-initdb.d/" in inside
+    }
+    for _, script in sorted(scripts.items()):
         subprocess.run(
             [postgres._programs() / "psql", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--file", script, superuser],
             env={**os.environ, **services_of(variables)["postgres"]["environment"]},
@@ -319,6 +323,7 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
         (home / "catalog" / f"{name}.sql").write_text(sql.replace("{topics}", topics))
     (home / "warehouse").mkdir()
     (home / "airflow").mkdir()
+    (home / "recovery").mkdir()
     ports = {name: str(free_port()) for name in ("master", "master-page", "worker-page", "api", "scheduler")}
     places = {
         "/opt/kafka/bin/kafka-configs.sh": str(kafka_configs(home / "kafka-configs.sh", home)),
@@ -331,6 +336,7 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
         "localhost:8974": f"127.0.0.1:{ports['scheduler']}",
         "/var/lib/airflow": str(home / "airflow"),
         "/var/lib/lamina": str(home),
+        "/var/lib/spark": str(home / "recovery"),
         "/warehouse": str(home / "warehouse"),
         "/catalog": str(home / "catalog"),
         "/opt/lamina": str(REPOSITORY),

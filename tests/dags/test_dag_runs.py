@@ -81,12 +81,13 @@ def updated(stack: Stack) -> list[str]:
 def test_the_scheduler_runs_the_dags_and_every_view_is_true(running: Stack, dying: str, tmp_path: Path) -> None:
     """A task dies and is retried alone; a view whose proof differs is held back, and is what it was before."""
     _the_speed_layer_leaves_cores_for_a_rebuild_and_an_archive_run(running)
+    _the_speed_layer_outlives_spark_s_master(running)
     before = published(running)
     tamper(running, by=1)
     dags = tmp_path / "dags"
     shutil.copytree(REPOSITORY / "dags", dags)
     (dags / "of_a_user.py").write_text(WAITING)
-    running.send(range(5_000, 6_000))
+    running.send(range(5_100, 6_000))
     here = {"AIRFLOW__CORE__DAGS_FOLDER": str(dags), "PATH": dying, "LAMINA_REBUILD_APPLICATIONS": "2"}
     running.start("airflow-scheduler", "airflow", "standalone", **here, **SOON, **OVERDUE)
 
@@ -115,12 +116,34 @@ def test_the_scheduler_runs_the_dags_and_every_view_is_true(running: Stack, dyin
 
 def _the_speed_layer_leaves_cores_for_a_rebuild_and_an_archive_run(running: Stack) -> None:
     """By what Spark's master says of its cluster."""
-    with urllib.request.urlopen(f"http://{running.places['spark-master:8080']}/json/", timeout=20) as answer:
-        state = json.load(answer)
+    state = _cluster(running)
     (worker,) = state["workers"]
     (application,) = [each for each in state["activeapps"] if each["state"] == "RUNNING"]
     assert worker["cores"] >= 3 * application["cores"], state
     assert worker["memory"] >= 3 * application["memoryperexecutor"], state
+
+
+def _the_speed_layer_outlives_spark_s_master(running: Stack) -> None:
+    """A master that is started again has the applications that ran, and their executors go on."""
+    (before,) = [each["id"] for each in _cluster(running)["activeapps"]]
+    running.stop("spark-master")
+    running.start("spark-master")
+    running.healthy("spark-master")
+
+    def is_known_again() -> bool:
+        state = _cluster(running)
+        known = [each["id"] for each in state["activeapps"] if each["state"] == "RUNNING"]
+        return known == [before] and [each["coresused"] > 0 for each in state["workers"]] == [True]
+
+    running.until(is_known_again, "the master knows the speed layer again", "spark-master")
+    running.send(range(5_000, 5_100))
+    running.until(lambda: running.progress() >= 5_100, "the speed layer goes on", "speed")
+
+
+def _cluster(running: Stack) -> Any:
+    """What Spark's master says."""
+    with urllib.request.urlopen(f"http://{running.places['spark-master:8080']}/json/", timeout=20) as answer:
+        return json.load(answer)
 
 
 def _a_task_was_retried_alone_and_a_view_is_held_back(running: Stack, before: dict[str, int]) -> None:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
+
+import yaml
 
 from tests.fix_services import REPOSITORY
 
@@ -40,6 +46,27 @@ def test_the_image_holds_every_package_and_nothing_of_a_working_folder() -> None
     assert copied == packages | {"requirements.lock", "pyproject.toml", "README.md", "deploy", "dags"}
     assert let_in == copied
     assert "\n*\n" in (REPOSITORY / ".dockerignore").read_text()
+
+
+def test_what_prepares_the_image_needs_nothing_that_is_copied_later(tmp_path: Path) -> None:
+    before, prepare, _ = DOCKERFILE.partition("RUN python -m lamina.services.prepare ")
+    assert prepare
+    for name in re.findall(r"^COPY (?:[\w.]+ )*?(\w+) \./\1$", before, re.MULTILINE):
+        shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    guarding = "from lamina.services import postgres; print(postgres.superusers_script())"
+    ran = subprocess.run(
+        [sys.executable, "-c", guarding], cwd=tmp_path, env={}, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "REVOKE EXECUTE" in ran.stdout
+
+
+def test_one_service_builds_the_image_and_no_registry_is_asked_for_it() -> None:
+    services = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())["services"]
+    ours = {name: service for name, service in services.items() if service.get("image") == "lamina"}
+    assert len(ours) > 1
+    assert [name for name, service in ours.items() if "build" in service] == ["certificates"]
+    assert {service["pull_policy"] for service in ours.values()} == {"never"}
 
 
 def test_the_python_is_one_that_the_lock_is_for_and_nothing_runs_as_root() -> None:
