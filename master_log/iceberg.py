@@ -17,6 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from master_log import durable
+from master_log.reading import cause
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import spark_path
 
@@ -306,7 +307,8 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
             way_out="Make sure that the warehouse is there (LAMINA_WAREHOUSE). If its machine lost power,"
             " `lamina archive` goes back to the metadata before, and takes the records of its last run again.",
         )
-    if _STORAGE.search(text):
+    of_kafka = [line for line in lines if "org.apache.kafka" in line and not line.startswith("at ")]
+    if any(_STORAGE.search(line) for line in lines if line not in of_kafka):  # it, too, fails to create things
         return LaminaError(
             f"{what}: the warehouse cannot be written",
             evidence=_shortest(lines, _STORAGE),
@@ -319,11 +321,10 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
             evidence=_shortest(lines, _CATALOG),
             way_out="Start Postgres, or correct LAMINA_POSTGRES, and run it again: nothing was changed.",
         )
-    causes = [line for line in lines if "org.apache.kafka" in line and not line.startswith("at ")]
-    if causes or "KAFKA_DATA_LOSS" in text:
+    if of_kafka or "KAFKA_DATA_LOSS" in text:
         return LaminaError(
             f"{what}: Kafka stopped giving its records",
-            evidence=causes[0] if causes else next(line for line in lines if "KAFKA_DATA_LOSS" in line),
+            evidence=cause(error) if of_kafka else next(line for line in lines if "KAFKA_DATA_LOSS" in line),
             way_out="Make sure that the brokers run and still hold these records, and run it again: nothing was"
             " changed.",
         )

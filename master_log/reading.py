@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,9 @@ KAFKA_READER = {
 
 _CAUSE = re.compile(r"\(\S+ executor \S+\): (.+)")
 """Where Spark says why a task failed."""
+
+_CAUSED_BY = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+"""Where Java says what an error comes from; the last one is the first of all."""
 
 
 class Unreadable(LaminaError):
@@ -105,9 +108,10 @@ def kafka_range(
 def unreadable(
     spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange, skipped: Skipped
 ) -> Unreadable | None:
-    """The first record of a range that Spark cannot read; None when it reads all of them.
+    """The first record of a range that Spark cannot read; None when it reads all of them, or no record of the topic.
 
-    Found by halving, so that all that is read is about twice the range.
+    It reads none where Java does not trust a certificate, or a worker reaches no broker: that is no record's fault, and
+    to skip one would lose it. Found by halving, so that all that is read is about twice the range.
     """
     said = ""
 
@@ -126,6 +130,8 @@ def unreadable(
         low, high = rng.start[at], end
         if low >= high or reads(at, low, high):
             continue
+        if not any(reads(*other) for other in _others(brokers, source.topic, at, low, high)):
+            return None
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if reads(at, low, middle) else (low, middle)
@@ -135,10 +141,28 @@ def unreadable(
     return None
 
 
+def _others(
+    brokers: Brokers, topic: str, at: TopicPartition, low: int, high: int
+) -> Iterator[tuple[TopicPartition, int, int]]:
+    """Single records of a topic besides the first of a range of a partition, most likely to be good ones first."""
+    earliest, latest = brokers.earliest(topic), brokers.latest(topic)
+    if earliest[at] < low:
+        yield at, low - 1, low
+    if high < latest[at]:
+        yield at, latest[at] - 1, latest[at]
+    if low + 1 < high:
+        yield at, high - 1, high
+    yield from ((other, end - 1, end) for other, end in latest.items() if other != at and earliest[other] < end)
+
+
 def cause(error: BaseException) -> str:
-    """Why a task of a Spark job failed, where Spark says it; else the first line of the error."""
-    found = _CAUSE.search(str(error))
-    return found[1] if found else str(error).strip().partition("\n")[0]
+    """Why a task of a Spark job failed, where Spark says it; else what the error comes from, or its first line."""
+    text = str(error).strip()
+    found = _CAUSE.search(text)
+    if found:
+        return found[1]
+    causes: list[str] = _CAUSED_BY.findall(text)
+    return causes[-1] if causes else text.partition("\n")[0]
 
 
 def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange) -> DataFrame:

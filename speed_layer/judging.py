@@ -214,7 +214,7 @@ def _named(query: Query, member: Member | None) -> str:
         return ""
     records = [f"{at.partition} {failed.start[at]}" for at in failed.end if failed.start[at] < failed.end[at]]
     ways = " or ".join(f"`lamina skip {query.source.name} {record} --reason TEXT`" for record in records)
-    return f"; {ways} goes past the record"
+    return f"; if that is the record's fault, {ways} goes past it"
 
 
 def _refusal(failure: BaseException) -> LaminaError | None:

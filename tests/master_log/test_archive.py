@@ -21,7 +21,7 @@ from master_log.archive import MasterLog
 from master_log.iceberg import Table
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
-from master_log.reading import kafka_range, parsed, unreadable
+from master_log.reading import Unreadable, kafka_range, parsed, unreadable
 from master_log.summaries import HELD, LOST
 from tests.master_log.conftest import NewSource, Transaction, declared
 from view_algebra.compiled import Source
@@ -533,6 +533,29 @@ def test_a_log_that_says_it_holds_what_kafka_has_not_is_refused(
     assert log.archive(source, latest, brokers, accept_loss=True).records == 0
     assert log.held(source) == latest
     assert ids(log.records_below(source, latest)) == list(range(5))
+
+
+class Untrusted(Brokers):
+    """Brokers that Spark's consumers cannot talk to, though others can; as where Java does not trust a certificate."""
+
+    def for_spark(self) -> dict[str, str]:
+        return {**super().for_spark(), "kafka.security.protocol": "SASL_SSL"}
+
+
+def test_what_keeps_spark_from_reading_any_record_is_no_record_s_fault(
+    log: MasterLog, brokers: Brokers, new_source: NewSource, producer: KafkaProducer
+) -> None:
+    source = opened(log, new_source(1), brokers)
+    fill(producer, source, range(5))
+    end = brokers.latest(source.topic)
+    with (
+        Untrusted(brokers.bootstrap_servers) as untrusted,
+        pytest.raises(Exception, match=r"SASL|JAAS|jaas") as refused,
+    ):
+        log.archive(source, end, untrusted)
+    assert not isinstance(refused.value, Unreadable)
+    assert "lamina skip" not in str(refused.value)
+    assert log.archive(source, end, brokers).records == 5
 
 
 def test_metadata_are_torn_where_they_end_early_and_not_where_they_cannot_be_read(tmp_path: Path) -> None:
