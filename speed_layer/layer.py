@@ -83,11 +83,7 @@ class SpeedLayer:
         except (Py4JError, ConnectionError) as error:
             if not spark_is_gone(error):
                 raise
-            raise LaminaError(
-                "Spark's process has ended",
-                evidence=first_line(error),
-                way_out="Start the speed layer again: it resumes from progress. Too little memory is the usual cause.",
-            ) from error
+            raise _ended("Spark's process has ended", first_line(error)) from error
         except (PostgresError, LaminaError) as error:
             self._let_go()  # whoever is refused has not died
             if not (self.stopping.is_set() and is_away(error)):  # what is away need not be waited for by who stops
@@ -112,6 +108,8 @@ class SpeedLayer:
 
     def _look(self) -> None:
         """One look at everything; it can be repeated from the start where Postgres goes away in the middle."""
+        if self.parts.spark.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 (pyspark has no public way to ask)
+            raise _ended("Spark has stopped", "Its master removed the application, or somebody ended it.")
         self._look_at_catalog()
         self._runs.look()
         for query in self._queries.values():
@@ -232,6 +230,12 @@ class SpeedLayer:
                 )
 
         return self.parts.database.waiting(read, give_up=self.stopping.is_set)
+
+
+def _ended(what: str, why: str) -> LaminaError:
+    """Spark has gone, and this process with it: another one resumes."""
+    way_out = "Start the speed layer again: it resumes from progress. Too little memory is the usual cause."
+    return LaminaError(what, evidence=why, way_out=way_out)
 
 
 def writer() -> str:

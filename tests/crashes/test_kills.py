@@ -261,6 +261,37 @@ def test_a_rebuild_that_was_killed_is_found_by_the_next_one(deployed: Deployed, 
     deployed.check()
 
 
+SPARK_STOPS = """
+import sys, threading, time
+from pyspark import SparkContext
+from lamina.cli import main
+
+def stop() -> None:  # as its master does that removes an application, or somebody on Spark's page
+    while SparkContext._active_spark_context is None:
+        time.sleep(0.1)
+    time.sleep(3)
+    SparkContext._active_spark_context._jsc.sc().stop()
+
+threading.Thread(target=stop, daemon=True).start()
+sys.argv[1:] = ["speed"]
+main()
+"""
+
+
+def test_a_speed_layer_whose_spark_was_stopped_ends_so_that_another_goes_on(
+    deployed: Deployed, lamina: CommandLine
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    process = lamina.start_program("-c", SPARK_STOPS)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1, said
+    assert "Spark has stopped" in said
+    assert "Start the speed layer again" in said
+    deployed.send("events", event(1))
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT events FROM totals")) == (1,)
+
+
 def test_a_second_speed_layer_takes_over_and_the_first_says_so(deployed: Deployed, lamina: CommandLine) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", event(1))
