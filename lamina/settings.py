@@ -94,7 +94,6 @@ class Settings:
     kafka: bootstrap servers, `host:port`, comma-separated. login: how to prove who we are to brokers that ask.
     warehouse: absolute path or URI of the Iceberg warehouse.
     home: absolute path of LAMINA_HOME: logs, checkpoints, jars, and the embedded services' data.
-    catalog: the folder of declarations, when one is set.
     embedded: Postgres and Kafka are the embedded ones. limits: how much a reader may take.
     alarm_after: seconds that records may wait without one being counted. alarm_bad_records: how many may go to
     quarantine within an hour. alarm_no_rebuild: hours without a rebuild; None where none is expected.
@@ -107,7 +106,6 @@ class Settings:
     warehouse: str
     spark_master: str
     home: Path
-    catalog: Path | None
     embedded: bool
     login: Login | None = field(default=None, repr=False)
     alarm_after: float = 60.0
@@ -157,7 +155,6 @@ class Settings:
             warehouse=_warehouse(warehouse, folder) if warehouse else str(home / "warehouse"),
             spark_master=master,
             home=home,
-            catalog=folder / values["catalog"] if "catalog" in values else None,
             embedded=embedded,
             login=login,
             alarm_after=_number(values, "alarm_after", cls.alarm_after),
@@ -253,12 +250,21 @@ def _file(path: Path) -> dict[str, str]:
     return dict(table)
 
 
+def catalog_folder(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Path:
+    """The folder of declarations that the working folder's settings and the environment name; `catalog` by default."""
+    values = _values((folder or Path()).absolute(), os.environ if environment is None else environment)
+    return Path(values.get("catalog", "catalog"))
+
+
 def _brokers(text: str) -> tuple[str, Login | None]:
     """Bootstrap servers, and the login of a URL as `sasl_ssl://user:password@host:9093,…?mechanism=PLAIN`."""
     scheme, is_url, rest = text.partition("://")
     scheme, login = scheme.upper(), None
     if is_url:
-        url = urlsplit(f"//{rest}")
+        try:
+            url = urlsplit(f"//{rest}")
+        except ValueError:  # a bracket, which would begin an IPv6 address
+            raise _no_brokers(f"{scheme.lower()}://…@{rest.rpartition('@')[2]}") from None
         who, _, text = url.netloc.rpartition("@")
         user, _, password = who.partition(":")
         given = dict(parse_qsl(url.query))
@@ -276,7 +282,7 @@ def _brokers(text: str) -> tuple[str, Login | None]:
     servers = [server.strip() for server in text.split(",") if server.strip()]
     for server in servers or [text]:
         host, _, port = server.rpartition(":")
-        if not host or "@" in host or not port.isdigit() or not 0 < int(port) < 65536:
+        if not host or "@" in host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise _no_brokers(repr(server.rpartition("@")[2]))
     return ",".join(servers), login
 

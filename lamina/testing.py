@@ -141,7 +141,7 @@ def run(folder: Path, names: Sequence[str], seed: int | None, tell: Callable[[st
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     home = Settings.home_of().absolute()
     with waiting(tell, "starting Postgres and Spark for the tests"), scratch(home) as server:
-        settings = Settings(server.url(), None, "nowhere:0", str(server.home), "local[2]", home, folder, embedded=False)
+        settings = Settings(server.url(), None, "nowhere:0", str(server.home), "local[2]", home, embedded=False)
         spark = session(settings, "lamina test")
         try:
             runner = Runner(catalog, spark, server, seed)

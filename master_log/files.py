@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import itertools
 import json
@@ -78,13 +79,28 @@ def seekable(name: str, stdin: IO[bytes]) -> Iterator[IO[bytes]]:
         with _told(name):
             file = stdin if name == "-" else opened.enter_context(Path(name).open("rb"))
             if name == "-" or not file.seekable():
-                copy = opened.enter_context(tempfile.TemporaryFile())
-                shutil.copyfileobj(file, copy)
-                copy.seek(0)
-                file = copy
+                file = opened.enter_context(_copied(file, name))
             zipped = file.read(2) == b"\x1f\x8b"
             file.seek(0)
         yield cast("IO[bytes]", opened.enter_context(gzip.open(file, "rb"))) if zipped else file
+
+
+def _copied(file: IO[bytes], name: str) -> IO[bytes]:
+    """What a pipe gives, in a temporary file."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
+    try:
+        shutil.copyfileobj(file, copy)
+        copy.seek(0)
+    except OSError as error:
+        copy.close()
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise LaminaError(
+            f"{name}: the temporary folder is full",
+            evidence=f"What comes through a pipe is first copied to {tempfile.gettempdir()}, to be read twice.",
+            way_out="Set TMPDIR to a folder with more room, or give `lamina ingest` the file itself.",
+        ) from error
+    return cast("IO[bytes]", copy)
 
 
 def lines(file: IO[bytes], name: str, file_format: Format, declared: dict[str, Type], largest: int) -> Iterator[Line]:

@@ -184,7 +184,6 @@ def settings(services: Services, database: str, tmp_path: Path) -> Settings:
         warehouse=str(tmp_path / "warehouse"),
         spark_master="local[2]",
         home=services.embedded.home,
-        catalog=None,
         embedded=True,
     )
 

@@ -28,7 +28,6 @@ def spark_of_run(services: Services, run_home: Path) -> Iterator[SparkSession]:
         warehouse=str(run_home / "warehouse"),
         spark_master="local[2]",
         home=run_home,
-        catalog=None,
         embedded=True,
     )
     seldom_collected = "-Xmn600m"  # what a query leaves behind is garbage at once

@@ -16,7 +16,7 @@ import click
 from lamina import __version__
 from lamina.failures import told
 from lamina.render import Output, log_to_stderr
-from lamina.settings import Settings
+from lamina.settings import Settings, catalog_folder
 from view_algebra.errors import Blocked, LaminaError
 
 if TYPE_CHECKING:
@@ -75,14 +75,16 @@ def command(*, parent: click.Group = lamina, name: str | None = None) -> Callabl
 
 def with_catalog(function: Callable[..., None]) -> Callable[..., None]:
     """Adds `--catalog DIR`."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, catalog: Path | None, **options: Any) -> None:
+        function(*arguments, catalog=catalog or catalog_folder(), **options)
+
     return click.option(
         "--catalog",
         type=click.Path(path_type=Path),
-        envvar="LAMINA_CATALOG",
-        default=Path("catalog"),
-        show_default=True,
-        help="Folder of .sql files (or LAMINA_CATALOG).",
-    )(function)
+        help="Folder of .sql files; by default LAMINA_CATALOG, or `catalog`.",
+    )(call)
 
 
 @contextmanager

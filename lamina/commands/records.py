@@ -34,7 +34,11 @@ from serving_layer.waiting import waiting
 @click.option("--ignore-unknown", is_flag=True, help="Send fields that the source does not declare, too.")
 @click.option("--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Leave the first N records out.")
 @click.option("--key-by", multiple=True, metavar="COLUMN", help="Column that decides the partition (repeatable).")
-@click.option("--rate", type=float, help="Records a second; by default as fast as the brokers take them.")
+@click.option(
+    "--rate",
+    type=click.IntRange(min=1),
+    help="Records a second; by default as fast as the brokers take them.",
+)
 def ingest(
     output: Output,
     source: str,
@@ -44,7 +48,7 @@ def ingest(
     ignore_unknown: bool,
     skip: int,
     key_by: Sequence[str],
-    rate: float | None,
+    rate: int | None,
 ) -> None:
     """Send a file (JSON lines, CSV, Parquet; - is stdin) to a source.
 

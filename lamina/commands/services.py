@@ -38,13 +38,19 @@ def demo(output: Output, once: bool, lines: int | None) -> None:
     """
     from lamina.demo import run
 
+    for number in (signal.SIGHUP, signal.SIGTERM):  # a terminal that is closed is a Ctrl-C, too
+        signal.signal(number, signal.default_int_handler)
     run(output, once=once, lines=lines)
 
 
 @command()
 @click.option("--until-caught-up", is_flag=True, help="End when every record that is in Kafka now is in Postgres.")
 @click.option(
-    "--max-records", default=500_000, show_default=True, help="Read at most this many records in one micro-batch."
+    "--max-records",
+    type=click.IntRange(min=1),
+    default=500_000,
+    show_default=True,
+    help="Read at most this many records in one micro-batch.",
 )
 @click.option("--mark", hidden=True, help="Tells this process from others.")
 def speed(output: Output, until_caught_up: bool, max_records: int, mark: str | None) -> None:  # noqa: ARG001

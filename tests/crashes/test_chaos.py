@@ -131,7 +131,7 @@ def _send(deployed: Deployed, count: int) -> None:
 
 def test_a_snapshot_that_lacks_a_record_or_counts_it_twice_differs(tmp_path: Path) -> None:
     world = World("none", seed=1)
-    nowhere = Settings("", None, "", "", "", tmp_path, None, embedded=True)
+    nowhere = Settings("", None, "", "", "", tmp_path, embedded=True)
     readers = Readers(Stage(nowhere, world, tmp_path, {}))
     oracle = readers.stage.oracle
     oracle.declare(world.sources.values())

@@ -60,7 +60,6 @@ def _engines() -> Iterator[Engines]:
             warehouse=str(home / "warehouse"),
             spark_master="local[2]",
             home=home,
-            catalog=None,
             embedded=True,
         )
         spark = lamina.spark.session(settings, "fuzz", java_options=quick_java(home, "spark"))

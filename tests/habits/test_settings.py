@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from lamina.postgres_urls import Jdbc
-from lamina.settings import Settings
+from lamina.settings import Settings, catalog_folder
 from master_log.login import Login
+from tests.fix_services import REPOSITORY
 from view_algebra.errors import LaminaError
 
 SERVICES = {"LAMINA_POSTGRES": "postgresql://u:p@db:5433/lamina", "LAMINA_KAFKA": "a:9092, b:9092"}
@@ -55,6 +59,30 @@ def test_secrets_may_be_in_files(tmp_path: Path) -> None:
         Settings.read(tmp_path, {**files, "LAMINA_KAFKA": "a:1"})
     with pytest.raises(LaminaError, match="LAMINA_KAFKA_FILE names a file that cannot be read"):
         Settings.read(tmp_path, {**files, "LAMINA_KAFKA_FILE": str(tmp_path / "none")})
+
+
+def test_the_catalog_is_named_by_the_environment_or_by_the_file(tmp_path: Path) -> None:
+    assert catalog_folder(tmp_path, {}) == Path("catalog")
+    (tmp_path / "lamina.toml").write_text('catalog = "views"\n')
+    assert catalog_folder(tmp_path, {}) == Path("views")
+    (tmp_path / "name").write_text("from_a_file\n")
+    assert catalog_folder(tmp_path, {"LAMINA_CATALOG_FILE": str(tmp_path / "name")}) == Path("from_a_file")
+    assert catalog_folder(tmp_path, {"LAMINA_CATALOG": "elsewhere"}) == Path("elsewhere")
+
+
+def test_the_catalog_that_the_file_names_is_the_one_that_is_read(tmp_path: Path) -> None:
+    (tmp_path / "lamina.toml").write_text('catalog = "views"\n')
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LAMINA_")}
+    ran = subprocess.run(
+        [sys.executable, "-m", "lamina", "test"],
+        cwd=tmp_path,
+        env={**environment, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert "There is no catalog at views" in ran.stderr
 
 
 def test_a_select_of_anybodys_is_never_run_over_the_owners_login(tmp_path: Path) -> None:
@@ -116,6 +144,8 @@ def test_a_postgres_url_becomes_javas(tmp_path: Path) -> None:
         ({**SERVICES, "LAMINA_KAFKA": "sasl_ssl://a:9092"}, "LAMINA_KAFKA is not a list of brokers", "lacks a user"),
         ({**SERVICES, "LAMINA_KAFKA": "ssl://u:p@a:9092"}, "LAMINA_KAFKA is not a list of brokers", "has a user"),
         ({**SERVICES, "LAMINA_KAFKA": "ssl://a:9092?mechanism=X"}, "LAMINA_KAFKA is not a list", "mechanism=X"),
+        ({**SERVICES, "LAMINA_KAFKA": "sasl_ssl://u:p[w@a:9093"}, "LAMINA_KAFKA is not a list", "%-encoded"),
+        ({**SERVICES, "LAMINA_KAFKA": "a:²"}, "LAMINA_KAFKA is not a list", "Found 'a:²'."),
         ({**SERVICES, "LAMINA_POSTGRES": "mysql://u@h/d"}, "LAMINA_POSTGRES is not the URL", "begins with mysql"),
         ({**SERVICES, "LAMINA_POSTGRES": "postgresql://u@h"}, "LAMINA_POSTGRES is not the URL", "names no database"),
         ({**SERVICES, "LAMINA_POSTGRES": "postgresql://u@h:x/d"}, "LAMINA_POSTGRES is not the URL", "malformed"),
