@@ -31,7 +31,7 @@ class SpeedProcess:
     @property
     def mark(self) -> str:
         """The argument that no other process has."""
-        return f"--mark={self.home / 'speed'}"
+        return f"--mark={self.home.resolve() / 'speed'}"
 
     @property
     def log(self) -> Path:
@@ -136,3 +136,9 @@ def down(output: Output) -> None:
     with waiting(output.tell, "stopping Kafka and Postgres"):
         Embedded(home).stop()
     output.tell("Kafka and Postgres have stopped")
+
+
+if __name__ == "__main__":
+    for home in map(Path, sys.argv[1:]):  # what `make clean` stops before it removes the folders
+        SpeedProcess(home).stop()
+        Embedded(home).stop()

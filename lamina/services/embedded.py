@@ -229,10 +229,3 @@ def _service(name: str, found: kafka.Broker | postgres.Server | None) -> Service
         return Service(name, None, None, None)
     since = datetime.fromtimestamp(found.process.started, UTC)
     return Service(name, f"127.0.0.1:{found.port}", found.process.pid, since)
-
-
-if __name__ == "__main__":
-    import sys
-
-    for place in sys.argv[1:]:  # what `make clean` stops before it removes the folders
-        Embedded(Path(place)).stop()

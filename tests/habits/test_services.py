@@ -16,7 +16,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 from pyspark.sql import SparkSession
 
+from lamina.embedded import SpeedProcess
 from lamina.services import jars, java, trust
+from lamina.services.access import keep_private
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.processes import Running, free_port, port_is_free
 from master_log.reading import KAFKA_READER
@@ -117,7 +119,7 @@ def test_a_second_start_finds_the_first_ones_processes_even_without_the_state_fi
 def test_a_stop_from_another_process_leaves_none_behind(embedded: Embedded) -> None:
     embedded.start()
     assert len(processes_of(embedded.home)) > 2
-    subprocess.run([sys.executable, "-m", "lamina.services.embedded", embedded.home], check=True, cwd=REPOSITORY)
+    subprocess.run([sys.executable, "-m", "lamina.embedded", embedded.home], check=True, cwd=REPOSITORY)
     assert processes_of(embedded.home) == set()
     assert not any(service.running for service in embedded.status())
 
@@ -178,6 +180,30 @@ def test_a_home_and_its_passwords_are_for_their_owner_only(embedded: Embedded) -
     embedded.stop()
     embedded.start()
     assert (embedded.home / "passwords.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_home_that_holds_something_else_is_refused_and_stays_as_open_as_it_was(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    (shared / "lost+found").mkdir()
+    keep_private(shared)
+    assert shared.stat().st_mode & 0o777 == 0o700, "the root of a new volume"
+    shared.chmod(0o755)
+    (shared / "letters").touch()
+    for start in (lambda: Embedded(shared).start(), lambda: keep_private(shared)):
+        with pytest.raises(LaminaError, match="not a folder of Lamina's own") as refusal:
+            start()
+        assert "letters" in (refusal.value.evidence or "")
+        assert "LAMINA_HOME" in refusal.value.way_out
+    assert shared.stat().st_mode & 0o777 == 0o755
+    assert [each.name for each in shared.iterdir() if each.name != "lost+found"] == ["letters"]
+
+
+def test_the_speed_layer_of_a_home_is_found_however_the_home_is_written(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "link").symlink_to("home")
+    marks = {SpeedProcess(tmp_path / way).mark for way in ("home", "link", "home/../home")}
+    assert len(marks) == 1
 
 
 def test_a_home_that_is_no_folder_is_refused_with_a_way_out(tmp_path: Path) -> None:
