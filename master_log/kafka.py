@@ -45,6 +45,16 @@ class Retention:
     deletions: int = 86_400_000
 
 
+@dataclass(frozen=True)
+class Undecided:
+    """What stands behind an open transaction in a partition: so many offsets, the first written so many seconds ago."""
+
+    at: TopicPartition
+    first: int
+    offsets: int
+    seconds: float
+
+
 class Brokers:
     """A Kafka cluster, by what may be asked of it; threads may share it. See `Client` for when it answers."""
 
@@ -88,6 +98,33 @@ class Brokers:
     def latest(self, *topics: str) -> Offsets:
         """For each partition, the end of what is committed: below it no transaction is open (last stable offset)."""
         return self._offsets(topics, OffsetSpec.LATEST)
+
+    def undecided(self, topic: str) -> list[Undecided]:
+        """What is written of the topic and not committed. It holds back all that was committed after it, too.
+
+        The time is the one that the producer gave its first record.
+        """
+        committed = self.latest(topic)
+        written = self._offsets([topic], OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED)
+        behind = {at: end for at, end in committed.items() if written.get(at, 0) > end}
+        if not behind:
+            return []
+        times: dict[TopicPartition, int] = {}
+        consumer = self._consumer(isolation_level="read_uncommitted")
+        try:
+            consumer.assign([KafkaTopicPartition(*at) for at in behind])
+            for at, offset in behind.items():
+                consumer.seek(KafkaTopicPartition(*at), offset)
+            deadline = time.monotonic() + SAMPLE_SECONDS
+            while len(times) < len(behind) and time.monotonic() < deadline:
+                for at, found in consumer.poll(timeout_ms=200).items():
+                    times.setdefault(TopicPartition(at.topic, at.partition), found[0].timestamp)
+        except (KafkaError, ValueError, OverflowError) as error:
+            raise unreachable(self.bootstrap_servers, [str(error)]) from error
+        finally:
+            consumer.close()
+        now = time.time()
+        return [Undecided(at, behind[at], written[at] - behind[at], now - since / 1000) for at, since in times.items()]
 
     def newest(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
         """Values of about as many of each topic's newest records: those that the brokers give at once, so it is quick.
@@ -236,11 +273,11 @@ class Brokers:
         login = self._client.login
         return {"kafka.bootstrap.servers": self.bootstrap_servers, **(login.for_spark() if login else {})}
 
-    def _consumer(self) -> KafkaConsumer:
+    def _consumer(self, isolation_level: str = "read_committed") -> KafkaConsumer:
         """A consumer of no group, which sees what is committed."""
         try:
             return KafkaConsumer(
-                **self.for_client(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
+                **self.for_client(), group_id=None, enable_auto_commit=False, isolation_level=isolation_level
             )
         except KafkaError as error:
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
@@ -276,10 +313,12 @@ class Brokers:
             for partition in found[topic]["partitions"]
         ]
 
-    def _offsets(self, topics: Sequence[str], which: OffsetSpec) -> Offsets:
+    def _offsets(
+        self, topics: Sequence[str], which: OffsetSpec, level: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> Offsets:
         asked = dict.fromkeys(self._partitions(topics), which)
         try:
-            found = self._ask(lambda client: client.list_partition_offsets(asked, IsolationLevel.READ_COMMITTED))
+            found = self._ask(lambda client: client.list_partition_offsets(asked, level))
         except UnknownTopicOrPartitionError as error:
             raise self._no_topic(", ".join(topics)) from error
         return Offsets({TopicPartition(at.topic, at.partition): int(told.offset) for at, told in found.items()})

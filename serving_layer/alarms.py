@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, exists, func, select, text
 
-from master_log.kafka import Retention
+from master_log.kafka import Retention, Undecided
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import amounts, checks, lookup, progress, proof, rebuilds, skipping
 from serving_layer.bookkeeping import archived, query, rebuild, view
@@ -32,11 +32,15 @@ ARCHIVES_MISSED = 7200.0
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as the brokers hold it now; `retention` where they tell it."""
+    """A topic as the brokers hold it now; `retention` where they tell it.
+
+    undecided: what open transactions hold back.
+    """
 
     end: Offsets
     earliest: Offsets
     retention: Retention | None = None
+    undecided: Sequence[Undecided] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits
             topic = topics.get(name)
             problems = [each.stopped or _standing(connection, each, reached, topic, limits)]
             if topic is not None:
+                problems.append(_undecided(topic, limits))
                 held, seconds = _held(connection, name)
                 problems += [_lost(held, topic), _unarchived(held, seconds, topic) or _crowded(held, seconds, topic)]
                 problems.append(_deletions(held, seconds, topic) if kinds[name] == "table" else _compacted(each, topic))
@@ -216,6 +221,19 @@ def _unarchived(held: Offsets, seconds: float, topic: Topic) -> str | None:
     return (
         f"nothing was archived for {age(seconds)}, and Kafka keeps records for {age(keeps / 1000)}:"
         " run `lamina archive`, and see why its schedule does not"
+    )
+
+
+def _undecided(topic: Topic, limits: Limits) -> str | None:
+    """The alarm that a producer has left a transaction open: what comes after it is not read, and yet nothing lags."""
+    waiting = [each for each in topic.undecided if each.seconds > limits.after]
+    if not waiting:
+        return None
+    longest = max(waiting, key=lambda each: each.seconds)
+    return (
+        f"a producer has had a transaction open for {age(longest.seconds)} in partition {longest.at.partition}, and"
+        f" nothing from offset {longest.first} on is counted or archived ({longest.offsets:,} offsets by now): see why"
+        " it does not end, or abort it (Kafka's `kafka-transactions.sh`)"
     )
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from master_log.kafka import Retention
-from master_log.offsets import Offsets
+from master_log.kafka import Retention, Undecided
+from master_log.offsets import Offsets, TopicPartition
 from serving_layer import alarms as needing
 from serving_layer import generations, progress, queries, rebuilds, registry
 from serving_layer.alarms import Limits, alarms
@@ -238,6 +238,24 @@ def test_what_kafka_is_about_to_drop_for_its_size_before_it_is_archived_is_told(
         " half are not archived: run `lamina archive`, and see why its schedule does not"
     )
     assert told(world, retention=WEEK, earliest=5) == [], "it drops none for their size"
+
+
+def test_a_transaction_that_a_producer_left_open_is_told(world: World) -> None:
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    reached = world.progress("a")
+    with world.database.begin() as connection:
+        progress.archived(connection, "a", reached)
+    for seconds, alarms_told in ((59.0, 0), (720.0, 1)):
+        undecided = [Undecided(TopicPartition("a", 0), 2, 1234, seconds)]
+        topic = needing.Topic(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, undecided)
+        with world.database.snapshot() as connection:
+            found = [alarm for alarm in alarms(connection, {"a": topic}, LIMITS) if alarm.startswith("a: ")]
+        assert len(found) == alarms_told, found
+    assert found[0].startswith(
+        "a: a producer has had a transaction open for 12 min in partition 0, and nothing from offset 2 on is counted or"
+        " archived (1,234 offsets by now): "
+    )
 
 
 def test_deletions_of_a_table_that_kafka_may_drop_before_they_are_archived_are_told(world: World) -> None:
