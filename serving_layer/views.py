@@ -43,6 +43,9 @@ $$
 """
 """What a view of a preview raises where its cells are not kept current."""
 
+UNDEFINED_COLUMN = "42703"
+"""Postgres' code for a column that is not there."""
+
 ANALYST = "analyst"
 """The read-only role of dashboards and analysts."""
 
@@ -60,22 +63,33 @@ def serve(connection: Connection, *, but: Collection[str] = ()) -> list[str]:
     readable: set[str] = set(connection.execute(select(publication.c.view)).scalars())
     where = places(connection)
     made: list[str] = []
-    dropped: dict[str, list[str]] = {}
-    for row in connection.execute(select(view).where(view.c.name.not_in(but)).order_by(view.c.position)).all():
-        if row.kind == "derived" and set(row.reads) <= readable:
-            readable.add(row.name)
-        final = _body(row, where)
-        body = json.dumps([final, row.columns, row.comment])
-        if row.name not in readable or (row.served == body and row.name not in dropped):
-            continue
-        dropped |= _create(connection, row, final)
-        for right in dropped.get(row.name, []):
-            run(connection, right)
-        connection.execute(update(view).where(view.c.name == row.name).values(served=body))
-        made.append(row.name)
-    gone = dropped.keys() - set(made)
-    connection.execute(update(view).where(view.c.name.in_(gone)).values(served=None))
+    missing: dict[str, list[str]] = {}
+    rows = connection.execute(select(view).where(view.c.name.not_in(but)).order_by(view.c.position)).all()
+    for again in (False, True):  # an older side may read what is made later, and go when that is dropped
+        for row in rows:
+            if row.kind == "derived" and set(row.reads) <= readable:
+                readable.add(row.name)
+            final = _body(row, where)
+            body = json.dumps([final, row.columns, row.comment])
+            if row.name not in readable or ((again or row.served == body) and row.name not in missing):
+                continue
+            missing |= _create(connection, row, final)
+            for right in missing.pop(row.name, []):
+                _give_back(connection, right)
+            connection.execute(update(view).where(view.c.name == row.name).values(served=body))
+            made.append(row.name)
+    connection.execute(update(view).where(view.c.name.in_(missing)).values(served=None))
     return made
+
+
+def _give_back(connection: Connection, right: str) -> None:
+    """Gives a right back to who had it; one on a column that has gone is gone with it."""
+    try:
+        with connection.begin_nested():
+            run(connection, right)
+    except DBAPIError as error:
+        if getattr(error.orig, "pgcode", None) != UNDEFINED_COLUMN:
+            raise
 
 
 def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog) -> None:

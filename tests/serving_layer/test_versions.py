@@ -165,6 +165,35 @@ def test_views_on_top_are_made_again_with_their_rights_and_comments(world: World
     assert shown(world, "total") == [(None, None)]
 
 
+def test_a_view_that_is_dropped_after_it_was_made_is_made_again_with_its_rights(world: World, database: str) -> None:
+    """It comes first, since it reads the stream now; what it was before reads the view that is dropped after it."""
+    world.change(alpha="CREATE VIEW alpha AS SELECT c FROM counts WHERE c > 0;")
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    with world.database.begin() as connection:
+        connection.execute(text("GRANT SELECT ON analytics.alpha TO lamina_writer"))
+    reordered = "CREATE VIEW counts AS SELECT count(*) AS c, k, sum(n) AS s FROM a GROUP BY k;"
+    with reading(database):  # so that the older side is needed
+        world.change(alpha="CREATE VIEW alpha AS SELECT count(*) AS c, sum(n) AS s FROM a;", counts=reordered)
+        assert shown(world, "alpha")
+        with world.database.begin() as connection:
+            may = text("SELECT has_table_privilege('lamina_writer', 'analytics.alpha', 'SELECT')")
+            assert connection.execute(may).scalar_one()
+
+
+def test_a_right_on_a_column_that_goes_is_no_obstacle(world: World) -> None:
+    with world.database.begin() as connection:
+        connection.execute(text("GRANT SELECT (s) ON analytics.counts TO lamina_writer"))
+    world.change(
+        counts="CREATE VIEW counts AS SELECT k, count(*) AS c FROM a GROUP BY k;",
+        total="CREATE VIEW total AS SELECT sum(c) AS c FROM counts;",
+        allow_break=True,
+    )
+    with world.database.begin() as connection:
+        columns = text("SELECT attname FROM pg_attribute WHERE attrelid = 'analytics.counts'::regclass AND attnum > 0")
+        assert set(connection.execute(columns).scalars()) == {"k", "c"}
+
+
 def test_a_relation_of_others_is_named_and_never_dropped(world: World) -> None:
     with world.database.begin() as connection:
         connection.execute(text("CREATE VIEW public.theirs AS SELECT s FROM analytics.counts"))
