@@ -48,7 +48,7 @@ def _topics(opened: Deployment) -> dict[str, Topic]:
             found[name] = Topic(brokers.latest(topic), brokers.earliest(topic))
             with suppress(LaminaError):  # not everybody may describe a topic's settings
                 found[name] = replace(found[name], retention=brokers.retention(topic))
-            found[name] = replace(found[name], undecided=brokers.undecided(topic))
+            found[name] = replace(found[name], undecided=brokers.undecided(found[name].end))
         except KafkaAway:
             if not brokers.listening():
                 break  # nor will they answer for the others

@@ -99,13 +99,12 @@ class Brokers:
         """For each partition, the end of what is committed: below it no transaction is open (last stable offset)."""
         return self._offsets(topics, OffsetSpec.LATEST)
 
-    def undecided(self, topic: str) -> list[Undecided]:
-        """What is written of the topic and not committed. It holds back all that was committed after it, too.
+    def undecided(self, committed: Offsets) -> list[Undecided]:
+        """What is written and not committed, above the `latest` of a topic: it holds back what was committed after it.
 
         The time is the one that the producer gave its first record.
         """
-        committed = self.latest(topic)
-        written = self._offsets([topic], OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED)
+        written = self._offsets(list(committed.topics()), OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED)
         behind = {at: end for at, end in committed.items() if written.get(at, 0) > end}
         if not behind:
             return []
