@@ -128,9 +128,14 @@ def all_of(read: Read) -> Select:
 
 def named_by(query: Query, names: list[str], place: Place) -> Query:
     """A query whose columns have other names."""
-    if len(names) != len(query.columns):
-        raise Wrong(place, f"{len(names)} names for {len(query.columns)} columns", "Name every column.")
+    refuse_other_number(names, len(query.columns), place)
     return renamed(query, names)
+
+
+def refuse_other_number(names: list[str], columns: int, place: Place) -> None:
+    """Every column is named, or none."""
+    if len(names) != columns:
+        raise Wrong(place, f"{len(names)} names for {columns} columns", "Name every column.")
 
 
 def untyped(relation: Relation, columns: Columns) -> Columns:

@@ -36,6 +36,7 @@ from view_algebra.typed.aliases import (
     named_by,
     named_item,
     naming,
+    refuse_other_number,
     right_alias,
     untyped,
 )
@@ -212,8 +213,7 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
 def _named_anew(node: exp.Table, names: list[str], scope: Scope) -> Nested:
     """FROM orders AS o(a, b): a stream whose columns have other names; to Spark it has Kafka's columns, too."""
     own = [name for name, _ in scope.context.streams[node.name.lower()] if not name.startswith("kafka_")]
-    if len(own) != len(names):
-        raise Wrong(span(node), f"{len(names)} names for {len(own)} columns", "Name every column.")
+    refuse_other_number(names, len(own), span(node))
     columns = (f"{spark_name(each)} AS {spark_name(name)}" for each, name in zip(own, names, strict=True))
     found = _in_place_of(node, parsed(f"SELECT {', '.join(columns)} FROM {spark_name(node.name)}"), [], scope)
     assert found is not None, "rows of a stream are in order"
