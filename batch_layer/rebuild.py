@@ -270,7 +270,8 @@ class BatchLayer:
         """Lets readers read the new generations, all at once; gives the views that are held back.
 
         By their proof, by a check, or because what they were checked with is held back. `anyway` hands these over, too,
-        also of a rebuild that ended so. A leap, which hands all over or nothing, is refused where a check blocks it.
+        also of a rebuild that ended so. What was rolled back from since is not handed over again. A leap, which hands
+        all over or nothing, is refused where a check blocks it.
         """
         for sealed in self.generations(id):
             with self.database.begin(isolation="REPEATABLE READ") as connection:
@@ -291,20 +292,22 @@ class BatchLayer:
                     f"Rebuild {id} has no generation left", way_out="Begin another with `lamina rebuild`."
                 )
             held = [] if anyway else checking.held_back(connection, run, new)
-            if run.step == "hand-over" and not anyway:
-                return held  # it is repeated: what was rolled back since stays so
+            unread = [each for each in new if not each.was_shown]
+            if run.leap and not unread:
+                return held  # it is repeated
             if run.leap:
                 leap.land(connection, id, new, gathered)
             else:
                 now, declared = lookup.published(connection), deployed(connection).views
                 # Where a view has moved to another version since, this generation is of one that is not declared.
                 of_today = [
-                    each for each in new if each.view in declared and declared[each.view].version == each.version
+                    each for each in unread if each.view in declared and declared[each.view].version == each.version
                 ]
                 newer = {each.view: each.id for each in of_today if each.id > now.get(each.view, 0)}
                 if anyway and not newer:
                     raise LaminaError(
-                        f"Rebuild {id} has nothing left to hand over: its views are read from later generations",
+                        f"Rebuild {id} has nothing left to hand over",
+                        evidence="its views are read from later generations, or were rolled back from these",
                         way_out="`lamina rebuild` computes them again; `lamina rollback VIEW` returns to earlier ones.",
                     )
                 generations.hand_over(connection, {view: id for view, id in newer.items() if view not in held})

@@ -28,7 +28,8 @@ from view_algebra.errors import LaminaError
 class Generation:
     """A generation of a view: its tables of cells by the query that feeds them, and where the cells are now.
 
-    since: when the groups begin that it keeps; None where it keeps all.
+    since: when the groups begin that it keeps; None where it keeps all. was_shown: readers have read it, also where it
+    was withdrawn since.
     """
 
     id: int
@@ -37,6 +38,7 @@ class Generation:
     state: str
     rebuild: int | None
     since: datetime | None
+    was_shown: bool
     tables: Mapping[str, str]
     places: Mapping[str, str]
 
@@ -67,7 +69,17 @@ def find(connection: Connection, *where: object) -> list[Generation]:
     ):
         tables[id][name], places[id][name] = fed_by, place
     return [
-        Generation(row.id, row.view, row.version, row.state, row.rebuild, row.since, tables[row.id], places[row.id])
+        Generation(
+            row.id,
+            row.view,
+            row.version,
+            row.state,
+            row.rebuild,
+            row.since,
+            row.shown_at is not None,
+            tables[row.id],
+            places[row.id],
+        )
         for row in rows
     ]
 
@@ -180,13 +192,15 @@ def of_rebuild(connection: Connection, id: int, *, retired: bool = False) -> lis
 
 
 def held(connection: Connection) -> dict[int, list[Generation]]:
-    """What rebuilds hold back, by rebuild: generations of the declared version, later than the one that is read."""
+    """What rebuilds hold back, by rebuild: generations of the declared version, later than the one that is read. What
+    was read and rolled back from is not among it.
+    """
     now, waiting = published(connection), dict[int, list[Generation]]()
     ended = select(rebuild.c.id).where(rebuild.c.state == "held")
     declared = select(view.c.version).where(view.c.name == generation.c.view).scalar_subquery()
     of_today = (generation.c.state != "retired", generation.c.version == declared)
     for each in find(connection, generation.c.rebuild.in_(ended), *of_today):
-        if each.rebuild is not None and each.id > now.get(each.view, 0):
+        if each.rebuild is not None and not each.was_shown and each.id > now.get(each.view, 0):
             waiting.setdefault(each.rebuild, []).append(each)
     return waiting
 
@@ -206,6 +220,5 @@ def left_by_failures(connection: Connection) -> list[Generation]:
     """The generations of failed rebuilds that are not retired, and were never handed over."""
     failed = select(rebuild.c.id).where(rebuild.c.state == "failed")
     now = published(connection)
-    never_read = (generation.c.state != "retired", generation.c.shown_at.is_(None))
-    left = find(connection, generation.c.rebuild.in_(failed), *never_read)
-    return [each for each in left if each.id > now.get(each.view, 0)]
+    left = find(connection, generation.c.rebuild.in_(failed), generation.c.state != "retired")
+    return [each for each in left if not each.was_shown and each.id > now.get(each.view, 0)]

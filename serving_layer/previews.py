@@ -262,11 +262,10 @@ def _retire_unread(connection: Connection, before: Mapping[str, Iterable[str]]) 
     """Retires what a preview has read, and what nobody reads or may return to without it."""
     read = {place for places in before.values() for place in places}
     unread = set(lookup.published(connection).values()) | lookup.of_previews(connection)
-    shown = set(connection.execute(select(generation.c.id).where(generation.c.shown_at.is_not(None))).scalars())
     surplus = [
         each.id
         for each in lookup.find(connection, generation.c.state == "live", generation.c.id.not_in(unread))
         if read & set(each.places.values())
-        and (each.id not in shown or each.id in generations.superseded(connection, each.view))
+        and (not each.was_shown or each.id in generations.superseded(connection, each.view))
     ]
     generations.retire(connection, surplus)

@@ -9,6 +9,7 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
+from batch_layer.rollback import roll_back
 from lamina.failures import in_our_words
 from lamina.statuses import read_alarms
 from serving_layer import lookup, progress, rebuilds, rollbacks
@@ -288,9 +289,13 @@ def test_a_proof_finds_a_cell_that_is_wrong_and_a_policy_may_hold_it_back(deploy
     deployed.send("events", event(30))
     deployed.catch_up()
     assert one(deployed.rows("SELECT events FROM sums")) != (31,), "it is held back under its new name, too"
+    roll_back(deployed.deployment.database, "clicks", print)
     deployed.deployment.batch.hand_over(rebuild, anyway=True)
     assert one(deployed.rows("SELECT events FROM sums")) == (31,), "what was held was kept current"
     assert not any("holds it back" in alarm for alarm in read_alarms(deployed.deployment))
+    with deployed.deployment.database.begin() as connection:
+        assert lookup.published(connection)["clicks"] == before["clicks"], "what was rolled back from stays withdrawn"
+    deployed.deployment.batch.rebuild(["clicks"])
     deployed.check()
     with pytest.raises(LaminaError, match=f"Rebuild {rebuild} is done"):
         deployed.deployment.batch.hand_over(rebuild, anyway=True)
