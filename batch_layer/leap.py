@@ -6,13 +6,14 @@ cells (bad records, ids) is gathered before it lands, and written in the transac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batch_layer.gathering import Gathered, Passed, gather, write
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
+from master_log.tails import Tails
 from serving_layer import generations, lookup, progress, rebuilds, registry
 from serving_layer.database import Connection, Database
 from serving_layer.deployed import deployed
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Begun:
-    """A leap that has taken its queries over. opens: the views and sources of it; none where the step is repeated."""
+    """A leap that has taken its queries over, with the views and sources of it; none where the step is repeated."""
 
     id: int
     catalog: Catalog
@@ -36,9 +37,14 @@ class Begun:
 
 @dataclass(frozen=True)
 class Brought:
-    """What a leap brings with it from below its cut. lost: the partitions whose end Kafka has lost since."""
+    """What a leap brings with it from below its cut, and where it lands.
+
+    to: where the progress of each query goes. lost: the partitions whose end Kafka has lost since.
+    """
 
     gathered: Gathered
+    to: Mapping[str, Offsets]
+    tails: Tails
     lost: Sequence[TopicPartition]
 
 
@@ -53,13 +59,16 @@ class Leap:
     tell: Callable[[str], None]
 
     def begin(self, names: Sequence[str], by: Scheduler | None) -> Begun:
-        """Takes over the queries that feed these views; others that they feed leap, too: their progress moves."""
+        """Takes over the queries of these views and sources, of all where none is named.
+
+        Other views that they feed leap, too: their progress moves.
+        """
 
         def step(connection: Connection) -> Begun:
             catalog = deployed(connection)
             if (known := rebuilds.begun(connection, by)) is not None:
                 return Begun(known, catalog, [], [])
-            wanted, sources = _closure(catalog, registry.with_cells(connection, names))
+            wanted, sources = _closure(catalog, *_asked(connection, catalog, names))
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
             registry.retire_the_dead(connection)
             for name in sources:
@@ -82,7 +91,7 @@ class Leap:
         def step(connection: Connection) -> None:
             rebuilds.running(connection, begun.id)
             progress.lock(connection, begun.sources)
-            declared = registry.with_cells(connection, ())
+            declared = registry.kinds(connection)
             for name in (name for name in begun.views if name in declared):  # others were dropped meanwhile
                 generations.open_building(connection, name, rebuild=begun.id, at=at, tails=tails)
             rebuilds.finished(connection, begun.id, "seal")
@@ -96,61 +105,67 @@ class Leap:
 
     def gather(self, id: int) -> Brought:
         """What a leap will bring with it, for which Spark is asked; nothing of a rebuild, or a leap that has landed."""
-        lost = self._lost(id)
-        return Brought(gather(self.database, self.log, self._passed(id), {at.topic for at in lost}), lost)
+        with self.database.begin() as connection:
+            run = rebuilds.get(connection, id)
+            if not run.leap or run.state != "running" or run.step == "hand-over":
+                return Brought(Gathered([], {}, ()), {}, {}, [])
+            sources = {name: deployed(connection).sources[name] for name in _taken(connection, id)}
+            reached = {name: progress.known(connection, name) for name in sources}
+            starts = {name: progress.starts(connection, [name]) for name in sources}
+            to, tails = _cuts(connection, lookup.of_rebuild(connection, id))
+        for name in sources.keys() - to.keys():  # it feeds no view
+            to[name] = self.log().held(sources[name])
+            tails |= self.log().tails(sources[name], to[name])
+        lost = self._lost(reached.values())
+        passed = [Passed(sources[name], to[name], reached[name][0], starts[name]) for name in sorted(sources)]
+        return Brought(gather(self.database, self.log, passed, {at.topic for at in lost}), to, tails, lost)
 
     def land(self, connection: Connection, id: int, new: Sequence[Generation], brought: Brought) -> None:
         """Moves progress to the cut, and with it all that is known of the records below."""
-        write(connection, brought.gathered)
-        queries = progress.queries(connection)
-        names = {name for each in new for name in each.queries}
-        me = rebuilds.leap_writer(id)
-        if taken := sorted(name for name in names if queries[name].writer != me):
+        queries, mine = progress.queries(connection), _taken(connection, id)
+        landing = brought.to.keys() & deployed(connection).sources.keys()
+        if taken := sorted(landing.union(*(each.queries for each in new)) - mine):
             raise progress.Fenced(
                 f"The query {taken[0]} was taken over by {queries[taken[0]].writer} during the leap",
                 way_out="Stop the speed layer, or let it continue without a leap: `lamina rebuild`.",
             )
-        fed = [(generation.id, name) for generation in new for name in generation.queries]
-        to = Offsets({at: end for each in fed for at, end in lookup.cut_of(connection, *each).items()})
-        tails = {at: tail for each in fed for at, tail in lookup.tails_of(connection, *each).items()}
-        fences = {name: queries[name].fence for name in names}
-        generations.land(connection, [each.id for each in new], fences, to, tails, brought.lost)
+        write(connection, brought.gathered)
+        fences = {name: queries[name].fence for name in landing}
+        to = Offsets({at: end for name in landing for at, end in brought.to[name].items()})
+        generations.land(connection, [each.id for each in new], fences, to, brought.tails, brought.lost)
 
-    def _passed(self, id: int) -> list[Passed]:
-        """The sources of a leap that has not landed."""
-        with self.database.begin() as connection:
-            run = rebuilds.get(connection, id)
-            if not run.leap or run.state != "running":
-                return []
-            catalog = deployed(connection)
-            new = [each for each in lookup.of_rebuild(connection, id) if not each.was_shown]
-            cuts = {name: lookup.cut_of(connection, each.id, name) for each in new for name in each.queries}
-            return [
-                Passed(
-                    catalog.sources[name],
-                    cut,
-                    progress.read(connection, [name]),
-                    progress.starts(connection, [name]),
-                )
-                for name, cut in sorted(cuts.items())
-            ]
-
-    def _lost(self, id: int) -> list[TopicPartition]:
-        """The partitions whose end Kafka has lost since it was counted, of the queries that a leap has taken over."""
-        with self.database.begin() as connection:
-            if not rebuilds.get(connection, id).leap:
-                return []
-            names = {name for each in lookup.of_rebuild(connection, id, retired=True) for name in each.queries}
-            known = [progress.known(connection, name) for name in sorted(names)]
+    def _lost(self, known: Iterable[tuple[Offsets, Tails]]) -> list[TopicPartition]:
+        """The partitions whose end Kafka has lost since it was counted."""
         lost = [each for reached, tails in known for each in self.brokers.differing(reached, tails)]
         for each in lost:
             self.tell(f"{each.at.topic}: records that Kafka lost are no longer counted. {each}")
         return [each.at for each in lost]
 
 
-def _closure(catalog: Catalog, names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The views, and the queries, that share a query with the named ones, directly or through others."""
-    views, sources = set(names), set[str]()
+def _taken(connection: Connection, id: int) -> set[str]:
+    """The declared queries that a leap has taken over, and nobody from it."""
+    me, declared = rebuilds.leap_writer(id), deployed(connection).sources.keys()
+    return {name for name, each in progress.queries(connection).items() if each.writer == me and name in declared}
+
+
+def _cuts(connection: Connection, new: Sequence[Generation]) -> tuple[dict[str, Offsets], dict[TopicPartition, str]]:
+    """Where generations were opened, by the query that feeds them, and what stands last below in Kafka."""
+    fed = [(each.id, name) for each in new for name in each.queries]
+    tails = {at: tail for each in fed for at, tail in lookup.tails_of(connection, *each).items()}
+    return {name: lookup.cut_of(connection, id, name) for id, name in fed}, tails
+
+
+def _asked(connection: Connection, catalog: Catalog, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The views with cells and the sources among these names; all of both where there is none."""
+    sources = [name for name in names or catalog.sources if name in catalog.sources]
+    views = [name for name in names or catalog.views if name in catalog.views or name not in sources]
+    with_cells = bool(names) or any(catalog.views[name].cell_tables for name in views)
+    return registry.with_cells(connection, views) if views and with_cells else [], sources
+
+
+def _closure(catalog: Catalog, names: Iterable[str], named: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The views, and the queries, that share a query with these views or sources, directly or through others."""
+    views, sources = set(names), set(named)
     while True:
         sources |= {source for name in views for source in catalog.views[name].fed_by}
         wider = {name for name, each in catalog.views.items() if each.fed_by & sources}

@@ -282,21 +282,23 @@ class BatchLayer:
                     overwriting.note(connection, new, old)
         self.at("noted")
         leap = self._leap
+        brought = leap.gather(id)
 
         def step(connection: Connection) -> list[str]:
             run = rebuilds.running(connection, id, or_held=anyway)
-            progress.lock(connection, {name for each in lookup.of_rebuild(connection, id) for name in each.queries})
+            fed = {name for each in lookup.of_rebuild(connection, id) for name in each.queries}
+            progress.lock(connection, fed | (brought.to.keys() & progress.queries(connection).keys()))
             new = lookup.of_rebuild(connection, id)  # only now: an apply may have dropped a view until we had the lock
-            if not new:
+            unread = [each for each in new if not each.was_shown]
+            if run.leap and (run.step == "hand-over" or (new and not unread)):
+                return []  # it is repeated
+            if not new and not brought.to:
                 raise LaminaError(
                     f"Rebuild {id} has no generation left", way_out="Begin another with `lamina rebuild`."
                 )
             held = [] if anyway else checking.held_back(connection, run, new)
-            unread = [each for each in new if not each.was_shown]
-            if run.leap and not unread:
-                return held  # it is repeated
             if run.leap:
-                leap.land(connection, id, new, gathered)
+                leap.land(connection, id, new, brought)
             else:
                 now, declared = lookup.published(connection), deployed(connection).views
                 # Where a view has moved to another version since, this generation is of one that is not declared.
@@ -317,18 +319,17 @@ class BatchLayer:
                 rebuilds.end(connection, id, "done")
             return held
 
-        gathered = leap.gather(id)
         held = self.database.retrying(step)
         self.at("after hand-over")
         return held
 
     def leap_seal(self, names: Sequence[str] = (), *, by: Scheduler | None = None) -> int:
-        """Takes the queries over, archives to the end of the log and opens generations there.
+        """Takes the queries of these views or sources over, archives to the end of the log and opens generations there.
 
         All views that a query feeds leap with it, since its progress moves for all of them.
         """
         begun = self._leap.begin(names, by)
-        if begun.views:
+        if begun.sources:
             try:
                 self._leap.open(begun)
             except BaseException as error:

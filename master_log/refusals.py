@@ -72,7 +72,8 @@ def holds_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
         f"{source.name}: Kafka has lost records of {source.topic} that the master log holds",
         evidence="\n".join(map(str, differing)),
         way_out="Other records may have their offsets now. `lamina archive --accept-loss` cuts the log back to where it"
-        " agrees with Kafka and keeps what it cuts off under a tag; `lamina rebuild --leap` makes the views the same.",
+        " agrees with Kafka and keeps what it cuts off under a tag;"
+        f" `lamina rebuild --leap {source.name}` makes the views the same.",
     )
 
 
@@ -81,7 +82,7 @@ def counted_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
     return LaminaError(
         f"{source.name}: Kafka has lost records of {source.topic} that were counted",
         evidence="\n".join(map(str, differing)),
-        way_out="`lamina rebuild --leap` recomputes the views from what the master log and Kafka hold now.",
+        way_out=f"`lamina rebuild --leap {source.name}` recomputes the views from what the log and Kafka hold now.",
     )
 
 

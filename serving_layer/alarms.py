@@ -103,7 +103,7 @@ def _standing(
     if behind and ages.waiting and (ages.waited or 0) > limits.after:
         return (
             f"{behind:,} records behind, and not fewer for {age(ages.waited)}: the speed layer is slower than the"
-            " producers (more cores, fewer views of the source, or `lamina rebuild --leap`)"
+            f" producers (more cores, fewer views of the source, or `lamina rebuild --leap {each.name}`)"
         )
     return None
 

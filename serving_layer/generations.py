@@ -269,7 +269,7 @@ def land(
         reached = progress.read(connection, [name])
         end = _on(reached.topics(), to)
         progress.write(connection, name, end, None, tails)
-        history.leapt(connection, name, reached, end, leapt_to=max(ids), lost=lost)
+        history.leapt(connection, name, reached, end, leapt_to=max(ids, default=None), lost=lost)
 
 
 def loaded(connection: Connection, id: int, cell_table_name: str, attempt: int) -> None:

@@ -95,12 +95,18 @@ def moved(connection: Connection, query: str, range: OffsetRange) -> None:
 
 
 def leapt(
-    connection: Connection, query: str, start: Offsets, end: Offsets, *, leapt_to: int, lost: Container[TopicPartition]
+    connection: Connection,
+    query: str,
+    start: Offsets,
+    end: Offsets,
+    *,
+    leapt_to: int | None,
+    lost: Container[TopicPartition],
 ) -> None:
     """Keeps that a leap has moved progress. Of partitions whose end Kafka has `lost`, offsets are other records' now:
-    what led up to them is forgotten.
+    what led up to them is forgotten; so it is where the query feeds no view, and no generation leapt.
     """
-    if any(at in lost for at in end):
+    if leapt_to is None or any(at in lost for at in end):
         forget(connection, query)
     else:
         _moved(connection, query, start, end, generation=leapt_to)

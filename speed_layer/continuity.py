@@ -60,8 +60,8 @@ def check_topic(
             f"Records of {source.topic} were removed by retention before they were read",
             evidence=f"progress is {removed.start}, the first records the brokers still hold are {removed.end}",
             way_out=(
-                "If `lamina archive` took them into the master log in time, `lamina rebuild --leap` continues from"
-                " there; it says so if it did not."
+                "If `lamina archive` took them into the master log in time, `lamina rebuild --leap"
+                f" {source.name}` continues from there; it says so if it did not."
             ),
         )
 
@@ -75,7 +75,8 @@ def check_tails(brokers: Brokers, source: Source, reached: Offsets, tails: Tails
             evidence="\n".join(map(str, differing)),
             way_out=(
                 "A broker lost them before they were on disk, or a leader was elected that lacked them. `lamina rebuild"
-                " --leap` recomputes the views from what the master log and Kafka hold now, and continues from there."
+                f" --leap {source.name}` recomputes the views from what the master log and Kafka hold now, and"
+                " continues from there."
             ),
         )
 

@@ -24,7 +24,7 @@ def with_rebuild(function: Callable[..., None]) -> Callable[..., None]:
 @click.argument("views", nargs=-1)
 @click.option("--leap", is_flag=True, help="Take over the queries and continue from the end of the log.")
 def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
-    """Recompute views (all, by default), prove and check them, hand them over."""
+    """Recompute views (all, by default), prove and check them, hand them over. With `--leap`, VIEWS may be sources."""
     with deployment(output) as opened:
         opened.require_installed()
         verdicts: list[Verdict] = []

@@ -509,6 +509,32 @@ def test_a_leap_heals_one_query_while_the_others_go_on(
     deployed.check()
 
 
+@pytest.mark.parametrize("named", [(), ("others",)], ids=["all", "by its name"])
+def test_a_stream_that_feeds_no_view_leaps_too(
+    deployed: Deployed, kafka_admin: KafkaAdminClient, named: tuple[str, ...]
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS, others=OTHERS["others"])
+    deployed.send("others", *({"x": n} for n in range(5)), partition=0)
+    deployed.catch_up()
+    deployed.send("others", *({"x": n} for n in range(10)), b"not JSON", partition=0)
+    deployment = deployed.deployment
+    source = deployment.deployed().sources["others"]
+    deployment.batch.logs.archive(source, deployment.brokers.latest(source.topic))
+    kafka_admin.delete_records({TopicPartition(source.topic, 0): 12})
+    with pytest.raises(LaminaError, match="removed by retention before they were read"):
+        deployed.catch_up()
+    deployment.batch.rebuild(named, leap=True)
+    deployed.send("others", {"x": 1}, partition=0)
+    deployed.catch_up()
+    with deployment.database.begin() as connection:
+        assert progress.read(connection, ["others"])[TopicPartition(source.topic, 0)] == 17
+    assert _bad(deployed) == 1
+    deployed.apply(events=EVENTS, totals=TOTALS, **OTHERS)
+    deployment.batch.rebuild(["xs"])
+    assert one(deployed.rows("SELECT x FROM xs")) == (10 + 45 + 1,)
+    deployed.check()
+
+
 def test_a_leap_that_cannot_be_sealed_gives_its_queries_back(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(10)), partition=0)
