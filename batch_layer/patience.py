@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from serving_layer import readers
+from serving_layer import readers, views
 from serving_layer.database import READER_PATIENCE_MS, Connection, Database, PostgresError, is_lock_timeout
+from serving_layer.readers import Holder
 
 T = TypeVar("T")
 
@@ -22,6 +23,9 @@ LONGER, MOST_MILLISECONDS = 1.15, 100.0
 
 AGAIN_SECONDS = 1.0
 """Between two tries, in which micro-batches go on: each try locks their queries."""
+
+SETTLING_TRIES = 15
+"""How often views are to forget what they were before a move, where somebody waits neither for it nor behind it."""
 
 
 def patiently(
@@ -51,6 +55,23 @@ def patiently(
             found = readers.in_the_way(connection)
         if not told:
             tell("\n".join(["waiting for readers that hold a view in an open transaction", *map(str, found)]))
-        told, longer = True, all(each.reads for each in found)
-        milliseconds = min(MOST_MILLISECONDS, milliseconds * LONGER) if longer else float(READER_PATIENCE_MS)
+        told, milliseconds = True, _next(milliseconds, found)
         time.sleep(AGAIN_SECONDS)
+
+
+def settle(database: Database) -> bool:
+    """Lets views forget what they were before they moved (`views.settle`), also those that many read all the time."""
+    milliseconds = float(READER_PATIENCE_MS)
+    for _ in range(SETTLING_TRIES):
+        if views.settle(database, patience_ms=round(milliseconds)):
+            return True
+        with database.begin() as connection:
+            milliseconds = _next(milliseconds, readers.in_the_way(connection))
+        time.sleep(AGAIN_SECONDS)
+    return False
+
+
+def _next(milliseconds: float, found: Sequence[Holder]) -> float:
+    """How long the next try waits for a view that these hold."""
+    longer = all(each.reads for each in found)
+    return min(MOST_MILLISECONDS, milliseconds * LONGER) if longer else float(READER_PATIENCE_MS)

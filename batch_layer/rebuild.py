@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from batch_layer import checking, compute
+from batch_layer import checking, compute, patience
 from batch_layer.archiving import Logs
 from batch_layer.leap import Leap
 from master_log.kafka import Brokers
@@ -160,6 +160,7 @@ class BatchLayer:
     def tidy(self) -> list[int]:
         """Retires what dead rebuilds have left and drops what nobody reads; gives the generations that were dropped."""
         self.database.retrying(registry.retire_the_dead)
+        patience.settle(self.database)
         return dropping.drop_unused(self.database)
 
     def compute(self, id: int, name: str) -> int:

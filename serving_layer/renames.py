@@ -30,7 +30,7 @@ from serving_layer.bookkeeping import (
     view,
 )
 from serving_layer.database import wait_shortly_for_readers
-from serving_layer.sides import Side, place_of, placed, places
+from serving_layer.sides import Side, needed, place_of, placed, places
 from view_algebra.compiled import Catalog, Check, View, stem
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_name, quoted
@@ -113,6 +113,8 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
             evidence=f"rebuild {id}",
             way_out=f"Apply again when it has ended, or `lamina step abandon --rebuild {id}`.",
         )
+    for name, sides in _older(connection).items():  # the others, which nobody needs, may name what is renamed
+        connection.execute(update(view).where(view.c.name == name).values(before=[vars(side) for side in sides]))
     wait_shortly_for_readers(connection)
     now = renamed(before, names)
     for old, new in names.items():
@@ -126,12 +128,17 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
 
 
 def unsettled(connection: Connection, names: Collection[str]) -> str | None:
-    """A view that is still shown to older snapshots as it was before the last move, and is or was made of these."""
-    rows = connection.execute(select(view.c.name, view.c.before).where(func.jsonb_array_length(view.c.before) > 0))
-    for name, before in rows.all():
-        if name in names or any(old in side["final"] for side in before for old in names):
-            return str(name)
+    """A view that older snapshots may still need as it was before the last move, and that is or was made of these."""
+    for name, sides in _older(connection).items():
+        if sides and (name in names or any(old in side.final for side in sides for old in names)):
+            return name
     return None
+
+
+def _older(connection: Connection) -> dict[str, list[Side]]:
+    """The older sides that a snapshot may still need, by view, of those that are kept."""
+    rows = connection.execute(select(view.c.name, view.c.before).where(func.jsonb_array_length(view.c.before) > 0))
+    return {row.name: needed(connection, row.before) for row in rows.all()}
 
 
 def _move_view(connection: Connection, compiled: View, new: str) -> None:

@@ -128,15 +128,23 @@ def place_of(view: str, where: Mapping[tuple[str, str], str]) -> str | None:
     return next((place for (of, _), place in where.items() if of == view), None)
 
 
+def needed(connection: Connection, before: Sequence[Mapping[str, Any]]) -> list[Side]:
+    """Of the older sides of a view, as they are kept, those that a snapshot may still need."""
+    sides = [Side(**side) for side in before]
+    open_now = set(transactions(connection)) if sides else set[str]()
+    return [side for side in sides if side.readers is None or open_now & set(side.readers)]
+
+
 def transactions(connection: Connection) -> list[str]:
-    """The transactions of this database that are open now, but for this one: any of them may have a snapshot.
+    """The transactions of this database that are open now and may have a snapshot, but for this one.
 
     By their locks on themselves, which everybody may see: a snapshot of another role's is hidden from an owner that is
-    no superuser.
+    no superuser. One that is seen to have none, as of a process that only holds a lock, takes a newer one if any.
     """
     found = text(
         "SELECT DISTINCT l.virtualtransaction FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)"
         " WHERE l.locktype = 'virtualxid' AND a.datname = current_database() AND l.pid <> pg_backend_pid()"
+        " AND (a.state IS NULL OR a.backend_xmin IS NOT NULL)"
     )
     return list(connection.execute(found).scalars())
 

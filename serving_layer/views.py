@@ -13,8 +13,15 @@ from sqlalchemy.exc import DBAPIError
 from serving_layer import dependents
 from serving_layer.bookkeeping import publication, view
 from serving_layer.cells import run
-from serving_layer.database import Database, is_deadlock, is_lock_timeout, is_other_shape, wait_shortly_for_readers
-from serving_layer.sides import Side, body, place_of, placed, places, transactions
+from serving_layer.database import (
+    READER_PATIENCE_MS,
+    Database,
+    is_deadlock,
+    is_lock_timeout,
+    is_other_shape,
+    wait_shortly_for_readers,
+)
+from serving_layer.sides import Side, body, needed, place_of, placed, places, transactions
 from view_algebra.compiled import Catalog, View
 from view_algebra.language.quoting import quoted
 
@@ -128,10 +135,11 @@ def _without_circles(kept: Mapping[str, Sequence[Side]], catalog: Catalog) -> di
     }
 
 
-def settle(database: Database) -> bool:
-    """Renews the views whose older sides no snapshot needs any more; False where a reader still may need one.
+def settle(database: Database, *, patience_ms: int = READER_PATIENCE_MS) -> bool:
+    """Renews the views whose older sides no snapshot needs any more; False where one is left as it is.
 
-    What is open when the first transaction looks may have a snapshot of before the move; what begins later has none.
+    Because a reader still may need a side, or holds the view for longer than `patience_ms`. What is open when the first
+    transaction looks may have a snapshot of before the move; what begins later has none.
     """
     with database.begin() as connection:
         rows = _locked(connection)
@@ -141,17 +149,16 @@ def settle(database: Database) -> bool:
             connection.execute(
                 update(view).where(view.c.name == row.name).values(before=[vars(side) for side in sides])
             )
-    left = [row.name for row in rows if not _settled(database, row.name)]
+    left = [row.name for row in rows if not _settled(database, row.name, patience_ms)]
     return not left
 
 
-def _settled(database: Database, name: str) -> bool:
+def _settled(database: Database, name: str, patience_ms: int) -> bool:
     """Lets one view forget its older sides; a reader who holds it keeps no other view from forgetting its own."""
     try:
         with database.begin() as connection:
-            row = next((row for row in _locked(connection) if row.name == name), None)
-            open_now = set(transactions(connection))
-            sides = [] if row is None else [s for s in _sides(row) if s.readers is None or open_now & set(s.readers)]
+            connection.execution_options(reader_patience_ms=patience_ms)
+            sides = next((needed(connection, row.before) for row in _locked(connection) if row.name == name), [])
             connection.execute(update(view).where(view.c.name == name).values(before=[vars(side) for side in sides]))
             serve(connection)
     except DBAPIError as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import psycopg2
 import psycopg2.errors
 import pytest
 
-from serving_layer import dropping, lookup, registry, rollbacks, views
+from serving_layer import dropping, lookup, registry, renames, rollbacks, views
 from serving_layer.micro_batch import Outcome
 from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
 from tests.serving_layer.world import FILES, World, shown
@@ -21,6 +22,11 @@ def rename(world: World, **files: str) -> None:
     world.files |= {"counts.sql": SUMMED} | {f"{name}.sql": sql for name, sql in files.items()}
     world._compile()
     world.end_change({}, allow_break=True)
+
+
+def knows_the_first_version_by_its_new_name(world: World) -> None:
+    older = compile_catalog({"sources.sql": FILES["sources.sql"], "counts.sql": SUMMED}).views["summed"]
+    world.tables |= {table.name: table for table in older.cell_tables}
 
 
 def begun(world: World) -> None:
@@ -94,6 +100,25 @@ def test_an_old_snapshot_reads_the_old_cells_under_the_new_name_and_nothing_unde
     assert left(world)["sides"] == 0
 
 
+def test_a_reader_who_holds_a_view_that_has_moved_is_waited_for_as_any_other(world: World, database: str) -> None:
+    world.files["total.sql"] = TOTAL
+    with world.database.begin() as connection:
+        world.apply(connection)
+    begun(world)
+    world.change(counts=FILES["counts.sql"].replace("sum(n)", "sum(n + 1)"))
+    with psycopg2.connect(database) as holding, holding.cursor() as later:
+        rows(later, "SELECT * FROM analytics.counts")  # READ COMMITTED: its next SELECT has another snapshot
+        assert not views.settle(world.database), "it is held, and goes on being shown with its older side"
+        with world.database.begin() as connection:
+            assert renames.unsettled(connection, ["counts"]) is None, "no snapshot needs that side"
+    holding.close()
+    knows_the_first_version_by_its_new_name(world)
+    world.files["total.sql"] = TOTAL.replace("counts", "summed")
+    rename(world, counts=SUMMED.replace("sum(n)", "sum(n + 1)"))
+    assert shown(world, "summed") == shown(world, "total") == [(2, 3)]
+    assert left(world)["sides"] == 1, "of the rename"
+
+
 def test_generations_and_versions_that_are_kept_are_returned_to_under_the_new_name(world: World) -> None:
     begun(world)
     id = world.open("counts")
@@ -114,8 +139,7 @@ def test_a_version_that_is_kept_is_returned_to_under_the_new_name(world: World) 
     dropping.drop_unused(world.database)
     rename(world, counts=BY_KEY.replace("VIEW counts ", "VIEW summed " + FROM.format("counts")))
     dropping.drop_unused(world.database)
-    older = compile_catalog({"sources.sql": FILES["sources.sql"], "counts.sql": SUMMED}).views["summed"]
-    world.tables |= {table.name: table for table in older.cell_tables}
+    knows_the_first_version_by_its_new_name(world)
     with world.database.begin() as connection:
         rollbacks.roll_back(connection, "summed")
     world.append("a", 1, ("x", 4))
