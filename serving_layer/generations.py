@@ -308,7 +308,8 @@ def _on(topics: Sequence[str], at: Offsets) -> Offsets:
 
 
 def _state(connection: Connection, id: int) -> str:
-    locked = select(generation.c.state).where(generation.c.id == id).with_for_update()
+    """Its state, which nobody else changes until the transaction ends."""
+    locked = select(generation.c.state).where(generation.c.id == id).with_for_update(key_share=True)
     return str(connection.execute(locked).scalar_one())
 
 
@@ -340,7 +341,10 @@ def _swap(connection: Connection, id: int) -> bool:
 
 
 def _fold_sealed(connection: Connection, id: int) -> None:
-    if _state(connection, id) == "building":
+    """Merges what was swapped out, under a lock on each table's row and not on the generation: whoever retires that
+    holds its queries, and must not wait for a merge. What is merged into a retired one, nobody reads.
+    """
+    if get(connection, id).state == "building":
         _fold(connection, id, sealed_only=True)
 
 
@@ -356,7 +360,7 @@ def _fold(connection: Connection, id: int, *, sealed_only: bool) -> None:
                 way_out="Compute it first: `lamina step compute`.",
             )
         statement = connection.execute(select(cell_table.c.merge).where(cell_table.c.name == name)).scalar_one()
-        end = row.realtime if sealed_only else row.realtime + 1
+        end = max(row.absorbed, row.realtime if sealed_only else row.realtime + 1)
         for number in range(row.absorbed, end):
             realtime = cells.realtime_of(name, id, number)
             cells.merge(connection, statement, into=row.place, newest=id, cells=realtime, since=opened.since)

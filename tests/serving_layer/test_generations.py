@@ -199,6 +199,46 @@ def test_a_table_that_is_read_is_dropped_when_its_readers_are_gone(world: World,
     reader.close()
 
 
+def test_a_generation_is_retired_without_waiting_for_a_merge(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generations, "ABSORB_ABOVE", 0)
+    id = world.open("sums")
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    world.load(id)
+    with world.database.begin() as connection:
+        assert generations._swap(connection, id)
+    with world.database.begin() as merging:
+        generations._fold_sealed(merging, id)
+        with world.database.begin() as connection:
+            connection.execute(text("SET LOCAL lock_timeout = '1s'"))
+            generations.retire(connection, [id])
+        world.append("a", 0, ("x", 4))
+        world.advance("a")
+    dropping.drop_unused(world.database)
+    with world.database.begin() as connection:
+        assert not lookup.find(connection, generation.c.id == id, generation.c.dropped_at.is_(None))
+
+
+def test_going_live_waits_for_a_merge_that_a_dead_process_has_left(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generations, "ABSORB_ABOVE", 0)
+    id = world.open("sums")
+    world.append("a", 0, ("x", 1), ("y", 2))
+    world.advance("a")
+    world.load(id)
+    with world.database.begin() as connection:
+        assert generations._swap(connection, id)
+    live = threading.Thread(target=world.go_live, args=(id,))
+    with world.database.begin() as merging:
+        generations._fold_sealed(merging, id)
+        live.start()
+        live.join(0.5)
+        assert live.is_alive(), "or what is merged here would be merged twice"
+    live.join()
+    assert_invariant(world)
+
+
 def test_a_leap_moves_progress_to_its_cut_and_leaves_no_older_generation_live(world: World) -> None:
     world.append("a", 0, ("x", 1))
     world.append("b", 0, ("x", 1))
