@@ -233,7 +233,8 @@ def deploy(connection: Connection, before: Catalog, catalog: Catalog, ready: Map
     left = [each for n, each in before.views.items() if n not in there or there[n].version != each.version]
     versions.keep(connection, left, before)  # to return to, or because a preview reads it
     keep(connection, catalog)
-    views.set_aside(connection, moving, catalog)
+    emptied = {n for n, each in before.views.items() if each.cell_tables and n in there and not there[n].cell_tables}
+    views.set_aside(connection, moving.keys() | emptied, catalog)
     moved = queries.with_history(connection)
     for position, (name, compiled) in enumerate(catalog.views.items()):
         _record(connection, compiled, position)

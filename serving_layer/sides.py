@@ -23,12 +23,12 @@ from view_algebra.language.quoting import postgres_name, postgres_text, quoted
 class Side:
     """What a view is in the snapshots in which views are read from certain places.
 
-    at: the place of each of these views: its own cells', or those of views below it. final: its text, with the places
-    of its cells. columns: name and type of each. reads: the views it reads. readers: the transactions that may still
-    have a snapshot of then; None until they were looked for, which is after the move.
+    at: the place of each of these views: its own cells', or those of views below it; None of one that had no cells.
+    final: its text, with the places of its cells. columns: name and type of each. reads: the views it reads. readers:
+    the transactions that may still have a snapshot of then; None until they were looked for, which is after the move.
     """
 
-    at: dict[str, str]
+    at: dict[str, str | None]
     final: str
     columns: list[dict[str, Any]]
     reads: list[str] = field(default_factory=list)
@@ -152,11 +152,16 @@ def transactions(connection: Connection) -> list[str]:
 def _holds(side: Side) -> str:
     """Rows of one where the side holds in the reader's snapshot, else none."""
     published = "FROM lamina.publication JOIN lamina.generation_cells USING (generation)\n  WHERE"
-    at = [(postgres_text(view), postgres_text(place)) for view, place in sorted(side.at.items())]
+    at = [(postgres_text(view), postgres_text(place)) for view, place in sorted(side.at.items()) if place is not None]
+    without = [postgres_text(view) for view, place in sorted(side.at.items()) if place is None]
+    none = f"NOT EXISTS (SELECT FROM lamina.publication WHERE view IN ({', '.join(without)}))"
+    if not at:
+        return f"WHERE {none}"
+    more = f" AND {none}" if without else ""
     if len(at) == 1:
-        return f"{published} view = {at[0][0]} AND place = {at[0][1]}"
+        return f"{published} view = {at[0][0]} AND place = {at[0][1]}{more}"
     listed = ", ".join(f"({view}, {place})" for view, place in at)
-    return f"{published} (view, place) IN ({listed}) HAVING count(*) = {len(at)}"
+    return f"{published} (view, place) IN ({listed}){more} HAVING count(*) = {len(at)}"
 
 
 def _names(side: Side) -> str:

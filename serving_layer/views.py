@@ -100,7 +100,7 @@ def _give_back(connection: Connection, right: str) -> None:
 
 
 def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog) -> None:
-    """Keeps what views are now for the snapshots of now, before `moving` are read from cells of another version.
+    """Keeps what views are now for the snapshots of now, before `moving` are read from other cells, or from none.
 
     That is every one of these, and every other of which the text changes, too, and which reads one of them. What reads
     columns that go cannot be kept: it raises in such a snapshot.
@@ -114,10 +114,8 @@ def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog)
         kept[name] = [side for side in _sides(row) if not broken & set(side.reads)]
         below = set(moving) & _below(name, rows)
         if row.served and (name in moving or (name in changing and below)) and not broken & set(row.reads):
-            asked = {name, *below, *(each for side in kept[name] for each in side.at)}
-            at = {each: place for each in asked if (place := place_of(each, where)) is not None}
-            now = Side(at, placed(row.final, where), row.columns, list(row.reads))
-            kept[name] = [now, *kept[name]] if at else kept[name]
+            at = _at(name, {*below, *({name} & set(moving))}, kept[name], where)
+            kept[name] = [Side(at, placed(row.final, where), row.columns, list(row.reads)), *kept[name]]
     for name, sides in _without_circles(kept, catalog).items():
         before = [vars(side) for side in sides]
         if before != rows[name].before:
@@ -201,10 +199,19 @@ def withdraw(connection: Connection, names: Collection[str]) -> None:
 def _body(row: Any, where: Mapping[tuple[str, str], str]) -> str:
     """The body of an analyst's view, with a side for each version that a snapshot may need."""
     before = _sides(row)
-    asked = {row.name, *(each for side in before for each in side.at)}
-    at = {each: place for each in asked if (place := place_of(each, where)) is not None}
+    at = _at(row.name, (), before, where)
     final = placed(row.final, where)
     return body(row.name, Side(at, final, row.columns), before) if at else final
+
+
+def _at(
+    name: str, asked: Collection[str], before: Sequence[Side], where: Mapping[tuple[str, str], str]
+) -> dict[str, str | None]:
+    """What is asked of a snapshot that shows a view as it is now: the place of its cells, if it has any, of the views
+    that are `asked`, and of those by which its older sides are told.
+    """
+    own = set() if place_of(name, where) is None else {name}
+    return {each: place_of(each, where) for each in own.union(asked, *(side.at for side in before))}
 
 
 def _sides(row: Any) -> list[Side]:

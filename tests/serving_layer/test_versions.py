@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -479,6 +479,35 @@ def test_what_is_only_read_otherwise_is_served_at_once_with_the_views_on_top(wor
         assert lookup.published(connection) == before
     assert shown(world, "counts") == [(4, 2, 8)]
     assert shown(world, "total") == [(2, 4)]
+
+
+OF_RECORDS = "CREATE VIEW total AS SELECT count(*) AS c, sum(n) AS s FROM a;"
+
+
+@pytest.mark.parametrize(
+    "declared", [(TOTAL, OF_RECORDS), (OF_RECORDS, TOTAL)], ids=["gets cells", "has none any more"]
+)
+def test_a_view_is_read_as_it_was_in_an_older_snapshot_also_where_it_gets_or_loses_cells(
+    world: World, database: str, declared: tuple[str, str]
+) -> None:
+    world.files["total.sql"] = declared[0]
+    with world.database.begin() as connection:
+        world.apply(connection)
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    with ExitStack() as open_now:
+        snapshots = []
+        for total in (*reversed(declared), declared[1]):
+            snapshots.append((open_now.enter_context(reading(database)), shown(world, "total")))
+            world.change(total=total)
+            world.append("a", 0, ("y", 2))
+            world.advance("a")
+            dropping.drop_unused(world.database)
+        for snapshot, then in snapshots:
+            assert rows(snapshot, "SELECT * FROM analytics.total") == then
+    dropping.drop_unused(world.database)
+    assert left(world)["sides"] == 0
+    assert shown(world, "total") == [(4, 7)]
 
 
 def test_sides_wait_only_for_transactions_of_before_the_move(world: World, database: str) -> None:
