@@ -56,9 +56,11 @@ def is_anything_deployed(connection: Connection) -> bool:
     return connection.execute(select(declaration.c.path).limit(1)).scalar() is not None
 
 
-def applied(connection: Connection) -> tuple[object, ...]:
-    """What is another after each `apply` that changed something."""
-    return tuple(connection.execute(select(func.max(declaration.c.applied_at), func.count())).one())
+def state(connection: Connection) -> tuple[object, ...]:
+    """What is another after each `apply` that changed something, and after each rollback to another version."""
+    applied = connection.execute(select(func.max(declaration.c.applied_at), func.count())).one()
+    versions = connection.execute(select(view.c.name, view.c.version).order_by(view.c.name)).all()
+    return (*applied, *versions)
 
 
 def keep(connection: Connection, catalog: Catalog) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select, update
 from serving_layer import generations, lookup, progress, registry, versions
 from serving_layer.bookkeeping import generation
 from serving_layer.changes import breaks
-from serving_layer.deployed import applied, deployed
+from serving_layer.deployed import deployed, state
 from serving_layer.lookup import Generation
 from serving_layer.versions import Version
 from view_algebra.compiled import Catalog, Column, View
@@ -31,7 +31,7 @@ def roll_back(connection: Connection, name: str) -> tuple[int, int]:
     """
 
     def seen() -> tuple[object, Generation, Generation]:
-        return applied(connection), *lookup.before_published(connection, name)
+        return state(connection), *lookup.before_published(connection, name)
 
     judged = seen()
     _refuse(connection, *judged[1:])  # before the lock, since it may compile: micro-batches wait for the lock

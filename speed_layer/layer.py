@@ -24,7 +24,7 @@ from master_log.client import KafkaAway
 from master_log.offsets import Offsets
 from serving_layer import progress, rebuilds
 from serving_layer.database import PostgresError, first_line, is_away
-from serving_layer.deployed import applied, deployed
+from serving_layer.deployed import deployed, state
 from serving_layer.progress import Fenced
 from speed_layer.heartbeat import heartbeat
 from speed_layer.judging import LONGEST_WAIT, Judge, halvings_after
@@ -125,7 +125,7 @@ class SpeedLayer:
         A view that is new, changed or dropped needs no look: the next commit finds other tables of cells maintained.
         """
         with self.parts.database.begin() as connection:
-            now = applied(connection)
+            now = state(connection)
             if now == self._deployed_at:
                 return
             sources = deployed(connection).sources

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import psycopg2
 import psycopg2.errors
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from batch_layer import patience, reprocess
 from batch_layer.rebuild import BatchLayer
@@ -749,3 +749,27 @@ def test_a_roll_back_to_what_reads_another_view_is_refused_where_that_has_change
     ):
         rollbacks.roll_back(connection, "amounts")
     assert shown(world, "amounts") == before
+
+
+def test_a_roll_back_is_judged_again_where_another_came_before_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.change(many=MANY.replace("SELECT k", "SELECT k AS j").replace("FROM b", "FROM b WHERE n > 0"))
+    world.change(many=MANY, allow_break=True)
+    of_many(world)
+    lock, came = progress.lock, list[tuple[int, int]]()
+
+    def late(connection: Connection, names: Iterable[str]) -> None:
+        if not came:
+            came.append((0, 0))
+            with world.database.begin() as other:
+                came.append(rollbacks.roll_back(other, "many"))
+        lock(connection, names)
+
+    monkeypatch.setattr(progress, "lock", late)
+    with (
+        pytest.raises(LaminaError, match="amounts is not rolled back alone: many was another then"),
+        world.database.begin() as connection,
+    ):
+        rollbacks.roll_back(connection, "amounts")
+    assert len(came) == 2
