@@ -36,14 +36,19 @@ def preview(batch: BatchLayer, name: str, catalog: Catalog) -> None:
         after = previews.compiled(connection, catalog)
         return registry.announce(connection, previews.lacking(connection, after), after)
 
-    computed(batch, announce, lambda connection: _begun(connection, batch, catalog), make)
+    computed(batch, announce, lambda connection: _begun(connection, batch, name, catalog), make)
 
 
-def _begun(connection: Connection, batch: BatchLayer, catalog: Catalog) -> int:
+def _begun(connection: Connection, batch: BatchLayer, name: str, catalog: Catalog) -> int:
     """The rebuild that computes what the preview lacks."""
     after = previews.compiled(connection, catalog)
     lacking = previews.lacking(connection, after)
-    return begun(connection, batch, lacking, after, lambda it: registry.open_versions(connection, lacking, after, it))
+    command = f"{rebuilds.PREVIEW}{name}"
+
+    def open(id: int) -> None:
+        registry.open_versions(connection, lacking, after, id)
+
+    return begun(connection, batch, command, lacking, after, open)
 
 
 def _check(batch: BatchLayer, id: int, catalog: Catalog) -> None:

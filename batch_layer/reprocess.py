@@ -130,7 +130,7 @@ def _begun(connection: Connection, batch: BatchLayer, target: Target) -> int:
     after, wanted = registry.to_compute(connection, target.catalog, changes)
     ends = {name: _end(batch, after.sources[name]) for name in registry.unread(deployed(connection), wanted)}
     given = (target.catalog, changes, target.topics, ends)
-    return begun(connection, batch, wanted, after, lambda it: registry.prepare(connection, *given, it))
+    return begun(connection, batch, rebuilds.APPLY, wanted, after, lambda it: registry.prepare(connection, *given, it))
 
 
 def _end(batch: BatchLayer, source: Source) -> End:
@@ -140,15 +140,24 @@ def _end(batch: BatchLayer, source: Source) -> End:
 
 
 def begun(
-    connection: Connection, batch: BatchLayer, new: Sequence[View], catalog: Catalog, open: Callable[[int], None]
+    connection: Connection,
+    batch: BatchLayer,
+    command: str,
+    new: Sequence[View],
+    catalog: Catalog,
+    open: Callable[[int], None],
 ) -> int:
-    """The rebuild that computes these versions of a catalog: one that a dead apply of them has left, or a new one."""
+    """The rebuild that computes these versions of a catalog: one that a dead apply of them has left, or a new one.
+
+    command: what is to be repeated where this one dies, too.
+    """
     wanted = {each.name: (each.version, {name: catalog.sources[name] for name in each.fed_by}) for each in new}
     left = rebuilds.left_by_apply(connection)
     if left is not None and _computes(connection, left) == wanted:
         batch.tell(f"continues rebuild {left}, which an earlier apply left unfinished: {', '.join(wanted)}")
+        rebuilds.go_on(connection, left, command)
         return left
-    id = rebuilds.begin(connection, sorted(wanted), leap=False, by=None, applies=True)
+    id = rebuilds.begin(connection, sorted(wanted), leap=False, by=None, command=command)
     registry.retire_the_dead(connection)
     open(id)
     rebuilds.finished(connection, id, "seal")

@@ -291,15 +291,14 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
         told.append(f"rebuild {each.id} failed after step `{each.step}`: {each.error} ({again} begins anew)")
     newest = _newest(connection)
     if newest is not None and newest.state == "running" and (left := _left(connection, newest)):
-        on = "repeat the `lamina apply` that began it" if newest.key == rebuilds.APPLY else "continue its steps"
+        command = rebuilds.command(newest.key)
+        on = f"repeat the `lamina {command}` that began it" if command else "continue its steps"
         told.append(
             f"rebuild {newest.id} {left} after step `{newest.step}`: {on}, or"
             f" `lamina step abandon --rebuild {newest.id}`, which loses nothing"
         )
     if limits.rebuild_within is not None:
-        ended = (rebuild.c.state.in_(["done", "held"]), rebuild.c.key.is_distinct_from(rebuilds.APPLY))
-        done = select(func.max(rebuild.c.ended_at)).where(*ended).scalar_subquery()
-        since = func.coalesce(done, select(func.min(query.c.created_at)).scalar_subquery())
+        since = func.coalesce(rebuilds.scheduled(), select(func.min(query.c.created_at)).scalar_subquery())
         with_cells = exists().where(view.c.kind != "derived")
         overdue = select(func.extract("epoch", func.clock_timestamp() - since)).where(with_cells)
         seconds: Any = connection.execute(overdue).scalar_one_or_none()
@@ -313,12 +312,14 @@ def of_rebuilds(connection: Connection, limits: Limits) -> list[str]:
 def _failed(connection: Connection) -> Sequence[Any]:
     """The rebuilds that failed and were not ended by a person, where one of their views has had no other since.
 
-    Of the last hundred: more fail in a row only where nobody looks.
+    Of the last hundred: more fail in a row only where nobody looks. Those of previews do not count: whoever makes one
+    is told, and what is deployed waits for none of them.
     """
     return connection.execute(
         text("""
             WITH lately AS (
-                SELECT * FROM lamina.rebuild ORDER BY id DESC LIMIT 100
+                SELECT * FROM lamina.rebuild WHERE NOT starts_with(coalesce(key, ''), :preview)
+                ORDER BY id DESC LIMIT 100
             ), tried AS (
                 SELECT id, state, step, key, error, unnest(views) AS view FROM lately
                 WHERE NOT (state = 'failed' AND error = ANY (:by_a_person))
@@ -330,7 +331,7 @@ def _failed(connection: Connection) -> Sequence[Any]:
             )
             SELECT DISTINCT id, step, key, error FROM last WHERE state = 'failed' ORDER BY id
         """),
-        {"by_a_person": list(rebuilds.ENDED_BY_A_PERSON)},
+        {"by_a_person": list(rebuilds.ENDED_BY_A_PERSON), "preview": rebuilds.PREVIEW},
     ).all()
 
 

@@ -113,6 +113,8 @@ def make(connection: Connection, name: str, catalog: Catalog, ready: Mapping[str
     What readers may wait for, the renewal of views, is waited for shortly (`wait_shortly_for_readers`).
     """
     progress.lock(connection, progress.queries(connection))
+    if ready is None and name in lookup.previews(connection):
+        rebuilds.refuse_beside_apply(connection)  # which may move a view to what an earlier one was computed
     check_name(connection, name)
     catalog = compiled(connection, catalog)
     computed = {of: lookup.get(connection, id) for of, id in (ready or {}).items()}
@@ -146,8 +148,8 @@ def drop(connection: Connection, name: str) -> None:
             evidence="previews: " + (", ".join(lookup.previews(connection)) or "none"),
             way_out="`lamina status` lists the previews.",
         )
-    rebuilds.refuse_beside_apply(connection)  # which may move a view to what was computed for the preview
     progress.lock(connection, progress.queries(connection))
+    rebuilds.refuse_beside_apply(connection)  # which may move a view to what was computed for the preview
     before = _places(connection, name)
     _withdraw(connection, name)
     with _refused_where_read(name):

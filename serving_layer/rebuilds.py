@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, cast, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, cast, func, insert, literal, select, text, update
 from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.exc import DBAPIError
 
@@ -37,7 +37,10 @@ ENDED_BY_A_PERSON = (GIVEN_UP, INTERRUPTED)
 """Errors of rebuilds that a person has ended, who need not be told."""
 
 APPLY = "apply"
-"""The key of a rebuild that computes the new versions of a changed catalog."""
+"""The key of a rebuild that computes the new versions of a changed catalog: the command that does."""
+
+PREVIEW = "apply --preview "
+"""What the key of one begins with that computes them for a preview; its name follows."""
 
 EARLY = timedelta(hours=1)
 """How much sooner a view is due: a run may begin some minutes earlier in the night than the last."""
@@ -109,13 +112,14 @@ def begun(connection: Connection, by: Scheduler | None) -> int | None:
 
 
 def begin(
-    connection: Connection, views: Sequence[str], *, leap: bool, by: Scheduler | None, applies: bool = False
+    connection: Connection, views: Sequence[str], *, leap: bool, by: Scheduler | None, command: str | None = None
 ) -> int:
     """Records a new rebuild and gives its id; refused while another is alive, and the dead ones are failed.
 
-    Without a scheduler, the caller is `in_one_process`. One that `applies` computes the versions of a changed catalog.
+    Without a scheduler, the caller is `in_one_process`. command: `APPLY`, or `PREVIEW` and a name, of one that computes
+    the versions of a changed catalog.
     """
-    key = by.key if by else APPLY if applies else None
+    key = by.key if by else command
     run(connection, f"LOCK TABLE {rebuild} IN SHARE UPDATE EXCLUSIVE MODE")  # which lets rows be written
     running = connection.execute(
         select(rebuild.c.id, rebuild.c.key, rebuild.c.lease_until > func.clock_timestamp()).where(
@@ -133,10 +137,36 @@ def begin(
 
 
 def left_by_apply(connection: Connection) -> int | None:
-    """The running rebuild of an apply, for a caller who knows that its process is dead or their own."""
-    mine = (rebuild.c.key == APPLY, rebuild.c.state == "running", rebuild.c.lease_until.is_(None))
+    """The running rebuild of an apply, also of one for a preview, for a caller who knows that its process is dead or
+    their own.
+    """
+    mine = (_of_apply(), rebuild.c.state == "running", rebuild.c.lease_until.is_(None))
     found: int | None = connection.execute(select(func.max(rebuild.c.id)).where(*mine)).scalar_one()
     return found
+
+
+def go_on(connection: Connection, id: int, command: str) -> None:
+    """Notes which command goes on with the rebuild that an apply has left."""
+    connection.execute(update(rebuild).where(rebuild.c.id == id).values(key=command))
+
+
+def command(key: str | None) -> str | None:
+    """The command that a rebuild with this key computes new versions for; None of any other rebuild.
+
+    >>> command("apply"), command("apply --preview dev"), command("nightly"), command(None)
+    ('apply', 'apply --preview dev', None, None)
+    """
+    return key if key is not None and (key == APPLY or key.startswith(PREVIEW)) else None
+
+
+def scheduled() -> ScalarSelect[datetime]:
+    """When the last rebuild ended well that was none of an apply."""
+    well = (rebuild.c.state.in_(["done", "held"]), ~func.coalesce(_of_apply(), literal(value=False)))
+    return select(func.max(rebuild.c.ended_at)).where(*well).scalar_subquery()
+
+
+def _of_apply() -> ColumnElement[bool]:
+    return (rebuild.c.key == APPLY) | rebuild.c.key.startswith(PREVIEW, autoescape=True)
 
 
 def refuse_beside_apply(connection: Connection) -> None:

@@ -152,6 +152,27 @@ def test_a_rebuild_that_failed_died_or_is_overdue_is_told(world: World) -> None:
     assert overdue.startswith("no rebuild has ended well for 27 h"), "what an apply has computed is no nightly rebuild"
 
 
+def test_a_preview_that_died_is_made_again_and_never_applied(world: World) -> None:
+    def ended(state: str, **given: str) -> int:
+        with rebuilds.in_one_process(world.database), world.database.begin() as connection:
+            id = rebuilds.begin(connection, ["sums"], leap=False, by=None, **given)
+            if state != "running":
+                rebuilds.end(connection, id, state, "the disk is full")
+            return id
+
+    nightly, preview = ended("failed"), {"command": f"{rebuilds.PREVIEW}dev"}
+    for state in ("failed", "done"):
+        ended(state, **preview)
+        [failed] = told(world)
+        assert failed.startswith(f"rebuild {nightly} failed"), "whoever makes a preview is told, and mends no other"
+    died = ended("running", **preview)
+    assert f"rebuild {died} died after step `begin`: repeat the `lamina apply --preview dev` that" in told(world)[-1]
+    sql(world, "UPDATE lamina.query SET created_at = created_at - interval '27 hours'")
+    sql(world, "UPDATE lamina.rebuild SET state = 'done', ended_at = clock_timestamp() WHERE key IS NOT NULL")
+    overdue = told(world, limits=Limits(rebuild_within=26))[-1]
+    assert overdue.startswith("no rebuild has ended well for 27 h"), "a preview is no nightly rebuild"
+
+
 def test_a_rebuild_that_failed_is_told_until_another_of_its_views_has_ended(world: World) -> None:
     def ended(*views: str, state: str, error: str | None = None) -> int:
         with rebuilds.in_one_process(world.database), world.database.begin() as connection:

@@ -31,7 +31,7 @@ def preview(world: World, name: str, **files: str | None) -> list[str]:
     with world.database.begin() as connection:
         after = previews.compiled(connection, catalog)
         lacking = previews.lacking(connection, after)
-        rebuild = rebuilds.begin(connection, [], leap=False, by=None, applies=True)
+        rebuild = rebuilds.begin(connection, [], leap=False, by=None, command=rebuilds.APPLY)
         registry.open_versions(connection, lacking, after, rebuild)
         ready = {each.view: each.id for each in lookup.of_rebuild(connection, rebuild)}
     for id in ready.values():
@@ -173,6 +173,23 @@ def test_a_preview_that_is_dropped_leaves_nothing_and_others_go_on(world: World)
     assert read(world, "SELECT nspname FROM pg_namespace WHERE nspname IN ('dev', 'other')") == []
     with pytest.raises(LaminaError, match="no preview named dev"):
         drop(world, "dev")
+
+
+def test_a_preview_is_neither_dropped_nor_made_again_beside_an_apply_that_may_move_to_its_cells(world: World) -> None:
+    preview(world, "dev", counts=BY_KEY)
+    with rebuilds.in_one_process(world.database):
+        ready = world.begin_change(sums=POSITIVE, counts=BY_KEY)
+        assert sorted(ready) == ["sums"], "what the preview has is not computed again"
+        with pytest.raises(LaminaError, match="Another apply is running"), world.database.begin() as connection:
+            previews.make(connection, "dev", compile_catalog(FILES))
+        with pytest.raises(LaminaError, match="Another apply is running"), world.database.begin() as connection:
+            previews.drop(connection, "dev")
+        with world.database.begin() as connection:
+            previews.make(connection, "another", compile_catalog(FILES))
+        world.load(ready["sums"])
+        world.go_live(*ready.values())
+        world.end_change(ready, allow_break=True)
+    assert read(world, "SELECT * FROM analytics.counts") == []
 
 
 def test_a_preview_goes_on_when_the_deployed_catalog_changes_or_drops_what_it_shares(world: World) -> None:

@@ -573,7 +573,7 @@ def test_a_version_that_was_announced_is_not_forgotten_while_it_is_opened(world:
             failed.append(error)
 
     with world.database.begin() as connection:
-        id = rebuilds.begin(connection, ["counts"], leap=False, by=None, applies=True)
+        id = rebuilds.begin(connection, ["counts"], leap=False, by=None, command=rebuilds.APPLY)
         registry.prepare(connection, catalog, changes, {}, {}, id)
         dropper = threading.Thread(target=drop)
         dropper.start()
@@ -612,7 +612,7 @@ def left_by_a_dead_apply(world: World, topic: str) -> tuple[int, Catalog]:
     catalog = compile_catalog(files)
     at = Offsets.of(topic, {0: 7})
     with world.database.begin() as connection:
-        id = rebuilds.begin(connection, ["sums"], leap=False, by=None, applies=True)
+        id = rebuilds.begin(connection, ["sums"], leap=False, by=None, command=rebuilds.APPLY)
         given = (catalog, registry.plan(connection, catalog), {"c": empty("id-c", topic)})
         registry.prepare(connection, *given, {"c": End(at, {TopicPartition(topic, 0): "a tail"})}, id)
         assert progress.known(connection, "c") == (at, {TopicPartition(topic, 0): "a tail"})
@@ -639,7 +639,7 @@ def test_a_dead_apply_is_not_gone_on_with_where_its_source_reads_another_topic(w
     other = replace(catalog, sources={**catalog.sources, "c": source})
     for wanted, goes_on in ((catalog, True), (other, False)):
         with world.database.begin() as connection:
-            given = (connection, batch, [catalog.views["sums"]])
+            given = (connection, batch, rebuilds.APPLY, [catalog.views["sums"]])
             assert (reprocess.begun(*given, wanted, lambda _: None) == id) == goes_on
     with world.database.begin() as connection:
         world.apply(connection)

@@ -92,7 +92,7 @@ class World:
         self._compile()
         with self.database.begin() as connection:
             changes = registry.plan(connection, self.catalog)
-            id = rebuilds.begin(connection, [], leap=False, by=None, applies=True)
+            id = rebuilds.begin(connection, [], leap=False, by=None, command=rebuilds.APPLY)
             registry.prepare(connection, self.catalog, changes, {}, {}, id)
             return {each.view: each.id for each in lookup.of_rebuild(connection, id)}
 
