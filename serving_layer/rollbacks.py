@@ -20,6 +20,9 @@ from view_algebra.errors import LaminaError, Refused
 
 KEPT = "Apply the previous catalog: the version is kept live, so that nothing is computed."
 KEPT_ABOVE = "Apply the previous catalog: what is kept live of it is not computed again."
+RENAMED = (
+    "Declare its previous SELECT with the new name in it, and apply that: what is kept live is not computed again."
+)
 AS_IT_IS = "Declare its previous SELECT over the source as it is now, and apply that."
 
 
@@ -81,7 +84,11 @@ def of_the_version(version: Version, catalog: Catalog) -> Iterator[tuple[str, st
     streams = {name for name, source in catalog.sources.items() if source.kind == "stream"}
     read = {each for check in old.checks for each in check.reads}
     made_of = ", ".join(sorted((_named(old) | read) - streams - {old.name}))
-    if made_of and not _compiles_to(version, catalog):
+    now = {each.properties.get("renamed_from"): name for name, each in catalog.views.items()}
+    if called := sorted(name for name in _named(old) & now.keys() if name not in catalog.views):
+        names = ", ".join(now[name] for name in called)
+        yield f"{', '.join(called)} is called {names} now", "its SELECT of then has the old name", RENAMED
+    elif made_of and not _compiles_to(version, catalog):
         yield f"{made_of} was another then", f"its SELECT over {made_of} would not be version {old.version} now", KEPT
 
 

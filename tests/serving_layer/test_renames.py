@@ -8,7 +8,7 @@ import pytest
 
 from serving_layer import dropping, lookup, registry, renames, rollbacks, views
 from serving_layer.micro_batch import Outcome
-from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
+from tests.serving_layer.test_versions import BY_KEY, MANY, OF_MANY, TOTAL, left, of_many, reading, rows
 from tests.serving_layer.world import FILES, World, shown
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
@@ -145,6 +145,24 @@ def test_a_version_that_is_kept_is_returned_to_under_the_new_name(world: World) 
     world.append("a", 1, ("x", 4))
     world.advance("a")
     assert shown(world, "summed") == [(3, 7)]
+
+
+def test_a_version_over_a_view_that_was_renamed_is_applied_again_with_the_new_name(world: World) -> None:
+    of_many(world)
+    views.settle(world.database)
+    del world.files["many.sql"]
+    rename(world, lots=MANY.replace("VIEW many ", "VIEW lots " + FROM.format("many")))
+    before = shown(world, "amounts")
+    with (
+        pytest.raises(LaminaError, match="amounts is not rolled back alone: many is called lots now") as refused,
+        world.database.begin() as connection,
+    ):
+        rollbacks.roll_back(connection, "amounts")
+    assert "with the new name in it" in refused.value.way_out
+    assert shown(world, "amounts") == before
+    assert world.begin_change(amounts=OF_MANY.replace("many", "lots")) == {}, "nothing is computed"
+    world.end_change({})
+    assert shown(world, "amounts") == [("x", 2, 3)]
 
 
 def test_the_relations_of_others_go_on_and_the_break_is_named(world: World, database: str) -> None:
