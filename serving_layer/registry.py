@@ -79,6 +79,7 @@ def announce(connection: Connection, versions_soon: Sequence[View], catalog: Cat
     """
     known = deployed(connection).sources.keys()
     fed = [each for each in versions_soon if each.fed_by <= known]  # nobody reads a source that is new
+    progress.lock(connection, {source for each in fed for source in each.fed_by})
     versions.keep(connection, fed, catalog)
     for each in fed:
         versions.register(connection, each)
@@ -128,8 +129,8 @@ def unread(before: Catalog, opened: Iterable[View]) -> set[str]:
 
 def open_versions(connection: Connection, opened: Sequence[View], catalog: Catalog, rebuild: int) -> None:
     """Opens a generation of each of these views of a catalog, at one cut."""
-    versions.keep(connection, opened, catalog)
     progress.lock(connection, {source for each in opened for source in each.fed_by})
+    versions.keep(connection, opened, catalog)
     for each in opened:
         versions.register(connection, each)
         generations.open_building(connection, each.name, rebuild=rebuild, of=each)

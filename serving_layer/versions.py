@@ -34,7 +34,8 @@ class Version:
 def alone(connection: Connection) -> None:
     """Until the transaction ends, no other makes versions known or forgets them; reading them waits for nothing.
 
-    A version may be known before it is opened. Whoever forgets it must not do so while another opens it.
+    A version may be known before it is opened. Whoever forgets it must not do so while another opens it. Who locks
+    queries, too, locks them before.
     """
     cells.run(connection, "LOCK TABLE lamina.version IN SHARE UPDATE EXCLUSIVE MODE")
 

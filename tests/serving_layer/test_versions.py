@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,11 +20,12 @@ from master_log.kafka import Brokers
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import dropping, generations, lookup, progress, rebuilds, registry, rollbacks, versions, views
 from serving_layer.bookkeeping import generation
-from serving_layer.database import is_lock_timeout
+from serving_layer.database import is_lock_timeout, session_of
 from serving_layer.deployed import deployed
 from serving_layer.queries import End, Topic
 from tests.serving_layer.world import FILES, World, empty, shown
 from view_algebra import Catalog, compile_catalog
+from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
 
 BY_KEY = "CREATE VIEW counts AS SELECT count(*) AS c, sum(n) AS s, k FROM a GROUP BY k;"
@@ -551,6 +552,43 @@ def test_a_view_that_many_read_all_the_time_forgets_its_older_sides(world: World
         for thread in threads:
             thread.join()
     assert "UNION ALL" not in body(world, "counts")
+
+
+def announce(connection: Connection, new: Sequence[View], catalog: Catalog) -> None:
+    registry.announce(connection, new, catalog)
+
+
+def open_versions(connection: Connection, new: Sequence[View], catalog: Catalog) -> None:
+    id = rebuilds.begin(connection, [], leap=False, by=None, command=rebuilds.APPLY)
+    registry.open_versions(connection, new, catalog, id)
+
+
+@pytest.mark.parametrize("step", [announce, open_versions])
+def test_whoever_waits_for_a_query_holds_no_version_that_its_holder_may_need(
+    world: World, step: Callable[[Connection, Sequence[View], Catalog], None]
+) -> None:
+    catalog = compile_catalog({**world.files, "counts.sql": BY_KEY})
+    waiting: list[int] = []
+
+    def wait() -> None:
+        with suppress(GivenUp), world.database.begin() as connection:
+            waiting.append(session_of(connection))
+            step(connection, [catalog.views["counts"]], catalog)
+            raise GivenUp
+
+    other = threading.Thread(target=wait)
+    with world.database.begin() as connection:
+        progress.lock(connection, ["a"])
+        other.start()
+        while not (waiting and world.database.is_blocked(waiting[0])):
+            time.sleep(0.01)
+        connection.execute(text("SET LOCAL lock_timeout = '300ms'"))
+        versions.alone(connection)
+    other.join()
+
+
+class GivenUp(Exception):
+    """Nothing is to be kept."""
 
 
 def test_a_version_that_was_announced_is_not_forgotten_while_it_is_opened(world: World) -> None:
