@@ -91,7 +91,7 @@ class Leap:
         def step(connection: Connection) -> None:
             rebuilds.running(connection, begun.id)
             progress.lock(connection, begun.sources)
-            declared = registry.kinds(connection)
+            declared = deployed(connection).views.keys()
             for name in (name for name in begun.views if name in declared):  # others were dropped meanwhile
                 generations.open_building(connection, name, rebuild=begun.id, at=at, tails=tails)
             rebuilds.finished(connection, begun.id, "seal")

@@ -282,8 +282,7 @@ class BatchLayer:
                 if new.state == "live" and old.id != new.id and old.version == new.version:
                     overwriting.note(connection, new, old)
         self.at("noted")
-        leap = self._leap
-        brought = leap.gather(id)
+        brought = self._leap.gather(id)
 
         def step(connection: Connection) -> list[str]:
             run = rebuilds.running(connection, id, or_held=anyway)
@@ -294,18 +293,15 @@ class BatchLayer:
             if run.leap and (run.step == "hand-over" or (new and not unread)):
                 return []  # it is repeated
             if not new and not brought.to:
-                raise LaminaError(
-                    f"Rebuild {id} has no generation left", way_out="Begin another with `lamina rebuild`."
-                )
+                raise LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
             held = [] if anyway else checking.held_back(connection, run, new)
             if run.leap:
-                leap.land(connection, id, new, brought)
+                self._leap.land(connection, id, new, brought)
             else:
-                now, declared = lookup.published(connection), deployed(connection).views
+                now = lookup.published(connection)
                 # Where a view has moved to another version since, this generation is of one that is not declared.
-                of_today = [
-                    each for each in unread if each.view in declared and declared[each.view].version == each.version
-                ]
+                declared = {(view.name, view.version) for view in deployed(connection).views.values()}
+                of_today = [each for each in unread if (each.view, each.version) in declared]
                 newer = {each.view: each.id for each in of_today if each.id > now.get(each.view, 0)}
                 if anyway and not newer:
                     raise LaminaError(
