@@ -139,12 +139,13 @@ def transactions(connection: Connection) -> list[str]:
     """The transactions of this database that are open now and may have a snapshot, but for this one.
 
     By their locks on themselves, which everybody may see: a snapshot of another role's is hidden from an owner that is
-    no superuser. One that is seen to have none, as of a process that only holds a lock, takes a newer one if any.
+    no superuser. One that is seen to have none, as of a process that only holds a lock, takes a newer one if any; and
+    autovacuum, which is nobody's, reads no view.
     """
     found = text(
         "SELECT DISTINCT l.virtualtransaction FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)"
         " WHERE l.locktype = 'virtualxid' AND a.datname = current_database() AND l.pid <> pg_backend_pid()"
-        " AND (a.state IS NULL OR a.backend_xmin IS NOT NULL)"
+        " AND (a.state IS NULL OR a.backend_xmin IS NOT NULL) AND a.usesysid IS NOT NULL"
     )
     return list(connection.execute(found).scalars())
 
