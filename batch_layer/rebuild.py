@@ -225,12 +225,7 @@ class BatchLayer:
         Of the views named, or of all. A view that was dropped meanwhile has nothing left to prove.
         """
         run = self._expect(id)
-        if unknown := sorted(set(names) - set(run.views)):
-            raise LaminaError(
-                f"Rebuild {id} has no view {unknown[0]}",
-                evidence=f"its views: {', '.join(run.views)}",
-                way_out="Name some of these, or none to prove all of them.",
-            )
+        run.check_names(names)
         proofs = []
         if not run.leap:
             for sealed in (each for each in self.generations(id) if each.view in (names or run.views)):
@@ -267,12 +262,12 @@ class BatchLayer:
         self.at("checked")
         return found
 
-    def hand_over(self, id: int, *, anyway: bool = False) -> list[str]:
+    def hand_over(self, id: int, names: Sequence[str] = (), *, anyway: bool = False) -> list[str]:
         """Lets readers read the new generations, all at once; gives the views that are held back.
 
-        By their proof, by a check, or because what they were checked with is held back. `anyway` hands these over, too,
-        also of a rebuild that ended so. What was rolled back from since is not handed over again. A leap, which hands
-        all over or nothing, is refused where a check blocks it.
+        By their proof, by a check, or because what they were checked with is held back. `anyway` hands those of the
+        named views over, too (of all, where none is named), also of a rebuild that ended so. What was rolled back from
+        since is not handed over again. A leap, which hands all over or nothing, is refused where a check blocks it.
         """
         for sealed in self.generations(id):
             with self.database.begin(isolation="REPEATABLE READ") as connection:
@@ -286,6 +281,7 @@ class BatchLayer:
 
         def step(connection: Connection) -> list[str]:
             run = rebuilds.running(connection, id, or_held=anyway)
+            run.check_names(names)
             fed = {name for each in lookup.of_rebuild(connection, id) for name in each.queries}
             progress.lock(connection, fed | (brought.to.keys() & progress.queries(connection).keys()))
             new = lookup.of_rebuild(connection, id)  # only now: an apply may have dropped a view until we had the lock
@@ -294,7 +290,9 @@ class BatchLayer:
                 return []  # it is repeated
             if not new and not brought.to:
                 raise LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
-            held = [] if anyway else checking.held_back(connection, run, new)
+            everything = anyway and (run.leap or not names)
+            held = [] if everything else checking.held_back(connection, run, new)
+            held = [name for name in held if not (anyway and name in names)]
             if run.leap:
                 self._leap.land(connection, id, new, brought)
             else:
@@ -302,17 +300,17 @@ class BatchLayer:
                 # Where a view has moved to another version since, this generation is of one that is not declared.
                 declared = {(view.name, view.version) for view in deployed(connection).views.values()}
                 of_today = [each for each in unread if (each.view, each.version) in declared]
-                newer = {each.view: each.id for each in of_today if each.id > now.get(each.view, 0)}
+                newer = [each for each in of_today if each.id > now.get(each.view, 0) and each.view not in held]
                 if anyway and not newer:
                     raise LaminaError(
                         f"Rebuild {id} has nothing left to hand over",
                         evidence="its views are read from later generations, or were rolled back from these",
                         way_out="`lamina rebuild` computes them again; `lamina rollback VIEW` returns to earlier ones.",
                     )
-                generations.hand_over(connection, {view: id for view, id in newer.items() if view not in held})
+                generations.hand_over(connection, {each.view: each.id for each in newer})
             views.serve(connection)
             rebuilds.finished(connection, id, "hand-over")
-            if run.state == "held":
+            if run.state == "held" and not held:
                 rebuilds.end(connection, id, "done")
             return held
 

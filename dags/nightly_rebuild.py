@@ -56,7 +56,7 @@ lamina status
 echo '{view}: a proof found a difference and the policy of the view is to hold, or a check of it, or beside it, failed.
 Readers still read its previous generation. The log of prove shows what differs, the log of check what fails.
 To let them read the new one anyway:
-lamina step hand-over --anyway --rebuild {rebuild}' >&2
+lamina step hand-over --anyway {view} --rebuild {rebuild}' >&2
 exit 3
 """
 

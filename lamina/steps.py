@@ -26,9 +26,9 @@ def seal(opened: Deployment, views: Sequence[str], *, leap: bool, by: Scheduler)
     return id
 
 
-def hand_over(opened: Deployment, id: int, *, anyway: bool) -> list[str]:
-    """Lets readers read the new generations; gives the views that are held back."""
-    held = opened.batch.hand_over(id, anyway=anyway)
+def hand_over(opened: Deployment, id: int, names: Sequence[str] = (), *, anyway: bool) -> list[str]:
+    """Lets readers read the new generations; gives the views that are held back, but for the named ones `anyway`."""
+    held = opened.batch.hand_over(id, names, anyway=anyway)
     runs = _begun(opened, id)
     if runs.started:
         with opened.database.begin() as connection:

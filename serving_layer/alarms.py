@@ -344,15 +344,17 @@ def of_checks(connection: Connection) -> list[str]:
     """What holds new generations back, a proof or checks that block, and the checks of live views that failed."""
     told = []
     for id, waiting in lookup.held(connection).items():
-        told += [
-            f"{each.sentence}: rebuild {id} holds it back (correct what fails, and `lamina rebuild`; or let it"
-            f" be read, `lamina step hand-over --anyway --rebuild {id}`)"
-            for each in checks.results(connection, id)
-            if each.blocked
-        ]
+        names = {each.view for each in waiting}
+        read_by_now = set(rebuilds.get(connection, id).views) - names
+        for each in (each for each in checks.results(connection, id) if each.blocked and each.view not in read_by_now):
+            held = each.view if each.view in names else " ".join(sorted(names))
+            told.append(
+                f"{each.sentence}: rebuild {id} holds it back (correct what fails, and `lamina rebuild`; or let it"
+                f" be read, `lamina step hand-over --anyway {held} --rebuild {id}`)"
+            )
         told += [
             f"{name}: its proof found a difference, and rebuild {id} holds it back (`lamina check {name}` says"
-            f" which is wrong; `lamina step hand-over --anyway --rebuild {id}` lets the new one be read)"
+            f" which is wrong; `lamina step hand-over --anyway {name} --rebuild {id}` lets the new one be read)"
             for name in proof.held_back(connection, waiting)
         ]
     live = [each for each in checks.results(connection, None) if each.blocked]

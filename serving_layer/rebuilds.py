@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -61,6 +61,15 @@ class Rebuild:
     started_at: datetime
     ended_at: datetime | None
     error: str | None
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Raises unless all of these are views that it recomputes."""
+        if unknown := sorted(set(names) - set(self.views)):
+            raise LaminaError(
+                f"Rebuild {self.id} has no view {unknown[0]}",
+                evidence=f"its views: {', '.join(self.views)}",
+                way_out="Name some of these, or none for all of them.",
+            )
 
 
 @contextlib.contextmanager

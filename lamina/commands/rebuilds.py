@@ -120,19 +120,22 @@ def step_check(output: Output, id: int | None) -> None:
 
 
 @command(parent=step)
+@click.argument("views", nargs=-1)
 @with_rebuild
-@click.option("--anyway", is_flag=True, help="Hand over what is held back, too; also after the rebuild.")
-def hand_over(output: Output, id: int | None, anyway: bool) -> None:
-    """Let readers read the new generations, all at once.
+@click.option("--anyway", is_flag=True, help="Hand over these views (all, by default) even if they are held back.")
+def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool) -> None:
+    """Let readers read the new generations, all at once. VIEWS go with `--anyway`, also after the rebuild.
 
     Prints the views that were handed over, those over them, and those that are held back.
     """
     from batch_layer import checking
     from lamina import steps
 
+    if views and not anyway:
+        raise click.UsageError("views are named with --anyway: without it, all that is not held back is handed over")
     with deployment(output) as opened:
         id = _running(opened, id)
-        held = steps.hand_over(opened, id, anyway=anyway)
+        held = steps.hand_over(opened, id, views, anyway=anyway)
         moved = checking.handed_over(opened.database, id)
         if held:
             blocked = [each for each in checking.verdicts(opened.database, id) if each.blocked]

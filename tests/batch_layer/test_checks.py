@@ -38,10 +38,12 @@ def published(deployed: Deployed) -> dict[str, int]:
 def test_readers_never_see_the_rows_of_a_generation_that_fails_a_check(
     deployed: Deployed, quick_lamina: CommandLine
 ) -> None:
-    deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, checks=HOURLY_CHECKS)
+    held = CLICKS.replace("CREATE VIEW clicks AS", "CREATE VIEW clicks TBLPROPERTIES ('on_difference' = 'hold') AS")
+    deployed.apply(events=EVENTS, hourly=HOURLY, totals=TOTALS, clicks=held, checks=HOURLY_CHECKS)
     deployed.send("events", *(event(n) for n in range(40)))
     deployed.catch_up()
     only_the_rebuild_has(deployed, "hourly", "country IS NULL")
+    only_the_rebuild_has(deployed, "clicks", "true")
     before = published(deployed)
 
     ended = quick_lamina("rebuild", code=3)
@@ -62,8 +64,17 @@ def test_readers_never_see_the_rows_of_a_generation_that_fails_a_check(
 
     deployed.send("events", event(40))
     deployed.catch_up()
-    quick_lamina("step", "hand-over", "--anyway", "--rebuild", str(rebuild[0]))
+    id = str(rebuild[0])
+    assert any(f"lamina step hand-over --anyway hourly --rebuild {id}" in alarm for alarm in status)
+    assert "no view totale" in quick_lamina("step", "hand-over", "--anyway", "totale", "--rebuild", id, code=1).err
+    assert "--anyway" in quick_lamina("step", "hand-over", "hourly", "--rebuild", id, code=2).err
+    quick_lamina("step", "hand-over", "--anyway", "hourly", "--rebuild", id, code=3)
     assert len(deployed.rows("SELECT * FROM hourly WHERE country IS NULL")) == missing
+    [left] = quick_lamina("status", "--alarms", "--json", code=1).lines()[0]["alarms"]
+    assert f"`lamina step hand-over --anyway clicks --rebuild {id}`" in left
+    assert len(deployed.rows("SELECT * FROM clicks")) == 1, "it is held back still"
+    quick_lamina("step", "hand-over", "--anyway", "clicks", "--rebuild", id)
+    assert quick_lamina("status", "--alarms", "--json").lines()[0]["alarms"] == []
     deployed.check()
 
 
