@@ -292,7 +292,8 @@ class BatchLayer:
                 raise LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
             everything = anyway and (run.leap or not names)
             held = [] if everything else checking.held_back(connection, run, new)
-            held = [name for name in held if not (anyway and name in names)]
+            unread_by_now = {each.view for each in unread} - (set(names) if anyway else set())
+            held = [name for name in held if name in unread_by_now]
             if run.leap:
                 self._leap.land(connection, id, new, brought)
             else:
