@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from serving_layer import checks, courtesy, lookup, proof, rebuilds
 from serving_layer.checks import Verdict
@@ -23,12 +23,18 @@ def checked(database: Database, trial: Trial) -> list[Verdict]:
     return found
 
 
-def held_back(connection: Connection, run: rebuilds.Rebuild, new: Sequence[Generation]) -> list[str]:
-    """The views of a rebuild that are not handed over. A leap hands all over, or is refused with Blocked."""
+def held_back(
+    connection: Connection, run: rebuilds.Rebuild, new: Sequence[Generation], released: Collection[str] = ()
+) -> list[str]:
+    """The views of a rebuild that are not handed over, nor any that was only checked together with these.
+
+    Some may be `released`, whatever fails for them. A leap hands all over, or is refused with Blocked.
+    """
     catalog = deployed(connection)
     by_checks = checks.held_back(connection, catalog, run.id, new)
     if not run.leap:
-        return sorted(checks.held_together(catalog, new, by_checks.union(proof.held_back(connection, new))))
+        failing = by_checks.union(proof.held_back(connection, new)).difference(released)
+        return sorted(checks.held_together(catalog, new, failing).difference(released))
     if by_checks:
         blocked = [each.sentence for each in checks.results(connection, run.id) if each.blocked]
         raise Blocked(

@@ -39,12 +39,12 @@ class Begun:
 class Brought:
     """What a leap brings with it from below its cut, and where it lands.
 
-    to: where the progress of each query goes. lost: the partitions whose end Kafka has lost since.
+    to: where the progress of each query goes, and what stands last below there in Kafka. lost: the partitions whose end
+    Kafka has lost since.
     """
 
     gathered: Gathered
-    to: Mapping[str, Offsets]
-    tails: Tails
+    to: Mapping[str, tuple[Offsets, Tails]]
     lost: Sequence[TopicPartition]
 
 
@@ -91,8 +91,9 @@ class Leap:
         def step(connection: Connection) -> None:
             rebuilds.running(connection, begun.id)
             progress.lock(connection, begun.sources)
-            declared = deployed(connection).views.keys()
-            for name in (name for name in begun.views if name in declared):  # others were dropped meanwhile
+            declared = deployed(connection).views
+            # Others were dropped meanwhile, or have no cells any more.
+            for name in (name for name in begun.views if name in declared and declared[name].cell_tables):
                 generations.open_building(connection, name, rebuild=begun.id, at=at, tails=tails)
             rebuilds.finished(connection, begun.id, "seal")
 
@@ -108,17 +109,17 @@ class Leap:
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
             if not run.leap or run.state != "running" or run.step == "hand-over":
-                return Brought(Gathered([], {}, ()), {}, {}, [])
+                return Brought(Gathered([], {}, ()), {}, [])
             sources = {name: deployed(connection).sources[name] for name in _taken(connection, id)}
             reached = {name: progress.known(connection, name) for name in sources}
             starts = {name: progress.starts(connection, [name]) for name in sources}
-            to, tails = _cuts(connection, lookup.of_rebuild(connection, id))
+            to = _cuts(connection, lookup.of_rebuild(connection, id))
         for name in sources.keys() - to.keys():  # it feeds no view
-            to[name] = self.log().held(sources[name])
-            tails |= self.log().tails(sources[name], to[name])
+            held = self.log().held(sources[name])
+            to[name] = held, self.log().tails(sources[name], held)
         lost = self._lost(reached.values())
-        passed = [Passed(sources[name], to[name], reached[name][0], starts[name]) for name in sorted(sources)]
-        return Brought(gather(self.database, self.log, passed, {at.topic for at in lost}), to, tails, lost)
+        passed = [Passed(sources[name], to[name][0], reached[name][0], starts[name]) for name in sorted(sources)]
+        return Brought(gather(self.database, self.log, passed, {at.topic for at in lost}), to, lost)
 
     def land(self, connection: Connection, id: int, new: Sequence[Generation], brought: Brought) -> None:
         """Moves progress to the cut, and with it all that is known of the records below."""
@@ -131,8 +132,8 @@ class Leap:
             )
         write(connection, brought.gathered)
         fences = {name: queries[name].fence for name in landing}
-        to = Offsets({at: end for name in landing for at, end in brought.to[name].items()})
-        generations.land(connection, [each.id for each in new], fences, to, brought.tails, brought.lost)
+        to = {name: brought.to[name] for name in landing}
+        generations.land(connection, [each.id for each in new], fences, to, brought.lost)
 
     def _lost(self, known: Iterable[tuple[Offsets, Tails]]) -> list[TopicPartition]:
         """The partitions whose end Kafka has lost since it was counted."""
@@ -148,11 +149,10 @@ def _taken(connection: Connection, id: int) -> set[str]:
     return {name for name, each in progress.queries(connection).items() if each.writer == me and name in declared}
 
 
-def _cuts(connection: Connection, new: Sequence[Generation]) -> tuple[dict[str, Offsets], dict[TopicPartition, str]]:
+def _cuts(connection: Connection, new: Sequence[Generation]) -> dict[str, tuple[Offsets, Tails]]:
     """Where generations were opened, by the query that feeds them, and what stands last below in Kafka."""
     fed = [(each.id, name) for each in new for name in each.queries]
-    tails = {at: tail for each in fed for at, tail in lookup.tails_of(connection, *each).items()}
-    return {name: lookup.cut_of(connection, id, name) for id, name in fed}, tails
+    return {name: (lookup.cut_of(connection, id, name), lookup.tails_of(connection, id, name)) for id, name in fed}
 
 
 def _asked(connection: Connection, catalog: Catalog, names: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -290,25 +290,25 @@ class BatchLayer:
                 return []  # it is repeated
             if not new and not brought.to:
                 raise LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
-            everything = anyway and (run.leap or not names)
-            held = [] if everything else checking.held_back(connection, run, new)
-            unread_by_now = {each.view for each in unread} - (set(names) if anyway else set())
-            held = [name for name in held if name in unread_by_now]
-            if run.leap:
-                self._leap.land(connection, id, new, brought)
-            else:
+            if not run.leap:
                 now = lookup.published(connection)
                 # Where a view has moved to another version since, this generation is of one that is not declared.
                 declared = {(view.name, view.version) for view in deployed(connection).views.values()}
                 of_today = [each for each in unread if (each.view, each.version) in declared]
-                newer = [each for each in of_today if each.id > now.get(each.view, 0) and each.view not in held]
-                if anyway and not newer:
+                new = [each for each in of_today if each.id > now.get(each.view, 0)]
+            all_of_them = anyway and (run.leap or not names)
+            held = [] if all_of_them else checking.held_back(connection, run, new, names if anyway else ())
+            if run.leap:
+                self._leap.land(connection, id, new, brought)
+            else:
+                handed = {each.view: each.id for each in new if each.view not in held}
+                if anyway and not handed:
                     raise LaminaError(
                         f"Rebuild {id} has nothing left to hand over",
                         evidence="its views are read from later generations, or were rolled back from these",
                         way_out="`lamina rebuild` computes them again; `lamina rollback VIEW` returns to earlier ones.",
                     )
-                generations.hand_over(connection, {each.view: each.id for each in newer})
+                generations.hand_over(connection, handed)
             views.serve(connection)
             rebuilds.finished(connection, id, "hand-over")
             if run.state == "held" and not held:
@@ -364,7 +364,7 @@ class BatchLayer:
             surplus = [old for each in new for old in generations.superseded(connection, each.view) if old not in mine]
             generations.retire(connection, surplus)
             published = lookup.published(connection)
-            held = [each.view for each in new if published.get(each.view) != each.id]
+            held = [each.view for each in new if not each.was_shown and published.get(each.view) != each.id]
             rebuilds.end(connection, id, "held" if held else "done")
 
         self.database.retrying(step)

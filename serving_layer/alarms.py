@@ -344,14 +344,11 @@ def of_checks(connection: Connection) -> list[str]:
     """What holds new generations back, a proof or checks that block, and the checks of live views that failed."""
     told = []
     for id, waiting in lookup.held(connection).items():
-        names = {each.view for each in waiting}
-        read_by_now = set(rebuilds.get(connection, id).views) - names
-        for each in (each for each in checks.results(connection, id) if each.blocked and each.view not in read_by_now):
-            held = each.view if each.view in names else " ".join(sorted(names))
-            told.append(
-                f"{each.sentence}: rebuild {id} holds it back (correct what fails, and `lamina rebuild`; or let it"
-                f" be read, `lamina step hand-over --anyway {held} --rebuild {id}`)"
-            )
+        told += [
+            f"{each.sentence}: rebuild {id} holds {_them(held)} back (correct what fails, and `lamina rebuild`; or let"
+            f" {_them(held)} be read, `lamina step hand-over --anyway {' '.join(held)} --rebuild {id}`)"
+            for each, held in checks.blocking(connection, id, [each.view for each in waiting])
+        ]
         told += [
             f"{name}: its proof found a difference, and rebuild {id} holds it back (`lamina check {name}` says"
             f" which is wrong; `lamina step hand-over --anyway {name} --rebuild {id}` lets the new one be read)"
@@ -359,6 +356,10 @@ def of_checks(connection: Connection) -> list[str]:
         ]
     live = [each for each in checks.results(connection, None) if each.blocked]
     return told + [f"{each.sentence}: readers read that now (`lamina check --live` looks again)" for each in live]
+
+
+def _them(views: Collection[str]) -> str:
+    return "it" if len(views) == 1 else "them"
 
 
 def _left(connection: Connection, newest: Any) -> str | None:

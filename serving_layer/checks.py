@@ -19,6 +19,7 @@ from serving_layer import lookup, views
 from serving_layer.bookkeeping import checked
 from serving_layer.cells import create, run
 from serving_layer.database import first_line
+from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from serving_layer.sides import placed, relations
 from serving_layer.trials import Trial
@@ -158,6 +159,16 @@ def results(connection: Connection, rebuild: int | None) -> list[Verdict]:
     of = checked.c.rebuild == rebuild if rebuild is not None else checked.c.rebuild.is_(None)
     rows = connection.execute(select(checked).where(of).order_by(checked.c.id))
     return [Verdict(row.view, row.name, row.counts, row.blocks, row.failing, row.examples) for row in rows]
+
+
+def blocking(connection: Connection, rebuild: int, held: Sequence[str]) -> Iterator[tuple[Verdict, list[str]]]:
+    """What the checks of a rebuild have found that keeps some of these views from readers, and which of them."""
+    catalog = deployed(connection)
+    affects = affected(catalog, held)
+    found = {(each.view, each.check): each for each in results(connection, rebuild) if each.blocked}
+    for view, check in _blocking(catalog):
+        if (view, check.name) in found and (about := concerns(check, affects)):
+            yield found[view, check.name], sorted(about)
 
 
 def forget(connection: Connection, catalog: Catalog) -> None:

@@ -33,12 +33,16 @@ def drop_unused(database: Database) -> list[int]:
         left = [*_folded(connection), *_exchanged(connection), *_forgotten(connection)]
     for name in left:
         _dropped(database, [name])
-    with database.begin() as connection:
-        quarantine.forget_undeclared(connection)
-        versions.alone(connection)
-        _forget_unused(connection)
-        versions.forget_unused(connection)
+    database.retrying(_forget)
     return dropped
+
+
+def _forget(connection: Connection) -> None:
+    """Forgets what was known of what is dropped."""
+    quarantine.forget_undeclared(connection)
+    versions.alone(connection)
+    _forget_unused(connection)
+    versions.forget_unused(connection)
 
 
 def _dropped_generation(database: Database, each: Generation) -> bool:

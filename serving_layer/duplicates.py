@@ -35,6 +35,9 @@ HOUR = 3_600_000_000
 MANY_TABLES = 50
 """With so many more tables, each new one is for twice the time."""
 
+CENTURY = 100 * 365 * 24 * HOUR
+"""Microseconds. No period grows beyond it."""
+
 _SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 
 _BYTES = 16
@@ -124,7 +127,8 @@ def find(connection: Connection, source: Source, given: pa.Table) -> Found:
     horizon = None if within is None else _horizon(connection, source.name, newest, clock, within)
     fresh = given.filter(pa.array(~copies))
     fresh = fresh if horizon is None else fresh.filter(pc.greater_equal(fresh["at"], horizon))
-    length = None if within is None else _length(within, len(tables))
+    oldest = pc.min(fresh["at"]).as_py()
+    length = None if within is None else _length(within, len(tables), clock - (clock if oldest is None else oldest))
     begins = _begins(fresh["at"], length, clock)
     return Found(
         copies=given.filter(pa.array(copies)).select(_PLACE),
@@ -144,7 +148,7 @@ def below(source: Source, records: DataFrame, now: int) -> Found:
     spark, within = records.sparkSession, dedupe_within(source)
     newest = {row.partition: row.at for row in spark.sql(_NEWEST.format(ids=source.ids)).collect()}
     horizon = None if within is None or not newest else min(now, *newest.values()) - within
-    length = None if within is None else _length(within, 0)
+    length = None if within is None else _length(within, 0, 0 if horizon is None else now - horizon)
     fresh, duplicates, beginnings = Rows(format="binary"), 0, set[int]()
     for batch in batches(spark.sql(_LEAST.format(ids=source.ids))):
         given = _as_bytes(pa.Table.from_batches([batch]))
@@ -250,14 +254,22 @@ def _greatest(*times: int | None) -> int | None:
     return max((each for each in times if each is not None), default=None)
 
 
-def _length(within: int, tables: int) -> int:
-    """How long the periods are of which a table holds the ids. All tables are looked into, so where an idle partition
-    keeps them from going, those that are added are of ever longer ones.
+def _length(within: int, tables: int, span: int) -> int:
+    """How long the periods are of which a table holds the ids, where those that are added span so much time.
 
-    >>> [_length(HOUR, tables) // HOUR for tables in (0, 49, 50, 325)]
+    All tables are looked into, so where an idle partition keeps them from going, those that are added are of ever
+    longer periods; and never more of them at once than there may be before they grow.
+
+    >>> [_length(HOUR, tables, HOUR) // HOUR for tables in (0, 49, 50, 325)]
     [1, 1, 2, 64]
+    >>> [_length(HOUR, 0, hours * HOUR) // HOUR for hours in (49, 50, 2160)], _length(HOUR, 5_000, HOUR) == CENTURY
+    ([1, 2, 64], True)
     """
-    return max(within, HOUR) << (tables // MANY_TABLES)
+    shortest = max(within, HOUR)
+    length = min(shortest << min(tables // MANY_TABLES, 30), max(shortest, CENTURY))
+    while span // length >= MANY_TABLES:
+        length *= 2
+    return length
 
 
 def _begins(at: pa.ChunkedArray, length: int | None, now: int) -> pa.Array:

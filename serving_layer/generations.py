@@ -202,7 +202,8 @@ def retire(connection: Connection, ids: Sequence[int]) -> None:
 
 def retire_superseded(connection: Connection, names: Iterable[str]) -> None:
     """Retires what these views keep no longer, but for what a rebuild has still to hand over."""
-    to_come = select(generation.c.id).join(rebuild).where(rebuild.c.state.in_(["running", "held"]))
+    going_on = rebuild.c.state.in_(["running", "held"])
+    to_come = select(generation.c.id).join(rebuild).where(going_on, generation.c.shown_at.is_(None))
     kept = set(connection.execute(to_come).scalars())
     retire(connection, [id for name in names for id in superseded(connection, name) if id not in kept])
 
@@ -235,23 +236,23 @@ def land(
     connection: Connection,
     ids: Sequence[int],
     fences: Mapping[str, int],
-    to: Offsets,
-    tails: Tails | None = None,
+    to: Mapping[str, tuple[Offsets, Tails]],
     lost: Container[TopicPartition] = (),
 ) -> None:
     """Ends a leap: goes live, hands over, moves progress to the cut and retires all older generations, all at once.
 
-    No older generation may stay live: it lacks the records between the old progress and the cut. Progress goes back
-    only in a partition that is among the `lost`, whose end Kafka has lost: every generation that counted it retires.
+    `to` has, by query, the cut and its tails. No older generation may stay live: it lacks the records between the old
+    progress and the cut. Progress goes back only in a partition that is among the `lost`, whose end Kafka has lost:
+    every generation that counted it retires.
     """
     progress.lock(connection, fences)
     for name, fence in sorted(fences.items()):
         progress.check_fence(connection, name, fence)
         reached = progress.read(connection, [name])
-        if not to.reaches({at: offset for at, offset in reached.items() if at not in lost}):
+        if not to[name][0].reaches({at: offset for at, offset in reached.items() if at not in lost}):
             raise LaminaError(
                 f"The leap of {name} would go back",
-                evidence=f"progress is {reached}, the log ends at {to}",
+                evidence=f"progress is {reached}, the log ends at {to[name][0]}",
                 way_out="Records were counted meanwhile: run the leap again.",
             )
     go_live(connection, ids)
@@ -267,7 +268,7 @@ def land(
     retire(connection, [each.id for each in older])
     for name in fences:
         reached = progress.read(connection, [name])
-        end = _on(reached.topics(), to)
+        end, tails = to[name]
         progress.write(connection, name, end, None, tails)
         history.leapt(connection, name, reached, end, leapt_to=max(ids, default=None), lost=lost)
 
@@ -314,10 +315,11 @@ def _state(connection: Connection, id: int) -> str:
 
 
 def _withdrawn(connection: Connection, view_name: str, state: str) -> bool:
-    """Whether a generation was retired because its view is not declared any more."""
+    """Whether a generation was retired because its view is not declared any more, or has no cells any more."""
     if state != "retired":
         return False
-    return connection.execute(select(view.c.name).where(view.c.name == view_name)).one_or_none() is None
+    with_cells = (view.c.name == view_name, view.c.kind != "derived")
+    return connection.execute(select(view.c.name).where(*with_cells)).one_or_none() is None
 
 
 def _swap(connection: Connection, id: int) -> bool:

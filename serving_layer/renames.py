@@ -14,7 +14,7 @@ from dataclasses import replace
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, delete, func, insert, literal, select, text, update
 
-from serving_layer import cells
+from serving_layer import cells, versions
 from serving_layer.bookkeeping import (
     cell_table,
     checked,
@@ -100,6 +100,7 @@ def apply(connection: Connection, before: Catalog, names: Mapping[str, str]) -> 
     """
     if not names:
         return before
+    versions.alone(connection)  # first, as everybody does who changes tables of cells
     if (shown := unsettled(connection, names)) is not None:
         raise LaminaError(
             "A view cannot be renamed while a transaction from before the last move is open",

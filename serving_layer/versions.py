@@ -191,7 +191,8 @@ def _computed_alike(table: CellTable, other: CellTable) -> tuple[str, ...]:
 
 
 def live(connection: Connection) -> dict[tuple[str, str], int]:
-    """The versions of views that are kept to return to, or for a preview: of each its newest generation.
+    """The versions of views that are kept to return to, or for a preview: of each the generation that was shown last,
+    the newest where none was.
 
     It is live, and was shown or is read by a preview.
     """
@@ -199,7 +200,7 @@ def live(connection: Connection) -> dict[tuple[str, str], int]:
     rows = connection.execute(
         select(generation.c.view, generation.c.version, generation.c.id)
         .where(generation.c.state == "live", kept)
-        .order_by(generation.c.id)
+        .order_by(generation.c.shown_until.nulls_first(), generation.c.id)
     ).all()
     shown = select(generation.c.view, generation.c.version).join(
         publication, publication.c.generation == generation.c.id

@@ -102,7 +102,8 @@ def _give_back(connection: Connection, right: str) -> None:
 def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog) -> None:
     """Keeps what views are now for the snapshots of now, before `moving` are read from other cells, or from none.
 
-    That is every one of these, and every other of which the text changes, too, and which reads one of them. What reads
+    That is every one of these, and every other that reads one of them and of which the text changes, too, or which has
+    an older side already: that is told by where those are read from. What reads
     columns that go cannot be kept: it raises in such a snapshot.
     """
     where = places(connection)
@@ -113,7 +114,11 @@ def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog)
     for name, row in rows.items():
         kept[name] = [side for side in _sides(row) if not broken & set(side.reads)]
         below = set(moving) & _below(name, rows)
-        if row.served and (name in moving or (name in changing and below)) and not broken & set(row.reads):
+        if (
+            row.served
+            and (name in moving or ((name in changing or kept[name]) and below))
+            and not broken & set(row.reads)
+        ):
             at = _at(name, {*below, *({name} & set(moving))}, kept[name], where)
             kept[name] = [Side(at, placed(row.final, where), row.columns, list(row.reads)), *kept[name]]
     for name, sides in _without_circles(kept, catalog).items():
@@ -139,16 +144,18 @@ def settle(database: Database, *, patience_ms: int = READER_PATIENCE_MS) -> bool
     Because a reader still may need a side, or holds the view for longer than `patience_ms`. What is open when the first
     transaction looks may have a snapshot of before the move; what begins later has none.
     """
-    with database.begin() as connection:
-        rows = _locked(connection)
-        open_now = transactions(connection)
-        for row in rows:
-            sides = [side if side.readers is not None else replace(side, readers=open_now) for side in _sides(row)]
-            connection.execute(
-                update(view).where(view.c.name == row.name).values(before=[vars(side) for side in sides])
-            )
-    left = [row.name for row in rows if not _settled(database, row.name, patience_ms)]
+    left = [name for name in database.retrying(_note_readers) if not _settled(database, name, patience_ms)]
     return not left
+
+
+def _note_readers(connection: Connection) -> list[str]:
+    """Notes which transactions may need the older sides of views that have moved; gives all views that have some."""
+    rows = _locked(connection)
+    open_now = transactions(connection)
+    for row in rows:
+        sides = [side if side.readers is not None else replace(side, readers=open_now) for side in _sides(row)]
+        connection.execute(update(view).where(view.c.name == row.name).values(before=[vars(side) for side in sides]))
+    return [row.name for row in rows]
 
 
 def _settled(database: Database, name: str, patience_ms: int) -> bool:

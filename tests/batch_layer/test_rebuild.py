@@ -535,6 +535,33 @@ def test_a_stream_that_feeds_no_view_leaps_too(
     deployed.check()
 
 
+def test_a_stream_without_a_view_lands_where_it_is_archived_and_the_table_of_its_topic_at_its_cut(
+    deployed: Deployed,
+) -> None:
+    table = OTHERS["others"].replace("x BIGINT", "x BIGINT PRIMARY KEY").replace("TABLE others", "TABLE named")
+    known = "CREATE VIEW known AS SELECT count(*) AS n FROM named;"
+    deployed.apply(others=OTHERS["others"], named=table, known=known)
+    deployed.send("others", *((str(n).encode(), {"x": n}) for n in range(5)), partition=0)
+    deployed.catch_up()
+    deployment = deployed.deployment
+    source = deployment.deployed().sources["others"]
+
+    def archive(place: str) -> None:
+        if place.startswith("compute"):
+            deployed.send("others", *((str(n).encode(), {"x": n}) for n in range(5, 9)), b"not JSON", partition=0)
+            deployment.batch.logs.archive(source, deployment.brokers.latest(source.topic))
+
+    deployment.at = archive
+    deployment.batch.rebuild(leap=True)
+    with deployment.database.begin() as connection:
+        at = {name: progress.read(connection, [name])[TopicPartition(source.topic, 0)] for name in ("others", "named")}
+    assert at == {"others": 10, "named": 5}
+    deployment.at = lambda place: None
+    deployed.catch_up()
+    assert one(deployed.rows("SELECT n FROM known")) == (9,)
+    deployed.check()
+
+
 def test_a_leap_that_cannot_be_sealed_gives_its_queries_back(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(10)), partition=0)

@@ -14,7 +14,7 @@ from serving_layer.bookkeeping import generation
 from serving_layer.database import Database
 from serving_layer.micro_batch import Outcome
 from serving_layer.queries import Topic
-from tests.serving_layer.world import FILES, World, assert_invariant, shown
+from tests.serving_layer.world import FILES, World, assert_invariant, landing, shown
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 
@@ -253,7 +253,7 @@ def test_a_leap_moves_progress_to_its_cut_and_leaves_no_older_generation_live(wo
             ids.append(generations.open_building(connection, view, rebuild=None, at=to).id)
         world.load(ids[-1])
     with world.database.begin() as connection:
-        generations.land(connection, ids, fences, to)
+        generations.land(connection, ids, fences, landing(to, fences))
     assert world.progress("a") == world.end("a")
     assert shown(world, "sums") == [("x", 3, 7)]
     with world.database.begin() as connection:
@@ -282,7 +282,7 @@ def test_a_leap_goes_back_only_where_kafka_has_lost_records(world: World) -> Non
             world.load(ids[-1])
         with world.database.begin() as connection:
             fences = {"a": fence, "b": world.fences["b"]}
-            generations.land(connection, ids, fences, everywhere, tails, lost=[lost])
+            generations.land(connection, ids, fences, landing(everywhere, fences, tails), lost=[lost])
 
     with pytest.raises(LaminaError, match="would go back"):
         leap(Offsets({lost: 2, kept: 1}))
@@ -306,7 +306,7 @@ def test_a_leap_that_was_taken_over_lands_nowhere(world: World) -> None:
     with world.database.begin() as connection:
         world.fences["a"] = progress.take_over(connection, "a", "a speed layer")
     with pytest.raises(progress.Fenced), world.database.begin() as connection:
-        generations.land(connection, ids, {"a": fence}, world.end("a"))
+        generations.land(connection, ids, {"a": fence}, landing(world.end("a"), "a"))
     assert shown(world, "sums") == []
 
 
@@ -365,7 +365,7 @@ def test_a_view_deployed_during_a_leap_makes_it_start_again(world: World) -> Non
             ids.append(generations.open_building(connection, view, rebuild=None, at=to).id)
         world.load(ids[-1])
     with pytest.raises(LaminaError, match="both was deployed while the leap ran"), world.database.begin() as connection:
-        generations.land(connection, ids, {"a": fence}, to)
+        generations.land(connection, ids, {"a": fence}, landing(to, "a"))
     world.fences = {"a": fence, "b": other}
     assert world.progress("a") == Offsets.of("a", {0: 0, 1: 0})
 

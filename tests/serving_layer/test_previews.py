@@ -13,7 +13,7 @@ from master_log.offsets import Offsets
 from serving_layer import differences, dropping, generations, lookup, previews, progress, rebuilds, registry, rollbacks
 from serving_layer.differences import ColumnDifference, Difference, Example
 from tests.serving_layer.test_versions import BY_KEY, TOTAL, left, reading, rows
-from tests.serving_layer.world import FILES, PARTITIONS, World
+from tests.serving_layer.world import FILES, PARTITIONS, World, landing
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
 
@@ -234,7 +234,9 @@ def test_what_a_leap_retires_raises_in_a_preview_and_what_is_shared_goes_on(worl
             new = [generations.open_building(connection, name, rebuild=None, at=end) for name in VIEWS]
         for each in new:
             world.load(each.id)
-        world.database.retrying(lambda connection: generations.land(connection, [each.id for each in new], fences, end))
+        world.database.retrying(
+            lambda connection: generations.land(connection, [each.id for each in new], fences, landing(end, fences))
+        )
         world.fences = fences
         dropping.drop_unused(world.database)
         assert rows(before, "SELECT * FROM dev.total") == [(2, 3)], "a snapshot of before the leap"

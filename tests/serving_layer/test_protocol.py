@@ -24,7 +24,7 @@ from serving_layer import cells, dropping, generations, lookup, progress, rollba
 from serving_layer.database import Database
 from serving_layer.micro_batch import MicroBatch, Outcome
 from serving_layer.progress import Fenced
-from tests.serving_layer.world import World, assert_invariant
+from tests.serving_layer.world import World, assert_invariant, landing
 from view_algebra.errors import LaminaError
 
 VIEWS = st.sampled_from(["sums", "counts", "both"])
@@ -139,7 +139,7 @@ def machine(serving: Database) -> type[RuleBasedStateMachine]:  # noqa: C901 (a 
                     ids.append(generations.open_building(connection, view, rebuild=None, at=to).id)
                 world.load(ids[-1])
             with serving.begin() as connection:
-                generations.land(connection, ids, world.fences, to)
+                generations.land(connection, ids, world.fences, landing(to, world.fences))
 
         @invariant()
         def holds(self) -> None:

@@ -265,6 +265,31 @@ def test_what_was_rolled_back_from_does_not_come_back_after_a_rebuild(world: Wor
     assert shown(world, "counts") == [(2, 3)]
 
 
+def test_the_way_back_by_apply_shows_nothing_that_was_rolled_back_from(world: World) -> None:
+    with world.database.begin() as connection:
+        held = rebuilds.begin(connection, ["counts"], leap=False, by=None)
+        first = lookup.published(connection)["counts"]
+        wrong = generations.open_building(connection, "counts", rebuild=held).id
+    world.load(wrong)
+    world.go_live(wrong)
+    world.hand_over("counts", wrong)
+    with world.database.begin() as connection:
+        rebuilds.end(connection, held, "held")
+        assert rollbacks.roll_back(connection, "counts") == (wrong, first)
+    before = world.files["counts.sql"]
+    ready = world.begin_change(counts=BY_KEY)
+    world.load(ready["counts"])
+    world.go_live(*ready.values())
+    with world.database.begin() as connection:
+        move(world, connection, ready)
+        generations.retire_superseded(connection, ["counts"])
+    world.files["counts.sql"] = before
+    world._compile()
+    world.end_change({}, allow_break=True)
+    with world.database.begin() as connection:
+        assert lookup.published(connection)["counts"] == first
+
+
 def test_what_is_applied_again_after_a_roll_back_and_a_rebuild_is_rolled_back_again(world: World) -> None:
     world.append("a", 0, ("x", 1), ("y", 2))
     world.advance("a")
@@ -509,6 +534,26 @@ def test_a_view_is_read_as_it_was_in_an_older_snapshot_also_where_it_gets_or_los
     dropping.drop_unused(world.database)
     assert left(world)["sides"] == 0
     assert shown(world, "total") == [(4, 7)]
+
+
+def test_a_view_that_still_has_an_older_side_is_read_in_every_snapshot_through_a_second_move_below_it(
+    world: World, database: str
+) -> None:
+    world.files["total.sql"] = TOTAL
+    with world.database.begin() as connection:
+        world.apply(connection)
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    with reading(database) as first:
+        world.change(counts=BY_KEY, total=LARGEST)
+        dropping.drop_unused(world.database)  # the side of `total` stays: the first snapshot may need it
+        with reading(database) as second:
+            world.change(counts=BY_KEY.replace("FROM a", "FROM a WHERE n > 0"))
+            world.append("a", 0, ("y", 2))
+            world.advance("a")
+            assert rows(second, "SELECT c, s, k FROM analytics.total") == [(1, 1, "x")]
+        assert rows(first, "SELECT c, s, k FROM analytics.total") == [(1, 1, None)]
+    assert shown(world, "total") == [(2, 3, "y", 2)]
 
 
 def test_sides_wait_only_for_transactions_of_before_the_move(world: World, database: str) -> None:

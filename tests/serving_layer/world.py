@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, text
 
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
+from master_log.tails import Tails
 from serving_layer import generations, loading, lookup, progress, rebuilds, registry
 from serving_layer.bookkeeping import generation
 from serving_layer.cells import Staged
@@ -230,6 +231,11 @@ class World:
             rows=Rows("".join(row + "\n" for row in rows).encode()),
             read={name: f"(SELECT {listed} FROM {table})"},
         )
+
+
+def landing(to: Offsets, queries: Iterable[str], tails: Tails | None = None) -> dict[str, tuple[Offsets, Tails]]:
+    """Where a leap lands, by query: each reads the topic of its name."""
+    return {name: (Offsets({at: end for at, end in to.items() if at.topic == name}), tails or {}) for name in queries}
 
 
 def maintained(connection: Connection, query: str) -> set[str]:

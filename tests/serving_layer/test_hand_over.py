@@ -1,0 +1,68 @@
+"""What is held back is handed over by its name, and nothing beside it that was not checked with it."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import insert
+
+from batch_layer.rebuild import BatchLayer
+from master_log.kafka import Brokers
+from serving_layer import alarms, generations, lookup, rebuilds
+from serving_layer.bookkeeping import checked
+from tests.serving_layer.world import World
+
+OWN = "ALTER VIEW sums ADD CONSTRAINT named CHECK (k IS NOT NULL);"
+BOTH = "ALTER VIEW counts ADD CONSTRAINT all_of_them CHECK (max(c) = (SELECT sum(c) FROM sums));"
+
+
+def verdicts(world: World, rebuild: int, **failing: int) -> None:
+    with world.database.begin() as connection:
+        for name, count in failing.items():
+            of = {"view": "sums" if name == "named" else "counts", "name": name, "rebuild": rebuild}
+            said = {"counts": "row", "blocks": True, "failing": count, "examples": []}
+            connection.execute(insert(checked).values(**of, **said))
+
+
+@pytest.mark.parametrize(
+    ("failing", "held", "released"),
+    [
+        ({"named": 1, "all_of_them": 0}, ["counts", "sums"], {"sums", "counts"}),
+        ({"named": 1, "all_of_them": 1}, ["counts", "sums"], {"sums"}),
+        ({"named": 0, "all_of_them": 0}, [], set[str]()),
+    ],
+    ids=["it alone fails", "it fails with another", "nothing fails"],
+)
+def test_a_view_is_handed_over_anyway_with_all_that_fails_for_nothing_else(
+    world: World, failing: dict[str, int], held: list[str], released: set[str]
+) -> None:
+    world.files |= {"own.sql": OWN, "both_checked.sql": BOTH}
+    with world.database.begin() as connection:
+        world.apply(connection)
+    world.append("a", 0, ("x", 1), (None, 2))
+    world.advance("a")
+    with world.database.begin() as connection:
+        id = rebuilds.begin(connection, ["counts", "sums"], leap=False, by=None)
+        new = {name: generations.open_building(connection, name, rebuild=id).id for name in ("counts", "sums")}
+    for each in new.values():
+        world.load(each)
+    world.go_live(*new.values())
+    verdicts(world, id, **failing)
+    batch = BatchLayer(world.database, Brokers("nowhere:0"), pytest.fail, pytest.fail, "no address")
+
+    assert batch.hand_over(id) == held
+    with world.database.begin() as connection:
+        rebuilds.end(connection, id, "held" if held else "done")
+        told = alarms.of_checks(connection)
+    if not held:
+        assert told == []
+        return
+    assert any(f"`lamina step hand-over --anyway sums --rebuild {id}`" in each for each in told)
+    left = batch.hand_over(id, ["sums"], anyway=True)
+    assert set(new) - set(left) == released
+    with world.database.begin() as connection:
+        published = lookup.published(connection)
+        assert {name for name, each in new.items() if published[name] == each} == released
+        told = alarms.of_checks(connection)
+        assert rebuilds.get(connection, id).state == ("held" if left else "done")
+    assert len(told) == len(left)
+    assert all(f"`lamina step hand-over --anyway counts --rebuild {id}`" in each for each in told)
