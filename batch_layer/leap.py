@@ -20,6 +20,7 @@ from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from serving_layer.rebuilds import Scheduler
 from view_algebra.compiled import Catalog, Source
+from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from master_log.archive import MasterLog
@@ -69,8 +70,10 @@ class Leap:
             if (known := rebuilds.begun(connection, by)) is not None:
                 return Begun(known, catalog, [], [])
             wanted, sources = _closure(catalog, *_asked(connection, catalog, names))
+            if not sources:
+                registry.with_cells(connection, ())  # which says that there is nothing
             id = rebuilds.begin(connection, wanted, leap=True, by=by)
-            registry.retire_the_dead(connection)
+            registry.retire_the_dead(connection, beside=sources)
             for name in sources:
                 progress.take_over(connection, name, rebuilds.leap_writer(id))
             return Begun(id, catalog, wanted, sources)
@@ -79,13 +82,12 @@ class Leap:
 
     def open(self, begun: Begun) -> None:
         """Archives all that Kafka holds of the sources, and opens a generation of each view where their log ends."""
-        sources = [begun.catalog.sources[name] for name in begun.sources]
-        ends = [self._archived_to_the_end(source) for source in sources]
-        at = Offsets({place: offset for end in ends for place, offset in end.items()})
+        ends = {name: end for name in begun.sources if (end := self._archived_to_the_end(begun, name)) is not None}
+        at = Offsets({place: offset for end in ends.values() for place, offset in end.items()})
         tails = {
             place: tail
-            for source, end in zip(sources, ends, strict=True)
-            for place, tail in self.log().tails(source, end).items()
+            for name, end in ends.items()
+            for place, tail in self.log().tails(begun.catalog.sources[name], end).items()
         }
 
         def step(connection: Connection) -> None:
@@ -99,9 +101,21 @@ class Leap:
 
         self.database.retrying(step)
 
-    def _archived_to_the_end(self, source: Source) -> Offsets:
-        """Where the master log of a source ends, after all of its topic was taken into it."""
-        self.archive(source, self.brokers.latest(source.topic))
+    def _archived_to_the_end(self, begun: Begun, name: str) -> Offsets | None:
+        """Where the master log of a source ends, after all of its topic was taken into it.
+
+        None of one that cannot be archived, and feeds none of the views that leap: they do not wait for it.
+        """
+        source = begun.catalog.sources[name]
+        try:
+            self.archive(source, self.brokers.latest(source.topic))
+        except LaminaError as error:
+            if not begun.views or any(name in begun.catalog.views[each].fed_by for each in begun.views):
+                raise
+            self.tell(f"{name}, which feeds no view, is left out: {error}")
+            with self.database.begin() as connection:
+                progress.let_go(connection, {name: progress.queries(connection)[name].fence})
+            return None
         return self.log().held(source)
 
     def gather(self, id: int) -> Brought:

@@ -121,10 +121,9 @@ class BatchLayer:
                 return known
             wanted = registry.with_cells(connection, names)
             id = rebuilds.begin(connection, wanted, leap=False, by=by)
-            registry.retire_the_dead(connection)
+            views = deployed(connection).views
             # All queries are locked before the first generation is opened: the order of locking is one.
-            catalog = deployed(connection)
-            progress.lock(connection, {source for name in wanted for source in catalog.views[name].fed_by})
+            registry.retire_the_dead(connection, beside={source for name in wanted for source in views[name].fed_by})
             for name in wanted:
                 generations.open_building(connection, name, rebuild=id)
             rebuilds.finished(connection, id, "seal")

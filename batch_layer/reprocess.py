@@ -158,7 +158,8 @@ def begun(
         rebuilds.go_on(connection, left, command)
         return left
     id = rebuilds.begin(connection, sorted(wanted), leap=False, by=None, command=command)
-    registry.retire_the_dead(connection)
+    known = progress.queries(connection)
+    registry.retire_the_dead(connection, beside={name for each in new for name in each.fed_by if name in known})
     open(id)
     rebuilds.finished(connection, id, "seal")
     batch.tell(f"computing new versions of {', '.join(wanted)}; until then, readers read the old ones")

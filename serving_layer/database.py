@@ -48,7 +48,7 @@ CONNECTION: dict[str, Any] = {
     "tcp_user_timeout": 25_000,
     # Timestamps are instants; the session's zone only decides how they are written, so it must be known. What the
     # database limits for readers is not limited for us.
-    "options": "-c timezone=UTC -c statement_timeout=0 -c lock_timeout=0"
+    "options": "-c timezone=UTC -c statement_timeout=0 -c lock_timeout=0 -c transaction_timeout=0"
     f" -c idle_in_transaction_session_timeout={FROZEN_MS} {_KEEPALIVES_THERE}",
 }
 """What every connection that writes is opened with, for the driver."""

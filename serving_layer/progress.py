@@ -256,8 +256,11 @@ def archived(connection: Connection, name: str, held: Offsets) -> None:
         )
 
 
-def stop(connection: Connection, name: str, why: str | None) -> None:
-    """Records why a query refuses to go on, for `status`."""
+def stop(connection: Connection, name: str, why: str | None, fence: int | None = None) -> None:
+    """Records why a query refuses to go on, for `status`. Raises `Fenced` where `fence` is not its newest token."""
+    if fence is not None:
+        lock(connection, [name])
+        check_fence(connection, name, fence)
     connection.execute(update(query).where(query.c.name == name).values(stopped=why))
 
 

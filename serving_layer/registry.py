@@ -284,9 +284,13 @@ def _not_computed(name: str, version: str) -> NotComputed:
     )
 
 
-def retire_the_dead(connection: Connection) -> None:
-    """Retires what rebuilds and applies that failed have left."""
-    generations.retire(connection, [each.id for each in lookup.left_by_failures(connection)])
+def retire_the_dead(connection: Connection, *, beside: Iterable[str] = ()) -> None:
+    """Retires what rebuilds and applies that failed have left. beside: queries that the caller locks next: the order of
+    locking is one.
+    """
+    dead = lookup.left_by_failures(connection)
+    progress.lock(connection, {*beside, *(name for each in dead for name in each.queries)})
+    generations.retire(connection, [each.id for each in dead])
     queries.forget_undeployed(connection)
 
 

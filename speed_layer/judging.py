@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from master_log.client import KafkaAway
@@ -62,8 +63,9 @@ class Judge:
 
     def well(self, query: Query) -> None:
         """Notes that a query has left its failures behind: it commits, or goes on with nothing left to read."""
-        if query.failures >= MANY_FAILURES and not self._tell(query, None):
-            return  # it is noted again at the next look
+        with suppress(Fenced):  # which its next commit finds
+            if query.failures >= MANY_FAILURES and not self._tell(query, None):
+                return  # it is noted again at the next look
         query.failures, query.delay = 0, 0.0
 
     def commits(self, query: Query, commits: int) -> bool:
@@ -98,8 +100,12 @@ class Judge:
     def refuse(self, query: Query, reason: LaminaError) -> None:
         """Stops a query with its reason, and tells whoever asks for the status."""
         if not isinstance(reason, Fenced):  # first: should Postgres go away, the next look finds the reason again
-            with self.parts.database.begin() as connection:
-                progress.stop(connection, query.source.name, _alarm(reason))
+            try:
+                with self.parts.database.begin() as connection:
+                    progress.stop(connection, query.source.name, _alarm(reason), query.fence)
+            except Fenced as taken:
+                self.judge(query, taken)  # whoever has taken the query over may be well
+                return
         query.refused = reason
         query.not_before = self.clock() + REFUSED_EVERY
         log.error("%s stopped: %s", query.source.name, reason)
@@ -146,7 +152,11 @@ class Judge:
             query.grew = False
             if query.failures >= MANY_FAILURES:
                 named = _named(query, member) if one else ""
-                self._tell(query, f"it fails again and again: {said(failure)}{named}")
+                try:
+                    self._tell(query, f"it fails again and again: {said(failure)}{named}")
+                except Fenced as taken:
+                    self.judge(query, taken)
+                    return
         query.not_before = self.clock() + query.delay
         log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, said(failure), query.delay)
 
@@ -175,10 +185,15 @@ class Judge:
             return not passed and (reason.at, reason.offset) not in skipping.read(connection)
 
     def _tell(self, query: Query, what: str | None) -> bool:
-        """Tells whoever asks for the status what is wrong with a query that goes on; False where Postgres is away."""
+        """Tells whoever asks for the status what is wrong with a query that goes on; False where Postgres is away.
+
+        Raises `Fenced` where another has taken the query over.
+        """
         try:
             with self.parts.database.begin() as connection:
-                progress.stop(connection, query.source.name, what)
+                progress.stop(connection, query.source.name, what, query.fence)
+        except Fenced:
+            raise
         except (PostgresError, LaminaError):
             return False
         return True

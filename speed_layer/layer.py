@@ -74,7 +74,8 @@ class SpeedLayer:
     def run(self, *, until_caught_up: bool = False) -> None:
         """Returns when it was stopped or, if asked, when progress has reached the ends the topics have now.
 
-        Raises the reason of the first query that was refused, once no other can go on; at once when it was fenced.
+        A query that was refused is looked at again and again, since it may be mended from outside. Raises its reason
+        where progress is to reach an end that no other can reach; at once when it was fenced.
         """
         try:
             with heartbeat(self._say_it_lives):
@@ -98,7 +99,7 @@ class SpeedLayer:
             self.parts.database.waiting(self._look, give_up=self.stopping.is_set)
             refused = [query.refused for query in self._queries.values() if query.refused]
             fenced = [reason for reason in refused if isinstance(reason, Fenced)]
-            if fenced or (refused and len(refused) == len(self._queries)):
+            if fenced or (goal is not None and refused and len(refused) == len(self._queries)):
                 raise (fenced or refused)[0]
             if goal is not None and self._reached(goal):
                 if refused:
