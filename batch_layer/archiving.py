@@ -13,6 +13,7 @@ from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
 from serving_layer import log_catalog, progress, rebuilds, skipping
 from serving_layer.database import Database
+from serving_layer.waiting import waiting
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
@@ -41,7 +42,7 @@ class Logs:
         with self.database.begin() as connection:
             topic_id = progress.queries(connection)[source.name].topic_id
             start = progress.begins(connection, source.topic)
-        with rebuilds.archiving(self.database):
+        with waiting(self.tell, f"{source.name}: its records are archived"), rebuilds.archiving(self.database):
             master_log = self._whole_log(source)
             master_log.create(source, topic_id, start)
             for at, offset in skipping.forget_lost(self.database, self.brokers, source.topic):
@@ -55,12 +56,19 @@ class Logs:
                 with self.database.begin() as connection:
                     progress.archived(connection, source.name, archived.held)
                 records += archived.records
+                if archived.cut_off is not None:
+                    self.tell(
+                        f"{source.name}: the log held other records in {archived.cut_off} than Kafka does now; they"
+                        f" are no longer in it, and stay readable as the tag {archived.kept_as} of its Iceberg table"
+                    )
+                if archived.lost.end:
+                    self.tell(f"{source.name}: lost, and noted as lost: {archived.lost}")
                 self.tell(f"{source.name}: {records:,} records archived{'' if end == wanted else ' so far'}")
         return records
 
     def maintain(self, source: Source, before: datetime) -> Maintained:
         """Maintains the log of one source so that every backup made since `before` can be restored."""
-        with rebuilds.archiving(self.database):
+        with waiting(self.tell, f"{source.name}: its log is maintained"), rebuilds.archiving(self.database):
             return self._whole_log(source).maintain(source, before)
 
     def _whole_log(self, source: Source) -> MasterLog:

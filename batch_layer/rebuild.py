@@ -41,6 +41,7 @@ from serving_layer.lookup import Generation
 from serving_layer.proof import Proof
 from serving_layer.rebuilds import Scheduler
 from serving_layer.trials import Trial
+from serving_layer.waiting import waited_for
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
@@ -162,6 +163,7 @@ class BatchLayer:
         patience.settle(self.database)
         return dropping.drop_unused(self.database)
 
+    @waited_for("cells are computed of all records, and loaded")
     def compute(self, id: int, name: str) -> int:
         """Computes the cells of all records below the cut of one view and loads them; gives the number of cells."""
         self._expect(id)
@@ -198,6 +200,7 @@ class BatchLayer:
                 raise
             self.tell(f"{name}: dropped meanwhile, so it is left out")
 
+    @waited_for("what was counted meanwhile is merged")
     def go_live(self, id: int) -> None:
         """Folds the realtime views into the batch views; from then on micro-batches merge into the new cells.
 
@@ -218,6 +221,7 @@ class BatchLayer:
             dropping.drop_unused(self.database)
         self._done(id, "go-live")
 
+    @waited_for("every new cell is compared with the one that is read")
     def prove(self, id: int, names: Sequence[str] = ()) -> list[Proof]:
         """Compares every cell of each new generation with the published one, in one snapshot, and keeps the result.
 
@@ -245,6 +249,7 @@ class BatchLayer:
         self._done(id, " ".join(["prove", *names]))
         return proofs
 
+    @waited_for("the checks are run over what would be read")
     def check(self, id: int, trial: Trial | None = None) -> list[Verdict]:
         """Runs the checks of views over the new generations, before anybody reads them, and keeps what they find.
 
@@ -261,6 +266,7 @@ class BatchLayer:
         self.at("checked")
         return found
 
+    @waited_for("what differs is noted, and handed over")
     def hand_over(self, id: int, names: Sequence[str] = (), *, anyway: bool = False) -> list[str]:
         """Lets readers read the new generations, all at once; gives the views that are held back.
 
@@ -290,11 +296,7 @@ class BatchLayer:
             if not new and not brought.to:
                 raise LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
             if not run.leap:
-                now = lookup.published(connection)
-                # Where a view has moved to another version since, this generation is of one that is not declared.
-                declared = {(view.name, view.version) for view in deployed(connection).views.values()}
-                of_today = [each for each in unread if (each.view, each.version) in declared]
-                new = [each for each in of_today if each.id > now.get(each.view, 0)]
+                new = lookup.newer(connection, deployed(connection), unread)
             all_of_them = anyway and (run.leap or not names)
             held = [] if all_of_them else checking.held_back(connection, run, new, names if anyway else ())
             if run.leap:

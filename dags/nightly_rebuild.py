@@ -7,8 +7,9 @@ A task is one `lamina` command, so whatever a task did can be repeated by hand: 
 from task to task is the rebuild's id and its views, as the steps print them with `--json`. Each view has tasks of its
 own, which bear its name: `prove`, and `held` where it is held back.
 
-- **A task that failed can be retried alone**, by Airflow (three times) or by hand ("clear task"): each step looks
-  up in Postgres what is left to do.
+- **A task that failed is retried alone** by Airflow (three times). By hand, clear it with its downstream tasks, which
+  have not run: each step looks up in Postgres what is left to do. `seal` is retried for four hours, at ever longer
+  intervals: another rebuild, or an apply, may be running.
 - **A run is about a cut of offsets and not about a time.** No task is told a date. `seal` opens the cut where the views
   stand, and everything below it is recomputed. So a missed night needs nothing by hand, a run that is cleared as a
   whole does the same work again, and a `seal` that is repeated within a run continues the rebuild that it began.
@@ -143,6 +144,8 @@ def nightly_rebuild() -> None:
         task_id="seal",
         bash_command="lamina step seal {{ params.views | join(' ') or '--due' }} --key '{{ run_id }}' --json",
         output_processor=applications,
+        retries=8,
+        retry_exponential_backoff=True,
     )
     go_live = step("go-live", " --json", output_processor=each)
     hand_over = step("hand-over", f" --json || [ $? -eq {HELD} ]", HandOver, outlets=[VIEWS])

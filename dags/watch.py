@@ -1,9 +1,10 @@
 """Every few minutes, what needs attention fails a run, with one sentence that says what and what to do.
 
-The checks of views are run on what readers read now (`lamina check --live`), then everything is asked for that
-`lamina status --alarms` knows: lag, freshness, a speed layer that is gone, records that Kafka may drop before they are
-archived, quarantine that grows, a rebuild that failed or is overdue, checks that fail. The exception of the task that
-fails is the sentence, so whatever Airflow sends when a task fails (a callback, a notifier) carries it.
+Everything is asked for that `lamina status --alarms` knows: lag, freshness, a speed layer that is gone, records that
+Kafka may drop before they are archived, quarantine that grows, a rebuild that failed or is overdue, checks that fail.
+Beside it the checks of views are run on what readers read now (`lamina check --live`), which may take as long as the
+views' SELECTs: a task of its own, so that it keeps no alarm waiting. The exception of a task that fails is the
+sentence, so whatever Airflow sends when a task fails (a callback, a notifier) carries it.
 
 What it finds is not tried again: the next run asks again, and passes when the cause is gone. A task that Airflow could
 not run (its server did not answer in time) has found nothing, and is.
@@ -24,6 +25,9 @@ log = logging.getLogger("airflow.task")
 
 DIFFERENT = 3
 """Exit code of `lamina check` when a check fails: `lamina status --alarms` then shows which."""
+
+WITHIN = timedelta(minutes=10)
+"""How long one of the tasks may take: what hangs would keep the next run from looking."""
 
 
 def lamina(*words: str) -> subprocess.CompletedProcess[str]:
@@ -52,6 +56,12 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
         return f"`lamina` ended with {done.returncode}: see the log of this task"
 
 
+def fail_with(done: subprocess.CompletedProcess[str]) -> None:
+    """Fails the task with what a command has found, if anything."""
+    if done.returncode:
+        raise AirflowFailException(sentence(done))
+
+
 @dag(
     schedule=os.environ.get("LAMINA_WATCH_SCHEDULE") or "*/5 * * * *",
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
@@ -60,25 +70,28 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
     is_paused_upon_creation=False,
     default_args={
         "retries": 3,
+        "execution_timeout": WITHIN,
         "retry_delay": timedelta(seconds=int(os.environ.get("LAMINA_RETRY_SECONDS") or 60)),
     },
     tags=["lamina"],
     doc_md=__doc__,
 )
 def watch() -> None:
-    """One task, two commands: what the first finds is among what the second shows."""
+    """Two tasks side by side; what the checks find is among the alarms of the next run, too."""
 
     @task
     def look() -> None:
         """Fails with what needs attention."""
+        fail_with(lamina("status", "--alarms"))
+
+    @task
+    def check() -> None:
+        """Runs the checks of live views; what fails is told by the alarms."""
         checks = lamina("check", "--live")
-        alarms = lamina("status", "--alarms")
-        wrong = [checks] if checks.returncode not in (0, DIFFERENT) else []
-        wrong += [alarms] if alarms.returncode else []
-        if wrong:
-            raise AirflowFailException("; ".join(dict.fromkeys(map(sentence, wrong))))
+        fail_with(lamina("status", "--alarms") if checks.returncode == DIFFERENT else checks)
 
     look()
+    check()
 
 
 watch()

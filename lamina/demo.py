@@ -39,6 +39,7 @@ from lamina.settings import Settings
 from lamina.statuses import read, seconds
 from serving_layer import progress
 from serving_layer.analyst import select
+from serving_layer.waiting import waiting
 from view_algebra.errors import LaminaError
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "online_retail"
@@ -127,7 +128,8 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
     total = every if lines is None else min(lines, every)
     before = round(total * BEFORE_THE_REBUILD)
     home = _fresh_home()
-    Embedded(home).start()
+    with waiting(output.tell, f"starting Kafka and Postgres in {home}"):
+        Embedded(home).start()
     settings = Settings.read(home, {"LAMINA_HOME": str(home)})
     deployment = Deployment(settings, tell=lambda line: None)
     speed = embedded.SpeedProcess(home)
@@ -162,6 +164,8 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
                 time.sleep(1)
     except KeyboardInterrupt:
         output.tell("\nstopping")
+        if once:  # it was to end by itself, with its proof
+            raise
     finally:
         traffic.stop()
         deployment.close()

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -61,11 +61,16 @@ class Maintained:
 
 @dataclass(frozen=True)
 class Archived:
-    """What one archive run did: `records` added, over `range`; `lost` of it Kafka had removed before."""
+    """What one archive run did: `records` added, over `range`; `lost` of it Kafka had removed before.
+
+    cut_off: what the log held before, where Kafka has other records now; it stays readable under the tag `kept_as`.
+    """
 
     records: int
     range: OffsetRange
     lost: OffsetRange
+    cut_off: OffsetRange | None = None
+    kept_as: str = ""
 
     @property
     def held(self) -> Offsets:
@@ -180,9 +185,10 @@ class MasterLog:
         if differing := brokers.differing(held, known) or _beyond(held, brokers.latest(source.topic)):
             if not accept_loss:
                 raise refusals.holds_others(source, differing)
-            self._cut_back(table, source, held, differing, brokers)
+            cut, tag = self._cut_back(table, source, held, differing, brokers)
             again = {at: end for at, end in to.items() if at.topic == source.topic}
-            return self.archive(source, Offsets(again), brokers, accept_loss=True)
+            archived = self.archive(source, Offsets(again), brokers, accept_loss=True)
+            return replace(archived, cut_off=cut, kept_as=tag)
         if whole.end == held:
             return Archived(0, whole, nothing)
         self._reaches(source, whole, brokers)
@@ -327,20 +333,25 @@ class MasterLog:
 
     def _cut_back(
         self, table: Table, source: Source, held: Offsets, differing: Sequence[Differs], brokers: Brokers
-    ) -> None:
-        """Makes the log end where it agrees with Kafka, in one commit; a tag keeps what it held until now."""
+    ) -> tuple[OffsetRange, str]:
+        """Makes the log end where it agrees with Kafka, in one commit; a tag keeps what it held until now.
+
+        Gives what was cut off, and the tag.
+        """
         ends = held.updated(self._agreed(table, source, held, differing, brokers))
         cut = OffsetRange(
             Offsets({each.at: ends[each.at] for each in differing}),
             Offsets({each.at: held[each.at] for each in differing}),
         )
         branch, now = f"{_BRANCH}{uuid.uuid4().hex}", next(table.lineage())
+        tag = f"replaced_{now.id}"
         summary = {HELD: ends.json(), TAILS: to_json(brokers.tails(ends)), REPLACED: summaries.ranges_json(cut)}
         with telling(f"{source.name}: its log was not cut back"):
-            table.tag(f"replaced_{now.id}", now.id)
+            table.tag(tag, now.id)
             table.delete(within(cut), now.id, branch, summary)
             if not table.publish(branch):
                 raise refusals.changed_meanwhile(source, "Found another commit on top of the one that was cut back.")
+        return cut, tag
 
     def _agreed(
         self, table: Table, source: Source, held: Offsets, differing: Sequence[Differs], brokers: Brokers

@@ -71,7 +71,8 @@ def holds_others(source: Source, differing: Sequence[Differs]) -> LaminaError:
     return LaminaError(
         f"{source.name}: Kafka has lost records of {source.topic} that the master log holds",
         evidence="\n".join(map(str, differing)),
-        way_out="Other records may have their offsets now. `lamina archive --accept-loss` cuts the log back to where it"
+        way_out="Other records may have their offsets now. "
+        f"`lamina archive {source.name} --accept-loss` cuts the log back to where it"
         " agrees with Kafka and keeps what it cuts off under a tag;"
         f" `lamina rebuild --leap {source.name}` makes the views the same.",
     )
@@ -96,5 +97,5 @@ def gone(source: Source, lost: OffsetRange) -> LaminaError:
         f"{source.name}: records of topic {source.topic} were removed by retention before they were archived",
         evidence=listed,
         way_out="Raise the topic's retention.ms and archive more often. To continue without these records, "
-        "run `lamina archive --accept-loss`, which writes down what is lost.",
+        f"run `lamina archive {source.name} --accept-loss`, which writes down what is lost.",
     )

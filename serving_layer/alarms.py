@@ -77,7 +77,10 @@ def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits
             if topic is not None:
                 problems.append(_undecided(topic, limits))
                 held, seconds = _held(connection, name)
-                problems += [_lost(held, topic), _unarchived(held, seconds, topic) or _crowded(held, seconds, topic)]
+                problems += [
+                    _lost(each.name, held, topic),
+                    _unarchived(held, seconds, topic) or _crowded(held, seconds, topic),
+                ]
                 problems.append(_deletions(held, seconds, topic) if kinds[name] == "table" else _compacted(each, topic))
             problems.append(_bad(connection, each, limits))
             found[name] = [problem for problem in problems if problem]
@@ -201,7 +204,7 @@ def _held(connection: Connection, name: str) -> tuple[Offsets, float]:
     return progress.starts(connection, [name]).updated(held), float(seconds)
 
 
-def _lost(held: Offsets, topic: Topic) -> str | None:
+def _lost(name: str, held: Offsets, topic: Topic) -> str | None:
     """The alarm that records left Kafka before they were archived: a rebuild would lack what realtime counted."""
     gone = [(at, held[at], topic.earliest[at]) for at in held if topic.earliest.get(at, 0) > held[at]]
     if not gone:
@@ -209,7 +212,8 @@ def _lost(held: Offsets, topic: Topic) -> str | None:
     at, kept, present = gone[0]
     return (
         f"records of {at.topic} partition {at.partition} from {kept} to {present} were removed by retention before they"
-        " were archived: views still count them, a rebuild could not (`lamina archive --accept-loss` records the loss)"
+        " were archived: views still count them, a rebuild could not"
+        f" (`lamina archive {name} --accept-loss` records the loss)"
     )
 
 

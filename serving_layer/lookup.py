@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,6 +21,7 @@ from serving_layer.bookkeeping import (
     rebuild,
     view,
 )
+from view_algebra.compiled import Catalog
 from view_algebra.errors import LaminaError
 
 
@@ -203,6 +204,13 @@ def held(connection: Connection) -> dict[int, list[Generation]]:
         if each.rebuild is not None and not each.was_shown and each.id > now.get(each.view, 0):
             waiting.setdefault(each.rebuild, []).append(each)
     return waiting
+
+
+def newer(connection: Connection, catalog: Catalog, some: Iterable[Generation]) -> list[Generation]:
+    """Those of the version that a catalog declares which are later than the one that is read."""
+    now = published(connection)
+    declared = {(each.name, each.version) for each in catalog.views.values()}
+    return [each for each in some if (each.view, each.version) in declared and each.id > now.get(each.view, 0)]
 
 
 def of_view(connection: Connection, id: int, view: str) -> Generation:

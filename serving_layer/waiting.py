@@ -6,6 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 PATIENCE_SECONDS = 1.0
 """Without a word, a person waits that long before they wonder."""
@@ -32,3 +37,28 @@ def waiting(tell: Callable[[str], None], what: str, *, said: bool = False) -> It
     finally:
         done.set()
         speaker.join()
+
+
+class Narrator(Protocol):
+    """What has somebody to tell."""
+
+    @property
+    def tell(self) -> Callable[[str], None]:
+        """Takes a line of narration."""
+
+
+N = TypeVar("N", bound=Narrator)
+
+
+def waited_for(what: str) -> Callable[[Callable[Concatenate[N, P], T]], Callable[Concatenate[N, P], T]]:
+    """A method that tells `what` when it takes longer than a second."""
+
+    def of(method: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N, P], T]:
+        @wraps(method)
+        def told(self: N, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            with waiting(self.tell, what):
+                return method(self, *args, **kwargs)
+
+        return told
+
+    return of

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def plan(output: Output, catalog: Path) -> None:
     """Show what applying a catalog would do, without doing it.
 
-    Exits 0 when there is nothing to do, 3 when there is.
+    Exits 0 when there is nothing to do, 3 when there is, 1 when `lamina apply` would refuse it.
     """
     from lamina.catalogs import catalog_files
 
@@ -38,6 +38,8 @@ def plan(output: Output, catalog: Path) -> None:
         output.tell("A deployment holds one catalog: `lamina apply` drops what is not in it with --prune only.")
     if any(change.breaks for change in changes):
         output.tell("Readers may use what would go: `lamina apply` does it with --allow-break only.")
+    if any(change.action == "refuse" for change in changes):
+        sys.exit(1)
     if any(change.action not in ("nothing", "keep") for change in changes):
         raise Different
 

@@ -132,6 +132,8 @@ def skip(output: Output, source: str, partition: int, offset: int, reason: str) 
 )
 def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
     """Take what Kafka holds of sources (all, by default) into the log."""
+    if accept_loss and not sources:
+        raise click.UsageError("--accept-loss is of the sources that are named: each loses what it says")
     with deployment(output) as opened:
         catalog = opened.deployed()
         rows, failed = [], []

@@ -38,11 +38,16 @@ def _has_other_cells(new: View, before: Catalog, after: Catalog, anew: set[str])
     return old is None or (old.version != new.version and not declared_alike(new.name, before, after, anew))
 
 
+LEAVES = (
+    "its query ends; its master log stays in the warehouse, but declared again it counts only what Kafka still holds"
+)
+
+
 def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], known: Known) -> Change:
     """What becomes of a source; `anew` are those that are read anew: see `read_anew`."""
     old, new = before.sources.get(name), after.sources.get(name)
     if new is None:
-        return Change("source", name, "drop", "its query ends; its master log stays in the warehouse")
+        return Change("source", name, "drop", LEAVES)
     if old is None:
         return Change("source", name, "create", f"topic {new.topic} is read from its first record")
     if old.reads_as(new):

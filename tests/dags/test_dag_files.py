@@ -135,7 +135,7 @@ def test_every_task_but_a_verdict_is_tried_again(described: dict[str, Any]) -> N
 
 def test_every_task_is_a_lamina_command(described: dict[str, Any]) -> None:
     for dag in described.values():
-        # The commands of these are made when they run; `look` runs two.
-        decorated = {"compute", "prove", "held", "archive_all", "maintain_all", "look"}
+        # The commands of these are made when they run; `check` runs two.
+        decorated = {"compute", "prove", "held", "archive_all", "maintain_all", "look", "check"}
         for task in dag["words"].keys() - decorated:
             assert dag["words"][task].startswith("lamina "), task
