@@ -198,6 +198,11 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         # Many sources share one Spark: a partition's consumer, and a statement's compiled code, are there again for the
         # next micro-batch. Spark's own bounds of 64 and 100 are of one job.
         "spark.kafka.consumer.cache.capacity": "1000",
+        # A consumer may have fetched 16 MB. Those of a query that failed are never used again, as it has a new group.
+        "spark.kafka.consumer.cache.timeout": "60s",
+        "spark.kafka.consumer.cache.evictorThreadRunInterval": "5s",
+        "spark.kafka.consumer.fetchedData.cache.timeout": "20s",
+        "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
         "spark.sql.codegen.cache.maxEntries": "1000",
         # A large micro-batch of one stream must not hold up a small one of another.
         "spark.scheduler.mode": "FAIR",

@@ -10,6 +10,7 @@ import click
 
 from lamina.commands.command import Different, command, deployment
 from lamina.render import Output, cell
+from serving_layer.waiting import waiting
 
 if TYPE_CHECKING:
     from serving_layer.differences import Difference
@@ -55,7 +56,7 @@ def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
 
     with deployment(output) as opened:
         opened.require_installed()
-        with opened.database.snapshot() as connection:
+        with waiting(output.tell, "every row is compared"), opened.database.snapshot() as connection:
             courtesy.stand_back(connection)
             found = differences.between(connection, view, against, key)
     if output.as_json:

@@ -66,7 +66,8 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
     with deployment(output) as opened:
         opened.require_installed()
         if live:
-            verdicts = opened.check_live(views)
+            with waiting(output.tell, "the checks of views are run"):
+                verdicts = opened.check_live(views)
             show_verdicts(output, verdicts)
             if tell_failing(output, verdicts):
                 raise Different

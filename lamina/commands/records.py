@@ -186,6 +186,7 @@ def export(output: Output, view: str, to: str) -> None:
         declared = known(opened.deployed().views, view, "view")
         settings = opened.settings
         query = f"SELECT * FROM analytics.{quoted(view)}"
-        with selected(settings.analyst or settings.postgres, query) as (_, rows):
+        written = waiting(output.tell, f"the rows of {view} are written to {to}")
+        with written, selected(settings.analyst or settings.postgres, query) as (_, rows):
             count = write(declared.columns, rows, to, opened.brokers)
     output.text(f"{count:,} rows of {view} written to {to}", view=view, rows=count, to=to)
