@@ -127,8 +127,8 @@ def find(connection: Connection, source: Source, given: pa.Table) -> Found:
     horizon = None if within is None else _horizon(connection, source.name, newest, clock, within)
     fresh = given.filter(pa.array(~copies))
     fresh = fresh if horizon is None else fresh.filter(pc.greater_equal(fresh["at"], horizon))
-    oldest = pc.min(fresh["at"]).as_py()
-    length = None if within is None else _length(within, len(tables), clock - (clock if oldest is None else oldest))
+    span = pc.min_max(fresh["at"]).as_py() if fresh.num_rows else {"min": 0, "max": 0}
+    length = None if within is None else _length(within, len(tables), min(span["max"], clock) - span["min"])
     begins = _begins(fresh["at"], length, clock)
     return Found(
         copies=given.filter(pa.array(copies)).select(_PLACE),
@@ -148,7 +148,11 @@ def below(source: Source, records: DataFrame, now: int) -> Found:
     spark, within = records.sparkSession, dedupe_within(source)
     newest = {row.partition: row.at for row in spark.sql(_NEWEST.format(ids=source.ids)).collect()}
     horizon = None if within is None or not newest else min(now, *newest.values()) - within
-    length = None if within is None else _length(within, 0, 0 if horizon is None else now - horizon)
+    length = (
+        None
+        if within is None
+        else _length(within, 0, 0 if horizon is None else min(now, max(newest.values())) - horizon)
+    )
     fresh, duplicates, beginnings = Rows(format="binary"), 0, set[int]()
     for batch in batches(spark.sql(_LEAST.format(ids=source.ids))):
         given = _as_bytes(pa.Table.from_batches([batch]))

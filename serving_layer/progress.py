@@ -238,7 +238,10 @@ def is_locked(connection: Connection, name: str) -> bool:
 
 
 def let_go(connection: Connection, fences: Mapping[str, int]) -> None:
-    """Notes that the writer of these queries has ended in order: nobody need look for it."""
+    """Notes that the writer of these queries has ended in order: nobody need look for it. It waits for their locks, but
+    only for seconds: whoever ends is not to be held up.
+    """
+    connection.execute(text("SET LOCAL lock_timeout = '3s'"))
     mine = tuple_(query.c.name, query.c.fence).in_(list(fences.items()))
     lock(connection, connection.execute(select(query.c.name).where(mine)).scalars())
     connection.execute(update(query).where(mine).values(writer=None, deaths=0))

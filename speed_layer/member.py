@@ -150,9 +150,19 @@ class Member:
         return sum(max(0, offset - self.position.get(at, 0)) for at, offset in end.items())
 
     def settle(self) -> None:
-        """Returns when what it has computed is committed, or is not to be."""
-        if self._committing is not None:
-            self._committing.exception()
+        """Returns when what it has computed is committed, or is not to be.
+
+        A commit that waits for a lock is not waited for: this member fails, and the next begins from progress, which is
+        contiguous with whatever becomes of it.
+        """
+        while self._committing is not None:
+            try:
+                self._committing.exception(PATIENCE)
+                return
+            except TimeoutError:
+                if self._waits_for_a_lock():
+                    self._raised = StartAgain(f"{self.source.name}: its commit waits for a lock")
+                    return
 
     def moved_by(self, end: Offsets) -> OffsetRange | None:
         """The range up to the ends of its partitions among `end`; None where it holds nothing."""
@@ -303,11 +313,13 @@ class Member:
             except TimeoutError:
                 if self._committing.done():
                     raise
-                session = self._session
-                if session is not None and self._parts.database.is_blocked(session):
+                if self._waits_for_a_lock():
                     raise StartAgain(
                         f"{self.source.name}: its commit waits for a lock, and it continues alone"
                     ) from None
+
+    def _waits_for_a_lock(self) -> bool:
+        return self._session is not None and self._parts.database.is_blocked(self._session)
 
     def _commit(self, batch: MicroBatch, part: Part, later: DataFrame, stopped: threading.Event) -> None:
         try:

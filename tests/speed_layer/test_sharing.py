@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from master_log.client import unreachable
 from master_log.kafka import Brokers
@@ -177,6 +180,31 @@ def test_a_source_whose_commit_waits_for_a_lock_holds_no_other_up(deployed: Depl
         deployed.wait_for("a")
     assert records(deployed, "a", "b", "c") == [20, 20, 20]
     assert len(deployed.check()) == 6
+
+
+def test_a_commit_that_waits_for_a_lock_keeps_no_run_from_ending(deployed: Deployed) -> None:
+    apply(deployed, "a", "b")
+    database = deployed.deployment.database
+    with ExitStack() as held:
+        with deployed.speed():
+            send(deployed, range(10), "a", "b")
+            deployed.wait_for("a")
+            deployed.wait_for("b")
+            connection = held.enter_context(database.begin())
+            progress.lock(connection, ["a"])
+            send(deployed, range(10, 20), "a")
+            deployed.until(lambda: waiting_for(connection) == 1, "the commit waits")
+        assert "speed layer" not in {thread.name for thread in threading.enumerate()}, "it has ended beside the lock"
+    deployed.until(lambda: records(deployed, "a", "b") == [20, 10], "the commit goes on once the lock is free")
+    deployed.catch_up()
+    assert records(deployed, "a", "b") == [20, 10]
+    assert len(deployed.check()) == 4
+
+
+def waiting_for(connection: Connection) -> int:
+    """How many sessions wait for this one."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+    return int(connection.exec_driver_sql(waiting).scalar_one())
 
 
 def test_generations_and_views_that_come_and_go_end_no_run(deployed: Deployed) -> None:
