@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 import weakref
@@ -138,15 +139,28 @@ class Database:
                 else:
                     raise
 
-    def waiting(self, what: Callable[[], T], *, give_up: Callable[[], bool] = lambda: False) -> T:
-        """The value of `what`, called again while Postgres is away; a log line says so, once per outage."""
-        delay, away_since = 0.1, None
+    def waiting(
+        self, what: Callable[[], T], *, give_up: Callable[[], bool] = lambda: False, lost_at_most: float = math.inf
+    ) -> T:
+        """The value of `what`, called again while Postgres is away; a log line says so, once per outage.
+
+        Raises SessionLost where it is not away, but has ended the session more often than `lost_at_most` in the middle
+        of this.
+        """
+        delay, away_since, lost = 0.1, None, 0
         while True:
             try:
                 value = what()
             except (DBAPIError, psycopg2.Error, LaminaError) as error:
                 if not is_away(error) or give_up():
                     raise
+                lost += not isinstance(error, PostgresAway)
+                if lost > lost_at_most:
+                    raise SessionLost(
+                        "Postgres ended the session in the middle of a transaction, again and again",
+                        evidence=first_line(error),
+                        way_out="Its log says why: it may lack memory for what the transaction does.",
+                    ) from error
                 if away_since is None:
                     away_since = time.monotonic()
                     log.warning("Postgres is away (%s); waiting for it", first_line(error))
@@ -213,6 +227,10 @@ def session_of(connection: Connection) -> int:
     """The number that Postgres knows the session of a connection by."""
     number: int = connection.connection.driver_connection.get_backend_pid()  # type: ignore[union-attr]
     return number
+
+
+class SessionLost(LaminaError):
+    """Postgres is there, and ends the session each time that a transaction is tried."""
 
 
 class PostgresAway(LaminaError):

@@ -46,6 +46,9 @@ log = logging.getLogger("lamina.speed")
 PATIENCE = 1.0
 """Seconds for which the members of a run wait for the commit of one of them that waits for a lock."""
 
+LOST_AT_MOST = 4
+"""So often a session may be lost in the middle of one commit: more is no outage, but a commit that Postgres dies of."""
+
 COMPUTED_AGAIN = 5
 """How often a micro-batch is computed for what is maintained by then, before its query starts again from progress."""
 
@@ -302,7 +305,7 @@ class Member:
         """What Postgres knows of the ids of a micro-batch."""
         database = self._parts.database
         find = partial(database.retrying, partial(duplicates.find, source=self.source, given=ids))
-        return database.waiting(find, give_up=stopped.is_set)
+        return database.waiting(find, give_up=stopped.is_set, lost_at_most=LOST_AT_MOST)
 
     def _await_commit(self) -> None:
         """Waits for the micro-batch before; where others would have to wait along, not for long."""
@@ -352,7 +355,7 @@ class Member:
             self._parts.at("before the commit")
             # Repeating a transaction whose end is unknown is safe: what it wrote moved progress, so it is skipped.
             write = partial(database.retrying, partial(self._write, batch=batch))
-            outcome = database.waiting(write, give_up=stopped.is_set)
+            outcome = database.waiting(write, give_up=stopped.is_set, lost_at_most=LOST_AT_MOST)
             self._parts.at("after the commit")
             if outcome is Outcome.SKIPPED:
                 log.info("%s: skipped up to %s, %s", batch.query, batch.range.end, outcome.value)

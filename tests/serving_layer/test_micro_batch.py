@@ -10,6 +10,7 @@ from sqlalchemy import text
 from master_log.offsets import Offsets
 from serving_layer import progress, quarantine
 from serving_layer.copying import Rows
+from serving_layer.database import SessionLost, is_away
 from serving_layer.micro_batch import Outcome
 from serving_layer.progress import Fenced
 from serving_layer.quarantine import Bad
@@ -165,6 +166,25 @@ def test_sums_wrap_as_they_do_in_spark_and_never_stop_the_stream(world: World) -
     world.advance("a")
     assert shown(world, "sums") == [("x", 3, 0)]
     world.log[next(iter(world.log))] = [("x", 0), ("x", 0), ("x", 0)]
+
+
+def test_a_commit_that_postgres_ends_its_session_for_is_no_outage(world: World) -> None:
+    def dies() -> None:
+        with world.database.begin() as connection:
+            connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+    with pytest.raises(SessionLost, match="ended the session in the middle of a transaction") as raised:
+        world.database.waiting(dies, lost_at_most=2)
+    assert not is_away(raised.value), "it is judged: a smaller micro-batch may pass"
+
+
+def test_a_limit_of_the_database_for_transactions_is_none_of_ours(world: World) -> None:
+    with world.database.autocommit() as connection:
+        name = connection.execute(text("SELECT current_database()")).scalar_one()
+        connection.execute(text(f"ALTER DATABASE \"{name}\" SET transaction_timeout = '100ms'"))
+    world.database.close()
+    with world.database.begin() as connection:
+        connection.execute(text("SELECT pg_sleep(0.3)"))
 
 
 def test_writers_that_die_before_they_commit_are_counted_until_one_commits(world: World) -> None:
