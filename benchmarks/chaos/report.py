@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 
 import psutil
 
@@ -64,8 +66,12 @@ def page(found: Storm, figures: Sequence[tuple[str, str, str]], began: datetime,
 
 def _machine() -> str:
     memory = psutil.virtual_memory().total / 2**30
+    asked = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(
+        asked, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+    ).stdout.strip()
     return (
-        f"Lamina {__version__}, Python {platform.python_version()}; {os.cpu_count()} cores, {memory:.0f} GiB,"
+        f"Lamina {__version__}{f' at commit {commit}' if commit else ''}, Python {platform.python_version()}; {os.cpu_count()} cores, {memory:.0f} GiB,"
         f" {platform.system()} {platform.machine()}."
     )
 

@@ -168,6 +168,18 @@ def test_sums_wrap_as_they_do_in_spark_and_never_stop_the_stream(world: World) -
     world.log[next(iter(world.log))] = [("x", 0), ("x", 0), ("x", 0)]
 
 
+def test_the_writer_that_was_taken_over_tells_nobody_that_it_fails(world: World) -> None:
+    old = world.fences["a"]
+    with world.database.begin() as connection:
+        world.fences["a"] = progress.take_over(connection, "a", "another")
+    with pytest.raises(Fenced), world.database.begin() as connection:
+        progress.stop(connection, "a", "its disk is full", old)
+    with world.database.begin() as connection:
+        assert progress.queries(connection)["a"].stopped is None
+        progress.stop(connection, "a", "its own is, too", world.fences["a"])
+        assert progress.queries(connection)["a"].stopped == "its own is, too"
+
+
 def test_a_commit_that_postgres_ends_its_session_for_is_no_outage(world: World) -> None:
     def dies() -> None:
         with world.database.begin() as connection:
