@@ -56,13 +56,13 @@ class Logs:
                 with self.database.begin() as connection:
                     progress.archived(connection, source.name, archived.held)
                 records += archived.records
-                if archived.cut_off is not None:
+                if (cut := archived.cut_off) is not None:
                     self.tell(
-                        f"{source.name}: the log held other records in {archived.cut_off} than Kafka does now; they"
-                        f" are no longer in it, and stay readable as the tag {archived.kept_as} of its Iceberg table"
+                        f"{source.name}: what the log held from {cut.start} up to {cut.end} is not what Kafka has now;"
+                        f" it is cut off, and stays readable as the tag {archived.kept_as} of the Iceberg table"
                     )
-                if archived.lost.end:
-                    self.tell(f"{source.name}: lost, and noted as lost: {archived.lost}")
+                if (lost := archived.lost).end:
+                    self.tell(f"{source.name}: lost, and noted as lost, from {lost.start} up to {lost.end}")
                 self.tell(f"{source.name}: {records:,} records archived{'' if end == wanted else ' so far'}")
         return records
 

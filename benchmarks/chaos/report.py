@@ -70,8 +70,9 @@ def _machine() -> str:
     commit = subprocess.run(
         asked, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
     ).stdout.strip()
+    version = f"{__version__} (commit {commit})" if commit else __version__
     return (
-        f"Lamina {__version__}{f' at commit {commit}' if commit else ''}, Python {platform.python_version()}; {os.cpu_count()} cores, {memory:.0f} GiB,"
+        f"Lamina {version}, Python {platform.python_version()}; {os.cpu_count()} cores, {memory:.0f} GiB,"
         f" {platform.system()} {platform.machine()}."
     )
 

@@ -168,7 +168,12 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
         lambda: batch.rebuild(leap=True),
     ):
         assert "--accept-loss" in refused(attempt, "has lost records of .* that the master log holds").way_out
-    batch.logs.archive(source, deployment.brokers.latest(topic), accept_loss=True)
+    lines: list[str] = []
+    dataclasses.replace(batch.logs, tell=lines.append).archive(
+        source, deployment.brokers.latest(topic), accept_loss=True
+    )
+    told = rf"what the log held from {topic} 0:110 up to {topic} 0:120 is not .* the tag replaced_\d+"
+    assert re.search(told, "\n".join(lines)), lines
     batch.rebuild(leap=True)
     assert totals() == (115, sum(range(90)) + sum(range(1000, 1020)) + sum(range(2000, 2005)))
     fragile.check()
