@@ -13,7 +13,7 @@ from sqlalchemy import Connection, exists, func, select, text
 
 from master_log.kafka import Retention, Undecided
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import amounts, checks, lookup, progress, proof, rebuilds, skipping
+from serving_layer import amounts, checks, lookup, progress, proof, quarantine, rebuilds, skipping
 from serving_layer.bookkeeping import archived, query, rebuild, view
 from serving_layer.deployed import kinds_of_sources
 
@@ -279,10 +279,11 @@ def _bad(connection: Connection, each: progress.Query, limits: Limits) -> str | 
         ),
         {"source": each.name, "limit": limits.bad_an_hour + 1},
     ).scalar_one()
-    if lately <= limits.bad_an_hour:
+    if lately <= limits.bad_an_hour and not quarantine.overflows(connection, each.name):
         return None
+    many = f"more than {limits.bad_an_hour:,} records" if lately > limits.bad_an_hour else "more records than it keeps"
     return (
-        f"more than {limits.bad_an_hour:,} records went to quarantine within an hour: SELECT * FROM lamina.bad_records"
+        f"{many} went to quarantine within an hour: SELECT * FROM lamina.bad_records"
         " says why (correct the producer, or the declaration and rebuild)"
     )
 

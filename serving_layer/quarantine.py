@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from serving_layer import cells
 from serving_layer.bookkeeping import bad_count, progress, quarantine
 from serving_layer.copying import Rows, batches
 from serving_layer.database import Database
+from serving_layer.deployed import sources
 from view_algebra.compiled import Source
 from view_algebra.texts.quarantined import LONGEST_KEPT, QUARANTINED
 
@@ -166,6 +167,17 @@ def counted(connection: Connection, source: str) -> int:
     """How many records of a source have gone to quarantine, whether they are kept or not."""
     total = select(func.coalesce(func.sum(bad_count.c.records), 0))
     return int(connection.execute(total.where(bad_count.c.source == source)).scalar_one())
+
+
+def overflows(connection: Connection, source: str) -> bool:
+    """Have more records of a source come within an hour than its bound of bytes keeps?"""
+    mine = quarantine.c.source == source
+    kept = select(func.count(), func.coalesce(func.sum(quarantine.c.size), 0), func.min(quarantine.c.quarantined_at))
+    records, size, oldest = connection.execute(kept.where(mine)).one()
+    trimmed = records > 0 and counted(connection, source) > records
+    if not trimmed or size < _bytes_kept(sources(connection)[source]) / 2:
+        return False
+    return bool(connection.execute(select(func.clock_timestamp() - oldest < timedelta(hours=1))).scalar_one())
 
 
 def trim(database: Database, source: Source) -> None:

@@ -10,8 +10,11 @@ from sqlalchemy import text
 from master_log.kafka import Retention, Undecided
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import alarms as needing
-from serving_layer import generations, progress, queries, rebuilds, registry
+from serving_layer import generations, progress, quarantine, queries, rebuilds, registry
 from serving_layer.alarms import Limits, alarms
+from serving_layer.copying import Rows
+from serving_layer.deployed import deployed
+from serving_layer.quarantine import Bad
 from serving_layer.rebuilds import Scheduler
 from tests.serving_layer.world import World, empty
 from view_algebra import LaminaError, compile_catalog
@@ -292,6 +295,31 @@ def test_deletions_of_a_table_that_kafka_may_drop_before_they_are_archived_are_t
     with world.database.begin() as connection:
         progress.archived(connection, "a", world.progress("a"))
     assert told(world, retention=COMPACTED) == []
+
+
+def test_more_bad_records_within_an_hour_than_are_kept_are_told(world: World) -> None:
+    kept = "TBLPROPERTIES ('quarantine_bytes' = '300 kB')"
+    world.files["sources.sql"] = world.files["sources.sql"].replace("format 'json');", f"format 'json') {kept};", 1)
+    with world.database.begin() as connection:
+        world.apply(connection)
+        source = deployed(connection).sources["a"]
+    for first, alarmed in ((0, False), (200, True)):
+        row = f'"a","a",0,{{}},,"no JSON",,"\\x{"ff" * 892}",892\n'  # a thousand bytes each
+        rows = Rows("".join(row.format(first + number) for number in range(200)).encode())
+        bad = Bad("a", "a", rows, {"no JSON": 200})
+        with world.database.begin() as connection:
+            quarantine.stage(connection, bad)
+            quarantine.write(connection, bad)
+        quarantine.trim(world.database, source)
+        found = told(world, limits=Limits(bad_an_hour=10_000))
+        assert [each.partition(" within")[0] for each in found] == (
+            ["a: more records than it keeps went to quarantine"] if alarmed else []
+        )
+    sql(
+        world,
+        "UPDATE lamina.quarantine SET quarantined_at = quarantined_at - interval '2 hours' WHERE \"offset\" < 300",
+    )
+    assert told(world, limits=Limits(bad_an_hour=10_000)) == []
 
 
 def test_many_bad_records_within_an_hour_are_told(world: World) -> None:
