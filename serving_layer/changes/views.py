@@ -95,7 +95,9 @@ def _new_version(change: Change, old: View, new: View, after: Catalog, known: Kn
     change = _reprocessed(change, _why(old, new), new, after, known)
     cells = known.sizes.get(new.name)
     sized = "" if cells is None else f", with {size(cells)} of cells,"
-    return replace(change, effect=f"{change.effect}; the old version{sized} is served meanwhile", bytes=cells)
+    late = sorted(new.fed_by - known.counted.keys())
+    later = f"; what {', '.join(late)} gets while they are computed is counted after the move" if late else ""
+    return replace(change, effect=f"{change.effect}; the old version{sized} is served meanwhile{later}", bytes=cells)
 
 
 def _reprocessed(change: Change, why: str, new: View, after: Catalog, known: Known) -> Change:
