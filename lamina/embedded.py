@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from lamina.services import processes
 from lamina.services.embedded import Addresses, Embedded
 from lamina.services.processes import Running
 from lamina.settings import Settings
+from serving_layer import alarms, progress
+from serving_layer.database import Database
 from serving_layer.waiting import waiting
 from view_algebra.errors import LaminaError
 
@@ -109,11 +112,28 @@ def up(output: Output) -> None:
     """Starts everything and says how to connect."""
     settings, addresses = start(output)
     speed = SpeedProcess(settings.home)
+    runs = speed.find() is not None
+    if runs and (seconds := _silent_for(settings)) is not None:
+        with waiting(output.tell, f"the speed layer has said nothing for {seconds:.0f} s, and is ended"):
+            speed.stop()
+        runs = False
     running = speed.start()
     time.sleep(0.3)
     speed.expect(running)
     output.table(("what", "where"), connections(addresses, speed))
-    output.tell("the speed layer is starting: views fill when it has, within half a minute on an idle machine")
+    output.tell(
+        "the speed layer runs"
+        if runs
+        else "the speed layer is starting: views fill when it has, within half a minute on an idle machine"
+    )
+
+
+def _silent_for(settings: Settings) -> float | None:
+    """For how many seconds a speed layer that runs has said nothing, where that is too long: it hangs."""
+    database = Database(settings.postgres)
+    with closing(database), database.begin() as connection:
+        silent = [alarms.silent(connection, each) for each in progress.queries(connection).values()]
+    return max((seconds for seconds in silent if seconds is not None), default=None)
 
 
 def connections(addresses: Addresses, speed: SpeedProcess) -> list[tuple[str, str]]:
