@@ -24,6 +24,9 @@ from view_algebra.errors import LaminaError
 STOP_SECONDS = 60.0
 """How long the speed layer may take to end after it was asked: a micro-batch, and Spark's own end."""
 
+HANGS_SECONDS = 5.0
+"""The same of one that hangs, which hardly hears it."""
+
 
 @dataclass(frozen=True)
 class SpeedProcess:
@@ -60,12 +63,12 @@ class SpeedProcess:
         running, _ = processes.spawn(command, log=self.log, marker=self.mark, environment=environment, cwd=cwd)
         return running
 
-    def stop(self) -> bool:
-        """Ends it after the micro-batch it is in; False when it did not run."""
+    def stop(self, *, within: float = STOP_SECONDS) -> bool:
+        """Ends it after the micro-batch it is in, at once after so many seconds; False when it did not run."""
         running = self.find()
         if running is None:
             return False
-        running.stop((signal.SIGTERM, STOP_SECONDS))
+        running.stop((signal.SIGTERM, within))
         return True
 
     def expect(self, running: Running) -> None:
@@ -115,7 +118,7 @@ def up(output: Output) -> None:
     runs = speed.find() is not None
     if runs and (seconds := _silent_for(settings)) is not None:
         with waiting(output.tell, f"the speed layer has said nothing for {seconds:.0f} s, and is ended"):
-            speed.stop()
+            speed.stop(within=HANGS_SECONDS)
         runs = False
     running = speed.start()
     time.sleep(0.3)

@@ -1,0 +1,66 @@
+"""`lamina up` and `lamina down`, as a person uses them: again and again, also beside a speed layer that hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from lamina.embedded import SpeedProcess
+from lamina.settings import Settings
+from serving_layer import progress
+from serving_layer.database import Database
+from tests.fix_catalogs import EVENTS, TOTALS
+from tests.fix_lamina import CommandLine
+
+
+def taken_over(database: Database) -> bool:
+    with database.begin() as connection:
+        return all(each.writer is not None for each in progress.queries(connection).values())
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.5)
+
+
+def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(lamina: CommandLine, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    jars = Path(lamina.environment["LAMINA_HOME"]) / "jars"
+    (home / "jars").symlink_to(jars.resolve())
+    mine = dict.fromkeys(("LAMINA_POSTGRES", "LAMINA_KAFKA", "LAMINA_ANALYST", "LAMINA_WAREHOUSE"), "")
+    here = CommandLine({**lamina.environment, **mine, "LAMINA_HOME": str(home)}, tmp_path)
+    catalog = tmp_path / "catalog"
+    catalog.mkdir()
+    (catalog / "all.sql").write_text(f"{EVENTS}\n{TOTALS}".replace("{topics}", "up"))
+    speed = SpeedProcess(home)
+    try:
+        assert "the speed layer is starting" in here("up").err
+        here("apply", "--catalog", str(catalog))
+        first = speed.find()
+        assert first is not None
+        assert "the speed layer runs" in here("up").err
+        assert speed.find() == first
+        database = Database(Settings.read(home, {"LAMINA_HOME": str(home)}).postgres)
+        with closing(database):
+            until(lambda: taken_over(database), "the speed layer has begun")
+            os.kill(first.pid, signal.SIGSTOP)
+            with database.begin() as connection:
+                connection.exec_driver_sql("UPDATE lamina.query SET heard_at = now() - interval '10 minutes'")
+        again = here("up")
+        assert "has said nothing for" in again.err
+        assert "the speed layer is starting" in again.err
+        assert not first.alive()
+        (tmp_path / "events.jsonl").write_text('{"kind": "click", "n": 7}\n')
+        here("ingest", "events", str(tmp_path / "events.jsonl"))
+        counted = '{"events": 1, "n": 7, "price": null}'
+        until(lambda: here("sql", "SELECT * FROM totals", "--json").out.strip() == counted, "the next one counts")
+    finally:
+        here("down")
+    assert speed.find() is None
