@@ -54,6 +54,12 @@ def handed_over(database: Database, id: int) -> list[str]:
     return [name for name, changed in checks.affected(catalog, moved).items() if changed]
 
 
+def blocking(database: Database, id: int, held: Sequence[str]) -> list[Verdict]:
+    """What the checks of a rebuild have found that holds these views back."""
+    with database.begin() as connection:
+        return [each for each, _ in checks.blocking(connection, id, held)]
+
+
 def verdicts(database: Database, id: int) -> list[Verdict]:
     """What the checks of a rebuild have found."""
     with database.begin() as connection:

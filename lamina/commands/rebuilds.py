@@ -138,7 +138,7 @@ def hand_over(output: Output, views: Sequence[str], id: int | None, anyway: bool
         held = steps.hand_over(opened, id, views, anyway=anyway)
         moved = checking.handed_over(opened.database, id)
         if held:
-            blocked = [each for each in checking.verdicts(opened.database, id) if each.blocked]
+            blocked = checking.blocking(opened.database, id, held)
             for each in blocked:
                 output.tell(each.sentence)
             output.tell(f"held back by their {'checks' if blocked else 'proof'}: {', '.join(held)}")
