@@ -171,10 +171,11 @@ def _cuts(connection: Connection, new: Sequence[Generation]) -> dict[str, tuple[
 
 def _asked(connection: Connection, catalog: Catalog, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """The views with cells and the sources among these names; all of both where there is none."""
-    sources = [name for name in names or catalog.sources if name in catalog.sources]
-    views = [name for name in names or catalog.views if name in catalog.views or name not in sources]
-    with_cells = bool(names) or any(catalog.views[name].cell_tables for name in views)
-    return registry.with_cells(connection, views) if views and with_cells else [], sources
+    if not names:
+        return [name for name, each in catalog.views.items() if each.cell_tables], list(catalog.sources)
+    sources = [name for name in names if name in catalog.sources]
+    views = [name for name in names if name in catalog.views or name not in sources]
+    return registry.with_cells(connection, views) if views else [], sources
 
 
 def _closure(catalog: Catalog, names: Iterable[str], named: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -296,7 +296,7 @@ class BatchLayer:
             if not new and not brought.to:
                 raise LaminaError(f"Rebuild {id} has no generation left", way_out="Begin one with `lamina rebuild`.")
             if not run.leap:
-                new = lookup.newer(connection, deployed(connection), unread)
+                new = lookup.newer(connection, unread)
             all_of_them = anyway and (run.leap or not names)
             held = [] if all_of_them else checking.held_back(connection, run, new, names if anyway else ())
             if run.leap:

@@ -21,7 +21,6 @@ from serving_layer.bookkeeping import (
     rebuild,
     view,
 )
-from view_algebra.compiled import Catalog
 from view_algebra.errors import LaminaError
 
 
@@ -196,20 +195,18 @@ def held(connection: Connection) -> dict[int, list[Generation]]:
     """What rebuilds hold back, by rebuild: generations of the declared version, later than the one that is read. What
     was read and rolled back from is not among it.
     """
-    now, waiting = published(connection), dict[int, list[Generation]]()
+    waiting = dict[int, list[Generation]]()
     ended = select(rebuild.c.id).where(rebuild.c.state == "held")
-    declared = select(view.c.version).where(view.c.name == generation.c.view).scalar_subquery()
-    of_today = (generation.c.state != "retired", generation.c.version == declared)
-    for each in find(connection, generation.c.rebuild.in_(ended), *of_today):
-        if each.rebuild is not None and not each.was_shown and each.id > now.get(each.view, 0):
+    for each in newer(connection, find(connection, generation.c.rebuild.in_(ended), generation.c.state != "retired")):
+        if each.rebuild is not None and not each.was_shown:
             waiting.setdefault(each.rebuild, []).append(each)
     return waiting
 
 
-def newer(connection: Connection, catalog: Catalog, some: Iterable[Generation]) -> list[Generation]:
-    """Those of the version that a catalog declares which are later than the one that is read."""
+def newer(connection: Connection, some: Iterable[Generation]) -> list[Generation]:
+    """Those of the version that is declared now which are later than the one that is read."""
     now = published(connection)
-    declared = {(each.name, each.version) for each in catalog.views.values()}
+    declared = {(row.name, row.version) for row in connection.execute(select(view.c.name, view.c.version))}
     return [each for each in some if (each.view, each.version) in declared and each.id > now.get(each.view, 0)]
 
 

@@ -172,12 +172,13 @@ def counted(connection: Connection, source: str) -> int:
 def overflows(connection: Connection, source: str) -> bool:
     """Have more records of a source come within an hour than its bound of bytes keeps?"""
     mine = quarantine.c.source == source
-    kept = select(func.count(), func.coalesce(func.sum(quarantine.c.size), 0), func.min(quarantine.c.quarantined_at))
-    records, size, oldest = connection.execute(kept.where(mine)).one()
-    trimmed = records > 0 and counted(connection, source) > records
-    if not trimmed or size < _bytes_kept(sources(connection)[source]) / 2:
+    oldest = select(func.clock_timestamp() - func.min(quarantine.c.quarantined_at)).where(mine)
+    age = connection.execute(oldest).scalar_one()
+    if age is None or age >= timedelta(hours=1):
         return False
-    return bool(connection.execute(select(func.clock_timestamp() - oldest < timedelta(hours=1))).scalar_one())
+    kept = select(func.count(), func.sum(quarantine.c.size)).where(mine)
+    records, size = connection.execute(kept).one()
+    return bool(counted(connection, source) > records and size >= _bytes_kept(sources(connection)[source]) / 2)
 
 
 def trim(database: Database, source: Source) -> None:

@@ -103,8 +103,8 @@ def set_aside(connection: Connection, moving: Collection[str], catalog: Catalog)
     """Keeps what views are now for the snapshots of now, before `moving` are read from other cells, or from none.
 
     That is every one of these, and every other that reads one of them and of which the text changes, too, or which has
-    an older side already: that is told by where those are read from. What reads
-    columns that go cannot be kept: it raises in such a snapshot.
+    an older side already: that is told by where those are read from. What reads columns that go cannot be kept: it
+    raises in such a snapshot.
     """
     where = places(connection)
     rows = {row.name: row for row in connection.execute(select(view)).all()}

@@ -199,7 +199,8 @@ def test_a_table_that_is_read_is_dropped_when_its_readers_are_gone(world: World,
     reader.close()
 
 
-def test_a_generation_is_retired_without_waiting_for_a_merge(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def swapped(world: World, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A generation with a realtime table that waits to be merged."""
     monkeypatch.setattr(generations, "ABSORB_ABOVE", 0)
     id = world.open("sums")
     world.append("a", 0, ("x", 1), ("y", 2))
@@ -207,6 +208,11 @@ def test_a_generation_is_retired_without_waiting_for_a_merge(world: World, monke
     world.load(id)
     with world.database.begin() as connection:
         assert generations._swap(connection, id)
+    return id
+
+
+def test_a_generation_is_retired_without_waiting_for_a_merge(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = swapped(world, monkeypatch)
     with world.database.begin() as merging:
         generations._fold_sealed(merging, id)
         with world.database.begin() as connection:
@@ -222,13 +228,7 @@ def test_a_generation_is_retired_without_waiting_for_a_merge(world: World, monke
 def test_going_live_waits_for_a_merge_that_a_dead_process_has_left(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generations, "ABSORB_ABOVE", 0)
-    id = world.open("sums")
-    world.append("a", 0, ("x", 1), ("y", 2))
-    world.advance("a")
-    world.load(id)
-    with world.database.begin() as connection:
-        assert generations._swap(connection, id)
+    id = swapped(world, monkeypatch)
     live = threading.Thread(target=world.go_live, args=(id,))
     with world.database.begin() as merging:
         generations._fold_sealed(merging, id)
