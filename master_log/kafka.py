@@ -19,6 +19,7 @@ from kafka.errors import KafkaError, RetriableError, TopicAlreadyExistsError, Un
 
 from master_log import fetching
 from master_log.client import PATIENCE_MS, Client, unreachable
+from master_log.fetching import Epochs
 from master_log.login import Login
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from master_log.producer import Producer
@@ -171,10 +172,23 @@ class Brokers:
             Offsets({at: start for at, (start, _) in gone.items()}), Offsets({at: end for at, (_, end) in gone.items()})
         )
 
-    def tails(self, below: Offsets) -> dict[TopicPartition, str]:
-        """What stands last below these offsets, where the brokers hold it: see `master_log/tails.py`."""
+    def leader_epochs(self, *topics: str) -> dict[TopicPartition, int]:
+        """The epoch of each partition's leader, as the brokers know it."""
+        return {
+            TopicPartition(name, int(partition["partition_index"])): int(partition["leader_epoch"])
+            for name, found in self._describe(topics).items()
+            for partition in found["partitions"]
+        }
+
+    def tails(self, below: Offsets, epochs: Epochs | None = None) -> dict[TopicPartition, str]:
+        """What stands last below these offsets, where the brokers hold it: see `master_log/tails.py`.
+
+        Raises `LeaderChanged` where the leader of a partition has another epoch than it has in `epochs`.
+        """
         try:
-            return self._ask(lambda client: client._manager.run(fetching.fetch, client, below))  # noqa: SLF001
+            return self._ask(
+                lambda client: client._manager.run(fetching.fetch, client, below, epochs or {})  # noqa: SLF001
+            )
         except UnknownTopicOrPartitionError as error:  # a broker that has just started may not know its topics yet
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
 

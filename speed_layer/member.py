@@ -21,6 +21,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from master_log.fetching import Epochs, LeaderChanged
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets, Skipped
 from master_log.reading import Unreadable, kafka_range, unreadable
@@ -173,15 +174,19 @@ class Member:
         range = OffsetRange(Offsets({at: self.position.get(at, 0) for at in mine}), mine)
         return None if range.empty else range
 
-    def follow(self, range: OffsetRange) -> Part:
-        """Asks what stands last below the end of a range, of the partitions that it moves, before they are read.
+    def follow(self, range: OffsetRange, epochs: Epochs) -> Part:
+        """Asks what stands last below the end of a range, of the partitions that it moves, before they are counted.
 
         Should Kafka lose these records after that and give their offsets to others, then whoever compares the tail
-        later finds another, whichever of them were read.
+        later finds another, whichever of them were read. What the run has read ahead is of leaders with these epochs:
+        raises `LeaderChanged`, which is no fault of this member, where there is another by now.
         """
         with self._failing_at(range):
+            self._parts.at("before a micro-batch")
             moved = Offsets({at: end for at, end in range.end.items() if end > range.start[at]})
-            before, tails = self._tails, self._parts.brokers.tails(moved)
+            if new := moved.keys() - epochs.keys():
+                raise LeaderChanged(f"Partition {min(new).partition} of {self.source.topic} is new")
+            before, tails = self._tails, self._parts.brokers.tails(moved, epochs)
             self._tails = {at: tail for at, tail in before.items() if at not in moved} | tails
             return Part(range, before, tails)
 
@@ -216,6 +221,8 @@ class Member:
     def _failing_at(self, range: OffsetRange) -> Iterator[None]:
         try:
             yield
+        except LeaderChanged:
+            raise
         except BaseException as error:
             self._raised = error
             self.failed = self.failed or range  # the one before it, where it was its commit that failed

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 
+from master_log.fetching import LeaderChanged
 from master_log.offsets import Offsets
 from master_log.reading import stream
 from speed_layer.member import Committer, Member, Part, Parts, Records, StartAgain, alone
@@ -54,6 +55,7 @@ class Run:
         self._committed_before = self._commits()
         self._in_micro_batch = threading.Lock()
         self._raised: BaseException | None = None
+        self._epochs = parts.brokers.leader_epochs(*(member.source.topic for member in self.members))
         self._query = self._start()
 
     @property
@@ -136,10 +138,12 @@ class Run:
         moved = [(member, range) for member in self.members if (range := member.moved_by(end)) is not None]
         if not self.shared:
             for member, range in moved:
-                member.take(alone(raw), member.follow(range), self._committer, later=raw)
+                member.take(alone(raw), member.follow(range, self._epochs), self._committer, later=raw)
             return
         # All are followed before any is read, since they are read together.
-        followed = [(member, self._computing.submit(member.follow, range)) for member, range in moved]
+        followed = [(member, self._computing.submit(member.follow, range, self._epochs)) for member, range in moved]
+        if changed := next((e for _, part in followed if isinstance(e := part.exception(), LeaderChanged)), None):
+            raise changed
         parts = [(member, part.result()) for member, part in followed if part.exception() is None]
         with self._read_once(raw, [part for _, part in parts]) as read:
             taken = [

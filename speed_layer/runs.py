@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from master_log.fetching import LeaderChanged
 from serving_layer.database import is_away
 from speed_layer.judging import LONGEST_WAIT, Judge, said
 from speed_layer.member import Parts
@@ -125,6 +126,9 @@ class Runs:
 
     def _judge(self, queries: list[Query], failure: BaseException) -> None:
         """Of a run that failed, and none of its members: a lone query, or those whose topic is lost, or all."""
+        if isinstance(failure, LeaderChanged):  # what was read ahead is read again
+            log.info("%s; reading on from there", failure)
+            return
         if len(queries) == 1:
             [query] = queries
             member, query.member = query.member, None

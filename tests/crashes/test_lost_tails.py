@@ -208,3 +208,25 @@ def test_records_that_kafka_lost_after_they_were_counted_stop_everything_until_a
     assert totals()[0] == 125 + 9 + 20
     assert fragile.rows(bad) == [(SKIPPED, 1)]
     fragile.check()
+
+
+def test_records_that_were_read_ahead_and_are_lost_before_their_micro_batch_are_not_counted(
+    fragile: Deployed, broker: OwnBroker
+) -> None:
+    deployment, topic, followed = fragile.deployment, fragile.topic("events"), 0
+
+    def lose(place: str) -> None:
+        nonlocal followed
+        followed += place == "before a micro-batch"
+        if followed == 2 and place == "before a micro-batch":
+            # The first read all 100, and counted 50. The next is planned, up to 100, when other records come there.
+            broker.lose(topic, 60)
+            send(fragile, range(1000, 1040))
+
+    send(fragile, range(100))
+    deployment.at = lose
+    with fragile.speed(max_records=50):
+        fragile.wait_for("events")
+    assert followed >= 2
+    assert fragile.rows("SELECT events, n FROM totals") == [(100, sum(range(60)) + sum(range(1000, 1040)))]
+    fragile.check()
