@@ -67,7 +67,7 @@ def listed(of_queries: Mapping[str, list[str]]) -> list[str]:
 
 
 def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> dict[str, list[str]]:
-    """What is wrong with each query of a deployed source; one whose history an apply computes is read after that."""
+    """What is wrong with each query of a deployed source; of one that an apply awaits, the apply tells."""
     found: dict[str, list[str]] = {}
     kinds = kinds_of_sources(connection)
     for name, each in progress.queries(connection).items():

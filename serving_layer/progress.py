@@ -222,6 +222,14 @@ def are_busy(connection: Connection, names: Collection[str]) -> bool:
     return connection.execute(found).first() is not None
 
 
+def are_read(connection: Connection) -> bool:
+    """Does a speed layer live that has written any query?"""
+    lately = query.c.heard_at > func.clock_timestamp() - BUSY
+    return (
+        connection.execute(select(query.c.name).where(query.c.writer.startswith(PROCESS), lately)).first() is not None
+    )
+
+
 def heard(connection: Connection, fences: Mapping[str, int]) -> None:
     """Notes that the writer of these queries lives; a query whose lock somebody holds is passed over."""
     mine = select(query.c.name).where(tuple_(query.c.name, query.c.fence).in_(list(fences.items())))

@@ -107,7 +107,7 @@ def prepare(
     """Opens a generation of every version that has to be computed before a catalog can be applied, at one cut.
 
     Nothing that is declared, served or kept changes by it. A source that is new has its query from now on. The records
-    below its topic's end are computed with the versions; micro-batches go on there, once the catalog is applied.
+    below its topic's end are computed with the versions; micro-batches go on there, once these are live.
     """
     before = deployed(connection)
     after, opened = _ahead(connection, before, catalog, changes)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, select, tuple_,
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from serving_layer import cells, lookup
-from serving_layer.bookkeeping import cell_table, generation, generation_cells, publication, version
+from serving_layer.bookkeeping import cell_table, compiled, generation, generation_cells, publication, version
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from view_algebra.compiled import Catalog, CellTable, Source, View
@@ -40,14 +40,14 @@ def alone(connection: Connection) -> None:
     cells.run(connection, "LOCK TABLE lamina.version IN SHARE UPDATE EXCLUSIVE MODE")
 
 
-def register(connection: Connection, compiled: View) -> None:
+def register(connection: Connection, view: View) -> None:
     """Makes the tables of cells of a version known: what feeds each, and how cells merge into it."""
     alone(connection)
-    for table in compiled.cell_tables:
+    for table in view.cell_tables:
         values = {
             "name": table.name,
-            "view": compiled.name,
-            "version": compiled.version,
+            "view": view.name,
+            "version": view.version,
             "query": table.source,
             "ddl": table.cells,
             "merge": table.merge,
@@ -128,6 +128,28 @@ def get(connection: Connection, name: str, wanted: str) -> Version:
         evidence="neither the deployed catalog has it, nor a version that is kept",
         way_out="`lamina apply` computes it again from a catalog that declares it.",
     )
+
+
+def awaited(connection: Connection) -> dict[str, tuple[str, str]]:
+    """The sources that are not deployed and feed a live generation, each with a view that it feeds and its version.
+
+    An apply moves that view to them. What the records below the cut bring beside cells is there before one is live.
+    """
+    declared = select(compiled.c.name).where(compiled.c.kind == "source")
+    rows = connection.execute(
+        select(cell_table.c.query, generation.c.view, generation.c.version)
+        .join_from(generation_cells, cell_table, generation_cells.c.cell_table == cell_table.c.name)
+        .join(generation, generation_cells.c.generation == generation.c.id)
+        .where(generation.c.state == "live", cell_table.c.query.not_in(declared))
+        .order_by(cell_table.c.query, generation.c.id)
+    )
+    return {row.query: (row.view, row.version) for row in rows}
+
+
+def read(connection: Connection) -> dict[str, Source]:
+    """The sources that a speed layer reads: those that are deployed, and those that an apply awaits."""
+    found = {name: get(connection, *of).sources[name] for name, of in awaited(connection).items()}
+    return {**found, **deployed(connection).sources}
 
 
 def readings(connection: Connection, source: Source, names: Collection[str]) -> list[tuple[Source, list[CellTable]]]:

@@ -84,9 +84,9 @@ class Judge:
     def judge(self, query: Query, failure: BaseException, member: Member | None = None) -> None:
         """Decides whether a query whose member failed starts again from progress, waits, or is refused."""
         reason = _refusal(failure)
-        if isinstance(reason, Fenced) and (taken_by := self._given_back(query)) is not None:
+        if isinstance(reason, Fenced) and self._given_back(query):
             query.fence = None
-            log.info("%s: taken over by %s, which gives it back", query.source.name, taken_by)
+            log.info("%s: it is taken over again when nobody has it", query.source.name)
             return
         if reason is None and not isinstance(failure, StartAgain):
             reason = self.lost_records(query) or self._unreadable(query, failure, member)
@@ -160,11 +160,11 @@ class Judge:
         query.not_before = self.clock() + query.delay
         log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, said(failure), query.delay)
 
-    def _given_back(self, query: Query) -> str | None:
-        """Who took the query over only for a moment: a leap, which may have landed by now, or a skip."""
+    def _given_back(self, query: Query) -> bool:
+        """Has whoever took the query over given it back, or is about to, as a leap or a skip? Or was it made anew?"""
         with self.parts.database.begin() as connection:
             writer = progress.queries(connection)[query.source.name].writer
-        return writer if rebuilds.is_leap(writer) or skipping.is_skip(writer) else None
+        return writer is None or rebuilds.is_leap(writer) or skipping.is_skip(writer)
 
     def _unreadable(self, query: Query, failure: BaseException, member: Member | None) -> LaminaError | None:
         """The record that Spark cannot read, if it is one by which the query failed for a second time."""

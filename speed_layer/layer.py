@@ -22,9 +22,9 @@ from py4j.protocol import Py4JError
 
 from master_log.client import KafkaAway
 from master_log.offsets import Offsets
-from serving_layer import progress, rebuilds
+from serving_layer import progress, rebuilds, versions
 from serving_layer.database import PostgresError, first_line, is_away
-from serving_layer.deployed import deployed, state
+from serving_layer.deployed import state
 from serving_layer.progress import Fenced
 from speed_layer.heartbeat import heartbeat
 from speed_layer.judging import LONGEST_WAIT, Judge, halvings_after
@@ -121,15 +121,15 @@ class SpeedLayer:
         self._note_caught_up()
 
     def _look_at_catalog(self) -> None:
-        """Follows what was applied: new sources are begun, dropped ones ended.
+        """Follows what was applied, or is about to be: new sources are begun, dropped ones ended.
 
         A view that is new, changed or dropped needs no look: the next commit finds other tables of cells maintained.
         """
         with self.parts.database.begin() as connection:
-            now = state(connection)
+            now = (state(connection), versions.awaited(connection))
             if now == self._deployed_at:
                 return
-            sources = deployed(connection).sources
+            sources = versions.read(connection)
         self._deployed_at = now
         for name in [name for name, query in self._queries.items() if sources.get(name) != query.source]:
             self._runs.end([self._queries.pop(name)])

@@ -28,7 +28,6 @@ from master_log.reading import Unreadable, kafka_range, unreadable
 from master_log.tails import Tails
 from serving_layer import duplicates, progress, skipping, versions
 from serving_layer.database import Connection, Database, PostgresAway, PostgresError, session_of
-from serving_layer.deployed import deployed
 from serving_layer.duplicates import Found
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.quarantine import TRIM_AFTER, trim
@@ -254,7 +253,7 @@ class Member:
 
     def _current(self, connection: Connection) -> Computation:
         """Of what is maintained now; only as long as its source is declared as it was."""
-        if deployed(connection).sources.get(self.source.name) != self.source:
+        if versions.read(connection).get(self.source.name) != self.source:
             raise StartAgain(f"{self.source.name}: declared anew")
         now, ready = _computation(connection, self.source), self._preparation.ready
         return now if ready is None or ready.computation != now else ready.computation

@@ -96,7 +96,7 @@ def _new_version(change: Change, old: View, new: View, after: Catalog, known: Kn
     cells = known.sizes.get(new.name)
     sized = "" if cells is None else f", with {size(cells)} of cells,"
     late = sorted(new.fed_by - known.counted.keys())
-    later = f"; what {', '.join(late)} gets while they are computed is counted after the move" if late else ""
+    later = f"; {', '.join(late)} is read up to its end before the move" if late else ""
     return replace(change, effect=f"{change.effect}; the old version{sized} is served meanwhile{later}", bytes=cells)
 
 

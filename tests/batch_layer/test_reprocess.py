@@ -12,6 +12,7 @@ from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
 
+from batch_layer import reprocess
 from master_log.offsets import Offsets
 from serving_layer import lookup, rebuilds
 from serving_layer.bookkeeping import generation
@@ -430,7 +431,7 @@ def test_a_changed_view_may_read_a_source_that_is_new(deployed: Deployed) -> Non
 def test_a_view_that_moves_to_a_new_source_of_an_old_topic_keeps_its_history(
     deployed: Deployed, kafka_admin: KafkaAdminClient
 ) -> None:
-    """The records that Kafka holds no longer, those that are malformed, and the ids of events."""
+    """The records that Kafka holds no longer, those that are malformed, the ids of events, and what comes meanwhile."""
     deployed.apply(events=ONE_PARTITION, totals=TOTALS)
     deployed.send("events", *(event(n) for n in range(20)), event(5), b"malformed")
     deployed.catch_up()
@@ -441,20 +442,62 @@ def test_a_view_that_moves_to_a_new_source_of_an_old_topic_keeps_its_history(
     deployed.catch_up()
     assert deployed.rows("SELECT events FROM totals") == [(24,)]
     shown: dict[str, list[tuple[object, ...]]] = {}
+
+    def reached(place: str) -> None:
+        if place in ("after archive", "checked"):
+            deployed.send("events", event(30 + len(shown)), event(20), event(5))
+            deployed.wait_for("events")
+        shown[place] = deployed.rows("SELECT events FROM totals")
+
     with deployed.speed():
-        deployed.deployment.at = lambda place: shown.update({place: deployed.rows("SELECT events FROM totals")})
+        deployed.deployment.at = reached
         deployed.apply(**BY_ID)
         deployed.deployment.at = lambda _: None
         deployed.send("by_id", event(20), event(22), event(5))
         deployed.wait_for("by_id")
-    assert shown["checked"] == [(24,)]
-    assert shown["after hand-over"] == [(21,)], "each event once"
-    assert deployed.rows("SELECT events FROM totals") == [(22,)]
+    assert shown["checked"] == [(30,)]
+    assert shown["after hand-over"] == [(23,)], "each event once, also of those that came meanwhile"
+    assert deployed.rows("SELECT events FROM totals") == [(24,)]
     assert deployed.rows("SELECT source, records FROM lamina.bad_records") == [("by_id", 1)]
     assert deployed.rows("SELECT source, first_offset FROM lamina.offsets") == [("by_id", 0)]
     deployed.check()
     deployed.deployment.batch.rebuild()
     assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
+
+
+def test_a_view_does_not_move_to_a_source_that_is_read_less_far(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    sent = 20
+
+    def meanwhile(place: str) -> None:
+        nonlocal sent
+        if place == "after archive":  # from here on, until it is live, the new source is not read
+            deployed.send("events", event(sent))
+            sent += 1
+            deployed.catch_up()
+
+    anew = {
+        "events": "",
+        "others": EVENTS.replace("events (", "others ("),
+        "totals": TOTALS.replace("events", "others"),
+    }
+    anew["totals"] = anew["totals"].replace("AS others", "AS events")
+    monkeypatch.setattr(reprocess, "STANDS_STILL", 0.5)
+    deployed.deployment.at = meanwhile
+    with pytest.raises(LaminaError, match="totals would show fewer records: others is not read as far as events"):
+        deployed.apply(**anew)
+    deployed.deployment.at = lambda _: None
+    assert deployed.rows("SELECT events FROM totals") == [(21,)]
+    with deployed.speed():
+        monkeypatch.setattr(reprocess, "STANDS_STILL", 60)
+        deployed.apply(**anew)
+        assert deployed.rows("SELECT events FROM totals") == [(21,)]
+    assert deployed.rows("SELECT source FROM lamina.offsets") == [("others",)] * 2
+    deployed.check()
 
 
 def test_another_topic_is_refused_with_the_way_out(deployed: Deployed) -> None:
