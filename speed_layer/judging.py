@@ -161,10 +161,11 @@ class Judge:
         log.warning("%s: %s; starting again from progress in %.1f s", query.source.name, said(failure), query.delay)
 
     def _given_back(self, query: Query) -> bool:
-        """Has whoever took the query over given it back, or is about to, as a leap or a skip? Or was it made anew?"""
+        """Has a leap (it may have landed by now) or a skip taken it over for a moment? Or was it made anew?"""
         with self.parts.database.begin() as connection:
-            writer = progress.queries(connection)[query.source.name].writer
-        return writer is None or rebuilds.is_leap(writer) or skipping.is_skip(writer)
+            now = progress.queries(connection)[query.source.name]
+        made_anew = now.writer is None and now.committed_at is None
+        return made_anew or rebuilds.is_leap(now.writer) or skipping.is_skip(now.writer)
 
     def _unreadable(self, query: Query, failure: BaseException, member: Member | None) -> LaminaError | None:
         """The record that Spark cannot read, if it is one by which the query failed for a second time."""
