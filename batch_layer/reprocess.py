@@ -11,13 +11,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 
+from batch_layer import new_sources
 from batch_layer.checking import checked
-from batch_layer.gathering import Passed, gather, write
+from batch_layer.new_sources import Behind
 from batch_layer.patience import AGAIN_SECONDS, READERS_SECONDS_AT_ONCE, patiently
 from batch_layer.rebuild import BatchLayer
-from master_log.offsets import Offsets
 from serving_layer import (
     courtesy,
     generations,
@@ -37,15 +36,11 @@ from serving_layer.database import Connection, PostgresError, is_lock_timeout
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
 from serving_layer.queries import End, Topic
-from serving_layer.waiting import waiting
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import Blocked, LaminaError
 
 PREPARED_WITHIN = 20.0
 """Seconds that a busy writer has to run the statements of a new version once; then the version is opened anyway."""
-
-STANDS_STILL = 30.0
-"""Seconds after which a query that has not moved is not waited for."""
 
 SNAPSHOTS_SECONDS = 60.0
 """For which a rename waits for transactions of before the last move."""
@@ -66,10 +61,6 @@ class Meanwhile(LaminaError):
     """Another command changed what is deployed while a catalog was computed."""
 
 
-class Behind(Meanwhile):
-    """A source that a view moves to is not read as far as the one that it reads."""
-
-
 def reprocess(batch: BatchLayer, target: Target) -> None:
     """Computes the new versions of a catalog and deploys it, going on with what an apply that was killed has left.
 
@@ -79,8 +70,8 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
         before = {name: each.version for name, each in deployed(connection).views.items()}
 
     def deploy(id: int) -> None:
+        new_sources.catch_up(batch, id)
         _check(batch, target, id)
-        _catch_up(batch, id)
         _move(batch, id, target, before)
         batch.at("after hand-over")
         batch.retire(id)
@@ -117,13 +108,15 @@ def computed(
             batch.archive(id)
             for each in batch.generations(id):
                 batch.compute(id, each.view)
-            _gather(batch, id)
+            new_sources.gather(batch, id)
             batch.go_live(id)
             for generation in batch.generations(id):
                 _prove(batch, id, generation)
             then(id)
         except BaseException as error:
-            if not (isinstance(error, Meanwhile) or (isinstance(error, PostgresError) and is_lock_timeout(error))):
+            if not (
+                isinstance(error, Meanwhile | Behind) or (isinstance(error, PostgresError) and is_lock_timeout(error))
+            ):
                 batch.failed(id, error)
             raise
 
@@ -244,84 +237,33 @@ def _blocked(batch: BatchLayer, verdicts: Sequence[Verdict]) -> None:
         )
 
 
-def _gather(batch: BatchLayer, id: int) -> None:
-    """Writes what the new versions bring of sources that are new, whose queries begin where their topics ended.
-
-    Nobody else has to do with these queries until a generation that they feed is live.
-    """
-    with batch.database.begin() as connection:
-        if any(each.state == "live" for each in lookup.of_rebuild(connection, id)):
-            return  # it was done, and a speed layer may have read on
-        sources = _awaited(connection, id)
-        passed = []
-        for name, source in sorted(sources.items()):
-            start = progress.starts(connection, [name])
-            passed.append(Passed(source, progress.read(connection, [name]), start, start))
-    if not passed:
-        return
-    gathered = gather(batch.database, batch.log, passed, {source.topic for source in sources.values()})
-
-    def step(connection: Connection) -> None:
-        progress.lock(connection, sources)
-        write(connection, gathered)
-
-    batch.database.retrying(step)
-
-
-def _awaited(connection: Connection, id: int) -> dict[str, Source]:
-    """The sources that feed what a rebuild computes and are not deployed."""
-    there = deployed(connection).sources
-    fed = [sources for _, sources in _computes(connection, id).values()]
-    return {name: source for each in fed for name, source in each.items() if name not in there}
-
-
-def _catch_up(batch: BatchLayer, id: int) -> None:
-    """Waits until a speed layer, where one goes on with the sources that are new, has read what they hold by now."""
-    with batch.database.begin() as connection:
-        sources = _awaited(connection, id)
-    ends = {
-        name: Offsets.of(each.topic, batch.brokers.latest(each.topic).on(each.topic)) for name, each in sources.items()
-    }
-    seen, deadline = None, 0.0
-    with waiting(batch.tell, f"the speed layer reads {', '.join(sorted(sources))} up to its end"):
-        while True:
-            with batch.database.begin() as connection:
-                reached = {name: progress.read(connection, [name]) for name in sources}
-                goes_on = progress.are_read(connection)
-            if not goes_on or all(reached[name].reaches(end) for name, end in ends.items()):
-                return
-            if reached != seen:
-                seen, deadline = reached, time.monotonic() + STANDS_STILL
-            elif time.monotonic() > deadline:
-                return  # whether that is far enough, `_refuse_behind` says
-            time.sleep(0.1)
-
-
 def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str]) -> None:
     """Applies the catalog: readers read the new versions in their next snapshot. before: the versions at the start."""
     sources = target.catalog.sources  # where a new one begins is asked again: retention went on meanwhile
     begins = {name: batch.brokers.earliest(sources[name].topic) for name in target.topics}
     topics = {name: replace(each, earliest=begins[name]) for name, each in target.topics.items()}
 
+    with batch.database.begin() as connection:
+        moving = new_sources.replaced(connection, id)
+
     def step(connection: Connection) -> None:
         if rebuilds.running(connection, id).step == "hand-over":
             return
         ready = {each.view: each.id for each in lookup.of_rebuild(connection, id)}
+        new_sources.hold(connection, moving, seconds)
         registry.lock(connection)
         _refuse_moved(connection, before, ready)
-        _refuse_behind(connection, id)
         apply(connection, replace(target, topics=topics), ready)
         rebuilds.finished(connection, id, "hand-over")
 
-    deadline = time.monotonic() + STANDS_STILL
-    while True:
+    for seconds in new_sources.HOLDS:
         try:
             patiently(batch.database, batch.tell, step)
             break
-        except Behind:  # by a micro-batch: two queries of a topic are never at the same record for long
-            if time.monotonic() > deadline:
+        except Behind:
+            if seconds == new_sources.HOLDS[-1]:
                 raise
-        time.sleep(0.05)
+        time.sleep(AGAIN_SECONDS)  # in which micro-batches go on
     batch.tell("the new versions are what readers read from now on")
 
 
@@ -335,22 +277,6 @@ def _refuse_moved(connection: Connection, before: Mapping[str, str], ready: Mapp
             evidence=f"it had version {before[moved[0]]}, and now has {now[moved[0]]}",
             way_out=f"Declare {moved[0]} as it is to be, and repeat the apply: what was computed is taken from there.",
         )
-
-
-def _refuse_behind(connection: Connection, id: int) -> None:
-    """Raises where a source that is new has not read as much of its topic as the one whose place it takes in a view."""
-    now = deployed(connection)
-    for view, (_, sources) in _computes(connection, id).items():
-        before = now.views[view].fed_by if view in now.views else ()
-        for name, other in product(sorted(sources.keys() - now.sources.keys()), sorted(before)):
-            reached, shown = progress.read(connection, [name]), progress.read(connection, [other])
-            if sources[name].topic == now.sources[other].topic and not reached.reaches(shown):
-                raise Behind(
-                    f"{view} would show fewer records: {name} is not read as far as {other}",
-                    evidence=f"{name} is at {reached}, {other} at {shown}",
-                    way_out="Start the speed layer, or read in its log what stops it; then repeat the apply: what was"
-                    " computed is taken from there.",
-                )
 
 
 def apply(connection: Connection, target: Target, ready: Mapping[str, int] | None = None) -> list[Change]:

@@ -1,7 +1,7 @@
 """Tails, asked of the brokers: the batch that holds the offset before another, as a leader has it.
 
 Every leader of a partition has an epoch of its own, a greater one than the leader before it. A log loses records only
-where its leader changes (a broker that comes back is elected anew), so between two questions of one epoch it lost none.
+where its leader changes (a broker that comes back is elected anew), so between two answers of one epoch it lost none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka import TopicPartition as KafkaTopicPartition
-from kafka.errors import FencedLeaderEpochError, OffsetOutOfRangeError, for_code
+from kafka.errors import FencedLeaderEpochError, OffsetOutOfRangeError, UnknownLeaderEpochError, for_code
 from kafka.protocol.consumer import FetchRequest
 
 from master_log.offsets import Offsets, TopicPartition
@@ -86,7 +86,7 @@ def _held(answer: Any, below: Offsets) -> dict[TopicPartition, str]:
     for topic in answer.responses:
         for part in topic.partitions:
             at = TopicPartition(topic.topic, part.partition_index)
-            if part.error_code == FencedLeaderEpochError.errno:
+            if part.error_code in (FencedLeaderEpochError.errno, UnknownLeaderEpochError.errno):
                 raise LeaderChanged(f"Partition {at.partition} of {at.topic} has another leader")
             if part.error_code not in (0, OffsetOutOfRangeError.errno):
                 raise for_code(part.error_code)

@@ -140,7 +140,7 @@ def awaited(connection: Connection) -> dict[str, tuple[str, str]]:
         select(cell_table.c.query, generation.c.view, generation.c.version)
         .join_from(generation_cells, cell_table, generation_cells.c.cell_table == cell_table.c.name)
         .join(generation, generation_cells.c.generation == generation.c.id)
-        .where(generation.c.state == "live", cell_table.c.query.not_in(declared))
+        .where(generation.c.state == "live", cell_table.c.query.not_in(declared), declared.exists())
         .order_by(cell_table.c.query, generation.c.id)
     )
     return {row.query: (row.view, row.version) for row in rows}

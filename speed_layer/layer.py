@@ -125,7 +125,7 @@ class SpeedLayer:
 
         A view that is new, changed or dropped needs no look: the next commit finds other tables of cells maintained.
         """
-        with self.parts.database.begin() as connection:
+        with self.parts.database.snapshot() as connection:
             now = (state(connection), versions.awaited(connection))
             if now == self._deployed_at:
                 return

@@ -107,6 +107,16 @@ class Part:
     before: Tails
     tails: Tails
 
+    @property
+    def moved(self) -> Offsets:
+        """The ends of those partitions that it moves."""
+        return _moved(self.range)
+
+    @property
+    def after(self) -> Tails:
+        """What stood last when it is over, of all partitions of which that is known."""
+        return {at: tail for at, tail in self.before.items() if at not in self.moved} | dict(self.tails)
+
 
 @dataclass(frozen=True)
 class Committer:
@@ -182,12 +192,10 @@ class Member:
         """
         with self._failing_at(range):
             self._parts.at("before a micro-batch")
-            moved = Offsets({at: end for at, end in range.end.items() if end > range.start[at]})
+            moved = _moved(range)
             if new := moved.keys() - epochs.keys():
                 raise LeaderChanged(f"Partition {min(new).partition} of {self.source.topic} is new")
-            before, tails = self._tails, self._parts.brokers.tails(moved, epochs)
-            self._tails = {at: tail for at, tail in before.items() if at not in moved} | tails
-            return Part(range, before, tails)
+            return Part(range, self._tails, self._parts.brokers.tails(moved, epochs))
 
     def take(self, records: Records, part: Part, committer: Committer, later: DataFrame) -> None:
         """Computes its part while the part before is committed, then hands it to the committer.
@@ -214,7 +222,7 @@ class Member:
             self._await_commit()
             log.debug("%s: %s, computed in %.3f s", self.source.name, part.range.end, time.monotonic() - began)
             self._committing = committer.threads.submit(self._commit, batch, part, later, committer.stopped)
-            self.position = part.range.end
+            self.position, self._tails = part.range.end, part.after
 
     @contextmanager
     def _failing_at(self, range: OffsetRange) -> Iterator[None]:
@@ -246,7 +254,7 @@ class Member:
 
         Whatever it misses, the commit finds. So it waits for nothing, and nothing that fails here matters.
         """
-        with suppress(PostgresError, PostgresAway), self._parts.database.begin() as connection:
+        with suppress(PostgresError, PostgresAway), self._parts.database.snapshot() as connection:
             if {fed.cell_table for fed in maintained(connection, self.source.name)} != self._computation.names:
                 self._computation = self._current(connection)
             self._preparation.begin(connection, self._computation, later)
@@ -387,6 +395,10 @@ class Member:
             self._computation = self._current(connection)
         log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
         return self._computed(alone(later), part, find, again=True)
+
+
+def _moved(range: OffsetRange) -> Offsets:
+    return Offsets({at: end for at, end in range.end.items() if end > range.start[at]})
 
 
 def _computation(connection: Connection, source: Source) -> Computation:

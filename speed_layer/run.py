@@ -142,6 +142,7 @@ class Run:
             return
         # All are followed before any is read, since they are read together.
         followed = [(member, self._computing.submit(member.follow, range, self._epochs)) for member, range in moved]
+        wait([part for _, part in followed])
         if changed := next((e for _, part in followed if isinstance(e := part.exception(), LeaderChanged)), None):
             raise changed
         parts = [(member, part.result()) for member, part in followed if part.exception() is None]

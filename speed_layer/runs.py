@@ -58,7 +58,7 @@ class Runs:
         """Begins runs for the members that are in none."""
         together: dict[str, Query] = {}
         for query in self.queries.values():
-            if query.member is None or query.run is not None:
+            if query.member is None or query.run is not None or self.clock() < query.not_before:
                 continue
             if query.shares(self.clock()) and query.source.topic not in together:
                 together[query.source.topic] = query
@@ -127,7 +127,10 @@ class Runs:
     def _judge(self, queries: list[Query], failure: BaseException) -> None:
         """Of a run that failed, and none of its members: a lone query, or those whose topic is lost, or all."""
         if isinstance(failure, LeaderChanged):  # what was read ahead is read again
-            log.info("%s; reading on from there", failure)
+            delay = min(max(0.1, 2 * max(query.delay for query in queries)), LONGEST_WAIT)
+            for query in queries:
+                query.delay, query.not_before = delay, self.clock() + delay
+            log.info("%s; reading again from where it is in %.1f s", failure, delay)
             return
         if len(queries) == 1:
             [query] = queries

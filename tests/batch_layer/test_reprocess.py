@@ -12,7 +12,7 @@ from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
 
-from batch_layer import reprocess
+from batch_layer import new_sources
 from master_log.offsets import Offsets
 from serving_layer import lookup, rebuilds
 from serving_layer.bookkeeping import generation
@@ -486,14 +486,13 @@ def test_a_view_does_not_move_to_a_source_that_is_read_less_far(
         "totals": TOTALS.replace("events", "others"),
     }
     anew["totals"] = anew["totals"].replace("AS others", "AS events")
-    monkeypatch.setattr(reprocess, "STANDS_STILL", 0.5)
+    monkeypatch.setattr(new_sources, "HOLDS", (0.0,))
     deployed.deployment.at = meanwhile
     with pytest.raises(LaminaError, match="totals would show fewer records: others is not read as far as events"):
         deployed.apply(**anew)
     deployed.deployment.at = lambda _: None
     assert deployed.rows("SELECT events FROM totals") == [(21,)]
     with deployed.speed():
-        monkeypatch.setattr(reprocess, "STANDS_STILL", 60)
         deployed.apply(**anew)
         assert deployed.rows("SELECT events FROM totals") == [(21,)]
     assert deployed.rows("SELECT source FROM lamina.offsets") == [("others",)] * 2
