@@ -11,8 +11,9 @@ import pytest
 from sqlalchemy import Connection
 
 from master_log.client import unreachable
+from master_log.fetching import Epochs, LeaderChanged
 from master_log.kafka import Brokers
-from master_log.offsets import Offsets
+from master_log.offsets import Offsets, TopicPartition
 from serving_layer import progress
 from tests.fix_lamina import Deployed
 
@@ -162,6 +163,40 @@ def test_a_topic_that_no_broker_answers_for_holds_no_other_up(
         monkeypatch.undo()
         deployed.wait_for("a", brokers.latest(topic))
     assert records(deployed, "a", "b", "c") == [10, 10, 10]
+
+
+def test_a_partition_that_gets_another_leader_stops_no_source_and_all_go_on_together(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    apply(deployed, "a", "b", "c")
+    changed, tails = deployed.topic("b"), Brokers.tails
+    elections = 2
+
+    def elect(self: Brokers, below: Offsets, epochs: Epochs | None = None) -> dict[TopicPartition, str]:
+        nonlocal elections
+        if elections and epochs and changed in below.topics():
+            elections -= 1
+            time.sleep(0.2)  # those of the others are there by then
+            raise LeaderChanged("Partition 0 has another leader")
+        return tails(self, below, epochs)
+
+    caplog.set_level("INFO", "lamina.speed")
+    with deployed.speed():
+        send(deployed, range(10), "a", "c")
+        for name in ("a", "c"):
+            deployed.wait_for(name)
+        monkeypatch.setattr(Brokers, "tails", elect)
+        send(deployed, range(10, 30), "a", "b", "c")
+        for name in ("a", "b", "c"):
+            deployed.wait_for(name)
+        send(deployed, range(30, 40), "a", "b", "c")
+        for name in ("a", "b", "c"):
+            deployed.wait_for(name)
+        assert shared_by(deployed, 3)
+    assert elections == 0
+    said = [each.getMessage() for each in caplog.records if each.name == "lamina.speed" and each.levelname != "INFO"]
+    assert said == []
+    assert records(deployed, "a", "b", "c") == [40, 30, 40]
 
 
 def test_a_source_whose_commit_waits_for_a_lock_holds_no_other_up(deployed: Deployed) -> None:
