@@ -187,7 +187,7 @@ class BatchLayer:
             self.at(f"compute {name}")
             with self.database.begin() as connection:
                 loading.complete(connection, each.id, table.name, attempt, parts.keys())
-        self.tell(f"{name}: {total:,} cells computed")
+        self.tell(f"{name}: {total:,} cells computed" if todo else f"{name}: its cells were computed before")
         self._done(id, f"compute {name}")
         return total
 

@@ -62,7 +62,7 @@ class Meanwhile(LaminaError):
 
 
 def reprocess(batch: BatchLayer, target: Target) -> None:
-    """Computes the new versions of a catalog and deploys it, going on with what an apply that was killed has left.
+    """Computes the new versions of a catalog and deploys it, going on with what an apply that was stopped has left.
 
     Where it fails, or is interrupted, what was deployed is as it was.
     """
@@ -71,6 +71,7 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
 
     def deploy(id: int) -> None:
         new_sources.catch_up(batch, id)
+        _refuse_unequal(batch, target, id)
         _check(batch, target, id)
         _move(batch, id, target, before)
         batch.at("after hand-over")
@@ -92,8 +93,8 @@ def computed(
     """Computes the versions of the rebuild that `begin` gives, live and proven; `then` does what they are for.
 
     announce: tells writers of them before, and gives the tables of cells that busy ones prepare for. Where `begin` or
-    `then` fails, or is interrupted, nothing that is read has changed. Where a reader or another command is in the way,
-    what was computed stays, and the same command goes on from there.
+    `then` fails, or is interrupted, nothing that is read has changed. What was computed stays where a person interrupts
+    it, or a reader or another command is in the way: the same command goes on from there.
     """
     with rebuilds.in_one_process(batch.database):
         soon, announced = batch.database.retrying(announce), time.monotonic()
@@ -113,6 +114,13 @@ def computed(
             for generation in batch.generations(id):
                 _prove(batch, id, generation)
             then(id)
+        except KeyboardInterrupt:
+            batch.give_up()
+            batch.tell(
+                f"rebuild {id} is interrupted, and nothing that is read has changed: the same command goes on with what"
+                f" is computed, `lamina step abandon --rebuild {id}` gives it up"
+            )
+            raise
         except BaseException as error:
             if not (
                 isinstance(error, Meanwhile | Behind) or (isinstance(error, PostgresError) and is_lock_timeout(error))
@@ -195,6 +203,22 @@ def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
         proof.record(connection, proved, id)
     columns = ", ".join(name for each in alike.values() for name in each.partials)
     batch.tell(f"{new.view}: {proved.cells:,} cells of both versions compared ({columns}), {proved.differing:,} differ")
+
+
+def _refuse_unequal(batch: BatchLayer, target: Target, id: int) -> None:
+    """Raises where a version computes what the one that is read does, finds another number, and is to be held then."""
+    with batch.database.begin() as connection:
+        found = [each for each in proof.of_rebuild(connection, id) if each.differing]
+    for each in found:
+        declared = target.catalog.views.get(each.view)
+        if declared is not None and declared.properties.get("on_difference") == "hold":
+            raise Blocked(
+                f"The catalog is not deployed: {each.view} computes other numbers than it shows",
+                evidence=f"Of {each.cells:,} cells that both versions have, {each.differing:,} differ, and"
+                f" 'on_difference' is 'hold'. For example: {each.examples[0]}",
+                way_out=f"`lamina rebuild {each.view}` compares what is read with the log, and says how to let that be"
+                " read; then apply again.",
+            )
 
 
 def _check(batch: BatchLayer, target: Target, id: int | None = None) -> None:

@@ -9,10 +9,10 @@ does it. Until all new versions are computed the old ones are served, and then a
 - **allow_break** allows removing names or columns that readers may use, or changing a column's type.
 - **prune** drops what is deployed but not in the catalog.
 
-An `apply` that failed or was killed has changed nothing. It is tried again, and continues with what was computed.
-While another rebuild runs it is refused, and tried again, too, for four hours at ever longer intervals; where a check
-blocks the new versions it is not. It updates the assets of the views that it has changed, as the hand-over of
-`nightly_rebuild` does.
+An `apply` that failed or was killed has changed nothing. It is tried again; one that was killed, or that readers kept
+from its end, continues with what was computed. While another rebuild runs it is refused, and tried again, too, for four
+hours at ever longer intervals; where a check blocks the new versions it is not. It updates the assets of the views that
+it has changed, as the hand-over of `nightly_rebuild` does.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from serving_layer import alarms as alarms_of
 from serving_layer import progress
 from serving_layer.alarms import Limits, Topic, alarms
 from serving_layer.previews import PreviewedView
+from serving_layer.readers import is_guarded
 from serving_layer.status import QueryStatus, Status, status
 from view_algebra.errors import LaminaError
 
@@ -163,6 +164,13 @@ def show(output: Output, opened: Deployment) -> None:
         output.tell(f"{name}: of the newest records, {'; '.join(map(str, fields[:SHOWN_FIELDS]))}")
     for line in behind(opened, {query.query: query.lag for query in found.queries if not query.problem}):
         output.tell(line)
+    with opened.database.begin() as connection:
+        guarded = is_guarded(connection)
+    if not guarded:
+        output.tell(
+            "readers may take advisory locks and make large objects: a superuser forbids it with"
+            " serving_layer/superuser.sql"
+        )
     _alarm(output, found.alarms)
 
 

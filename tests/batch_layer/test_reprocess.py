@@ -22,7 +22,7 @@ from speed_layer.prepared import Prepared
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, event
 from tests.fix_lamina import CommandLine, Deployed, one, short_lived
 from tests.fix_services import Topic
-from view_algebra.errors import LaminaError
+from view_algebra.errors import Blocked, LaminaError
 
 BY_KIND = HOURLY.replace("hour, country, events", "hour, country, events, kind").replace(
     "country, count(*),", "country, count(*), kind,"
@@ -463,6 +463,21 @@ def test_a_view_that_moves_to_a_new_source_of_an_old_topic_keeps_its_history(
     deployed.check()
     deployed.deployment.batch.rebuild()
     assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
+
+
+def test_a_version_that_finds_other_numbers_is_held_where_the_view_says_so(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    [(place,)] = deployed.owner("SELECT place FROM lamina.generation_cells WHERE cell_table LIKE 'totals%'")
+    deployed.owner(f"UPDATE {place} SET count = count + 1")
+    holding = LARGEST.replace("AS SELECT", "TBLPROPERTIES ('on_difference' = 'hold') AS SELECT")
+    with pytest.raises(Blocked, match="totals computes other numbers than it shows") as refused:
+        deployed.apply(totals=holding)
+    assert "'old': {'count': 21" in refused.value.evidence
+    assert deployed.rows("SELECT * FROM totals")[0][0] == 21
+    deployed.apply(totals=LARGEST)
+    assert one(deployed.rows("SELECT events, largest FROM totals")) == (20, 19)
 
 
 def test_a_view_does_not_move_to_a_source_that_is_read_less_far(

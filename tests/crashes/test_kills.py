@@ -157,7 +157,7 @@ def _session_nice(pid: int) -> int | None:
     return int(autogroup.read_text().rpartition("nice ")[2]) if autogroup.exists() else None
 
 
-@pytest.mark.parametrize("step", ["seal", "archive"])
+@pytest.mark.parametrize("step", ["seal", "archive", "compute clicks"])
 def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     deployed: Deployed, lamina: CommandLine, step: str
 ) -> None:
@@ -185,6 +185,34 @@ def test_ctrl_c_ends_a_rebuild_in_one_line_and_leaves_no_process(
     assert "building" not in states
     [proof, *_] = deployed.deployment.batch.rebuild()
     assert proof.differing == 0
+
+
+def test_ctrl_c_ends_an_apply_and_the_same_apply_goes_on(
+    deployed: Deployed, lamina: CommandLine, tmp_path: Path
+) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", *(event(n) for n in range(500)))
+    deployed.catch_up()
+    wider = TOTALS.replace("FROM events", ", max(n) AS more FROM events")
+    files = {**deployed.files, "totals.sql": wider, "others.sql": wider.replace("totals", "others")}
+    for name, sql in files.items():
+        (tmp_path / name).write_text(sql)
+    process = lamina.start("apply", "--catalog", str(tmp_path))
+    deployed.until(lambda: str(_last_step(deployed)).startswith("compute"), "it is computed")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert said.strip().splitlines()[-1] == "interrupted"
+    assert "is interrupted, and nothing that is read has changed: the same command goes on" in said
+    assert "Traceback" not in said
+    deployed.send("events", event(500))
+    deployed.catch_up()
+    assert len(deployed.rows("SELECT * FROM totals")[0]) == 3
+    again = lamina("apply", "--catalog", str(tmp_path))
+    assert "continues rebuild" in again.err
+    assert again.err.count("its cells were computed before") == 1
+    assert again.err.count("cells computed") == 1
+    assert one(deployed.rows("SELECT events, more FROM totals")) == (501, 500)
 
 
 def test_ctrl_c_ends_a_query_that_postgres_computes(deployed: Deployed, lamina: CommandLine) -> None:

@@ -67,9 +67,15 @@ def actions(opened: Deployment, files: dict[str, str]) -> dict[str, str]:
 def test_what_an_older_lamina_deployed_is_streamed_rebuilt_and_checked(deployed: Deployed) -> None:
     deploy_by_an_older_lamina(deployed, sales=SALES, totals=TOTALS, largest=LARGEST)
     deployed.send("sales", {"country": "NL", "amount": 3}, {"country": "BE", "amount": 4}, b"no JSON")
-    deployed.catch_up()
-    assert deployed.rows("SELECT * FROM totals ORDER BY country") == [("BE", 1, 4), ("NL", 1, 3)]
+    with deployed.speed():  # of this Lamina, all the while
+        deployed.wait_for("sales")
+        assert deployed.rows("SELECT * FROM totals ORDER BY country") == [("BE", 1, 4), ("NL", 1, 3)]
+        upgraded(deployed)
+    deployed.check()
 
+
+def upgraded(deployed: Deployed) -> None:
+    """Plans, applies, sends and rebuilds with this Lamina what an older one has deployed."""
     planned = deployed.deployment.plan(deployed.files)
     kept = {change.name: change.effect for change in planned if change.action == "keep"}
     assert kept == {"totals": "this Lamina would compile it differently (partial, cells, merge); it stays as deployed"}
@@ -79,11 +85,10 @@ def test_what_an_older_lamina_deployed_is_streamed_rebuilt_and_checked(deployed:
     with deployed.deployment.database.begin() as connection:
         assert deployed_catalog(connection).views["totals"].version == "0ldc0de1"
     deployed.send("sales", {"country": "NL", "amount": 5})
-    deployed.catch_up()
+    deployed.wait_for("sales")
     proofs = deployed.deployment.batch.rebuild()
     assert [(proof.cells, proof.differing) for proof in proofs] == [(2, 0)]
     assert deployed.rows("SELECT * FROM largest") == [("NL", 2, 8)]
-    deployed.check()
 
 
 def test_what_an_older_lamina_compiled_goes_on_where_only_other_texts_differ(deployed: Deployed) -> None:

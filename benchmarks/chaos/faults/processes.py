@@ -127,6 +127,13 @@ def leap_killed(stage: Stage, dice: random.Random) -> None:
         stage.insist("rebuild", "--leap")
 
 
+@fault(1, beside=True)
+def leap_jvm_killed(stage: Stage, dice: random.Random) -> None:
+    """The JVM of a leap is killed; another leap takes its place."""
+    if _killed(stage, dice, "rebuild", "--leap", longest=25, jvm=True):
+        stage.insist("rebuild", "--leap")
+
+
 @fault(4, beside=True)
 def archive_killed(stage: Stage, dice: random.Random) -> None:
     """An archive run is killed."""
@@ -142,11 +149,21 @@ def archive_jvm_killed(stage: Stage, dice: random.Random) -> None:
 @fault(4, beside=True)
 def apply_killed(stage: Stage, dice: random.Random) -> None:
     """An apply that adds, changes or drops a view is killed, and repeated."""
+    _apply_killed(stage, dice, jvm=False)
+
+
+@fault(2, beside=True)
+def apply_jvm_killed(stage: Stage, dice: random.Random) -> None:
+    """The JVM of an apply is killed, and the apply repeated."""
+    _apply_killed(stage, dice, jvm=True)
+
+
+def _apply_killed(stage: Stage, dice: random.Random, *, jvm: bool) -> None:
     world, before = stage.world, stage.world.extra
     world.extra = dice.choice([each for each in (None, 0, 1, 1 - (before or 0)) if each != before])
     changes = None not in (before, world.extra)
     apply = ("apply", "--prune", "--allow-break", "--catalog", str(stage.write_catalog()))
-    _killed(stage, dice, *apply, longest=30 if changes else 4)
+    _killed(stage, dice, *apply, longest=30 if changes else 4, jvm=jvm)
     stage.insist(*apply)
 
 
