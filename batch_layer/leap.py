@@ -114,7 +114,7 @@ class Leap:
                 raise
             self.tell(f"{name}, which feeds no view, is left out: {error}")
             with self.database.begin() as connection:
-                progress.let_go(connection, {name: progress.queries(connection)[name].fence})
+                progress.take_over(connection, name, rebuilds.leap_writer(rebuilds.NO_REBUILD))
             return None
         return self.log().held(source)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -32,9 +33,10 @@ from serving_layer import (
 )
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
-from serving_layer.database import Connection, PostgresError, is_lock_timeout
+from serving_layer.database import Connection, PostgresAway, PostgresError, is_lock_timeout
 from serving_layer.deployed import deployed
 from serving_layer.lookup import Generation
+from serving_layer.proof import Proof
 from serving_layer.queries import End, Topic
 from view_algebra.compiled import Catalog, Source, View
 from view_algebra.errors import Blocked, LaminaError
@@ -71,7 +73,7 @@ def reprocess(batch: BatchLayer, target: Target) -> None:
 
     def deploy(id: int) -> None:
         new_sources.catch_up(batch, id)
-        _refuse_unequal(batch, target, id)
+        _refuse_unequal(batch, target, batch.generations(id))
         _check(batch, target, id)
         _move(batch, id, target, before)
         batch.at("after hand-over")
@@ -116,10 +118,8 @@ def computed(
             then(id)
         except KeyboardInterrupt:
             batch.give_up()
-            batch.tell(
-                f"rebuild {id} is interrupted, and nothing that is read has changed: the same command goes on with what"
-                f" is computed, `lamina step abandon --rebuild {id}` gives it up"
-            )
+            with suppress(PostgresAway, PostgresError):
+                batch.tell(batch.database.retrying(partial(_interrupted, id=id)))
             raise
         except BaseException as error:
             if not (
@@ -127,6 +127,20 @@ def computed(
             ):
                 batch.failed(id, error)
             raise
+
+
+def _interrupted(connection: Connection, id: int) -> str:
+    """Notes that a rebuild was interrupted, and says what became of it."""
+    rebuilds.interrupt(connection, id)
+    run = rebuilds.get(connection, id)
+    if run.state != "running":
+        return f"rebuild {id} had ended: it is {run.state}"
+    if run.step == "hand-over":
+        return "the new versions are what readers read; the next apply drops what is left of the old ones"
+    return (
+        f"rebuild {id} is interrupted, and nothing that is read has changed: until another apply or rebuild begins, the"
+        f" same command goes on with what is computed; `lamina step abandon --rebuild {id}` gives it up"
+    )
 
 
 def _allowed(connection: Connection, target: Target) -> list[Change]:
@@ -187,37 +201,40 @@ def _computes(connection: Connection, id: int) -> dict[str, tuple[str, dict[str,
     return found
 
 
-def _prove(batch: BatchLayer, id: int, new: Generation) -> None:
+def _prove(batch: BatchLayer, id: int | None, new: Generation) -> Proof | None:
     """Compares what the new version computes like the one that is read, in one snapshot, and keeps the result."""
     with batch.database.snapshot() as connection:
         courtesy.stand_back(connection)
         now = lookup.published(connection).get(new.view)
         if now is None or now == new.id:
-            return
+            return None
         old = lookup.get(connection, now)
         alike = versions.shared(*(versions.get(connection, each.view, each.version) for each in (new, old)))
         if not alike:
-            return
+            return None
         proved = proof.prove_shared(connection, lookup.get(connection, new.id), old, alike)
     with batch.database.begin() as connection:
         proof.record(connection, proved, id)
     columns = ", ".join(name for each in alike.values() for name in each.partials)
     batch.tell(f"{new.view}: {proved.cells:,} cells of both versions compared ({columns}), {proved.differing:,} differ")
+    return proved
 
 
-def _refuse_unequal(batch: BatchLayer, target: Target, id: int) -> None:
-    """Raises where a version computes what the one that is read does, finds another number, and is to be held then."""
+def _refuse_unequal(batch: BatchLayer, target: Target, computed: Sequence[Generation] = ()) -> None:
+    """Raises where a view moves to a version that finds other numbers than it shows, and says to hold it then."""
     with batch.database.begin() as connection:
-        found = [each for each in proof.of_rebuild(connection, id) if each.differing]
-    for each in found:
-        declared = target.catalog.views.get(each.view)
-        if declared is not None and declared.properties.get("on_difference") == "hold":
+        planned, now = registry.planned(connection, target.catalog), lookup.published(connection)
+        read = versions.readable(connection, planned) | {each.view: each for each in computed}
+    for name, new in read.items():
+        held = planned.views[name].properties.get("on_difference") == "hold"
+        each = _prove(batch, None, new) if held and now.get(name, new.id) != new.id else None
+        if each is not None and each.differing:
             raise Blocked(
                 f"The catalog is not deployed: {each.view} computes other numbers than it shows",
                 evidence=f"Of {each.cells:,} cells that both versions have, {each.differing:,} differ, and"
                 f" 'on_difference' is 'hold'. For example: {each.examples[0]}",
-                way_out=f"`lamina rebuild {each.view}` compares what is read with the log, and says how to let that be"
-                " read; then apply again.",
+                way_out=f"`lamina check {each.view}` says which is wrong. `lamina rebuild {each.view}` computes anew"
+                " what is read and, where it holds that back, says how to let it be read; then apply again.",
             )
 
 
@@ -234,6 +251,7 @@ def deploy(batch: BatchLayer, target: Target) -> list[Change]:
 
     Raises NotComputed, and changes nothing, where by now there is something to compute.
     """
+    _refuse_unequal(batch, target)
     _check(batch, target)
 
     def step(connection: Connection) -> tuple[list[Change], list[str]]:
@@ -277,6 +295,8 @@ def _move(batch: BatchLayer, id: int, target: Target, before: Mapping[str, str])
         new_sources.hold(connection, moving, seconds)
         registry.lock(connection)
         _refuse_moved(connection, before, ready)
+        if new_sources.replaced(connection, id) != moving:
+            raise Meanwhile("A view was rolled back while its new version was waited for", way_out="Apply again.")
         apply(connection, replace(target, topics=topics), ready)
         rebuilds.finished(connection, id, "hand-over")
 

@@ -370,7 +370,8 @@ def _them(views: Collection[str]) -> str:
 def _left(connection: Connection, newest: Any) -> str | None:
     """How a running rebuild was left, unless somebody goes on with it."""
     if newest.lease_until is None:
-        return None if rebuilds.held_by_a_process(connection) else "died"
+        told = newest.error in rebuilds.ENDED_BY_A_PERSON or rebuilds.held_by_a_process(connection)
+        return None if told else "died"
     idle = func.extract("epoch", func.clock_timestamp() - newest.lease_until) + rebuilds.LEASE.total_seconds()
     seconds = float(connection.execute(select(idle)).scalar_one())
     return f"was left {age(seconds)} ago" if seconds > LEFT_AFTER else None

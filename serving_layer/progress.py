@@ -2,7 +2,7 @@
 
 A query's row in `lamina.query` is the lock of everything that depends on its progress: committing a micro-batch,
 opening a generation, going live, handing over, registering a version. Locks are taken in one order: queries by name,
-then generations.
+then generations. (A move to a new source holds the one that it takes the place of first: `batch_layer/new_sources.py`.)
 """
 
 from __future__ import annotations

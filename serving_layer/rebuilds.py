@@ -42,6 +42,9 @@ APPLY = "apply"
 PREVIEW = "apply --preview "
 """What the key of one begins with that computes them for a preview; its name follows."""
 
+NO_REBUILD = 0
+"""The id of none: a leap of this one holds nothing, so a speed layer takes over what it has."""
+
 EARLY = timedelta(hours=1)
 """How much sooner a view is due: a run may begin some minutes earlier in the night than the last."""
 
@@ -139,7 +142,7 @@ def begin(
         repeated = by is not None and key is not None and its_key == key
         if (leased and not repeated) or (leased is None and by and held_by_a_process(connection)):
             raise _running(connection)
-        end(connection, id, "failed", "its process died; the next rebuild found it")
+        end(connection, id, "failed", _interrupted(connection, id) or "its process died; the next rebuild found it")
     until = func.clock_timestamp() + LEASE if by else None
     new = insert(rebuild).values(views=sorted(views), leap=leap, key=key, step="begin", lease_until=until)
     return int(connection.execute(new.returning(rebuild.c.id)).scalar_one())
@@ -156,7 +159,17 @@ def left_by_apply(connection: Connection) -> int | None:
 
 def go_on(connection: Connection, id: int, command: str) -> None:
     """Notes which command goes on with the rebuild that an apply has left."""
-    connection.execute(update(rebuild).where(rebuild.c.id == id).values(key=command))
+    connection.execute(update(rebuild).where(rebuild.c.id == id).values(key=command, error=None))
+
+
+def interrupt(connection: Connection, id: int) -> None:
+    """Notes that a person has interrupted a rebuild with which the same command is to go on."""
+    mine = (rebuild.c.id == id, rebuild.c.state == "running")
+    connection.execute(update(rebuild).where(*mine).values(error=INTERRUPTED))
+
+
+def _interrupted(connection: Connection, id: int) -> str | None:
+    return get(connection, id).error
 
 
 def command(key: str | None) -> str | None:
@@ -188,7 +201,8 @@ def refuse_beside_apply(connection: Connection) -> None:
 def end_dead_apply(connection: Connection) -> None:
     """Notes that the rebuild of an apply failed whose process is dead, as the caller knows."""
     if (id := left_by_apply(connection)) is not None:
-        end(connection, id, "failed", "its process died; the next apply, of another catalog, found it")
+        died = "its process died; the next apply, of another catalog, found it"
+        end(connection, id, "failed", _interrupted(connection, id) or died)
 
 
 def _applying(connection: Connection, id: int) -> LaminaError:

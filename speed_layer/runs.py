@@ -165,7 +165,8 @@ class Runs:
 
     def _note_commits(self, run: Run, of_run: list[Query]) -> None:
         for query in of_run:
-            if query.member is not None and query.member.commits and self.judge.commits(query, query.member.commits):
+            member = query.member if run.commits else None  # those before this run say nothing of it
+            if member is not None and member.commits and self.judge.commits(query, member.commits):
                 self.end([query])
         if not run.shared:
             return

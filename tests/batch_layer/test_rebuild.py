@@ -509,6 +509,25 @@ def test_a_leap_heals_one_query_while_the_others_go_on(
     deployed.check()
 
 
+def test_a_stream_that_a_leap_leaves_out_is_read_on(deployed: Deployed, kafka_admin: KafkaAdminClient) -> None:
+    """It feeds no view, and retention removes its records before they are archived."""
+    deployed.apply(events=EVENTS, totals=TOTALS, others=OTHERS["others"])
+    deployed.send("others", *({"x": n} for n in range(5)), partition=0)
+    deployed.send("events", event(0))
+    told: list[str] = []
+    with deployed.speed():
+        deployed.wait_for("others")
+        kafka_admin.delete_records({TopicPartition(deployed.topic("others"), 0): 3})
+        deployed.deployment.tell = told.append
+        deployed.deployment.batch.rebuild(leap=True)
+        assert "others, which feeds no view, is left out" in "\n".join(told)
+        deployed.send("others", {"x": 5}, partition=0)
+        deployed.wait_for("others")
+        deployed.send("events", event(1))
+        deployed.wait_for("events")
+    assert one(deployed.rows("SELECT events FROM totals")) == (2,)
+
+
 @pytest.mark.parametrize("named", [(), ("others",)], ids=["all", "by its name"])
 def test_a_stream_that_feeds_no_view_leaps_too(
     deployed: Deployed, kafka_admin: KafkaAdminClient, named: tuple[str, ...]

@@ -475,6 +475,10 @@ def test_a_version_that_finds_other_numbers_is_held_where_the_view_says_so(deplo
     with pytest.raises(Blocked, match="totals computes other numbers than it shows") as refused:
         deployed.apply(totals=holding)
     assert "'old': {'count': 21" in refused.value.evidence
+    deployed.deployment.preview("dev", deployed.files)
+    with pytest.raises(Blocked, match="totals computes other numbers than it shows"):
+        deployed.apply(totals=holding)  # which has nothing to compute: the preview has its cells
+    deployed.deployment.drop_preview("dev")
     assert deployed.rows("SELECT * FROM totals")[0][0] == 21
     deployed.apply(totals=LARGEST)
     assert one(deployed.rows("SELECT events, largest FROM totals")) == (20, 19)
