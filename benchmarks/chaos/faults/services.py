@@ -112,7 +112,7 @@ def log_tail_lost(stage: Stage, dice: random.Random) -> None:
         _services(stage).start()
     stage.burst(stage.good(200, dice), dice)
     refused(stage, source)
-    stage.insist("archive", "--accept-loss")
+    stage.insist("archive", source, "--accept-loss")
     with stage.reading:
         stage.insist("rebuild", "--leap")
         oracle.lose(source, partition, end)
