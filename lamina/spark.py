@@ -82,7 +82,7 @@ def session(
     heap = heap_of(master, psutil.virtual_memory().total)
     try:
         options = java_options or tuple(archive_options(settings.home, "spark"))
-        options += (QUICK_COMPILER,) if short_lived else ()
+        options += tuple(QUICK_COMPILER.split()) if short_lived else ()
         configuration = _configuration(settings, master, heap, options)
         _environment(settings.home)
         _start_jvm(configuration, nice)

@@ -57,8 +57,12 @@ def quick_java(home: Path, group: str) -> tuple[str, ...]:
     """JVM options for a short life on few processors: the compiler that is quick, not the one whose code is, and a
     garbage collector without threads of its own, which each thousand new classes would wake.
     """
-    compiler = (QUICK_COMPILER, "-XX:ReservedCodeCacheSize=240m")
-    return (*archive_options(home, group), *compiler, "-XX:+UseSerialGC", "-XX:MetaspaceSize=512m")
+    return (
+        *archive_options(home, group),
+        *QUICK_COMPILER.split(),
+        "-XX:+UseSerialGC",
+        "-XX:MetaspaceSize=512m",
+    )
 
 
 def remove_home(home: Path) -> None:

@@ -21,8 +21,10 @@ from view_algebra.errors import LaminaError
 OLDEST, NEWEST = 17, 23
 """Spark 4.0 needs Java 17; Java 24 removed the security manager that Hadoop's client still asks for (JEP 486)."""
 
-QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
-"""Has a JVM compile once and fast, not a second time for the fastest code."""
+QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Has a JVM compile once and fast, not a second time for the fastest code; with the room that it has by default for
+both: it would stop to compile where a fifth of it, which such a JVM has, is full.
+"""
 
 PROBE_SECONDS = 30.0
 """A `java -version` takes 0.1 s; one that takes this long is broken."""
