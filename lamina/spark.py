@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -213,13 +212,19 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """PySpark's answer to Ctrl-C asks the JVM over the very connection that an answer is awaited on, and breaks it."""
-    before = signal.getsignal(signal.SIGINT)
+    """Lets PySpark set no answer to Ctrl-C: its own asks the JVM over the very connection that an answer is awaited on,
+    and breaks it.
+    """
+    answer = signal.signal
+
+    def but_for_interrupts(number: int, handler: Any) -> Any:
+        return signal.getsignal(number) if number == signal.SIGINT else answer(number, handler)
+
+    signal.signal = but_for_interrupts  # type: ignore[assignment]
     try:
         yield
     finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
+        signal.signal = answer
 
 
 def _start_jvm(configuration: Mapping[str, str], nice: int) -> None:

@@ -291,6 +291,38 @@ def test_a_rebuild_that_was_killed_is_found_by_the_next_one(deployed: Deployed, 
     deployed.check()
 
 
+INTERRUPTED_WHILE_SPARK_STARTS = """
+import os, signal, sys, threading, time
+from lamina.cli import main
+
+def asks() -> bool:  # the JVM for a session: where PySpark would answer Ctrl-C in its own way
+    frame, seen = sys._current_frames()[threading.main_thread().ident], set()
+    while frame is not None:
+        seen.add((os.path.basename(frame.f_code.co_filename), frame.f_code.co_name))
+        frame = frame.f_back
+    return {("session.py", "__init__"), ("clientserver.py", "send_command")} <= seen
+
+def interrupt() -> None:
+    while not asks():
+        time.sleep(0.0005)
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+sys.argv[1:] = ["check"]
+main()
+"""
+
+
+def test_ctrl_c_while_spark_starts_is_no_error(deployed: Deployed, lamina: CommandLine) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    process = lamina.start_program("-c", INTERRUPTED_WHILE_SPARK_STARTS)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert said.strip().splitlines()[-1] == "interrupted"
+    assert "error" not in said
+    assert "Traceback" not in said
+
+
 SPARK_STOPS = """
 import sys, threading, time
 from pyspark import SparkContext
