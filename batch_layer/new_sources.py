@@ -69,9 +69,10 @@ def catch_up(batch: BatchLayer, id: int) -> None:
     """Waits until a speed layer, where one goes on with new sources, has read what they hold by now."""
     with batch.database.begin() as connection:
         sources = _new(connection, id)
-    ends = {
-        name: Offsets.of(each.topic, batch.brokers.latest(each.topic).on(each.topic)) for name, each in sources.items()
-    }
+    if not sources:
+        return
+    latest = batch.brokers.latest(*{each.topic for each in sources.values()})
+    ends = {name: Offsets.of(each.topic, latest.on(each.topic)) for name, each in sources.items()}
     seen, deadline, goes_on = None, 0.0, True
     with waiting(batch.tell, f"the speed layer reads {', '.join(sorted(sources))} up to its end"):
         while goes_on:

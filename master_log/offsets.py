@@ -111,7 +111,12 @@ class OffsetRange:
     @property
     def empty(self) -> bool:
         """True when it holds no offset at all."""
-        return all(self.start[at] >= self.end[at] for at in self.end)
+        return not self.moved
+
+    @property
+    def moved(self) -> Offsets:
+        """The ends of those partitions of which it holds offsets."""
+        return Offsets({at: end for at, end in self.end.items() if end > self.start[at]})
 
     @property
     def size(self) -> int:

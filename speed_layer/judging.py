@@ -228,7 +228,7 @@ def _named(query: Query, member: Member | None) -> str:
     """The way past the record that the query fails at, where its micro-batches are down to one (a partition)."""
     if member is None or (failed := member.failed) is None:
         return ""
-    records = [f"{at.partition} {failed.start[at]}" for at in failed.end if failed.start[at] < failed.end[at]]
+    records = [f"{at.partition} {failed.start[at]}" for at in failed.moved]
     ways = " or ".join(f"`lamina skip {query.source.name} {record} --reason TEXT`" for record in records)
     return f"; if that is the record's fault, {ways} goes past it"
 

@@ -108,14 +108,10 @@ class Part:
     tails: Tails
 
     @property
-    def moved(self) -> Offsets:
-        """The ends of those partitions that it moves."""
-        return _moved(self.range)
-
-    @property
     def after(self) -> Tails:
         """What stood last when it is over, of all partitions of which that is known."""
-        return {at: tail for at, tail in self.before.items() if at not in self.moved} | dict(self.tails)
+        moved = self.range.moved
+        return {at: tail for at, tail in self.before.items() if at not in moved} | dict(self.tails)
 
 
 @dataclass(frozen=True)
@@ -192,7 +188,7 @@ class Member:
         """
         with self._failing_at(range):
             self._parts.at("before a micro-batch")
-            moved = _moved(range)
+            moved = range.moved
             if new := moved.keys() - epochs.keys():
                 raise LeaderChanged(f"Partition {min(new).partition} of {self.source.topic} is new")
             return Part(range, self._tails, self._parts.brokers.tails(moved, epochs))
@@ -395,10 +391,6 @@ class Member:
             self._computation = self._current(connection)
         log.info("%s: other tables of cells are maintained, and the micro-batch is computed for them", self.source.name)
         return self._computed(alone(later), part, find, again=True)
-
-
-def _moved(range: OffsetRange) -> Offsets:
-    return Offsets({at: end for at, end in range.end.items() if end > range.start[at]})
 
 
 def _computation(connection: Connection, source: Source) -> Computation:
