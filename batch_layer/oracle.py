@@ -144,8 +144,9 @@ class Oracle:
         """The records of a source below the first state, and those since then, read as a definition declares it."""
         if (definition, source.name) not in self._records:
             first, newest = (self._states[at].below[source.name] for at in (0, -1))
-            older = self._log.records(source, first, self._brokers, since=self._starts[source.name])
-            recent = self._log.records(source, newest, self._brokers, since=_on(newest, first)).persist()
+            whole = self._log.records(source, newest, self._brokers, since=self._starts[source.name])
+            since_then = within(OffsetRange(_on(newest, first), newest))
+            older, recent = whole.where(f"NOT ({since_then})"), whole.where(since_then).persist()
             self._records[definition, source.name] = (older, recent)
         return self._records[definition, source.name]
 

@@ -141,6 +141,7 @@ class Deployment:
                 brokers=self.brokers,
                 checkpoints=folders.of_this_process(self.settings.home / "checkpoints"),
                 max_records=max_records,
+                log=lambda: self.log,
                 at=self.at,
             ),
             stopping,

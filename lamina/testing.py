@@ -30,6 +30,7 @@ from lamina.render import plain
 from lamina.scratch import Scratch, scratch
 from lamina.settings import Settings
 from lamina.spark import session
+from master_log import log_times
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
@@ -191,7 +192,7 @@ class Runner:
         rows = [
             (source.topic, 0, offset, each.timestamp, each.key, each.value, None) for offset, each in enumerate(records)
         ]
-        return raw_records(self.spark, rows)
+        return log_times.of_raw(raw_records(self.spark, rows), source.topic, {})
 
 
 def raw_records(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame:

@@ -30,17 +30,18 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, expr
 
-from master_log import durable, refusals, summaries
+from master_log import durable, log_times, refusals, summaries
 from master_log.iceberg import Snapshot, Table, telling
 from master_log.kafka import Brokers
 from master_log.layout import PROPERTIES, RECORD, RECORD_COLUMNS, fingerprint, fitted
+from master_log.log_times import LogTimes
 from master_log.offsets import Cut, OffsetRange, Offsets, Skipped, TopicPartition
 from master_log.reading import as_kafka_gave, below, kafka_range, parsed, unreadable, within, without
 from master_log.summaries import HELD, LOST, PARSED_BY, REPLACED, START, TAILS, TOPIC_ID
 from master_log.tails import Differs, Tails, to_json
-from view_algebra.compiled import Source
+from view_algebra.compiled import LOG_TIME, Source
 from view_algebra.language.quoting import spark_path, spark_text
 
 if TYPE_CHECKING:
@@ -270,8 +271,11 @@ class MasterLog:
         """All records of the log below the cut (and not below `since`), good and bad: the columns of `Source.parse`.
 
         They come straight from the columns as they were parsed; rows archived under another declaration are
-        parsed anew from the raw values.
+        parsed anew from the raw values. The log times of a table are those of its records since `since`.
         """
+        return log_times.of_records(self._kept(source, cut, since), source)
+
+    def _kept(self, source: Source, cut: Cut, since: Offsets | None) -> DataFrame:
         table = self._opened(source)
         snapshot, held = summaries.held_in(table, source)
         wanted = Offsets.of(source.topic, cut.on(source.topic))
@@ -300,17 +304,33 @@ class MasterLog:
         wanted = Offsets.of(source.topic, end.on(source.topic))
         start = summaries.start_of(table)
         reached = Offsets({at: min(to, held.get(at, 0)) for at, to in wanted.items()})
-        kept = self.records_below(source, reached, since=since)
+        kept = self._kept(source, reached, since)
         begin = {at: max(held.get(at, 0), (since or start).get(at, 0)) for at in wanted}
         rest = below(Offsets({at: to for at, to in wanted.items() if to > begin[at]}), Offsets(begin))
         if rest.empty:
-            return kept
+            return log_times.of_records(kept, source)
         self._in_kafka(table, source, rest, brokers)
         lost = self._lost(rest, brokers)
         if lost.end:
             raise refusals.gone(source, lost)
         raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
-        return kept.unionByName(parsed(raw, source))
+        whole = kept.drop(LOG_TIME).unionByName(parsed(raw, source).drop(LOG_TIME))
+        return log_times.of_records(whole, source)
+
+    def newest(self, source: Source, end: Offsets, brokers: Brokers, *, since: Offsets) -> LogTimes:
+        """The log times of a table below `end`, per partition, of the records that the log or Kafka still has."""
+        table = self._opened(source)
+        held = summaries.held_in(table, source)[1]
+        first = brokers.earliest(source.topic)
+        begin = {at: max(held.get(at, 0), since.get(at, 0), first.get(at, 0)) for at in end}
+        reached = Offsets({at: min(to, held.get(at, 0)) for at, to in end.items()})
+        found = self._kept(source, reached, since).select("kafka_partition", "kafka_timestamp")
+        rest = below(Offsets({at: to for at, to in end.items() if to > begin[at]}), Offsets(begin))
+        if not rest.empty:
+            raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
+            found = found.unionAll(parsed(raw, source).select("kafka_partition", "kafka_timestamp"))
+        newest = found.groupBy("kafka_partition").agg(expr("unix_micros(max(kafka_timestamp)) AS newest")).collect()
+        return {TopicPartition(source.topic, row.kafka_partition): row.newest for row in newest}
 
     def _table(self, source: Source) -> Table:
         return Table(self._spark, spark_path(self._catalog, "log", source.topic))

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, lit
 
 from master_log.kafka import Brokers
+from master_log.log_times import RAW_LOG_TIME
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
@@ -187,8 +188,10 @@ def parsed(raw: DataFrame, source: Source) -> DataFrame:
 
     The sample is of all of them, and Spark's optimizer moves no condition below it. There it would replace a column by
     what computes it, and parse a record's JSON again for each kind of mistake that `kafka_error` tells. Spark samples
-    no stream, so this is for micro-batches and ranges.
+    no stream, so this is for micro-batches and ranges. Records without a log time get none.
     """
+    if source.kind == "table" and RAW_LOG_TIME not in raw.columns:
+        raw = raw.withColumn(RAW_LOG_TIME, lit(None).cast("timestamp"))
     return selected(raw, "raw_records", source.parse).sample(1.0, seed=0)
 
 

@@ -163,6 +163,7 @@ progress = Table(
     Column("next_offset", BigInteger, nullable=False, comment="every record below it is in Postgres"),
     Column("tail", Text, comment="Kafka's last batch below it: by this a log that lost its end is known"),
     Column("newest", BigInteger, comment="microseconds since 1970 of the newest event with an id"),
+    Column("log_time", BigInteger, comment="microseconds since 1970: a table's greatest Kafka timestamp below it"),
     comment="per query, topic and partition, the offset below which every record is in Postgres",
 )
 

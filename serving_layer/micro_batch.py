@@ -14,6 +14,7 @@ from enum import Enum
 
 from sqlalchemy import Connection, func, select
 
+from master_log.log_times import LogTimes
 from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
 from serving_layer import cells, duplicates, history, progress, quarantine
@@ -28,6 +29,7 @@ class MicroBatch:
 
     cell_tables: the tables of cells it was computed for. newest: the greatest Kafka timestamp in it. tails: what stood
     last below its end in Kafka, before its records were read. ids: what was found of its ids, where it has any.
+    log_times: those that a table's records have reached below its end.
     """
 
     query: str
@@ -39,6 +41,7 @@ class MicroBatch:
     newest: datetime | None
     tails: Tails = field(default_factory=dict)
     ids: Found | None = None
+    log_times: LogTimes = field(default_factory=dict)
 
 
 class Outcome(Enum):
@@ -100,7 +103,7 @@ def commit(connection: Connection, batch: MicroBatch) -> Outcome:
         fresh = read[table.cell_table]
         cells.merge(connection, table.merge, into=table.target, newest=table.newest, cells=fresh, since=table.since)
     quarantine.write(connection, batch.bad)
-    progress.write(connection, batch.query, batch.range.end, batch.newest, batch.tails)
+    progress.write(connection, batch.query, batch.range.end, batch.newest, batch.tails, batch.log_times)
     history.moved(connection, batch.query, batch.range)
     duplicates.write(connection, batch.query, batch.ids)
     return Outcome.APPLIED

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, case, func, literal, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
+from master_log.log_times import LogTimes
 from master_log.offsets import Offsets, TopicPartition
 from master_log.tails import Tails
 from serving_layer.bookkeeping import archived as archived_table
@@ -152,10 +153,26 @@ def known(connection: Connection, name: str) -> tuple[Offsets, Tails]:
     return Offsets({TopicPartition(row.topic, row.partition): row.next_offset for row in rows}), tails
 
 
-def write(connection: Connection, name: str, to: Offsets, newest: datetime | None, tails: Tails | None = None) -> None:
+def log_times(connection: Connection, name: str) -> dict[TopicPartition, int]:
+    """The log times that the records of a table have reached below progress, where they are known."""
+    known = select(progress.c.topic, progress.c.partition, progress.c.log_time).where(
+        progress.c.query == name, progress.c.log_time.is_not(None)
+    )
+    return {TopicPartition(row.topic, row.partition): row.log_time for row in connection.execute(known)}
+
+
+def write(
+    connection: Connection,
+    name: str,
+    to: Offsets,
+    newest: datetime | None,
+    tails: Tails | None = None,
+    log_times: LogTimes | None = None,
+) -> None:
     """Moves the progress of a query whose lock is held; a partition that is new begins at its first record.
 
-    `tails` are what stands last below `to` in Kafka, of the partitions that move.
+    `tails` are what stands last below `to` in Kafka, of the partitions that move. `log_times` are those that a table's
+    records have reached below `to`; where they are not given, whoever reads on asks the log for them.
 
     A producer may set times ahead of the clock: such a record is of now, or a view would seem fresh until then.
     """
@@ -169,6 +186,7 @@ def write(connection: Connection, name: str, to: Offsets, newest: datetime | Non
                 "start_offset": 0,
                 "next_offset": offset,
                 "tail": (tails or {}).get(at),
+                "log_time": (log_times or {}).get(at),
             }
             for at, offset in to.items()
         ]
@@ -176,7 +194,7 @@ def write(connection: Connection, name: str, to: Offsets, newest: datetime | Non
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=[progress.c.query, progress.c.topic, progress.c.partition],
-            set_={"next_offset": statement.excluded.next_offset, "tail": statement.excluded.tail},
+            set_={column: statement.excluded[column] for column in ("next_offset", "tail", "log_time")},
             where=(progress.c.next_offset != statement.excluded.next_offset) | statement.excluded.tail.is_not(None),
         )
     )

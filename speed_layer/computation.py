@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -26,11 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Computed:
-    """The effect of a micro-batch before it is written; `newest` is the greatest Kafka timestamp in it."""
+    """The effect of a micro-batch before it is written; `newest` is the greatest Kafka timestamp in it.
+
+    by_partition: the same per Kafka partition, in microseconds since 1970, of the records of a table.
+    """
 
     staged: Sequence[Staged]
     bad: Bad | None
     newest: datetime | None
+    by_partition: Mapping[int, int] = field(default_factory=dict)
     ids: Found | None = None
 
 
@@ -64,7 +68,7 @@ class Computation:
         """The computation of these tables of cells, all fed by `source`; each fused statement is one Spark job."""
         by_kind = {kind: [table for table in tables if table.kind == kind] for kind in ("aggregate", "row")}
         fused = [rows(source, by_kind["row"])] if by_kind["row"] else []
-        if by_kind["aggregate"] or not fused:
+        if by_kind["aggregate"] or not fused or source.kind == "table":
             fused.append(fuse(source, by_kind["aggregate"]))
         return cls(source, tables, fused)
 
@@ -147,24 +151,31 @@ def _apart(computation: Computation, number: int) -> Computation:
 
 @dataclass(frozen=True)
 class Gathered:
-    """What a statement gave: its cells, whether there are bad records, the greatest Kafka timestamp."""
+    """What a statement gave: its cells, whether there are bad records, the greatest Kafka timestamp (per partition)."""
 
     staged: Staged
     some_bad: bool
     newest: datetime | None
+    by_partition: Mapping[int, int]
 
 
 def gathered(fused: Fused, statement: DataFrame) -> Gathered:
     """Runs a fused statement."""
     rows, some_bad, newest = Rows(), False, None
+    by_partition: dict[int, int] = {}
     names = [column.name for column in fused.columns]
     for batch in batches(statement):
         table = pa.Table.from_batches([batch])
-        some_bad = some_bad or _any_zero(table.column("v"))
+        of_records = table.filter(pyarrow.compute.equal(table.column("v"), 0))
+        if fused.partition:
+            by_partition |= _newest_of_each(of_records, fused.partition)
+            of_records = of_records.filter(pyarrow.compute.greater(of_records.column("p0"), 0))
+        some_bad = some_bad or of_records.num_rows > 0
         latest: datetime | None = pyarrow.compute.max(table.column("newest")).as_py()
         newest = max((each for each in (newest, latest) if each is not None), default=None)
         rows.add(table.select(names))
-    return Gathered(Staged(ddl=fused.staged, table=fused.table, rows=rows, read=fused.read), some_bad, newest)
+    staged = Staged(ddl=fused.staged, table=fused.table, rows=rows, read=fused.read)
+    return Gathered(staged, some_bad, newest, by_partition)
 
 
 def together(found: Sequence[Gathered], records: DataFrame, source: Source) -> Computed:
@@ -173,8 +184,11 @@ def together(found: Sequence[Gathered], records: DataFrame, source: Source) -> C
         staged=[each.staged for each in found],
         bad=bad_among(records, source) if found[0].some_bad else None,
         newest=max((each.newest for each in found if each.newest is not None), default=None),
+        by_partition=next((each.by_partition for each in found if each.by_partition), {}),
     )
 
 
-def _any_zero(column: pa.ChunkedArray) -> bool:
-    return bool(pyarrow.compute.any(pyarrow.compute.equal(column, 0)).as_py())
+def _newest_of_each(rows: pa.Table, partition: str) -> dict[int, int]:
+    """The greatest Kafka timestamp of each partition, which has one row."""
+    newest = rows.column("newest").cast(pa.timestamp("us")).cast(pa.int64())
+    return dict(zip(rows.column(partition).to_pylist(), newest.to_pylist(), strict=True))

@@ -21,9 +21,11 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from master_log import log_times
 from master_log.fetching import Epochs, LeaderChanged
 from master_log.kafka import Brokers
-from master_log.offsets import OffsetRange, Offsets, Skipped
+from master_log.log_times import LogTimes
+from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from master_log.reading import Unreadable, kafka_range, unreadable
 from master_log.tails import Tails
 from serving_layer import duplicates, progress, skipping, versions
@@ -40,6 +42,8 @@ from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from master_log.archive import MasterLog
 
 log = logging.getLogger("lamina.speed")
 
@@ -61,7 +65,7 @@ class StartAgain(Exception):
 class Parts:
     """What every query of a speed layer shares.
 
-    checkpoints: folder of the runs' checkpoints. max_records: bound of a micro-batch, in offsets.
+    checkpoints: folder of the runs' checkpoints. max_records: bound of a micro-batch, in offsets. log: the master log.
     at: called at named places of a micro-batch; the tests stop there.
     """
 
@@ -70,6 +74,7 @@ class Parts:
     brokers: Brokers
     checkpoints: Path
     max_records: int
+    log: Callable[[], MasterLog]
     at: Callable[[str], None] = lambda place: None
 
     def prepared(self, computation: Computation, *, interpreted: bool) -> Prepared | None:
@@ -93,6 +98,15 @@ class Records:
     raw: Callable[[], DataFrame]
     few: Callable[[], pa.Table | None] | None = None
 
+    def with_log_times(self, topic: str, reached: LogTimes) -> Records:
+        """The same records with their log times, after those that are `reached` below them."""
+
+        def few() -> pa.Table | None:
+            found = None if self.few is None else self.few()
+            return None if found is None else log_times.of_few(found, reached)
+
+        return Records(lambda: log_times.of_raw(self.raw(), topic, reached), None if self.few is None else few)
+
 
 def alone(records: DataFrame) -> Records:
     """Raw records of one source."""
@@ -101,11 +115,15 @@ def alone(records: DataFrame) -> Records:
 
 @dataclass(frozen=True)
 class Part:
-    """What one micro-batch has for a member: a range, and what stood last in Kafka below its start and its end."""
+    """What one micro-batch has for a member: a range, and what stood last in Kafka below its start and its end.
+
+    log_times: those that a table's records have reached below its start.
+    """
 
     range: OffsetRange
     before: Tails
     tails: Tails
+    log_times: LogTimes
 
     @property
     def after(self) -> Tails:
@@ -135,6 +153,7 @@ class Member:
             self._topic_id = progress.queries(connection)[source.name].topic_id
             self.position, self._tails = progress.known(connection, source.name)
             self._computation = _computation(connection, source)
+        self._log_times = self._known_log_times() if source.kind == "table" else {}
         self._preparation = Preparation(parts.database, source, self._prepare)
         self._ready: Ready | None = None
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
@@ -191,7 +210,7 @@ class Member:
             moved = range.moved
             if new := moved.keys() - epochs.keys():
                 raise LeaderChanged(f"Partition {min(new).partition} of {self.source.topic} is new")
-            return Part(range, self._tails, self._parts.brokers.tails(moved, epochs))
+            return Part(range, self._tails, self._parts.brokers.tails(moved, epochs), self._log_times)
 
     def take(self, records: Records, part: Part, committer: Committer, later: DataFrame) -> None:
         """Computes its part while the part before is committed, then hands it to the committer.
@@ -219,6 +238,7 @@ class Member:
             log.debug("%s: %s, computed in %.3f s", self.source.name, part.range.end, time.monotonic() - began)
             self._committing = committer.threads.submit(self._commit, batch, part, later, committer.stopped)
             self.position, self._tails = part.range.end, part.after
+            self._log_times = batch.log_times
 
     @contextmanager
     def _failing_at(self, range: OffsetRange) -> Iterator[None]:
@@ -244,6 +264,20 @@ class Member:
             log.warning("%s: the record skipped at %s %s:%s is lost", self.source.name, *at, offset)
         with self._parts.database.begin() as connection:
             return skipping.read(connection)
+
+    def _known_log_times(self) -> LogTimes:
+        """The log times that its records have reached; those that no micro-batch has counted are asked of the log."""
+        parts, source = self._parts, self.source
+        with parts.database.begin() as connection:
+            known = progress.log_times(connection, source.name)
+            starts = progress.starts(connection, [source.name])
+            begins = progress.begins(connection, source.topic)
+        unknown = Offsets({at: to for at, to in self.position.items() if at not in known and to > starts[at]})
+        if not unknown:
+            return known
+        log = parts.log()
+        log.create(source, self._topic_id, begins)
+        return {**known, **log.newest(source, unknown, parts.brokers, since=starts)}
 
     def _look_ahead(self, later: DataFrame) -> None:
         """Knows what is maintained by now, and has Spark prepared for what is going to be, meanwhile.
@@ -273,6 +307,8 @@ class Member:
             self._skipped = self._still_skipped()
             raw = kafka_range(self._parts.spark, self._parts.brokers, self.source, part.range, self._skipped)
             records = Records(lambda: raw)
+        if self.source.kind == "table":
+            records = records.with_log_times(self.source.topic, part.log_times)
         computation = self._computation
         computed = None
         if records.few is not None and part.range.size <= FEW:
@@ -294,6 +330,10 @@ class Member:
             newest=computed.newest,
             tails=part.tails,
             ids=computed.ids,
+            log_times=log_times.later(
+                part.log_times,
+                {TopicPartition(self.source.topic, n): time for n, time in computed.by_partition.items()},
+            ),
         )
 
     def _prepared(self, computation: Computation) -> Ready:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import parsed, selected
 from serving_layer.copying import batches
 from serving_layer.duplicates import Found
@@ -62,7 +63,7 @@ DIGEST = 64
 """Letters of a SHA-256."""
 
 _RECORD = (
-    "STRUCT<partition INT, offset BIGINT, timestamp BIGINT, key BINARY, value BINARY,"
+    "STRUCT<partition INT, offset BIGINT, timestamp BIGINT, log_time BIGINT, key BINARY, value BINARY,"
     " headers ARRAY<STRUCT<key STRING, value BINARY>>>"
 )
 
@@ -181,17 +182,17 @@ def _reading(session: SparkSession, file: Path, topic: str) -> DataFrame:
     content = session.read.format("binaryFile").load(str(file))
     whole = content.selectExpr(f"IF(sha2({written}, 256) = {digest}, string({written}), {lost}) AS records")
     records = whole.selectExpr(f"inline(from_json(records, 'ARRAY<{_RECORD}>', map('mode', 'FAILFAST')))")
-    times = records.selectExpr(
-        "partition", "offset", "timestamp_micros(timestamp) AS timestamp", "key", "value", "headers"
-    )
+    micros = [f"timestamp_micros({name}) AS {name}" for name in ("timestamp", RAW_LOG_TIME)]
+    times = records.selectExpr("partition", "offset", *micros, "key", "value", "headers")
     return times.select(lit(topic).alias("topic"), "*").coalesce(1)
 
 
 def _as_json(few: pa.Table) -> Iterator[dict[str, Any]]:
     if few.num_rows == 0:
         return
-    columns = {name: few[name] for name in ("partition", "offset", "timestamp", "key", "value", "headers")}
-    columns["timestamp"] = columns["timestamp"].cast(pa.timestamp("us")).cast(pa.int64())
+    columns = {name: few[name] for name in few.column_names if name != "topic"}
+    for name in {"timestamp", RAW_LOG_TIME} & columns.keys():
+        columns[name] = columns[name].cast(pa.timestamp("us")).cast(pa.int64())
     for record in pa.table(columns).to_pylist():
         headers = record["headers"]
         yield record | {

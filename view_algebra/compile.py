@@ -14,7 +14,7 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from view_algebra.checking import compile_check, with_checks
-from view_algebra.compiled import MOVED_FROM, Catalog, Check, Column, Source, View
+from view_algebra.compiled import Catalog, Check, Column, Source, View
 from view_algebra.errors import Refused
 from view_algebra.passes import Known, Split, Written, compile_view
 from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, suggestion
@@ -133,7 +133,7 @@ def _source(d: SourceDeclaration) -> Source:
         sql=d.sql,
         format=d.format,
         key_format=d.key_format,
-        moved_from={name: kind.spark for name, kind in changing(d)}.get(MOVED_FROM, ""),
+        changing=tuple(Column(n, t.spark, t.postgres) for n, t in changing(d)) if d.kind == "table" else (),
         parse=parse_text(
             d.columns,
             Key(d.unique, d.key_format) if d.kind == "table" else None,
@@ -286,7 +286,7 @@ class _Work:
     def _tables(self, *, in_order: bool) -> dict[str, ViewDeclaration]:
         """The tables as views of their records; `in_order`: which pass on where these are."""
         tables = [each for each in self.sources.values() if each.kind == "table"]
-        return {each.name: as_view(each, passed_by_table(each.event_time) if in_order else {}) for each in tables}
+        return {each.name: as_view(each, passed_by_table(each.order) if in_order else {}) for each in tables}
 
     # pass 3: checks of views
 

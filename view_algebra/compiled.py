@@ -21,6 +21,16 @@ DELETED = "kafka_deleted"
 MOVED_FROM = "kafka_moved_from"
 """The column of the records of a table of change events: the key that an update took the row away from, or NULL."""
 
+LOG_TIME = "kafka_log_time"
+"""The column of a table's records that leads their order in the log: the greatest Kafka timestamp of the partition at
+or below the record's offset. It never falls within a partition, so there the order is that of offsets."""
+
+SOURCE_TIME = "kafka_source_time"
+"""The column of a change event's commit time in its source; NULL if it names none."""
+
+TOMBSTONE, TRUNCATES = "kafka_tombstone", "kafka_truncates"
+"""The columns of a change event: does the record have no value? Does it remove all rows before it?"""
+
 ONLY = "only_one"
 """The column that is unique where there is no key: the cell of an aggregate without GROUP BY."""
 
@@ -78,13 +88,13 @@ class Source:
     """A declared source.
 
     unique: of a table the columns of its PRIMARY KEY, of a stream those of UNIQUE. format, key_format: what the value
-    of its records, and Kafka's key of them, are read as. moved_from: of a table of change events (else empty), the type
-    of the key that a row had before.
+    of its records, and Kafka's key of them, are read as. changing: of a table, the columns of its records that `parse`
+    reads beside those that are declared (an older Lamina kept them as `moved_from`).
     `parse` is Spark SQL that reads the view `raw_records` (topic, partition, offset, timestamp, key, value,
-    headers: the columns of Spark's Kafka source) and gives `kafka_partition`, `kafka_offset`,
+    headers: the columns of Spark's Kafka source, and `log_time`) and gives `kafka_partition`, `kafka_offset`,
     `kafka_timestamp`, `kafka_key`, `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in
-    quarantine), of a table `kafka_deleted`, where rows of it move to other keys `kafka_moved_from`, and then the
-    declared columns. Both layers read records through this one text.
+    quarantine), of a table `kafka_log_time` and `changing`, and then the declared columns. Both layers read records
+    through this one text.
     ids, counted: of a stream with UNIQUE (else empty), Spark SQL that gives the ids of `records`, and the records that
     count of `good_records` (`texts/duplicates.py`).
     """
@@ -103,6 +113,7 @@ class Source:
     key_format: Literal["json", "string", "none"] = "none"
     ids: str = ""
     counted: str = ""
+    changing: tuple[Column, ...] = ()
     moved_from: str = ""
 
     @property
@@ -110,6 +121,8 @@ class Source:
         """The columns that `parse` gives beside those of Kafka."""
         if self.kind != "table":
             return self.columns
+        if self.changing:
+            return (*self.changing, *self.columns)
         moved = (Column(MOVED_FROM, self.moved_from, "jsonb"),) if self.moved_from else ()
         return (Column(DELETED, "BOOLEAN", "boolean"), *moved, *self.columns)
 
@@ -285,7 +298,8 @@ class Fused:
 
     sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included);
         gives the columns of `staged`, then `newest`, a Kafka timestamp. A row whose first column is 0 is there when
-        there are bad records among `records`: `QUARANTINED` gives them.
+        there are bad records among `records`: `QUARANTINED` gives them. If `partition` names a column, there is such a
+        row for each Kafka partition: `partition` is its number, `p0` how many of its records are bad.
     in_one_task: the same for records that are few and in one partition: Spark needs no shuffle for it.
     table: the name of the temporary table.
     staged: Postgres DDL of the temporary table that takes the rows of `sql` (every column in COPY's text form). It does
@@ -301,6 +315,7 @@ class Fused:
     staged: str
     read: Mapping[str, str]
     columns: tuple[Column, ...]
+    partition: str = ""
 
 
 def stem(view: str) -> str:

@@ -32,7 +32,7 @@ from view_algebra.split.panes import with_bounds
 from view_algebra.split.retaining import retaining
 from view_algebra.texts import calendars
 from view_algebra.texts.cells import cell_table, longest_text, version_of
-from view_algebra.texts.records import PSEUDO_COLUMNS
+from view_algebra.texts.records import OF_TABLES, PSEUDO_COLUMNS
 from view_algebra.typed.determinism import refuse_ties, unique_keys
 from view_algebra.typed.names import Columns, Context, Outside
 from view_algebra.typed.queries import query
@@ -128,11 +128,12 @@ def with_meaning(written: Written, known: Known) -> Typed:
     tables = {changes_of(name): each for name, each in known.declared.items() if each.kind == "table"}
     context = Context(
         streams={name: (*PSEUDO_COLUMNS, *each.columns) for name, each in streams.items()}
-        | {name: (*PSEUDO_COLUMNS, *changing(each), *each.columns) for name, each in tables.items()},
+        | {name: (*PSEUDO_COLUMNS, *OF_TABLES, *changing(each), *each.columns) for name, each in tables.items()},
         views=known.types,
         keys=known.keys,
         sortings=known.sortings,
-        times={name: each.event_time for name, each in (streams | tables).items()},
+        orders={name: each.order for name, each in (streams | tables).items()},
+        tables={name: each for name, each in known.declared.items() if each.kind == "table"},
         read_through=written.through,
         expression=expression,
         query=query,

@@ -970,11 +970,6 @@ VIEWS = [
         "SELECT count(*) AS n FROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",
     ),
     view(
-        "a table without a time as of one",
-        "SELECT count(*) AS n FROM orders o JOIN users FOR SYSTEM_TIME AS OF o.ts AS u ON o.user_id = u.user_id",
-        "SELECT count(*) AS n FROM orders o JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",
-    ),
-    view(
         "a right join as of a time",
         "SELECT count(*) AS n FROM orders o RIGHT JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",
         "SELECT count(*) AS n FROM orders o LEFT JOIN prices FOR SYSTEM_TIME AS OF o.ts AS p ON o.user_id = p.user_id",

@@ -55,11 +55,11 @@ def test_a_topic_is_a_stream_and_a_table_live_after_a_rebuild_and_after_a_leap(d
     send(deployed, ("Mike", 0), ("Mike", 4))
     deployed.deployment.batch.rebuild(leap=True)
     assert (*seen(deployed), bad_records(deployed)) == ([*SUMS[:2], ("Mike", 8)], NEWEST, [no_key])
-    older = {"value": b'{"name": "Mike", "amount": 9}', "timestamp_ms": 1_600_000_000_000}  # by Kafka: a table's order
-    deployed.producer.send(deployed.topic("amounts"), partition=0, **older)
+    later = {"value": b'{"name": "Mike", "amount": 9}', "timestamp_ms": 1_600_000_000_000}  # of a clock that is behind
+    deployed.producer.send(deployed.topic("amounts"), partition=0, **later)
     deployed.producer.flush()
     deployed.catch_up()
-    assert seen(deployed) == ([*SUMS[:2], ("Mike", 17)], NEWEST)
+    assert seen(deployed) == ([*SUMS[:2], ("Mike", 17)], [*NEWEST[:2], ("Mike", 9)])
     deployed.check()
 
 

@@ -40,15 +40,23 @@ FROM (
   ) AS nth FROM changes_t
 ) WHERE nth = 1;
 CREATE TABLE d AS SELECT k, kind, label, ok FROM (
-  SELECT *, row_number() OVER (
-    PARTITION BY k, kind ORDER BY kafka_timestamp DESC, kafka_partition DESC, kafka_offset DESC
-  ) AS nth FROM (
-    SELECT k, kind, label, ok, kafka_deleted, kafka_timestamp, kafka_partition, kafka_offset FROM changes_d
+  SELECT *,
+    row_number() OVER (
+      PARTITION BY k, kind ORDER BY coalesce(kafka_source_time, kafka_log_time) DESC, kafka_partition DESC, kafka_offset DESC
+    ) AS nth,
+    first_value(kafka_tombstone) OVER (
+      PARTITION BY k, kind ORDER BY kafka_log_time DESC, kafka_partition DESC, kafka_offset DESC
+    ) AS ends_deleted
+  FROM (
+    SELECT k, kind, label, ok, kafka_deleted, kafka_tombstone, kafka_source_time, kafka_log_time, kafka_partition,
+      kafka_offset
+    FROM changes_d
     UNION ALL
-    SELECT kafka_moved_from.k, kafka_moved_from.kind, NULL, NULL, true, kafka_timestamp, kafka_partition, kafka_offset
+    SELECT kafka_moved_from.k, kafka_moved_from.kind, NULL, NULL, true, false, kafka_source_time, kafka_log_time,
+      kafka_partition, kafka_offset
     FROM changes_d WHERE kafka_moved_from IS NOT NULL
   )
-) WHERE nth = 1 AND NOT kafka_deleted;
+) WHERE nth = 1 AND NOT kafka_deleted AND NOT ends_deleted;
 """
 """What counts of `r`, the tables of `joins.SOURCES`, and the versions of `t`, from their records."""
 

@@ -21,7 +21,8 @@ SOURCES = """CREATE TABLE r (
 ) USING kafka OPTIONS (topic 'r', format 'json') TBLPROPERTIES ('event_time' = 'at');
 CREATE TABLE t (
   k INT PRIMARY KEY, kind STRING, label STRING, rank BIGINT, at TIMESTAMP
-) USING kafka OPTIONS (topic 't', format 'json', key_format 'json') TBLPROPERTIES ('event_time' = 'at');
+) USING kafka OPTIONS (topic 't', format 'json', key_format 'json')
+TBLPROPERTIES ('event_time' = 'at', 'newest_by' = 'event_time');
 CREATE TABLE d (
   k INT, kind STRING, label STRING, ok BOOLEAN, PRIMARY KEY (k, kind)
 ) USING kafka OPTIONS (topic 'd', format 'debezium-json');

@@ -101,7 +101,7 @@ def check(engines: Engines, duck: Duck, round_: Round) -> list[Finding]:
             return [Finding(names[-1], "running", _first(error))]
         found = {finding.view: finding for part in smaller for finding in check(engines, duck, part)}
         return list(found.values()) or [Finding(names[-1], "running together", _first(error))]
-    values = [value for batch in round_.batches for value in batch if not isinstance(value, tuple)]
+    values = [value for batch in round_.batches for value in batch if isinstance(value, bytes | None)]
     asked = duck if duck.fill(engines.spark, values) else None
     if asked is not None and round_.others:
         asked.fill_others(engines.spark)

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import psycopg2.extensions
@@ -22,6 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer.compute import counting
 from lamina.testing import QUICK, raw_records
+from master_log import log_times
+from master_log.log_times import LogTimes
+from master_log.offsets import TopicPartition
 from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
 from view_algebra.compiled import JSON_TIMES
 
@@ -29,7 +33,18 @@ Row = tuple[Any, ...]
 TOGETHER = 40
 """Tables of cells that one query computes: of many more, Spark plans it longer than several of these."""
 
-Record = bytes | None | tuple[bytes, bytes | None]
+
+@dataclass(frozen=True)
+class Sent:
+    """A record as it was sent: its key and value, its partition, and its Kafka timestamp."""
+
+    key: bytes
+    value: bytes | None
+    partition: int
+    timestamp: datetime
+
+
+Record = bytes | None | tuple[bytes, bytes | None] | Sent
 """A record's value; or its key and its value."""
 
 Batches = Sequence[Sequence[Record]]
@@ -89,9 +104,9 @@ class Engines:
         for key in QUICK if self.compiling else ():
             self.spark.conf.unset(key)
         for name, source in catalog.sources.items():
-            at = offset
+            at, reached = offset, dict[TopicPartition, int]()
             for batch in batches.get(name, ()):
-                self.records(source, batch, at)
+                reached = self.records(source, batch, at, reached)
                 self._leave_copies_out(source)
                 at += len(batch)
                 self._merge(catalog, source, generation)
@@ -129,15 +144,23 @@ class Engines:
                 cursor.execute(table.merge.format(cells=fused.read[table.name], into=into, generation=generation))
             cursor.execute("COMMIT")
 
-    def records(self, source: Source, values: Sequence[Record], offset: int = 0) -> None:
-        """Makes the views `raw_records`, `records` and the source's own (good records only)."""
-        at = datetime(2024, 1, 1, tzinfo=UTC)
-        raw = [("t", (offset + i) % PARTITIONS, offset + i, at, *_keyed(value), None) for i, value in enumerate(values)]
-        raw_records(self.spark, raw).createOrReplaceTempView("raw_records")
+    def records(
+        self, source: Source, values: Sequence[Record], offset: int = 0, reached: LogTimes = MappingProxyType({})
+    ) -> dict[TopicPartition, int]:
+        """Makes the views `raw_records`, `records` and the source's own (good records only).
+
+        `reached` are the log times of the records before these; gives those after them.
+        """
+        raw = [_raw(value, number) for number, value in enumerate(values, offset)]
+        log_times.of_raw(raw_records(self.spark, raw), "t", reached).createOrReplaceTempView("raw_records")
         self.spark.sql(source.parse).createOrReplaceTempView("records")
         good = self.spark.sql("SELECT * FROM records WHERE kafka_error IS NULL")
         good.createOrReplaceTempView(source.name)
         good.createOrReplaceTempView(f"`{source.records}`")
+        for _, partition, _, at, *_ in raw:
+            since = {TopicPartition("t", partition): int(at.timestamp() * 1_000_000)}
+            reached = log_times.later(reached, since)
+        return dict(reached)
 
     def at_hand(self, source: Source, values: Sequence[Record]) -> None:
         """Makes the source's view of rows at hand: they are parsed once, and add nothing to what Spark plans."""
@@ -212,9 +235,13 @@ def types_in(found: DataFrame) -> list[str]:
     return [each.dataType.simpleString().upper() for each in found.schema.fields]
 
 
-def _keyed(value: Record) -> tuple[bytes, bytes | None]:
-    """A record's key and its value; a test that has no word on keys gives the value alone."""
-    return value if isinstance(value, tuple) else (b"k", value)
+def _raw(record: Record, number: int) -> tuple[Any, ...]:
+    """A raw record; a test that has no word on keys gives the value alone, and the next microsecond is its time."""
+    if isinstance(record, Sent):
+        return ("t", record.partition, number, record.timestamp, record.key, record.value, None)
+    key, value = record if isinstance(record, tuple) else (b"k", record)
+    at = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(microseconds=number)
+    return ("t", number % PARTITIONS, number, at, key, value, None)
 
 
 def place_of(table: CellTable, generation: int) -> str:

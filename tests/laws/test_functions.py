@@ -638,7 +638,7 @@ def test_a_call_without_a_name_is_called_what_spark_calls_it(engines: Engines) -
     engines.spark.createDataFrame(
         [], ", ".join(f"{name} {kind}" for name, (kind, _) in VALUES.items())
     ).createOrReplaceTempView("s")
-    nowhere = Outside(Context({}, {}, {}, {}, {}, {}, expression, query))
+    nowhere = Outside(Context({}, {}, {}, {}, {}, {}, {}, expression, query))
     here = Scope(nowhere, relations={"s": tuple((name, VOID) for name in VALUES)})
     named = {call: name for row in ROWS for call in calls(row) if (name := natural_name(parsed(call), here))}
     assert len(named) > 300

@@ -196,7 +196,8 @@ SMALL = compile_catalog(
 CREATE TABLE l (k STRING, a INT, b STRING, ts TIMESTAMP) USING kafka OPTIONS (topic 'l', format 'json');
 CREATE TABLE r (k STRING, x INT) USING kafka OPTIONS (topic 'r', format 'json');
 CREATE TABLE t (id INT PRIMARY KEY, v STRING, at TIMESTAMP)
-USING kafka OPTIONS (topic 't', format 'json', key_format 'json') TBLPROPERTIES ('event_time' = 'at');
+USING kafka OPTIONS (topic 't', format 'json', key_format 'json')
+TBLPROPERTIES ('event_time' = 'at', 'newest_by' = 'event_time');
 CREATE VIEW repeated AS
 SELECT mode() WITHIN GROUP (ORDER BY l.b) AS m, count(DISTINCT l.b) AS d, sort_array(collect_list(l.b)) AS all_of
 FROM l JOIN r ON l.k = r.k;
@@ -258,9 +259,9 @@ def test_what_has_changed_since_no_longer_counts(engines: Engines) -> None:
 
 
 def test_a_version_holds_from_its_time_until_that_of_the_next(engines: Engines) -> None:
-    """Two of one time, the second of which holds; then a deletion, which has Kafka's time: midnight."""
+    """Two of one time, the second of which holds; then a deletion, which has Kafka's time: midnight and some microseconds."""
     events: list[Record] = [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:09:00Z", "2023-12-31T23:10:00Z"])]
-    events += [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:15:00Z", "2024-01-01T00:00:00Z", None], 2)]
+    events += [_json(a=n, ts=ts) for n, ts in enumerate(["2023-12-31T23:15:00Z", "2024-01-01T00:00:01Z", None], 2)]
     held = rows(engines, "held", l=events, t=[version(1, "x", 10), version(1, "y", 10), (b"1", None)])
     assert held == [(0, None), (1, "y"), (2, "y"), (3, None), (4, None)]
 

@@ -7,24 +7,25 @@ row had another primary key before takes that row away, too.
 
 from __future__ import annotations
 
-from view_algebra.language.quoting import spark_text
+from view_algebra.language.types import CALENDAR
 
-ROW, OP, BEFORE = "kafka_row", "kafka_op", "kafka_before"
+ROW, OP, BEFORE, SOURCE_MS = "kafka_row", "kafka_op", "kafka_before", "kafka_source_ms"
 
 UNWRAPPED = f"""(
     SELECT
-      partition, offset, timestamp, key, headers, value,
+      *,
       try_variant_get(event, '$.op', 'string') AS {OP},
+      try_variant_get(event, '$.source.ts_ms', 'bigint') AS {SOURCE_MS},
       to_json(variant_get(event, '$.before', 'variant')) AS {BEFORE},
       to_json(CASE
         WHEN try_variant_get(event, '$.op', 'string') = 'd' THEN variant_get(event, '$.before', 'variant')
         ELSE variant_get(event, '$.after', 'variant')
       END) AS {ROW}
     FROM (
-      SELECT partition, offset, timestamp, key, headers, value,
+      SELECT *,
         coalesce(variant_get(whole, '$.payload', 'variant'), whole) AS event
       FROM (
-        SELECT partition, offset, timestamp, key, headers, value, try_parse_json(CAST(value AS STRING)) AS whole
+        SELECT *, try_parse_json(CAST(value AS STRING)) AS whole
         FROM raw_records
       )
     )
@@ -33,8 +34,20 @@ UNWRAPPED = f"""(
 
 COLUMNS = f"""
     {OP},
+    {SOURCE_MS},
     {BEFORE},
     {ROW},"""
+
+SOURCE_MS_AS_TIME = f"""CASE
+    WHEN kafka_value IS NULL THEN {CALENDAR["TIMESTAMP"][0]}
+    WHEN {SOURCE_MS} IS NOT NULL THEN timestamp_millis(greatest(-62135596800000L, least({SOURCE_MS}, 253402300799999L)))
+  END"""
+"""When the source committed the change, between the years 1 and 9999. A record without a value follows the deletion
+that it repeats, and is older than every change: which row it takes away, its place in the log says.
+"""
+
+IS_TRUNCATION = f"coalesce({OP} = 't', false)"
+"""Does a record remove all rows before it?"""
 
 DELETES = f"(kafka_value IS NULL OR {OP} = 'd')"
 """Does a record take the row away? After a deletion, Debezium sends a record without a value, too."""
@@ -42,10 +55,9 @@ DELETES = f"(kafka_value IS NULL OR {OP} = 'd')"
 
 def errors(of_deletion: str) -> list[tuple[str, str]]:
     """Conditions and reasons for what is no change of a row; `of_deletion`: for one that has but Kafka's key."""
-    truncated = "a truncation (op t) is not served: delete the rows, or declare a table over a new topic"
     return [
         (f"{OP} IS NULL", "'no change event of Debezium: it has no op'"),
-        (f"{OP} = 't'", spark_text(truncated)),
+        (IS_TRUNCATION, "CAST(NULL AS STRING)"),  # which has no row
         (f"{OP} NOT IN ('c', 'u', 'r', 'd')", f"concat('no change of a row: op ', left({OP}, 20))"),
         (f"{OP} = 'd' AND coalesce({ROW}, 'null') = 'null'", of_deletion),
         (f"coalesce({ROW}, 'null') = 'null'", "'the change has no row: after is missing'"),

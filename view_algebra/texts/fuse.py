@@ -1,9 +1,9 @@
 """All views of a micro-batch in one Spark job: a record once per table of cells that takes it, and one GROUP BY.
 
 Keys and inputs of all tables share typed slots, as many of a kind as the widest table needs; a slot that a table does
-not use is NULL. `v` says which table a row is for; one with 0 is there when there are bad records. UNPIVOT is Spark's
-syntax for its operator Expand, which copies a record without building objects; what several tables compute is computed
-once.
+not use is NULL. `v` says which table a row is for; one with 0 is there when there are bad records, and for the source
+of a table one per Kafka partition. UNPIVOT is Spark's syntax for its operator Expand, which copies a record without
+building objects; what several tables compute is computed once.
 """
 
 from __future__ import annotations
@@ -56,8 +56,12 @@ class _Slots:
 def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
     """The partials of several aggregate tables of one source, in one statement with one GROUP BY."""
     keys, parts = _Slots("k"), _Slots("p")
-    bad_slot = parts.take("BIGINT", "sum")
+    bad_slot, partition = parts.take("BIGINT", "sum"), ""
     structs: _Structs = {"": [("kafka_error IS NOT NULL", 0, {bad_slot: "1L"})]}
+    if source.kind == "table":
+        partition = keys.take("BIGINT")
+        bad = {bad_slot: "CASE WHEN kafka_error IS NULL THEN 0L ELSE 1L END"}
+        structs = {"": [("true", 0, {**bad, partition: "CAST(kafka_partition AS BIGINT)"})]}
     taken: dict[str, list[str]] = {}
     for number, table in enumerate(tables, 1):
         _expect(table, source, "aggregate")
@@ -95,7 +99,7 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
     columns += [Column(name, kind, _postgres(kind)) for name, kind in slots]
     given = [(name, MERGES[merge].slot_gives(kind)) for name, merge, kind in merged]
     columns += [Column(name, kind, _postgres(kind)) for name, kind in given]
-    return _fused(grouped(exploded), grouped(in_one), columns, tables, taken)
+    return _fused(grouped(exploded), grouped(in_one), columns, tables, taken, partition)
 
 
 def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
@@ -202,6 +206,7 @@ def _fused(
     columns: Sequence[Column],
     tables: Sequence[CellTable],
     taken: Mapping[str, Sequence[str]],
+    partition: str = "",
 ) -> Fused:
     """The staging table is named after its columns, so that a session makes it once and keeps it: emptied by each
     commit, it leaves no dead rows in Postgres' own tables, as one made per micro-batch would.
@@ -213,7 +218,7 @@ def _fused(
     for number, table in enumerate(tables, 1):
         cells = _read(taken[table.name], number, staging)
         read[table.name] = f"({table.spread.format(panes=cells)})" if table.spread else cells
-    return Fused(sql=sql, in_one_task=in_one_task, table=staging, staged=staged, read=read, columns=tuple(columns))
+    return Fused(sql, in_one_task, staging, staged, read, tuple(columns), partition)
 
 
 def _indent(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal as Choice
 
-from view_algebra.compiled import DELETED, MOVED_FROM
+from view_algebra.compiled import DELETED, LOG_TIME, MOVED_FROM, SOURCE_TIME, TOMBSTONE, TRUNCATES
 from view_algebra.engines.spark import TIME_ALONE, constant
 from view_algebra.language.expressions import Constant
 from view_algebra.language.long_numbers import (
@@ -36,6 +36,9 @@ PSEUDO_COLUMNS = (
     ("kafka_key", BINARY),
 )
 """What every record has beside its declared columns."""
+
+OF_TABLES = ((LOG_TIME, TIMESTAMP),)
+"""What every record of a table has besides: whoever reads it knows the records below it."""
 
 LOOKS_ALONE = r"""["'](?:\s|\\[a-z])*+(?:T[0-9]|[0-9]{1,2}:)|\\u00"""
 """A text in JSON that begins with a time of day, or may, where characters are escaped.
@@ -83,12 +86,15 @@ def parse_text(columns: Columns, key: Key | None = None, *, of_changes: bool = F
     deleted = "" if key is None else f",\n  {debezium.DELETES if of_changes else 'kafka_value IS NULL'} AS {DELETED}"
     if of_changes and key is not None:
         deleted += f",\n  {_moved_from(columns, key)} AS {MOVED_FROM}"
+        deleted += f",\n  {debezium.SOURCE_MS_AS_TIME} AS {SOURCE_TIME}"
+        deleted += f",\n  kafka_value IS NULL AS {TOMBSTONE},\n  {debezium.IS_TRUNCATION} AS {TRUNCATES}"
+    log_time = ("", "") if key is None else _log_time()
     row, text = (debezium.ROW, debezium.ROW) if of_changes else ("CAST(value AS STRING)", _TEXT)
     errors = debezium.errors(_not_deleting(columns, key)) if of_changes and key is not None else ()
     return f"""SELECT
   kafka_partition,
   kafka_offset,
-  kafka_timestamp,
+  kafka_timestamp,{log_time[0]}
   kafka_key,
   kafka_headers,
   kafka_value,
@@ -99,7 +105,7 @@ FROM (
   SELECT
     partition AS kafka_partition,
     offset AS kafka_offset,
-    greatest({CALENDAR["TIMESTAMP"][0]}, least(timestamp, {CALENDAR["TIMESTAMP"][1]})) AS kafka_timestamp,
+    {_within_calendar("timestamp")} AS kafka_timestamp,{log_time[1]}
     key AS kafka_key,
     headers AS kafka_headers,
     value AS kafka_value,{debezium.COLUMNS if of_changes else ""}
@@ -110,6 +116,17 @@ FROM (
     ) AS parsed{_key_text(of_key, key, of_changes)}{_key_before(columns, key) if of_changes else ""}
   FROM {debezium.UNWRAPPED if of_changes else "raw_records"}
 )"""
+
+
+def _log_time() -> tuple[str, str]:
+    """The log time of a table's record, among the columns and where they are made."""
+    return f"\n  {LOG_TIME},", f"\n    {_within_calendar('log_time')} AS {LOG_TIME},"
+
+
+def _within_calendar(time: str) -> str:
+    """A time of Kafka's, which a producer may set to any."""
+    first, last = CALENDAR["TIMESTAMP"]
+    return f"greatest({first}, least({time}, {last}))"
 
 
 def _key_text(columns: Columns, key: Key | None, of_changes: bool) -> str:

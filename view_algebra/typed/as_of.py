@@ -6,14 +6,18 @@ is joined are the versions, each with these two times; a deletion ends the one b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
-from view_algebra.compiled import DELETED, MOVED_FROM, changes_of
+from view_algebra.compiled import DELETED, changes_of
 from view_algebra.language.quoting import spark_name
+from view_algebra.language.types import Type
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope
+from view_algebra.written.declarations import SourceDeclaration
 from view_algebra.written.dialect import parsed
-from view_algebra.written.tables import changes
+from view_algebra.written.tables import Changes, changes, first_known, is_there
 
 _TIME = "kafka_time"
 """Stands for the time that the author names."""
@@ -30,21 +34,53 @@ def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, 
         return None
     name, alias = table.name.lower(), (table.alias or table.name).lower()
     _refuse(join, kind, name, scope)
-    columns = [column for column, _ in scope.context.views[name]]
-    key = sorted(next(iter(scope.context.keys[name])))
-    moves = any(column == MOVED_FROM for column, _ in scope.context.streams[changes_of(name)])
-    told = changes(name, key, moves=moves)
-    keys = ", ".join(map(told.column, key))
-    at = f"coalesce({spark_name(scope.context.times[changes_of(name)] or '')}, kafka_timestamp)"
-    given = ", ".join(map(spark_name, columns))
-    rows = ", ".join(f"{told.column(column)} AS {spark_name(column)}" for column in columns)
-    next_one = f"lead({at}) OVER (PARTITION BY {keys} ORDER BY {at}, {told.place})"
-    every = f"SELECT {rows}, {at} AS {FROM}, {next_one} AS {UNTIL}, {told.deleted} AS {DELETED} FROM {told.from_}"
-    versions = f"SELECT {given}, {FROM}, {UNTIL} FROM ({every}) AS every_version WHERE NOT {DELETED}"
     of = spark_name(alias)
     holds = f"{_TIME} >= {of}.{FROM} AND ({of}.{UNTIL} IS NULL OR {_TIME} < {of}.{UNTIL})"
-    subquery = parsed(f"SELECT 1 FROM ({versions}) AS {of}").args["from_"].this
+    subquery = parsed(f"SELECT 1 FROM ({_versions(scope.context.tables[name])}) AS {of}").args["from_"].this
     return subquery, _with_time(parsed(holds), version.expression)
+
+
+def _versions(table: SourceDeclaration) -> str:
+    """The versions of a table's rows, each with the time from which it holds and the one until which it does."""
+    of = changes(table)
+    keys = ", ".join(map(of.column, table.unique))
+    given = ", ".join(spark_name(name) for name, _ in table.columns)
+    rows = ", ".join(
+        f"{_as_of_change(name, kind, table, of, keys)} AS {spark_name(name)}" for name, kind in table.columns
+    )
+    at, until = first_known(of.valid_from), _until(of, keys)
+    every = f"SELECT {rows}, {at} AS {FROM}, {until} AS {UNTIL}, {of.deleted} AS {DELETED} FROM {of.from_}{of.where}"
+    return f"SELECT {given}, {FROM}, {UNTIL} FROM ({every}) AS every_version WHERE NOT {DELETED}"
+
+
+def _until(of: Changes, keys: str) -> str:
+    """Until when a version holds: until the next row's time, or until that of a deletion that is newer.
+
+    Rows follow each other by the times from which they hold, be they delivered late. A deletion has another clock, so
+    it ends only what is older by the order of the table: a row that comes back later keeps its own time.
+    """
+    at, order = first_known(of.valid_from), first_known(of.order)
+    if at == order:
+        return f"lead({at}) OVER (PARTITION BY {keys} ORDER BY {at}, {', '.join(of.place)})"
+
+    def least_of_later(times: str, by: Sequence[str]) -> str:
+        later = f"ORDER BY {', '.join(f'{each} DESC' for each in by)} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+        return f"min({times}) OVER (PARTITION BY {keys} {later})"
+
+    next_row = least_of_later(f"CASE WHEN NOT {of.deleted} THEN {at} END", (at, order, *of.place))
+    deletion = least_of_later(f"CASE WHEN {of.deleted} THEN {at} END", (order, *of.place))
+    return f"least({next_row}, {deletion})"
+
+
+def _as_of_change(name: str, kind: Type, table: SourceDeclaration, of: Changes, keys: str) -> str:
+    """A column as of a change: where the change does not tell it, as of the newest one before that does."""
+    there = is_there(name, kind) if table.of_changes and name not in table.unique else None
+    if there is None:
+        return of.column(name)
+    order = ", ".join((first_known(of.order), *of.place))
+    told = f"CASE WHEN {there} THEN struct({spark_name(name)} AS told) END"
+    until_then = f"ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    return f"(last_value({told}) IGNORE NULLS OVER (PARTITION BY {keys} {until_then})).told"
 
 
 def _with_time(holds: exp.Expr, time: exp.Expr) -> exp.Expr:
@@ -65,9 +101,6 @@ def _refuse(join: exp.Join, kind: str, name: str, scope: Scope) -> None:
     if changes_of(name) not in context.streams:
         what = "a stream" if name in context.streams else "a view" if name in context.views else "not a table"
         raise Wrong(place, f"FOR SYSTEM_TIME AS OF: {name} is {what}", "Name a source with a PRIMARY KEY.")
-    if context.times[changes_of(name)] is None:
-        way_out = f"Declare {name} with TBLPROPERTIES ('event_time' = '…')."
-        raise Wrong(place, f"FOR SYSTEM_TIME AS OF: {name} has no time", way_out)
     if kind not in ("INNER", "LEFT") or join.args.get("using") or join.args.get("on") is None:
         what = f"{kind} JOIN" if kind not in ("INNER", "LEFT") else "a join without ON"
         raise Wrong(place, f"FOR SYSTEM_TIME AS OF in {what}", "Write JOIN or LEFT JOIN … ON a.k = b.k.")

@@ -28,7 +28,7 @@ from view_algebra.language.walks import walk
 from view_algebra.refusals import AsksForRecords, Wrong, span
 from view_algebra.typed.calls import aggregate, call_of, refuse_aggregates
 from view_algebra.typed.estimates import bucketed, estimate
-from view_algebra.typed.events import event_order
+from view_algebra.typed.events import event_order, in_the_log
 from view_algebra.typed.lists_in_order import list_in_order
 from view_algebra.typed.lists_in_spark import in_turn, joined_texts, of_filter, operand, sorted_by
 from view_algebra.typed.names import Scope, resolved
@@ -36,6 +36,7 @@ from view_algebra.typed.sets import set_of_lists
 from view_algebra.written.clauses import is_list_in_order
 from view_algebra.written.dialect import parsed
 from view_algebra.written.oracle import put, spell, written
+from view_algebra.written.tables import IN_THE_LOG
 
 
 def collected(
@@ -48,6 +49,8 @@ def collected(
         return resolved(listed, scope)
     if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
         return _shares(node, scope, when)
+    if name == IN_THE_LOG:
+        return _last_in_the_log(node, scope)
     if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():
         return _by(name, node, scope, when)
     if name in BY_BUCKETS:
@@ -182,6 +185,14 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
     value, *keys = arguments
     keys = [key for each in keys for key in order_of(each)]
     return chosen(function, value, (*keys, *events), both(when, not_null(arguments[1:])), place)
+
+
+def _last_in_the_log(node: exp.Anonymous, scope: Scope) -> Expr:
+    """The value of the last record in the log, of which only a table asks."""
+    value = resolved(node.expressions[0], scope)
+    texts, order = in_the_log(scope, span(node))
+    spell(node, f"max_by({operand(node.expressions[0])}, struct({', '.join(texts)}))")
+    return chosen("max_by", value, order, None, span(node))
 
 
 def _of_buckets(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, filter_: exp.Filter | None) -> Expr:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from view_algebra.compiled import changes_of, source_of
+from view_algebra.compiled import LOG_TIME, changes_of, source_of
 from view_algebra.language.aggregates import EVENT_ORDER
 from view_algebra.language.expressions import (
+    Constant,
     Constants,
     Expr,
     Field,
@@ -24,6 +25,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.relations import nested_in, relations_in
+from view_algebra.language.types import CALENDAR
 from view_algebra.refusals import AsksForRecords, Wrong
 from view_algebra.typed.determinism import RowKeys, relation_keys
 from view_algebra.typed.names import Context, Scope, find
@@ -142,15 +144,29 @@ def _order_of(relation: Relation, context: Context) -> tuple[Relation, Order] | 
 
 
 def of_events(stream: Stream, context: Context) -> Order:
-    """The time, the partition and the offset of a stream's records, as Spark SQL and as expressions."""
-    alias, relations = stream.alias, {stream.alias: context.streams[stream.source]}
-    at = [c for c in (context.times.get(stream.source), "kafka_timestamp") if c]
-    columns = [find([alias, name], relations, stream.place) for name in (*at, *EVENT_ORDER[1:])]
-    time: Expr = columns[0] if len(at) == 1 else call("coalesce", columns[:2], stream.place)
-    alias = spark_name(alias)
-    names = [f"{alias}.{spark_name(name)}" for name in at]
-    texts = (
-        names[0] if len(at) == 1 else f"coalesce({', '.join(names)})",
-        *(f"{alias}.{n}" for n in EVENT_ORDER[1:]),
-    )
-    return texts, (time, *columns[len(at) :])
+    """The time, the partition and the offset of a stream's records, as Spark SQL and as expressions.
+
+    A record without an event time is older than every record that has one, as NULL is in Spark.
+    """
+    return _ordered(stream, context.orders[stream.source], context)
+
+
+def in_the_log(scope: Scope, place: Place) -> Order:
+    """The order of a table's records in the log."""
+    ((alias, source),) = scope.streams.items()
+    return _ordered(Stream(source, alias, place), (LOG_TIME,), scope.context)
+
+
+def _ordered(stream: Stream, times: Sequence[str], context: Context) -> Order:
+    relations = {stream.alias: context.streams[stream.source]}
+    alias = spark_name(stream.alias)
+    columns: list[Expr] = [find([stream.alias, name], relations, stream.place) for name in times]
+    texts = [f"{alias}.{spark_name(name)}" for name in times]
+    if not times[-1].startswith("kafka_"):  # a declared one, which may be NULL
+        least = CALENDAR[columns[-1].type.name][0]
+        columns.append(Constant(least.partition("'")[2].rstrip("'"), columns[-1].type))
+        texts.append(least)
+    time = columns[0] if len(columns) == 1 else call("coalesce", columns, stream.place)
+    where = [find([stream.alias, name], relations, stream.place) for name in EVENT_ORDER[1:]]
+    text = texts[0] if len(texts) == 1 else f"coalesce({', '.join(texts)})"
+    return (text, *(f"{alias}.{name}" for name in EVENT_ORDER[1:])), (time, *where)

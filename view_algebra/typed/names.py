@@ -23,7 +23,7 @@ from view_algebra.language.functions import COLUMNS
 from view_algebra.language.types import Type
 from view_algebra.refusals import Wrong, suggestion
 from view_algebra.typed.rows import Keys, Sorting
-from view_algebra.written.declarations import ViewDeclaration
+from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 
 Columns = tuple[tuple[str, Type], ...]
 
@@ -32,7 +32,8 @@ Columns = tuple[tuple[str, Type], ...]
 class Context:
     """What a view may read, by name, and the two functions that read its syntax, each of which needs the other.
 
-    streams, views: the columns that they give; a table is a view. times: of streams, the event time.
+    streams, views: the columns that they give; a table is a view. orders: of streams, the columns whose first known
+    time leads the order of events. tables: the declarations of tables, by name.
     keys, sortings: of views, what tells their rows apart, and how they come. read_through: views of which the records
     are read that their rows are, where they are and no join needs the rows.
     """
@@ -41,7 +42,8 @@ class Context:
     views: Mapping[str, Columns]
     keys: Mapping[str, Keys]
     sortings: Mapping[str, Sorting]
-    times: Mapping[str, str | None]
+    orders: Mapping[str, tuple[str, ...]]
+    tables: Mapping[str, SourceDeclaration]
     read_through: Mapping[str, ViewDeclaration]
     expression: Callable[[exp.Expr, Scope], Expr]
     query: Callable[[exp.Expr, Outside], Query]

@@ -6,7 +6,7 @@ author's SELECT; `*` means what the author has selected all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import TypeGuard
@@ -27,11 +27,11 @@ from view_algebra.language.expressions import (
     Stream,
     Windowed,
 )
-from view_algebra.language.quoting import spark_name
 from view_algebra.language.relations import has_joins, over_nested, relations_in
 from view_algebra.language.types import INT
 from view_algebra.language.walks import above_group, walk
 from view_algebra.written.oracle import append_output, appended
+from view_algebra.written.tables import first_known
 
 PASSED = ("kafka_time", "kafka_partition", "kafka_offset")
 """What is passed on. No name of a declared column begins like these, and `*` leaves them out."""
@@ -51,10 +51,9 @@ def passed_by(query: Query) -> tuple[str, ...]:
     return tuple(name for name, _ in query.columns if name in PASSED or name.startswith(_MORE))
 
 
-def passed_by_table(event_time: str | None) -> dict[str, str]:
-    """What a row of a table passes on: when its newest record was, and where it is in the log."""
-    time = "kafka_timestamp" if event_time is None else f"coalesce({spark_name(event_time)}, kafka_timestamp)"
-    return dict(zip(PASSED, (time, *EVENT_ORDER[1:]), strict=True))
+def passed_by_table(order: Sequence[str]) -> dict[str, str]:
+    """What a row of a table passes on: the time by which its newest record is that, and where it is in the log."""
+    return dict(zip(PASSED, (first_known(order), *EVENT_ORDER[1:]), strict=True))
 
 
 def passes_on(query: Query) -> bool:

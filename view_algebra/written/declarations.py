@@ -9,6 +9,7 @@ from typing import Literal as Choice
 
 from sqlglot import exp
 
+from view_algebra.compiled import LOG_TIME, SOURCE_TIME
 from view_algebra.language.quoting import words
 from view_algebra.language.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, instead, not_in_json, read
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
@@ -42,6 +43,7 @@ class SourceDeclaration:
     columns: tuple[tuple[str, Type], ...]
     comments: Mapping[str, str]
     event_time: str | None
+    newest_by: Choice["log", "source", "event_time"]
     unique: tuple[str, ...]
     comment: str | None
     properties: Mapping[str, str]
@@ -51,9 +53,25 @@ class SourceDeclaration:
     sql: str
 
     @property
-    def moves(self) -> bool:
-        """May a record tell that a row has another key than before?"""
+    def of_changes(self) -> bool:
+        """True if its records are change events: a row before and after, and what happened to it."""
         return self.kind == "table" and self.format == "debezium-json"
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns of a record whose first known time leads its order; then its partition and its offset decide."""
+        if self.kind == "stream":
+            return (self.event_time or "kafka_timestamp",)
+        if self.newest_by == "event_time":
+            return (str(self.event_time), "kafka_timestamp")
+        return (SOURCE_TIME, LOG_TIME) if self.newest_by == "source" else (LOG_TIME,)
+
+    @property
+    def valid_from(self) -> tuple[str, ...]:
+        """The columns of a table's record whose first known time is when its version of the row begins to hold."""
+        declared = () if self.event_time in (None, SOURCE_TIME) else (str(self.event_time),)
+        of_change = (SOURCE_TIME,) if self.of_changes and self.event_time is not None else ()
+        return (*declared, *of_change, "kafka_timestamp")
 
 
 @dataclass(frozen=True)
@@ -112,7 +130,8 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     _check_keys(primary, unique, columns, report, span(schema))
     format_ = _format(primary, options, report)
     key_format = _key_format(primary, options, "none" if format_ == "json" else "json", report)
-    event_time = _event_time(properties, columns, report)
+    event_time = _event_time(properties, columns, report, of_changes=bool(primary) and format_ == "debezium-json")
+    newest_by = _newest_by(properties, primary, event_time, format_, report)
     if "dedupe_within" in properties and not unique:
         way_out = "Declare what tells an event apart: UNIQUE (id). Or leave dedupe_within out."
         report(Wrong(properties["dedupe_within"][1], "dedupe_within without UNIQUE", way_out))
@@ -126,6 +145,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         tuple(columns.items()),
         comments,
         event_time,
+        newest_by,
         unique or primary,
         comment,
         {key: value for key, (value, _) in sorted(properties.items())},
@@ -305,17 +325,47 @@ _CONSTRAINTS = (exp.CommentColumnConstraint, exp.PrimaryKeyColumnConstraint, exp
 
 
 def _event_time(
-    properties: Mapping[str, tuple[str, Span | None]], columns: Mapping[str, Type], report: Report
+    properties: Mapping[str, tuple[str, Span | None]], columns: Mapping[str, Type], report: Report, *, of_changes: bool
 ) -> str | None:
     if "event_time" not in properties:
         return None
     wanted, place = properties["event_time"]
+    if of_changes and wanted.lower() == "source.ts_ms":
+        return SOURCE_TIME
     name = next((c for c in columns if c.lower() == wanted.lower()), None)
     if name is None:
         report(Wrong(place, f"event_time: no column {wanted}", suggestion(wanted, columns)))
     elif columns[name] not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
         report(Wrong(place, f"event_time: {wanted} is {columns[name]}", "Declare it TIMESTAMP."))
     return name
+
+
+def _newest_by(
+    properties: Found, primary: tuple[str, ...], event_time: str | None, format_: str, report: Report
+) -> Choice["log", "source", "event_time"]:
+    """What says which record of a key is the newest."""
+    default: Choice["log", "source"] = "source" if format_ == "debezium-json" else "log"
+    if "newest_by" not in properties:
+        return default
+    value, place = properties["newest_by"]
+    if not primary:
+        report(Wrong(place, "newest_by of a stream", "Leave it out: it says which record of a PRIMARY KEY is newest."))
+    match value:
+        case "log":
+            return "log"
+        case "source" if format_ == "debezium-json":
+            return "source"
+        case "source":
+            way_out = "Write 'newest_by' = 'log' or 'event_time': only change events have the time of their source."
+            report(Wrong(place, f"newest_by 'source' of format {format_!r}", way_out))
+        case "event_time" if event_time is not None:
+            return "event_time"
+        case "event_time":
+            way_out = "Name the column as well: 'event_time' = 'updated_at'."
+            report(Wrong(place, "newest_by 'event_time' without an event_time", way_out))
+        case _:
+            pass  # `well_formed` reports it
+    return default
 
 
 def _view(file: File, statement: exp.Create, written: Statement, report: Report) -> ViewDeclaration:

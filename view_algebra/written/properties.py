@@ -11,6 +11,8 @@ from view_algebra.refusals import Span, Wrong, span, suggestion
 
 SOURCE_PROPERTIES = {
     "event_time": "the column that says when an event happened",
+    "newest_by": "which record of a PRIMARY KEY is the newest: the last by `log` (default), by `source` (default of"
+    " `debezium-json`) or by `event_time` ([how](decisions/13-tables.md))",
     "partitions": "how many partitions a topic gets if `lamina apply` creates it (default: 4)",
     "quarantine_bytes": "how many bad records are kept, by size; the oldest go first (default: `1 GB`)",
     "quarantine_age": "how long bad records are kept; counts stay as long as their source (default: `90 days`)",
@@ -36,6 +38,7 @@ _AGE = r"[1-9]\d{0,4} (day|week|month|year)s?"
 _TIME = r"[1-9]\d{0,4} (minute|hour|day|week)s?"
 
 _FORMS = {
+    "newest_by": (r"log|source|event_time", "Write 'log', 'source' or 'event_time'."),
     "partitions": (r"[1-9]\d{0,5}", "Write a whole number from 1, for example 'partitions' = '4'."),
     "quarantine_bytes": (r"[1-9]\d{0,5} (kB|MB|GB|TB)", "Write 'quarantine_bytes' = '1 GB'."),
     "quarantine_age": (_AGE, "Write 'quarantine_age' = '90 days'."),

@@ -6,14 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from view_algebra.compiled import DELETED, MOVED_FROM, changes_of
-from view_algebra.language.quoting import spark_name
-from view_algebra.language.types import BOOLEAN, Type
+from view_algebra.compiled import DELETED, MOVED_FROM, SOURCE_TIME, TOMBSTONE, TRUNCATES, changes_of
+from view_algebra.language.quoting import spark_name, spark_text
+from view_algebra.language.types import BOOLEAN, TIMESTAMP, Type
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import parsed, text_of
 
 _NTH, _LEFT = "kafka_nth", "kafka_left"
 """Of the changes that a record tells: which it is, and is it about the key that the row left? No declared names."""
+
+UNAVAILABLE = "__debezium_unavailable_value"
+"""What Debezium writes for a long value that a change left as it was, since its source does not log it again."""
+
+IN_THE_LOG = "kafka_last"
+"""The aggregate `kafka_last(x)`: the value of the last record in the log, whatever is the newest otherwise."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +27,18 @@ class Changes:
     """The changes of a table, as SQL says them: what they are selected from, and whether one takes its row away.
 
     An update that moves a row to another key is two changes of one time: the row of the old key goes, that of the new
-    one comes. place: what puts changes of one time in order.
+    one comes. deleted: the condition that a change takes its row away. place: what puts changes of one time in order.
+    moved: the columns of the key, where a row may leave it. where: the WHERE that leaves out what is not about one row.
+    order, valid_from: the columns whose first known time says which change is newest, and from when it holds.
     """
 
     from_: str
     deleted: str
-    place: str
+    place: Sequence[str]
     moved: frozenset[str]
+    where: str
+    order: tuple[str, ...]
+    valid_from: tuple[str, ...]
 
     def column(self, name: str) -> str:
         """A column of the row, or of the one that goes."""
@@ -35,34 +46,98 @@ class Changes:
         return f"CASE WHEN {_LEFT} THEN {MOVED_FROM}.{own} ELSE {own} END" if name in self.moved else own
 
 
-def changes(table: str, keys: Sequence[str], *, moves: bool) -> Changes:
-    """The changes of a table; `moves`: may a record tell that a row has another key than before?"""
-    records, place = spark_name(changes_of(table)), "kafka_partition, kafka_offset"
-    if not moves:
-        return Changes(f"{records} AS changes", DELETED, place, frozenset())
+def changes(table: SourceDeclaration) -> Changes:
+    """The changes of a table."""
+    records, place = spark_name(changes_of(table.name)), ("kafka_partition", "kafka_offset")
+    if not table.of_changes:
+        return Changes(f"{records} AS changes", DELETED, place, frozenset(), "", table.order, table.valid_from)
     each = f"posexplode(CASE WHEN {MOVED_FROM} IS NULL THEN array(false) ELSE array(false, true) END)"
-    view = f"{records} AS changes LATERAL VIEW {each} moved AS {_NTH}, {_LEFT}"
-    return Changes(view, f"({DELETED} OR {_LEFT})", f"{place}, {_NTH}", frozenset(keys))
+    return Changes(
+        from_=f"{records} AS changes LATERAL VIEW {each} moved AS {_NTH}, {_LEFT}",
+        deleted=f"({DELETED} OR {_LEFT})",
+        place=(*place, _NTH),
+        moved=frozenset(table.unique),
+        where=f" WHERE NOT {TRUNCATES}",
+        order=table.order,
+        valid_from=table.valid_from,
+    )
+
+
+def first_known(columns: Sequence[str]) -> str:
+    """The first of some times that is known, as Spark SQL.
+
+    >>> first_known(["updated_at", "kafka_timestamp"]), first_known(["kafka_log_time"])
+    ('coalesce(updated_at, kafka_timestamp)', 'kafka_log_time')
+    """
+    names = [spark_name(column) for column in columns]
+    return names[0] if len(names) == 1 else f"coalesce({', '.join(names)})"
 
 
 def changing(table: SourceDeclaration) -> list[tuple[str, Type]]:
-    """The columns of a table's records, beside those that are declared, and their types."""
+    """The columns of a table's records that `parse` reads beside those that are declared, and their types."""
+    if not table.of_changes:
+        return [(DELETED, BOOLEAN)]
     keys = tuple(each for each in table.columns if each[0] in table.unique)
-    return [(DELETED, BOOLEAN), *([(MOVED_FROM, Type("STRUCT", fields=keys))] if table.moves else [])]
+    return [
+        (DELETED, BOOLEAN),
+        (MOVED_FROM, Type("STRUCT", fields=keys)),
+        (SOURCE_TIME, TIMESTAMP),
+        (TOMBSTONE, BOOLEAN),
+        (TRUNCATES, BOOLEAN),
+    ]
+
+
+def is_there(column: str, kind: Type) -> str | None:
+    """The condition that a change tells a column's value, rather than that it is as before; None if it always does."""
+    own, placeholder = spark_name(column), spark_text(UNAVAILABLE)
+    if kind.name == "STRING":
+        return f"{own} IS DISTINCT FROM {placeholder}"
+    if kind.name == "ARRAY" and kind.element is not None and kind.element.name == "STRING":
+        return f"NOT coalesce({own}[0] = {placeholder}, false)"
+    if kind.name == "MAP" and kind.key is not None and kind.key.name == "STRING":
+        return f"{own}[{placeholder}] IS NULL"
+    return None
+
+
+def _since_truncation(table: SourceDeclaration) -> str:
+    """The condition that the newest change of a row is newer than the newest truncation.
+
+    A truncation is written to one partition. A change of the same time in another one is newer: a transaction that
+    truncates a table and loads it again has one commit time.
+    """
+
+    def newest(value: str) -> str:
+        return (
+            f"(SELECT last_value({value}) FROM {spark_name(changes_of(table.name))} AS truncations WHERE {TRUNCATES})"
+        )
+
+    time, partition, offset = first_known(table.order), "kafka_partition", "kafka_offset"
+    later = f"last_value({partition}) <> {newest(partition)} OR last_value({offset}) > {newest(offset)}"
+    same_time = f"last_value({time}) = {newest(time)} AND ({later})"
+    return f"coalesce(last_value({time}) > {newest(time)} OR {same_time}, true)"
 
 
 def as_view(table: SourceDeclaration, passing: Mapping[str, str] = MappingProxyType({})) -> ViewDeclaration:
     """The view that a table is; `passing`: what its rows pass on of the records that they are, by name.
 
-    Which record is newest, the order of events says: by the time that is declared or, where a record has none, by
-    Kafka's timestamp, then by partition and offset.
+    The order of events says which record is newest (`SourceDeclaration.order`). A column that a change event does not
+    tell has the value of the newest one that does.
     """
-    of = changes(table.name, table.unique, moves=table.moves)
-    columns = [(name, of.column(name), spark_name(name)) for name, _ in table.columns]
-    outputs = [f"{text if name in table.unique else f'last_value({text})'} AS {own}" for name, text, own in columns]
+    of = changes(table)
+    outputs = []
+    for name, kind in table.columns:
+        newest = f"last_value({of.column(name)})"
+        if table.of_changes and (there := is_there(name, kind)) is not None:
+            newest = f"{newest} FILTER (WHERE {there})"
+        outputs.append(f"{of.column(name) if name in table.unique else newest} AS {spark_name(name)}")
     outputs += [f"last_value({text}) AS {name}" for name, text in passing.items()]
     keys = ", ".join(of.column(name) for name in table.unique)
-    select = parsed(f"SELECT {', '.join(outputs)} FROM {of.from_} GROUP BY {keys} HAVING NOT last_value({of.deleted})")
+    having = f"NOT last_value({of.deleted})"
+    if table.newest_by == "source":
+        having += f" AND NOT {IN_THE_LOG}({TOMBSTONE} AND NOT {_LEFT})"
+    if table.of_changes:
+        having += f" AND {_since_truncation(table)}"
+    select = parsed(f"SELECT {', '.join(outputs)} FROM {of.from_}{of.where} GROUP BY {keys} HAVING {having}")
     return ViewDeclaration(
         name=table.name,
         file=table.file,

@@ -1,0 +1,67 @@
+"""The log time of records: the greatest Kafka timestamp of their partition at or below their offset.
+
+A producer sets a record's timestamp, so timestamps of a partition may fall. Log times never do, which makes
+(log time, partition, offset) one order of all records of a topic that agrees with offsets within each partition. It
+is a function of what is below a record, so both layers find the same: the batch layer from all records, the speed layer
+from those of a micro-batch and one number per partition that is stored with progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from master_log.offsets import TopicPartition
+from view_algebra.compiled import LOG_TIME, Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+LogTimes = Mapping[TopicPartition, int]
+"""The log time that each partition has reached, in microseconds since 1970; a partition without records has none."""
+
+RAW_LOG_TIME = "log_time"
+"""The column of raw records that `Source.parse` of a table reads beside those of Kafka."""
+
+
+def later(reached: LogTimes, since: LogTimes) -> dict[TopicPartition, int]:
+    """The log times that partitions have after records whose greatest timestamps are `since`.
+
+    >>> at = TopicPartition("t", 0)
+    >>> later({at: 5}, {at: 3})[at], later({at: 5}, {at: 7})[at], later({}, {at: 3})[at]
+    (5, 7, 3)
+    """
+    return {**reached, **{at: max(time, reached.get(at, time)) for at, time in since.items()}}
+
+
+def of_raw(raw: DataFrame, topic: str, reached: LogTimes) -> DataFrame:
+    """Raw records of a topic with their log times; `reached` are those of the records below them."""
+    known = ", ".join(f"{at.partition}, timestamp_micros({time})" for at, time in reached.items() if at.topic == topic)
+    below = f", map({known})[partition]" if known else ""
+    highest = f"max(timestamp) OVER (PARTITION BY partition ORDER BY offset){below}"
+    return raw.selectExpr("*", f"{f'greatest({highest})' if below else highest} AS {RAW_LOG_TIME}")
+
+
+def of_few(few: pa.Table, reached: LogTimes) -> pa.Table:
+    """The same for raw records at hand."""
+    import numpy as np
+    import pyarrow as pa
+
+    partitions, offsets = few["partition"].to_numpy(), few["offset"].to_numpy()
+    times = few["timestamp"].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
+    found = np.empty_like(times)
+    for partition in np.unique(partitions):
+        (rows,) = np.nonzero(partitions == partition)
+        rows = rows[np.argsort(offsets[rows])]
+        below = [time for at, time in reached.items() if at.partition == partition]
+        found[rows] = np.maximum(np.maximum.accumulate(times[rows]), max(below, default=times[rows[0]]))
+    return few.append_column(RAW_LOG_TIME, pa.array(found, pa.timestamp("us", "UTC")))
+
+
+def of_records(records: DataFrame, source: Source) -> DataFrame:
+    """Parsed records of a source, from its first on, with their log times if it is a table."""
+    if source.kind != "table":
+        return records
+    highest = "max(kafka_timestamp) OVER (PARTITION BY kafka_partition ORDER BY kafka_offset)"
+    return records.drop(LOG_TIME).selectExpr("*", f"{highest} AS {LOG_TIME}")

@@ -1,0 +1,293 @@
+"""Which record of a key is the newest: by the log, by the source of a change event, or by event time.
+
+Every case has a key of its own, and the first records of all cases are one micro-batch, the second ones the next.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
+from typing import Any
+
+import pytest
+
+from tests.laws.engines import Engines, Record, Row, Sent, same, told
+from view_algebra import compile_catalog
+
+CATALOG = compile_catalog(
+    {
+        "tables.sql": """
+CREATE TABLE prices (sku STRING PRIMARY KEY, price DECIMAL(10, 2), updated_at TIMESTAMP)
+USING kafka OPTIONS (topic 'prices', format 'json', key_format 'json') TBLPROPERTIES ('event_time' = 'updated_at');
+CREATE TABLE timeless (sku STRING PRIMARY KEY, price DECIMAL(10, 2))
+USING kafka OPTIONS (topic 'timeless', format 'json', key_format 'json');
+CREATE TABLE by_time (sku STRING PRIMARY KEY, price DECIMAL(10, 2), updated_at TIMESTAMP)
+USING kafka OPTIONS (topic 'by_time', format 'json', key_format 'json')
+TBLPROPERTIES ('event_time' = 'updated_at', 'newest_by' = 'event_time');
+CREATE TABLE documents (id BIGINT PRIMARY KEY, title STRING, body STRING, tags ARRAY<STRING>)
+USING kafka OPTIONS (topic 'documents', format 'debezium-json') TBLPROPERTIES ('event_time' = 'source.ts_ms');
+CREATE TABLE orders (id INT, sku STRING, doc BIGINT, at TIMESTAMP)
+USING kafka OPTIONS (topic 'orders', format 'json') TBLPROPERTIES ('event_time' = 'at');
+
+CREATE VIEW priced AS SELECT o.sku, o.id, p.price FROM orders o
+LEFT JOIN prices FOR SYSTEM_TIME AS OF o.at AS p ON p.sku = o.sku;
+CREATE VIEW priced_by_kafka AS SELECT o.sku, o.id, p.price FROM orders o
+LEFT JOIN timeless FOR SYSTEM_TIME AS OF o.at AS p ON p.sku = o.sku;
+CREATE VIEW written AS SELECT o.doc, o.id, d.title, d.body FROM orders o
+JOIN documents FOR SYSTEM_TIME AS OF o.at AS d ON d.id = o.doc;
+CREATE VIEW latest AS
+SELECT sku, last(id) AS id, first(id) AS first_id, collect_list(id) AS ids FROM orders GROUP BY sku;
+"""
+    }
+)
+DAY = datetime(2024, 3, 2, tzinfo=UTC)
+UNAVAILABLE = "__debezium_unavailable_value"
+LONG = "long " * 50
+
+Shown = Callable[[str, object], list[Row]]
+"""The rows of a view with this in their first column, without that column."""
+
+
+def at(seconds: float) -> datetime:
+    return DAY + timedelta(seconds=seconds)
+
+
+def sent(key: Mapping[str, Any], value: Mapping[str, Any] | None, seconds: float, partition: int = 0) -> Record:
+    text = None if value is None else json.dumps(value).encode()
+    return Sent(json.dumps(key).encode(), text, partition, at(seconds))
+
+
+def price(
+    sku: str, value: str | None, seconds: float, updated_at: str = "2024-01-05T10:00:00Z", partition: int = 0
+) -> Record:
+    """A row with a price, or its deletion, sent some seconds after midnight."""
+    row = {"sku": sku, "price": value, "updated_at": updated_at}
+    return sent({"sku": sku}, None if value is None else row, seconds, partition)
+
+
+def document(op: str, id: int, title: str, source: float, kafka: float, partition: int = 0, **more: object) -> Record:
+    """A change event that the source committed, and Kafka got, some seconds after midnight."""
+    row = {"id": id, "title": title, **more}
+    before, after = (row, None) if op == "d" else (None, row)
+    ts_ms = int(at(source).timestamp() * 1000)
+    event = {"before": before, "after": after, "source": {"ts_ms": ts_ms}, "op": op, "ts_ms": ts_ms}
+    return sent({"id": id}, event, kafka, partition)
+
+
+def order(sku: str, id: int, time: str | None, doc: int = 0) -> Record:
+    return json.dumps({"id": id, "sku": sku, "doc": doc, "at": time}).encode()
+
+
+PRICES = [
+    # a row that is deleted and written again
+    [price("again", "9.90", -1_000_000), price("again", None, 7200), price("again", "9.90", 7200.01)],
+    # a deletion of a row of a time to come
+    [price("gone", "9.90", 0, "2024-03-02T02:00:05Z"), price("gone", None, 2)],
+    # a producer's clock that was ahead
+    [price("ahead", "1.00", 10_000_000), price("ahead", "2.00", 1), price("ahead", None, 2), price("ahead", "3.00", 3)],
+    # a key that moves to a new partition, in which times fall
+    [
+        price("moved", "1.00", 50, partition=2),
+        price("moved", "2.00", 10, partition=2),
+        price("moved", "3.00", 60, partition=3),
+        price("moved", "4.00", 55, partition=3),
+    ],
+    # the same, read in another order
+    [
+        price("moved back", "3.00", 60, partition=3),
+        price("moved back", "4.00", 55, partition=3),
+        price("moved back", "1.00", 50, partition=2),
+        price("moved back", "2.00", 10, partition=2),
+    ],
+    # a version that comes late
+    [
+        price("late", "1.00", 1, "2024-01-01T00:00:00Z"),
+        price("late", "3.00", 2, "2024-01-03T00:00:00Z"),
+        price("late", "2.00", 3, "2024-01-02T00:00:00Z"),
+    ],
+]
+TIMELESS = [
+    sent({"sku": "t"}, {"sku": "t", "price": "1.00"}, 10),
+    sent({"sku": "t"}, None, 20),
+    sent({"sku": "t"}, {"sku": "t", "price": "3.00"}, 30),
+]
+ORDERS = [
+    *(order("again", day, f"2024-0{day}-20T00:00:00Z") for day in (1, 2, 3)),
+    order("again", 0, "2024-01-01T00:00:00Z"),
+    *(order("gone", second, f"2024-03-02T02:00:0{second}Z") for second in (1, 6)),
+    *(order("late", day, f"2024-01-0{day}T12:00:00Z") for day in (1, 2, 3)),
+    *(order("t", n, f"2024-03-02T00:00:{10 * n - 5:02}Z") for n in (1, 2, 3, 4)),
+    *(order("doc", n, f"2024-03-02T00:00:0{n}.500Z", doc) for doc in (1, 2) for n in (1, 2, 3)),
+    order("null", 1, "2024-01-02T00:00:00Z"),
+    order("null", 2, None),
+    order("null", 3, "2024-01-01T00:00:00Z"),
+    order("null", 4, None),
+]
+DOCUMENTS = [
+    # values that a change left as they were, the oldest change last
+    [
+        document("u", 1, "c", 3, 10, body=UNAVAILABLE, tags=[UNAVAILABLE]),
+        document("u", 1, "b", 2, 11, body=UNAVAILABLE, tags=[UNAVAILABLE]),
+        document("c", 1, "a", 1, 12, body=LONG, tags=["x"]),
+    ],
+    # the same after one was set to NULL
+    [
+        document("c", 2, "d", 1, 13, body=LONG, tags=None),
+        document("u", 2, "e", 2, 14, body=None, tags=[UNAVAILABLE]),
+        document("u", 2, "f", 3, 15, body=UNAVAILABLE, tags=[UNAVAILABLE]),
+    ],
+    [document("u", 3, "never told", 1, 16, body=UNAVAILABLE, tags=[UNAVAILABLE])],
+    # rows of a snapshot that come after changes that they are older than
+    [document("u", 4, "new", 20, 21), document("r", 4, "old", 10, 22)],
+    [document("d", 5, "gone", 20, 24), document("r", 5, "gone", 10, 25)],
+    [document("u", 6, "first of a transaction", 30, 31), document("u", 6, "last of it", 30, 31)],
+    # a deletion with its tombstone, and a row that is written again
+    [
+        document("c", 7, "again", 1, 2),
+        document("d", 7, "again", 3, 5),
+        sent({"id": 7}, None, 5),
+        document("c", 7, "again", 4, 6),
+    ],
+    [document("c", 8, "gone", 1, 2), document("d", 8, "gone", 3, 5), sent({"id": 8}, None, 5)],
+    [document("c", 9, "compacted", 1, 2), sent({"id": 9}, None, 5)],
+    # changes that a connector sends again
+    [
+        document("c", 10, "again", 1, 2),
+        document("d", 10, "again", 3, 5),
+        sent({"id": 10}, None, 5),
+        document("c", 10, "again", 4, 6),
+        document("d", 10, "again", 3, 15),
+        sent({"id": 10}, None, 15),
+        document("c", 10, "again", 4, 16),
+    ],
+]
+
+
+def in_turn(cases: Sequence[Sequence[Record]]) -> list[list[Record]]:
+    """Micro-batches, each with the next record of every case."""
+    return [[each for each in some if each is not None] for some in zip_longest(*cases)]
+
+
+def play(engines: Engines, batches: Mapping[str, Sequence[Sequence[Record]]]) -> Shown:
+    """What every view shows, which is what its SELECT gives."""
+    engines.deploy(CATALOG)
+    engines.feed(CATALOG, batches)
+    engines.oracle(CATALOG, batches)
+    rows = {view.name: engines.actual(view) for view in CATALOG.views.values()}
+    wrong = [
+        told(view, found, rows[view.name])
+        for view, found in engines.all_expected(CATALOG)
+        if not same(found, rows[view.name])
+    ]
+    assert not wrong
+    return lambda view, first: [row[1:] for row in rows[view] if row[0] == first]
+
+
+@pytest.fixture(scope="module")
+def shown(engines: Engines) -> Shown:
+    """All cases but those of truncations, in one run."""
+    by_time = [price("new", "2.00", 1, "2024-01-02T00:00:00Z"), price("new", "1.00", 2, "2024-01-01T00:00:00Z")]
+    return play(
+        engines,
+        {
+            "prices": in_turn(PRICES),
+            "timeless": in_turn([TIMELESS]),
+            "by_time": in_turn([by_time]),
+            "documents": in_turn(DOCUMENTS),
+            "orders": [ORDERS],
+        },
+    )
+
+
+def prices(rows: Sequence[Row]) -> list[str | None]:
+    """The prices of rows, as texts."""
+    return [None if row[-1] is None else str(row[-1]) for row in rows]
+
+
+def test_a_row_that_is_deleted_and_written_again_is_there(shown: Shown) -> None:
+    """Whatever time it gives: a deletion has Kafka's."""
+    assert [str(row[0]) for row in shown("prices", "again")] == ["9.90"]
+    assert prices(shown("priced", "again")) == [None, "9.90", "9.90", "9.90"]
+
+
+def test_a_deletion_removes_a_row_of_a_time_to_come(shown: Shown) -> None:
+    assert shown("prices", "gone") == []
+    assert prices(shown("priced", "gone")) == [None, None]
+
+
+def test_a_clock_that_is_ahead_pins_no_key(shown: Shown) -> None:
+    assert [str(row[0]) for row in shown("prices", "ahead")] == ["3.00"]
+
+
+@pytest.mark.parametrize("sku", ["moved", "moved back"])
+def test_a_key_in_two_partitions_goes_by_the_log_time(shown: Shown, sku: str) -> None:
+    """Log times never fall: the last record of the new partition is newer than the last one of the old."""
+    assert [str(row[0]) for row in shown("prices", sku)] == ["4.00"]
+
+
+def test_a_version_that_comes_late_holds_until_the_next_one(shown: Shown) -> None:
+    assert prices(shown("priced", "late")) == ["1.00", "2.00", "3.00"]
+    assert [str(row[0]) for row in shown("prices", "late")] == ["2.00"]
+
+
+def test_a_table_without_event_time_is_joined_as_of_kafka_s(shown: Shown) -> None:
+    assert prices(shown("priced_by_kafka", "t")) == [None, "1.00", None, "3.00"]
+
+
+def test_a_table_may_go_by_event_time(shown: Shown) -> None:
+    assert [str(row[0]) for row in shown("by_time", "new")] == ["2.00"]
+
+
+def test_a_snapshot_s_row_is_older_than_a_change_that_came_before_it(shown: Shown) -> None:
+    assert [row[0] for row in shown("documents", 4)] == ["new"]
+    assert shown("documents", 5) == []
+    assert [row[0] for row in shown("documents", 6)] == ["last of it"]
+
+
+def test_a_deletion_and_its_tombstone_are_older_than_the_row_that_follows(shown: Shown) -> None:
+    """The tombstone has Kafka's time, which is later than the source's of that row."""
+    assert [row[0] for row in shown("documents", 7)] == ["again"]
+    assert shown("documents", 8) == []
+
+
+def test_a_tombstone_deletes_also_where_kafka_has_compacted_the_deletion(shown: Shown) -> None:
+    assert shown("documents", 9) == []
+
+
+def test_changes_that_a_connector_sends_again_change_nothing(shown: Shown) -> None:
+    assert [row[0] for row in shown("documents", 10)] == ["again"]
+
+
+def test_a_value_that_a_change_left_as_it_was_stays(shown: Shown) -> None:
+    """In any order of arrival."""
+    assert shown("documents", 1) == [("c", LONG, ["x"])]
+    assert shown("documents", 2) == [("f", None, None)]
+    assert shown("documents", 3) == [("never told", None, None)]
+    assert shown("written", 1) == [(1, "a", LONG), (2, "b", LONG), (3, "c", LONG)]
+    assert shown("written", 2) == [(1, "d", LONG), (2, "e", None), (3, "f", None)]
+
+
+def test_a_record_without_event_time_is_older_than_those_with_one(shown: Shown) -> None:
+    assert shown("latest", "null") == [(1, 2, [2, 4, 3, 1])]
+
+
+def test_a_truncation_removes_the_rows_before_it(engines: Engines) -> None:
+    """Not those of its own transaction, nor a later one; a snapshot's row that comes late is older, too."""
+    source = {"ts_ms": int(at(5).timestamp() * 1000)}
+    truncation = json.dumps({"before": None, "after": None, "source": source, "op": "t"}).encode()
+    cases = [
+        [document("r", 1, "gone", 1, 2), Sent(b"", truncation, 0, at(6)), document("c", 1, "its own", 5, 6)],
+        [document("r", 2, "gone", 1, 2, partition=1), document("r", 4, "read before it", 4, 9)],
+        [document("c", 2, "its own", 5, 6, partition=1), document("c", 3, "later", 7, 8)],
+        [document("c", 5, "gone", 1, 2)],
+    ]
+    titles = play(engines, {"documents": in_turn(cases)})
+    assert [titles("documents", id) for id in (1, 2, 3, 4, 5)] == [
+        [("its own", None, None)],
+        [("its own", None, None)],
+        [("later", None, None)],
+        [],
+        [],
+    ]
