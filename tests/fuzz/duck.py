@@ -42,7 +42,8 @@ FROM (
 CREATE TABLE d AS SELECT k, kind, label, ok FROM (
   SELECT *,
     row_number() OVER (
-      PARTITION BY k, kind ORDER BY coalesce(kafka_source_time, kafka_log_time) DESC, kafka_partition DESC, kafka_offset DESC
+      PARTITION BY k, kind
+      ORDER BY coalesce(kafka_source_time, kafka_log_time) DESC, kafka_partition DESC, kafka_offset DESC
     ) AS nth,
     first_value(kafka_tombstone) OVER (
       PARTITION BY k, kind ORDER BY kafka_log_time DESC, kafka_partition DESC, kafka_offset DESC
