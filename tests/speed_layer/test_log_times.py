@@ -1,0 +1,90 @@
+"""The log times of a table: both layers find the same, whatever the micro-batches and where they begin."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from master_log.log_times import RAW_LOG_TIME, later, of_few
+from master_log.offsets import TopicPartition
+from tests.fix_lamina import Deployed
+
+TABLE = """
+    CREATE TABLE prices (sku STRING PRIMARY KEY, price INT)
+    USING kafka OPTIONS (topic '{topics}_prices', format 'json', key_format 'string')
+    TBLPROPERTIES ('partitions' = '2');
+    CREATE VIEW total AS SELECT count(*) AS skus, sum(price) AS price FROM prices;
+"""
+MIDNIGHT = int(datetime(2024, 3, 2, tzinfo=UTC).timestamp() * 1000)
+
+
+def send(deployed: Deployed, sku: str, price: int, second: int, partition: int) -> None:
+    """A record with the timestamp of a second after midnight."""
+    deployed.producer.send(
+        deployed.topic("prices"),
+        json.dumps({"sku": sku, "price": price}).encode(),
+        key=sku.encode(),
+        partition=partition,
+        timestamp_ms=MIDNIGHT + 1000 * second,
+    )
+
+
+def counted(deployed: Deployed, *records: tuple[str, int, int, int]) -> list[tuple[object, ...]]:
+    """The table after further records that are one micro-batch."""
+    for each in records:
+        send(deployed, *each)
+    deployed.producer.flush()
+    deployed.catch_up()
+    return deployed.rows("SELECT * FROM prices WHERE sku = 'a'")
+
+
+def test_the_newest_record_of_a_key_in_two_partitions_is_the_same_live_and_rebuilt(deployed: Deployed) -> None:
+    """Timestamps fall in partition 0: its second record has the log time of the first, read in another micro-batch."""
+    deployed.apply(table=TABLE)
+    assert counted(deployed, ("a", 1, 50, 0)) == [("a", 1)]
+    assert counted(deployed, ("a", 2, 10, 0)) == [("a", 2)]
+    assert counted(deployed, ("a", 3, 40, 1)) == [("a", 2)]
+    many = [(f"k{number}", number, 10, number % 2) for number in range(2_500)]  # are not few, so Spark plans them
+    assert counted(deployed, *many, ("a", 4, 45, 1)) == [("a", 2)]
+    deployed.deployment.batch.rebuild()
+    assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
+    deployed.owner("UPDATE lamina.progress SET log_time = NULL")  # as a Lamina without log times leaves it
+    assert counted(deployed, ("a", 5, 20, 0)) == [("a", 5)]
+    assert counted(deployed, ("a", 6, 49, 1)) == [("a", 5)]
+    assert counted(deployed, ("a", 7, 51, 1)) == [("a", 7)]
+    deployed.check()
+
+
+@pytest.mark.parametrize("reached", [{}, {0: 3}])
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9)), min_size=1, max_size=12), st.integers(0, 12))
+def test_log_times_do_not_depend_on_micro_batches(
+    reached: dict[int, int], records: list[tuple[int, int]], cut: int
+) -> None:
+    """Those of two micro-batches, one after the other, are those of both together."""
+    before = {TopicPartition("t", partition): time for partition, time in reached.items()}
+    rows = [(partition, offset, time) for offset, (partition, time) in enumerate(records)]
+    whole, _ = _log_times(rows, before)
+    first, between = _log_times(rows[:cut], before)
+    second, _ = _log_times(rows[cut:], between)
+    assert first + second == whole
+    assert all(log_time >= time for log_time, (_, _, time) in zip(whole, rows, strict=True))
+
+
+def _log_times(
+    rows: list[tuple[int, int, int]], before: dict[TopicPartition, int]
+) -> tuple[list[int], dict[TopicPartition, int]]:
+    """The log times of records, and those reached after them."""
+    if not rows:
+        return [], before
+    partitions, offsets, times = zip(*rows, strict=True)
+    columns = {"partition": pa.array(partitions, pa.int32()), "offset": pa.array(offsets, pa.int64())}
+    few = of_few(pa.table({**columns, "timestamp": pa.array(times, pa.timestamp("us", "UTC"))}), before)
+    found = few[RAW_LOG_TIME].cast(pa.int64()).to_pylist()
+    newest = {TopicPartition("t", p): max(time for q, _, time in rows if q == p) for p in set(partitions)}
+    return found, later(before, newest)
