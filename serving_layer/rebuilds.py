@@ -341,19 +341,25 @@ def _let_go(connection: Connection) -> None:
     connection.invalidate()
 
 
-def rate(connection: Connection) -> float | None:
-    """Offsets a second that the last rebuild has read, of each view those below its cut; None before the first."""
-    return connection.execute(
+def largest(connection: Connection) -> tuple[int, int, float] | None:
+    """The rebuild that read the most, of the newest ten that ended well: its number, its offsets, and its seconds.
+
+    It counts, for each view, the offsets below its cut. Of rebuilds that read nearly nothing, the seconds are those of
+    Spark's start alone.
+    """
+    row = connection.execute(
         text(
-            'SELECT sum(c."offset" - p.start_offset) / nullif(extract(epoch FROM r.ended_at - r.started_at), 0)::float8'
+            'SELECT r.id, sum(c."offset" - p.start_offset)::bigint,'
+            " extract(epoch FROM r.ended_at - r.started_at)::float8"
             " FROM (SELECT * FROM lamina.rebuild WHERE state = 'done' ORDER BY id DESC LIMIT 10) AS r"
             " JOIN lamina.generation AS g ON g.rebuild = r.id"
             " JOIN lamina.cut AS c ON c.generation = g.id"
             " JOIN lamina.progress AS p USING (query, topic, partition)"
             ' GROUP BY r.id, r.ended_at, r.started_at HAVING sum(c."offset" - p.start_offset) > 0'
-            " ORDER BY r.id DESC LIMIT 1"
+            " ORDER BY 2 DESC, 1 DESC LIMIT 1"
         )
-    ).scalar()
+    ).one_or_none()
+    return None if row is None else (row[0], row[1], row[2])
 
 
 def finished(connection: Connection, id: int, step: str) -> None:

@@ -31,6 +31,7 @@ from serving_layer.bookkeeping import (
 from serving_layer.bookkeeping import progress as progress_table
 from serving_layer.cells import run
 from serving_layer.changes import NOTHING, Change, Known, check_allowed, chosen, compare
+from serving_layer.changes.known import Measured
 from serving_layer.deployed import deployed, keep
 from serving_layer.queries import End, Topic
 from view_algebra.compiled import Catalog, View
@@ -306,7 +307,7 @@ def known(connection: Connection) -> Known:
     return Known(
         counted={name: int(offsets) for name, offsets in connection.execute(counted)},
         kept=versions.live(connection),
-        rate=rebuilds.rate(connection),
+        measured=Measured(*largest) if (largest := rebuilds.largest(connection)) else None,
         sizes=lookup.sizes(connection),
         others=dependents.of_others(connection),
         previewed=lookup.previewed_views(connection),

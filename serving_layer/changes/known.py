@@ -11,6 +11,10 @@ Action = Literal["create", "update", "reprocess", "drop", "keep", "refuse", "not
 """`update`: at once, nothing is recomputed. `reprocess`: new cells are computed from all records, beside the old ones.
 `keep`: this Lamina would compile the same declaration otherwise, and goes on with what was deployed."""
 
+COMPARABLE = 20
+"""A rebuild tells how long up to so many times its own records take. Of more it says nothing: a small one mostly
+waits for Spark to start."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -18,7 +22,7 @@ class Change:
 
     diff: of the SQL, as lines of `diff -u`. breaks: what readers use and would lose. dependents: the views that read
     it, and the relations of others in Postgres. records: offsets below progress that are read anew; seconds: how long
-    that takes at the rate of the last rebuild, where there was one. bytes: what the cells there are take in Postgres,
+    that takes, if a rebuild was large enough to tell. bytes: what the cells there are take in Postgres,
     beside which new ones are kept.
     """
 
@@ -35,19 +39,38 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """A rebuild that has ended: how many offsets it read, and for how many seconds it ran."""
+
+    rebuild: int
+    offsets: int
+    seconds: float
+
+    def seconds_for(self, records: int) -> float | None:
+        """About how long so many records take; None if the rebuild was too small to tell.
+
+        >>> Measured(3, offsets=1_000, seconds=20.0).seconds_for(2_000)
+        40.0
+        >>> Measured(3, offsets=5, seconds=20.0).seconds_for(2_000) is None
+        True
+        """
+        return self.seconds * records / self.offsets if records <= COMPARABLE * self.offsets else None
+
+
+@dataclass(frozen=True)
 class Known:
     """What is known of a database beside its catalog.
 
     counted: per query, how many offsets lie below its progress. kept: the versions of views that are live and not
-    published, each with its newest generation: to return to, or for a preview. rate: offsets a second that the last
-    rebuild has read. sizes: bytes of the cells that each view is read from. others: per view, the relations in Postgres
-    that read it, directly or through views of ours, and are not ours. previewed: per view, the previews that have one
-    of that name; reading: per source, the previews of which it feeds a view.
+    published, each with its newest generation: to return to, or for a preview. measured: what a rebuild has read.
+    sizes: bytes of the cells that each view is read from. others: per view, the relations in Postgres that read it,
+    directly or through views of ours, and are not ours. previewed: per view, the previews that have one of that name;
+    reading: per source, the previews of which it feeds a view.
     """
 
     counted: Mapping[str, int] = field(default_factory=dict)
     kept: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    rate: float | None = None
+    measured: Measured | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     previewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -102,8 +102,13 @@ def _new_version(change: Change, old: View, new: View, after: Catalog, known: Kn
 
 def _reprocessed(change: Change, why: str, new: View, after: Catalog, known: Known) -> Change:
     records = sum(known.counted.get(source, 0) for source in new.fed_by)
-    seconds = None if known.rate is None else records / known.rate
-    time = "" if seconds is None else f", about {duration(seconds)} at the rate of the last rebuild"
+    measured = known.measured
+    seconds = None if measured is None else measured.seconds_for(records)
+    time = ""
+    if measured is not None and seconds is None:
+        time = " (no rebuild so far read nearly as many: how long it takes is unknown)"
+    elif measured is not None and seconds is not None:
+        time = f", about {duration(seconds)} at the rate of rebuild {measured.rebuild}"
     unread = sorted(new.fed_by - known.counted.keys())
     more = "".join(f", and what topic {after.sources[name].topic} holds for {name}" for name in unread)
     effect = f"new cells: {why}; {records:,} records are read{time}{more}"

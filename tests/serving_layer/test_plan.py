@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from serving_layer.changes import NOTHING, Change, Known, check_allowed, compare
+from serving_layer.changes.known import Measured
 from view_algebra import Catalog, compile_catalog
 from view_algebra.compiled import View
 from view_algebra.errors import LaminaError
@@ -110,13 +111,13 @@ def test_a_stream_whose_ids_an_older_lamina_claimed_is_not_declared_otherwise() 
 
 def test_new_groups_and_aggregates_are_named_with_the_records_and_the_time_that_they_take() -> None:
     wider = "CREATE VIEW sums AS SELECT k, n % 2 AS odd, count(*) AS c, max(n) AS most FROM events GROUP BY k, n % 2;"
-    known = Known(counted={"events": 1_000_000}, rate=10_000.0, sizes={"sums": 3 * 2**20})
+    known = Known(counted={"events": 1_000_000}, measured=Measured(7, 2_000_000, 200.0), sizes={"sums": 3 * 2**20})
     change = planned(known, sums=wider)["sums"]
     assert (change.action, change.records) == ("reprocess", 1_000_000)
     assert (change.seconds, change.bytes) == (100.0, 3 * 2**20)
     assert change.effect == (
         "new cells: groups (n_2 is new), partials (max_n is new, sum_n goes); 1,000,000 records are read,"
-        " about 2 min at the rate of the last rebuild; the old version, with 3.1 MB of cells, is served meanwhile"
+        " about 2 min at the rate of rebuild 7; the old version, with 3.1 MB of cells, is served meanwhile"
     )
     assert change.breaks == ("column s would go",)
     assert change.dependents == ("total",)
@@ -177,10 +178,16 @@ def test_a_setting_is_a_change() -> None:
 
 def test_a_view_that_is_new_to_history_is_computed_before_it_is_served() -> None:
     most = "CREATE VIEW most AS SELECT max(n) AS n FROM events;"
-    change = planned(Known(counted={"events": 600}, rate=5.0), most=most)["most"]
+    change = planned(Known(counted={"events": 600}, measured=Measured(7, 1_200, 240.0)), most=most)["most"]
     assert (change.action, change.records, change.seconds) == ("reprocess", 600, 120.0)
     assert change.effect == (
-        "new cells: events has counted records; 600 records are read, about 2 min at the rate of the last rebuild"
+        "new cells: events has counted records; 600 records are read, about 2 min at the rate of rebuild 7"
+    )
+    tiny = planned(Known(counted={"events": 4_300}, measured=Measured(7, 5, 8.4)), most=most)["most"]
+    assert (tiny.records, tiny.seconds) == (4_300, None)
+    assert tiny.effect == (
+        "new cells: events has counted records; 4,300 records are read"
+        " (no rebuild so far read nearly as many: how long it takes is unknown)"
     )
     at_once = planned(Known(counted={"events": 0}), most=most)["most"]
     assert (at_once.action, at_once.effect) == ("create", "served at once")
