@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +18,7 @@ from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError, RetriableError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
-from master_log import fetching
+from master_log import fetching, transactions
 from master_log.client import PATIENCE_MS, Client, unreachable
 from master_log.fetching import Epochs
 from master_log.login import Login
@@ -34,6 +35,7 @@ SAMPLE_SECONDS = 2.0
 class Retention:
     """How long a topic keeps its records: None is without limit.
 
+    from_arrival: the time counts from the arrival of a record; else from the timestamp that its producer gave it.
     compacted: the brokers may also drop records that a newer record of the same key replaces; and those without a value
     after `deletions` milliseconds.
     record_bytes: the largest batch, and so nearly the largest record, that the topic takes.
@@ -44,16 +46,21 @@ class Retention:
     compacted: bool
     record_bytes: int
     deletions: int = 86_400_000
+    from_arrival: bool = False
 
 
 @dataclass(frozen=True)
 class Undecided:
-    """What stands behind an open transaction in a partition: so many offsets, the first written so many seconds ago."""
+    """What stands behind an open transaction in a partition: so many offsets, of a transaction of so many seconds.
+
+    by_record: the brokers did not tell when it began, and the seconds count from its first record's timestamp.
+    """
 
     at: TopicPartition
     first: int
     offsets: int
     seconds: float
+    by_record: bool = False
 
 
 class Brokers:
@@ -101,30 +108,40 @@ class Brokers:
         return self._offsets(topics, OffsetSpec.LATEST)
 
     def undecided(self, committed: Offsets) -> list[Undecided]:
-        """What is written and not committed, above the `latest` of a topic: it holds back what was committed after it.
-
-        The time is the one that the producer gave its first record.
-        """
+        """What is written and not committed, above the `latest` of a topic; what was committed after it waits, too."""
         written = self._offsets(list(committed.topics()), OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED)
         behind = {at: end for at, end in committed.items() if written.get(at, 0) > end}
         if not behind:
             return []
-        times: dict[TopicPartition, int] = {}
+        since: dict[TopicPartition, float] = {}
+        with suppress(LaminaError):  # not everybody may describe transactions, and old brokers cannot
+            since = self._ask(lambda client: transactions.began(client, behind.keys()))
+        by_record = self._times_of({at: end for at, end in behind.items() if at not in since})
+        now = time.time()
+        return [
+            Undecided(at, behind[at], written[at] - behind[at], now - time_, by_record=at in by_record)
+            for at, time_ in {**since, **by_record}.items()
+        ]
+
+    def _times_of(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
+        """The timestamps of the first records from these offsets on, as Unix times; those that came within a moment."""
+        times: dict[TopicPartition, float] = {}
+        if not offsets:
+            return times
         consumer = self._consumer(isolation_level="read_uncommitted")
         try:
-            consumer.assign([KafkaTopicPartition(*at) for at in behind])
-            for at, offset in behind.items():
+            consumer.assign([KafkaTopicPartition(*at) for at in offsets])
+            for at, offset in offsets.items():
                 consumer.seek(KafkaTopicPartition(*at), offset)
             deadline = time.monotonic() + SAMPLE_SECONDS
-            while len(times) < len(behind) and time.monotonic() < deadline:
+            while len(times) < len(offsets) and time.monotonic() < deadline:
                 for at, found in consumer.poll(timeout_ms=200).items():
-                    times.setdefault(TopicPartition(at.topic, at.partition), found[0].timestamp)
+                    times.setdefault(TopicPartition(at.topic, at.partition), found[0].timestamp / 1000)
         except (KafkaError, ValueError, OverflowError) as error:
             raise unreachable(self.bootstrap_servers, [str(error)]) from error
         finally:
             consumer.close()
-        now = time.time()
-        return [Undecided(at, behind[at], written[at] - behind[at], now - since / 1000) for at, since in times.items()]
+        return times
 
     def newest(self, topics: Sequence[str], records: int) -> dict[str, list[bytes | None]]:
         """Values of about as many of each topic's newest records: those that the brokers give at once, so it is quick.
@@ -226,19 +243,29 @@ class Brokers:
 
     def retention(self, topic: str) -> Retention:
         """How long the topic keeps records and how large they may be."""
-        names = ("retention.ms", "retention.bytes", "cleanup.policy", "max.message.bytes", "delete.retention.ms")
+        names = (
+            "retention.ms",
+            "retention.bytes",
+            "cleanup.policy",
+            "max.message.bytes",
+            "delete.retention.ms",
+            "message.timestamp.type",
+        )
         asked = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names))]
         answer = self._ask(lambda client: client.describe_configs(asked, config_filter="all"))
         found: dict[str, Any] = answer["topic"][topic]
         if not found:
             raise self._no_topic(topic)
-        milliseconds, size = (int(found[name]["value"]) for name in names[:2])
+        value = {name: str(found[name]["value"]) for name in names}
+        milliseconds, size = int(value["retention.ms"]), int(value["retention.bytes"])
+        deletes = "delete" in value["cleanup.policy"]  # else neither limit applies
         return Retention(
-            milliseconds=milliseconds if milliseconds >= 0 else None,
-            bytes=size if size >= 0 else None,
-            compacted="compact" in found["cleanup.policy"]["value"],
-            record_bytes=int(found["max.message.bytes"]["value"]),
-            deletions=int(found["delete.retention.ms"]["value"]),
+            milliseconds=milliseconds if deletes and milliseconds >= 0 else None,
+            bytes=size if deletes and size >= 0 else None,
+            compacted="compact" in value["cleanup.policy"],
+            record_bytes=int(value["max.message.bytes"]),
+            deletions=int(value["delete.retention.ms"]),
+            from_arrival=value["message.timestamp.type"] == "LogAppendTime",
         )
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> bool:

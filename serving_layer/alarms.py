@@ -78,7 +78,7 @@ def by_query(connection: Connection, topics: Mapping[str, Topic], limits: Limits
                 problems.append(_undecided(topic, limits))
                 held, seconds = _held(connection, name)
                 problems += [
-                    _lost(each.name, held, topic),
+                    _lost(each.name, held, reached, topic),
                     _unarchived(held, seconds, topic) or _crowded(held, seconds, topic),
                 ]
                 problems.append(_deletions(held, seconds, topic) if kinds[name] == "table" else _compacted(each, topic))
@@ -204,16 +204,22 @@ def _held(connection: Connection, name: str) -> tuple[Offsets, float]:
     return progress.starts(connection, [name]).updated(held), float(seconds)
 
 
-def _lost(name: str, held: Offsets, topic: Topic) -> str | None:
-    """The alarm that records left Kafka before they were archived: a rebuild would lack what realtime counted."""
+def _lost(name: str, held: Offsets, reached: Offsets, topic: Topic) -> str | None:
+    """The alarm that records left Kafka before they were archived: a rebuild would lack those that were counted."""
     gone = [(at, held[at], topic.earliest[at]) for at in held if topic.earliest.get(at, 0) > held[at]]
     if not gone:
         return None
     at, kept, present = gone[0]
+    counted = min(reached.get(at, 0), present)
+    if counted <= kept:
+        effect = "no view counts them, and no rebuild can"
+    elif counted < present:
+        effect = f"views count those below {counted}, a rebuild could not"
+    else:
+        effect = "views still count them, a rebuild could not"
     return (
         f"records of {at.topic} partition {at.partition} from {kept} to {present} were removed by retention before they"
-        " were archived: views still count them, a rebuild could not"
-        f" (`lamina archive {name} --accept-loss` records the loss)"
+        f" were archived: {effect} (`lamina archive {name} --accept-loss` records the loss)"
     )
 
 
@@ -233,9 +239,11 @@ def _undecided(topic: Topic, limits: Limits) -> str | None:
     waiting = [each for each in topic.undecided if each.seconds > limits.after]
     if not waiting:
         return None
-    longest = max(waiting, key=lambda each: each.seconds)
+    longest = max(waiting, key=lambda each: (not each.by_record, each.seconds))
+    since = "" if longest.by_record else f" for {age(longest.seconds)}"
+    untold = "; the brokers do not tell since when" if longest.by_record else ""
     return (
-        f"a producer has had a transaction open for {age(longest.seconds)} in partition {longest.at.partition}, and"
+        f"a producer has had a transaction open{since} in partition {longest.at.partition}{untold}, and"
         f" nothing from offset {longest.first} on is counted or archived ({longest.offsets:,} offsets by now): see why"
         " it does not end, or abort it (Kafka's `kafka-transactions.sh`)"
     )

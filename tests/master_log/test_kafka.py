@@ -51,12 +51,13 @@ def test_the_latest_offset_is_below_a_transaction_that_is_open(
     producer = KafkaProducer(bootstrap_servers=kafka, transactional_id=name)
     producer.init_transactions()
     producer.begin_transaction()
-    producer.send(name, b"1")
+    producer.send(name, b"1", timestamp_ms=1_600_000_000_000)  # an old record, which a producer sends again
     producer.flush()
     assert brokers.latest(name) == Offsets.of(name, {0: 0})
     [held_back] = brokers.undecided(brokers.latest(name))
     assert (held_back.at, held_back.first, held_back.offsets) == (TopicPartition(name, 0), 0, 1)
     assert 0 <= held_back.seconds < 60
+    assert not held_back.by_record
     producer.commit_transaction()
     ended(name, 2)
     assert brokers.undecided(brokers.latest(name)) == []

@@ -280,6 +280,31 @@ def test_a_transaction_that_a_producer_left_open_is_told(world: World) -> None:
         "a: a producer has had a transaction open for 12 min in partition 0, and nothing from offset 2 on is counted or"
         " archived (1,234 offsets by now): "
     )
+    by_record = [Undecided(TopicPartition("a", 0), 2, 1234, 81_216_000.0, by_record=True)]
+    topic = needing.Topic(reached, Offsets(dict.fromkeys(reached, 0)), WEEK, by_record)
+    with world.database.snapshot() as connection:
+        [untold, *_] = [alarm for alarm in alarms(connection, {"a": topic}, LIMITS) if alarm.startswith("a: ")]
+    assert untold.startswith(
+        "a: a producer has had a transaction open in partition 0; the brokers do not tell since when, and nothing from"
+        " offset 2 on is counted"
+    ), "the timestamp of a record is no age"
+
+
+def test_records_that_retention_removed_are_told_with_what_became_of_them(world: World) -> None:
+    world.append("a", 0, *[("x", each) for each in range(6)])
+    below_4 = world.progress("a").updated({TopicPartition("a", 0): 4})
+    for reached, effect in (
+        (world.progress("a"), "no view counts them, and no rebuild can"),
+        (below_4, "views count those below 4, a rebuild could not"),
+        (world.end("a"), "views still count them, a rebuild could not"),
+    ):
+        if reached != world.progress("a"):
+            world.commit(world.micro_batch("a", world.progress("a"), reached))
+        [lost] = told(world, earliest=5)
+        assert lost == (
+            "a: records of a partition 0 from 0 to 5 were removed by retention before they were archived:"
+            f" {effect} (`lamina archive a --accept-loss` records the loss)"
+        )
 
 
 def test_deletions_of_a_table_that_kafka_may_drop_before_they_are_archived_are_told(world: World) -> None:
