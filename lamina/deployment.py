@@ -14,6 +14,7 @@ from batch_layer import reprocess, rollback
 from batch_layer.preview import preview
 from batch_layer.rebuild import BatchLayer
 from lamina import lineage
+from lamina import topics as topics_of
 from lamina.services import folders
 from lamina.settings import Settings
 from master_log.kafka import Brokers
@@ -26,7 +27,6 @@ from serving_layer.deployed import deployed, is_anything_deployed, sources
 from serving_layer.previews import PreviewedView
 from serving_layer.proof import Proof
 from serving_layer.quarantine import BadRecord
-from serving_layer.queries import Topic
 from serving_layer.waiting import waiting
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from speed_layer.layer import SpeedLayer
 
 log = logging.getLogger("lamina")
-
-DEFAULT_PARTITIONS = 4
-"""Partitions of a topic that `apply` has to create, unless the source's property `partitions` says otherwise."""
 
 FEW = 500_000
 """Records up to which the JVM that computes a changed catalog lives too short to make its code fast."""
@@ -206,7 +203,12 @@ class Deployment:
 
     def plan(self, files: Mapping[str, str]) -> list[Change]:
         """What applying these files would change."""
-        return self._plan(self._compiled(files))
+        catalog = self._compiled(files)
+        changes = self._plan(catalog)
+        new = [catalog.sources[each.name] for each in changes if (each.kind, each.action) == ("source", "create")]
+        for line in topics_of.told_of(self.brokers, new):
+            self.tell(line)
+        return changes
 
     def _compiled(self, files: Mapping[str, str]) -> Catalog:
         """A catalog of files; streams with UNIQUE are read in it as they are deployed."""
@@ -247,7 +249,7 @@ class Deployment:
         with lineage.runs(self.settings, self.tell) as runs:
             runs.start(lambda: catalog, lambda: lineage.new_ids(changed))
             new = [each.name for each in planned if each.kind == "source" and each.action == "create"]
-            topics = {name: self._topic(catalog.sources[name]) for name in new}
+            topics = {name: topics_of.opened(self.brokers, catalog.sources[name], catalog, self.tell) for name in new}
             target = reprocess.Target(files, catalog, topics, prune=prune, allow_break=allow_break)
             with readers.named(self.database, "A reader holds a view that this change renews"):
                 changes = self._deploy(target, planned)
@@ -356,24 +358,6 @@ class Deployment:
         tail = self.brokers.tails(Offsets({at: offset + 1})).get(at)
         bad = BadRecord(source.topic, partition, offset, None, skipping.SKIPPED, key, value)
         return self.database.retrying(lambda connection: skipping.skip(connection, source.name, bad, tail, reason))
-
-    def _topic(self, source: Source) -> Topic:
-        id = self.brokers.topic_id(source.topic)
-        if id is None:
-            partitions = int(source.properties.get("partitions", DEFAULT_PARTITIONS))
-            self.brokers.create(source.topic, partitions)
-            self.tell(f"{source.name}: topic {source.topic} created with {partitions} partitions")
-            id = self.brokers.topic_id(source.topic)
-        if id is None:
-            raise LaminaError(f"The topic {source.topic} was deleted while it was deployed", way_out="Apply again.")
-        if source.kind == "stream" and self.brokers.retention(source.topic).compacted:
-            raise LaminaError(
-                f"{source.name}: topic {source.topic} is compacted",
-                evidence="Kafka drops a record of it when a newer one has its key, also before it is archived:"
-                " views would count what a rebuild cannot.",
-                way_out="Set its cleanup.policy to delete, or copy it to a topic that keeps every record.",
-            )
-        return Topic(id, self.brokers.earliest(source.topic))
 
     def close(self) -> None:
         """Gives back what it opened."""

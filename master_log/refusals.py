@@ -96,6 +96,7 @@ def gone(source: Source, lost: OffsetRange) -> LaminaError:
     return LaminaError(
         f"{source.name}: records of topic {source.topic} were removed by retention before they were archived",
         evidence=listed,
-        way_out="Raise the topic's retention.ms and archive more often. To continue without these records, "
-        f"run `lamina archive {source.name} --accept-loss`, which writes down what is lost.",
+        way_out="Set the topic's retention.ms to -1, or raise it and archive more often: it counts from each record's"
+        f" own timestamp. To continue without these records, run `lamina archive {source.name} --accept-loss`, which"
+        " writes down what is lost.",
     )

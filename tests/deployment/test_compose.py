@@ -17,7 +17,7 @@ import pytest
 
 from lamina.services import postgres
 from tests.fix_services import REPOSITORY
-from tests.fix_stack import COMPOSE, VARIABLE, NotSet, services_of
+from tests.fix_stack import COMPOSE, VARIABLE, NotSet, broker_properties, services_of
 
 EXAMPLE = REPOSITORY / ".env.example"
 SECRETS = {
@@ -61,6 +61,12 @@ def test_a_default_of_the_file_is_the_one_of_the_example() -> None:
     for name, how, default in VARIABLE.findall(COMPOSE.read_text()):
         if name not in SECRETS:
             assert (how, default) == ("-", example()[name]), name
+
+
+def test_the_broker_removes_no_record_for_the_age_of_its_timestamp(variables: dict[str, str]) -> None:
+    properties = broker_properties(services_of(variables)["kafka"]["environment"])
+    limits = {name: int(value) for name, value in properties.items() if name.startswith("log.retention")}
+    assert limits == {"log.retention.hours": -1}
 
 
 def test_no_secret_has_a_default() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from lamina import topics as topics_of
 from lamina.deployment import Deployment
 from serving_layer import registry
 from serving_layer.deployed import deployed as deployed_catalog
@@ -55,7 +56,9 @@ def deploy_by_an_older_lamina(
     opened = deployed.deployment
     deployed.files = {f"{name}.sql": sql.replace("{topics}", deployed.prefix) for name, sql in files.items()}
     catalog = compile_catalog(deployed.files)
-    topics = {name: opened._topic(source) for name, source in catalog.sources.items()}
+    topics = {
+        name: topics_of.opened(opened.brokers, source, catalog, opened.tell) for name, source in catalog.sources.items()
+    }
     with opened.database.begin() as connection:
         registry.apply(connection, deployed.files, compiler(catalog), topics)
 

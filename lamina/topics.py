@@ -1,0 +1,87 @@
+"""The topics of a catalog's sources: created if they are missing, and judged by whether they keep what is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+from master_log.kafka import Brokers
+from serving_layer.alarms import age
+from serving_layer.queries import Topic
+from view_algebra.compiled import Catalog, Source
+from view_algebra.errors import LaminaError
+
+DEFAULT_PARTITIONS = 4
+"""Partitions of a topic that `apply` has to create, unless a source's property `partitions` says otherwise."""
+
+KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""Settings of a topic that `apply` creates. Kafka counts the age of a record from the record's own timestamp, so any
+limit of time could remove old events before they are counted or archived."""
+
+
+def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[str], None]) -> Topic:
+    """The topic of a new source, which is created if it is missing. `tell` takes what its author should know of it."""
+    id = brokers.topic_id(source.topic)
+    if id is None:
+        partitions = declared_partitions(catalog, source.topic) or DEFAULT_PARTITIONS
+        brokers.create(source.topic, partitions, KEPT)
+        tell(f"{source.name}: topic {source.topic} created with {partitions} partitions")
+        id = brokers.topic_id(source.topic)
+    else:
+        for warning in warnings(brokers, source):
+            tell(warning)
+    if id is None:
+        raise LaminaError(f"The topic {source.topic} was deleted while it was deployed", way_out="Apply again.")
+    if source.kind == "stream" and brokers.retention(source.topic).compacted:
+        raise LaminaError(
+            f"{source.name}: topic {source.topic} is compacted",
+            evidence="Kafka drops a record of it when a newer one has its key, also before it is archived:"
+            " views would count what a rebuild cannot.",
+            way_out="Set its cleanup.policy to delete, or copy it to a topic that keeps every record.",
+        )
+    return Topic(id, brokers.earliest(source.topic))
+
+
+def declared_partitions(catalog: Catalog, topic: str) -> int | None:
+    """The property `partitions` of the sources that read a topic. Raises LaminaError if two of them differ."""
+    declared = {
+        name: int(source.properties["partitions"])
+        for name, source in sorted(catalog.sources.items())
+        if source.topic == topic and "partitions" in source.properties
+    }
+    if len(set(declared.values())) > 1:
+        raise LaminaError(
+            f"The sources of topic {topic} do not agree on its partitions",
+            evidence=", ".join(f"{name} declares {number}" for name, number in declared.items()),
+            way_out="Declare the same 'partitions' in all of them, or in one alone.",
+        )
+    return next(iter(declared.values()), None)
+
+
+def told_of(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
+    """What `plan` says about the topics of new sources that exist already; nothing while the brokers do not answer."""
+    found: list[str] = []
+    with suppress(LaminaError):
+        for source in sources if brokers.listening() else ():
+            if brokers.topic_id(source.topic) is not None:
+                found += warnings(brokers, source)
+    return found
+
+
+def warnings(brokers: Brokers, source: Source) -> Iterator[str]:
+    """What the declaration of a source leads one to expect of a topic that exists, and what is not so."""
+    wanted, partitions = source.properties.get("partitions"), brokers.partitions(source.topic)
+    if wanted is not None and int(wanted) != len(partitions):
+        yield (
+            f"{source.name}: topic {source.topic} exists with {len(partitions)} partitions and keeps them: 'partitions'"
+            f" = '{wanted}' only counts if `lamina apply` creates the topic"
+        )
+    with suppress(LaminaError):  # not everybody may describe a topic's settings
+        kept = brokers.retention(source.topic)
+        if kept.milliseconds is not None and not kept.from_arrival:
+            yield (
+                f"{source.name}: Kafka removes records from topic {source.topic} once their own timestamp is"
+                f" {age(kept.milliseconds / 1000)} old: records that are sent with older timestamps may be gone before"
+                " they are counted or archived (set the topic's retention.ms to -1, or its message.timestamp.type to"
+                " LogAppendTime)"
+            )

@@ -1,0 +1,104 @@
+"""The topics of a catalog's sources: created so that they keep every record, and judged if they exist."""
+
+from __future__ import annotations
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from lamina import topics
+from master_log.kafka import Brokers
+from tests.fix_services import Topic
+from view_algebra import Catalog, compile_catalog
+from view_algebra.errors import LaminaError
+
+
+def declared(topic: str, *partitions: str | None) -> Catalog:
+    """Sources a, b, … over one topic: the first is a stream, the others are tables."""
+    key = ("", *[" PRIMARY KEY"] * len(partitions))
+    return compile_catalog(
+        {
+            f"{name}.sql": f"CREATE TABLE {name} (id INT{key[n]}) USING kafka OPTIONS (topic '{topic}', format 'json')"
+            + (f" TBLPROPERTIES ('partitions' = '{number}');" if number else ";")
+            for n, (name, number) in enumerate(zip("abc", partitions, strict=False))
+        }
+    )
+
+
+def settings_of(kafka_admin: KafkaAdminClient, topic: str) -> dict[str, str]:
+    """The settings that a topic has of its own, whatever the brokers' defaults are."""
+    asked = [ConfigResource(ConfigResourceType.TOPIC, topic)]
+    found = kafka_admin.describe_configs(asked, config_filter="all")["topic"][topic]
+    return {name: each["value"] for name, each in found.items() if each["config_source"] == "DYNAMIC_TOPIC_CONFIG"}
+
+
+def test_a_topic_that_apply_creates_keeps_records_of_any_age(
+    brokers: Brokers, kafka_admin: KafkaAdminClient, topic: Topic
+) -> None:
+    name = f"{topic()}_new"
+    told: list[str] = []
+    catalog = declared(name, None)
+    topics.opened(brokers, catalog.sources["a"], catalog, told.append)
+    assert told == [f"a: topic {name} created with 4 partitions"]
+    assert settings_of(kafka_admin, name) == {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
+    }
+
+
+def test_the_partitions_that_one_source_of_a_topic_declares_are_created(brokers: Brokers, topic: Topic) -> None:
+    name = f"{topic()}_shared"
+    catalog = declared(name, None, "2")
+    topics.opened(brokers, catalog.sources["a"], catalog, print)
+    assert brokers.partitions(name) == (0, 1)
+
+
+def test_sources_that_declare_different_partitions_of_a_topic_are_refused(brokers: Brokers, topic: Topic) -> None:
+    name = f"{topic()}_both"
+    catalog = declared(name, "4", "2")
+    with pytest.raises(LaminaError, match="do not agree on its partitions") as refused:
+        topics.opened(brokers, catalog.sources["a"], catalog, print)
+    assert refused.value.evidence == "a declares 4, b declares 2"
+    assert brokers.topic_id(name) is None
+
+
+def test_partitions_that_an_existing_topic_does_not_have_are_reported(brokers: Brokers, topic: Topic) -> None:
+    name = topic(3)
+    catalog = declared(name, "3", "2")
+    [told] = topics.told_of(brokers, [catalog.sources["b"]])
+    assert told == (
+        f"b: topic {name} exists with 3 partitions and keeps them: 'partitions' = '2' only counts if `lamina apply`"
+        " creates the topic"
+    )
+    assert topics.told_of(brokers, [catalog.sources["a"]]) == []
+
+
+WEEK = {"retention.ms": "604800000"}
+
+MAY_LOSE = [
+    # (the settings of a topic, whether plan says that it may lose records)
+    ({}, False),
+    (WEEK, True),
+    (WEEK | {"cleanup.policy": "compact,delete"}, True),
+    (WEEK | {"cleanup.policy": "compact"}, False),
+    (WEEK | {"message.timestamp.type": "LogAppendTime"}, False),
+]
+
+
+def test_a_topic_that_may_lose_old_records_before_they_are_counted_is_reported(brokers: Brokers, topic: Topic) -> None:
+    for settings, may_lose in MAY_LOSE:
+        name = topic(**settings)
+        found = topics.told_of(brokers, [declared(name, None, None).sources["b"]])
+        assert len(found) == may_lose, settings
+    name = topic(**WEEK)
+    [told] = topics.told_of(brokers, declared(name, None).sources.values())
+    assert told == (
+        f"a: Kafka removes records from topic {name} once their own timestamp is 7 d old: records that are sent with"
+        " older timestamps may be gone before they are counted or archived (set the topic's retention.ms to -1, or its"
+        " message.timestamp.type to LogAppendTime)"
+    )
+
+
+def test_a_topic_that_does_not_exist_yet_is_not_reported(brokers: Brokers, topic: Topic) -> None:
+    assert topics.told_of(brokers, declared(f"{topic()}_later", "2").sources.values()) == []
