@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from master_log.offsets import Offsets, Skipped, TopicPartition
 from serving_layer import checks, dropping, install, previews, readers, rebuilds, registry, skipping, views
 from serving_layer.changes import Change, check_allowed
 from serving_layer.checks import Verdict
-from serving_layer.database import Database, login_of
+from serving_layer.database import Database, login_of, with_login
 from serving_layer.deployed import deployed, is_anything_deployed, sources
 from serving_layer.previews import PreviewedView
 from serving_layer.proof import Proof
@@ -154,6 +155,9 @@ class Deployment:
             )
         if not done:
             return
+        for part in done:
+            if part.startswith(install.SETTINGS_OF):
+                self.tell(f"{part} were reset to Lamina's")
         with self.database.begin() as connection:
             if not readers.is_guarded(connection):
                 self.tell(
@@ -173,6 +177,14 @@ class Deployment:
         with self.database.begin() as connection:
             readers.set_password(connection, role, password)
         return role
+
+    def make_login(self, name: str) -> tuple[str, bool]:
+        """The URL of a person's login, with a new password; True if the login is new."""
+        self.require_installed()
+        password = secrets.token_urlsafe(24)
+        with self.database.begin() as connection:
+            new = readers.make_login(connection, name, views.ANALYST, password)
+        return with_login(self.settings.analyst or self.settings.postgres, name, password), new
 
     def is_deployed(self) -> bool:
         """Is there a catalog here that was applied, by this Lamina or by another?"""
@@ -229,7 +241,7 @@ class Deployment:
         if not pending:
             return changes
         name = str(self.database.url.database)
-        effect = f"brought to this version of Lamina: {', '.join(pending)}"
+        effect = f"brought to what this Lamina installs: {', '.join(pending)}"
         if not there:
             effect = "Lamina is installed: schemas, bookkeeping, functions and roles"
         return [Change("database", name, "update" if there else "create", effect), *changes]

@@ -145,6 +145,7 @@ def connections(addresses: Addresses, speed: SpeedProcess) -> list[tuple[str, st
         ("Kafka", addresses.kafka),
         ("analyst (psql)", f"psql '{addresses.analyst}'"),
         ("analyst (SQLAlchemy)", addresses.analyst.replace("postgresql://", "postgresql+psycopg2://")),
+        ("another person", "lamina login NAME"),
         ("speed layer's log", str(speed.log)),
     ]
 

@@ -13,9 +13,10 @@ from sqlalchemy import Connection, exists, func, select, text
 
 from master_log.kafka import Retention, Undecided
 from master_log.offsets import Offsets, TopicPartition
-from serving_layer import amounts, checks, lookup, progress, proof, quarantine, rebuilds, skipping
+from serving_layer import amounts, checks, lookup, progress, proof, quarantine, readers, rebuilds, skipping
 from serving_layer.bookkeeping import archived, query, rebuild, view
 from serving_layer.deployed import kinds_of_sources
+from serving_layer.views import ANALYST
 
 GONE_AFTER = 30.0
 """Seconds without a word of a writer: it says every 5 seconds that it lives (`speed_layer/layer.py`)."""
@@ -58,7 +59,12 @@ class Limits:
 
 def alarms(connection: Connection, topics: Mapping[str, Topic], limits: Limits) -> list[str]:
     """All of them; `topics` by query, without those that the brokers did not answer for."""
-    return listed(by_query(connection, topics, limits)) + of_rebuilds(connection, limits) + of_checks(connection)
+    return [*listed(by_query(connection, topics, limits)), *of_everything(connection, limits)]
+
+
+def of_everything(connection: Connection, limits: Limits) -> list[str]:
+    """What is wrong beside the queries."""
+    return of_rebuilds(connection, limits) + of_checks(connection) + readers.alarms(connection, ANALYST)
 
 
 def listed(of_queries: Mapping[str, list[str]]) -> list[str]:

@@ -77,6 +77,15 @@ def login_of(url: str | None) -> tuple[str | None, str | None]:
     return (None, None) if found is None else (found.username, found.password)
 
 
+def with_login(url: str, role: str, password: str) -> str:
+    """The URL of the same database for another role.
+
+    >>> with_login("postgresql://analyst:secret@db:5432/lamina?sslmode=require", "ann", "p@ss")
+    'postgresql://ann:p%40ss@db:5432/lamina?sslmode=require'
+    """
+    return make_url(url).set(username=role, password=password).render_as_string(hide_password=False)
+
+
 class Database:
     """A Postgres database that holds a serving layer; every transaction is READ COMMITTED unless it says otherwise."""
 

@@ -33,6 +33,12 @@ OLDEST_POSTGRES = 180000
 WRITER = "lamina_writer"
 """The role that runs the speed layer and the batch layer: reads and writes rows, makes tables of cells."""
 
+LIMITS = "limits"
+"""The part that sets what readers may use."""
+
+SETTINGS_OF = "settings of the role"
+"""What is run if readers have changed the settings of their role: these are reset."""
+
 OPERATOR_VIEWS = Path(__file__).with_name("operator_views.sql")
 
 RECEIPTS = Path(__file__).with_name("receipts.sql")
@@ -99,6 +105,7 @@ def _install(connection: Connection, analyst_password: str | None, limits: Limit
             values = {"part": part.name, "fingerprint": part.fingerprint}
             statement = upsert(installed_table).values(values)
             connection.execute(statement.on_conflict_do_update(index_elements=["part"], set_=values))
+    readers.reset_settings(connection, ANALYST, readers.foreign_settings(connection, ANALYST))
     current = [part.name for part in wanted]
     connection.execute(delete(installed_table).where(installed_table.c.part.not_in(current)))
     return todo
@@ -121,8 +128,11 @@ def pending(connection: Connection, limits: Limits) -> list[str]:
     known = {}
     if revision is not None and connection.execute(text("SELECT to_regclass('lamina.installed')")).scalar_one():
         known = {row.part: row.fingerprint for row in connection.execute(select(installed_table))}
-    migrating = [] if revision == newest_revision() else ["bookkeeping"]
-    return migrating + [part.name for part in parts(connection, limits) if known.get(part.name) != part.fingerprint]
+    todo = [] if revision == newest_revision() else ["bookkeeping"]
+    todo += [part.name for part in parts(connection, limits) if known.get(part.name) != part.fingerprint]
+    if LIMITS not in todo and (foreign := readers.foreign_settings(connection, ANALYST)):
+        todo.append(f"{SETTINGS_OF} {ANALYST} ({', '.join(each.name for each in foreign)})")
+    return todo
 
 
 def known_revision(connection: Connection) -> str | None:
@@ -168,7 +178,7 @@ def parts(connection: Connection, limits: Limits) -> list[Part]:
         Part("views", NOT_PUBLISHED_YET),
         Part("previews", NOT_PREVIEWED),
         rights,
-        Part("limits", settings, cause=f"database {id}"),
+        Part(LIMITS, settings, cause=f"database {id}"),
     ]
     found += [Part(_first_words(statement), statement) for statement in _statements(OPERATOR_VIEWS.read_text())]
     return [*found, Part("receipts", RECEIPTS.read_text())]

@@ -8,7 +8,7 @@ number of connections and the size of temporary files cannot be raised.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -24,6 +24,19 @@ from view_algebra.language.quoting import quoted
 
 SUPERUSERS = Path(__file__).with_name("superuser.sql")
 """What only a superuser may forbid; run by the embedded Postgres and by the container's first start."""
+
+
+SHOWN = 5
+"""Settings that an alarm names."""
+
+CONNECTIONS_OF_A_PERSON = 5
+"""Sessions that a person's login may have at a time; the role `analyst` has a limit of its own."""
+
+LONGEST_NAME = 63
+"""Bytes of a role's name; Postgres cuts longer ones."""
+
+OF_THE_ROLE: Mapping[str, str] = {"default_transaction_read_only": "on"}
+"""The settings with which each session of `analyst` begins in our database, and no others."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +108,106 @@ def settings(database: str, owner: str, analyst: str, limits: Limits, *, files: 
     statements = [f"ALTER DATABASE {here} SET {name} = '{value}'" for name, value in given.items()]
     statements += [f"ALTER ROLE {us} IN DATABASE {here} SET {name} = '{value}'" for name, value in none.items()]
     statements += [
-        f"ALTER ROLE {analyst} IN DATABASE {here} SET default_transaction_read_only = on",
+        *(f"ALTER ROLE {analyst} IN DATABASE {here} SET {name} = {value}" for name, value in OF_THE_ROLE.items()),
         f"ALTER ROLE {analyst} CONNECTION LIMIT {limits.connections or -1}",
     ]
     return ";\n".join(statements)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that sessions of a role begin with, and that is not ours; value: None if ours is missing.
+
+    everywhere: it is of the role in all databases, else in this one.
+    """
+
+    name: str
+    value: str | None
+    everywhere: bool
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value or 'the default'}"
+
+
+def foreign_settings(connection: Connection, role: str) -> list[Setting]:
+    """The settings of the readers' role that Lamina did not make.
+
+    Whoever logs in as a role may change them (`ALTER ROLE … SET`), and Postgres cannot forbid it. Settings that only a
+    superuser may change are left out: no reader has made them.
+    """
+    rows = connection.execute(
+        text(
+            "SELECT of_role.setdatabase = 0 AS everywhere, split_part(one, '=', 1) AS name,"
+            " substr(one, strpos(one, '=') + 1) AS value"
+            " FROM pg_db_role_setting AS of_role CROSS JOIN unnest(of_role.setconfig) AS one"
+            " LEFT JOIN pg_settings AS known ON lower(known.name) = lower(split_part(one, '=', 1))"
+            " WHERE of_role.setrole = to_regrole(:role) AND coalesce(known.context, 'user') = 'user' AND"
+            " of_role.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))"
+            " ORDER BY everywhere DESC, name"
+        ),
+        {"role": role},
+    ).all()
+    here = {row.name: row.value for row in rows if not row.everywhere}
+    found = [
+        Setting(row.name, row.value, row.everywhere)
+        for row in rows
+        if row.everywhere or OF_THE_ROLE.get(row.name) != row.value
+    ]
+    return found + [Setting(name, None, everywhere=False) for name in OF_THE_ROLE if name not in here]
+
+
+def reset_settings(connection: Connection, role: str, foreign: Sequence[Setting]) -> None:
+    """Gives a role back the settings that are ours."""
+    database = quoted(str(connection.execute(text("SELECT current_database()")).scalar_one()))
+    for each in foreign:
+        of = f"ALTER ROLE {quoted(role)}" + ("" if each.everywhere else f" IN DATABASE {database}")
+        ours = None if each.everywhere else OF_THE_ROLE.get(each.name)
+        run(connection, f"{of} RESET {_name(each.name)}" if ours is None else f"{of} SET {each.name} = {ours}")
+
+
+def _name(setting: str) -> str:
+    """The name of a setting in SQL; that of an extension has a dot."""
+    return ".".join(quoted(part) for part in setting.split("."))
+
+
+def alarms(connection: Connection, role: str) -> list[str]:
+    """The alarm that somebody has changed what sessions of the shared login begin with."""
+    foreign = foreign_settings(connection, role)
+    if not foreign:
+        return []
+    listed = ", ".join(map(str, foreign[:SHOWN])) + (" …" if len(foreign) > SHOWN else "")
+    alarm = (
+        f"the role {role} has settings that Lamina did not make, and each of its sessions begins with them: {listed}"
+        f" (`lamina apply` resets them; whoever logs in as {role} can set them, so give each person a login of their"
+        " own: `lamina login NAME`)"
+    )
+    return [alarm]
+
+
+def make_login(connection: Connection, name: str, analyst: str, password: str) -> bool:
+    """Makes the login of a person who reads as `analyst` does; False if it was there, and has the password now.
+
+    It may not become `analyst` itself (SET FALSE), so it can change neither the password nor the settings of that role.
+    """
+    known = connection.execute(
+        text(
+            "SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolname = :analyst"
+            " OR NOT EXISTS (SELECT FROM pg_auth_members WHERE roleid = to_regrole(:analyst) AND member = pg_roles.oid)"
+            " FROM pg_roles WHERE rolname = :name"
+        ),
+        {"name": name, "analyst": analyst},
+    ).scalar()
+    if known or name.startswith("pg_") or len(name.encode()) > LONGEST_NAME:
+        raise LaminaError(
+            f"{name} cannot be the login of a reader",
+            evidence="a role of this name has other rights" if known else "Postgres does not take this name for a role",
+            way_out="Choose another name.",
+        )
+    if known is None:
+        run(connection, f"CREATE ROLE {quoted(name)} LOGIN CONNECTION LIMIT {CONNECTIONS_OF_A_PERSON}")
+        run(connection, f"GRANT {quoted(analyst)} TO {quoted(name)} WITH INHERIT TRUE, SET FALSE")
+    set_password(connection, name, password)
+    return known is None
 
 
 def may_limit_files(connection: Connection) -> bool:

@@ -86,7 +86,7 @@ def status(connection: Connection, topics: Mapping[str, Topic], limits: Limits) 
             for id, each in live.items()
         ],
         rebuild=dict(last) if last else None,
-        alarms=alarms.listed(problems) + alarms.of_rebuilds(connection, limits) + alarms.of_checks(connection),
+        alarms=[*alarms.listed(problems), *alarms.of_everything(connection, limits)],
         previews=previews.listed(connection),
     )
 

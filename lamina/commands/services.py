@@ -90,3 +90,16 @@ def password(output: Output) -> None:
     with deployment(output) as opened:
         role = opened.set_password()
         output.text(f"{role} has the password of LAMINA_ANALYST", role=role)
+
+
+@command()
+@click.argument("name")
+def login(output: Output, name: str) -> None:
+    """Make the login NAME of a person who reads views, and print its URL.
+
+    The URL holds a new password, which is shown once: a login that was there has it from now on.
+    """
+    with deployment(output) as opened:
+        url, new = opened.make_login(name)
+    output.text(url, login=name, url=url, new=new)
+    output.tell(f"{name} is a new login" if new else f"{name} has a new password")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -219,3 +219,21 @@ def test_no_slip_ends_in_a_traceback(
     done = CliRunner().invoke(program, shlex.split(arguments), env=environment)
     assert done.exit_code == 1, done.output
     assert said in done.stderr
+
+
+def test_each_person_gets_a_login(here: Here) -> None:
+    try:
+        made = here("login", "ann")
+        assert "ann is a new login" in made.stderr
+        url = made.stdout.strip()
+        assert url.startswith("postgresql://ann:")
+        as_ann = replace(here, environment=here.environment | {"LAMINA_ANALYST": url})
+        assert as_ann("sql", "SELECT count(*) AS n FROM hourly", "--json").stdout == '{"n": 0}\n'
+        again = here("login", "ann", "--json")
+        assert "ann has a new password" in again.stderr
+        assert json.loads(again.stdout)["url"] != url
+        refused = here("login", "lamina", code=1)
+        assert "lamina cannot be the login of a reader" in refused.stderr
+    finally:
+        with here.deployment.database.begin() as connection:
+            connection.exec_driver_sql("DROP ROLE IF EXISTS ann")

@@ -14,9 +14,9 @@ from sqlalchemy import event, text
 from sqlalchemy.exc import OperationalError
 
 from lamina.services import postgres
-from serving_layer import dropping, generations, lookup, overwriting, progress, rebuilds, views
-from serving_layer.database import Database, is_away
-from serving_layer.install import install
+from serving_layer import dropping, generations, lookup, overwriting, progress, readers, rebuilds, views
+from serving_layer.database import Database, is_away, with_login
+from serving_layer.install import install, pending
 from serving_layer.micro_batch import Outcome
 from serving_layer.readers import Limits
 from tests.fix_services import Services
@@ -100,6 +100,95 @@ def test_limits_hold_for_every_login_and_not_for_the_owner(world: World, service
     with owner.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(0.06)")
     owner.close()
+
+
+AGAINST_THE_OTHERS = [
+    "SET default_transaction_read_only = off",
+    "ALTER ROLE analyst SET search_path = 'pg_temp'",
+    "ALTER ROLE analyst SET timezone = 'Asia/Tokyo'",
+    "ALTER ROLE analyst IN DATABASE {here} SET statement_timeout = 0",
+    "ALTER ROLE analyst IN DATABASE {here} SET default_transaction_read_only = off",
+]
+"""What Postgres lets anybody do who logs in as `analyst`."""
+
+
+def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(world: World, services: Services) -> None:
+    name = str(world.database.url.database)
+    with world.database.begin() as connection:
+        assert readers.alarms(connection, "analyst") == []
+    superuser = psycopg2.connect(services.database_url(name, "postgres"))
+    superuser.autocommit = True
+    superuser.cursor().execute("ALTER ROLE analyst SET log_min_duration_statement = '1s'")  # no reader may
+    reader = psycopg2.connect(services.database_url(name, "analyst"))
+    reader.autocommit = True
+    try:
+        for statement in AGAINST_THE_OTHERS:
+            reader.cursor().execute(statement.format(here=name))
+        with world.database.begin() as connection:
+            [alarm] = readers.alarms(connection, "analyst")
+            [part] = pending(connection, Limits())
+        changed = "TimeZone, search_path, default_transaction_read_only, statement_timeout"
+        assert part == f"settings of the role analyst ({changed})"
+        assert alarm.startswith(
+            "the role analyst has settings that Lamina did not make, and each of its sessions begins with them:"
+            " TimeZone = Asia/Tokyo, search_path = pg_temp, default_transaction_read_only = off, statement_timeout = 0 (`lamina"
+            " apply` resets them;"
+        )
+        install(world.database)
+        with world.database.begin() as connection:
+            assert (readers.alarms(connection, "analyst"), pending(connection, Limits())) == ([], [])
+        other = psycopg2.connect(services.database_url(name, "analyst"))
+        with other.cursor() as cursor:
+            cursor.execute("SHOW search_path")
+            assert cursor.fetchall() == [("analytics, public",)]
+            cursor.execute("SHOW statement_timeout")
+            assert cursor.fetchall() == [("10min",)]
+            with pytest.raises(psycopg2.errors.ReadOnlySqlTransaction):
+                cursor.execute("CREATE TABLE public.t (n INT)")
+        other.close()
+        reader.cursor().execute(f"ALTER ROLE analyst IN DATABASE {name} RESET ALL")
+        with world.database.begin() as connection:
+            [alarm] = readers.alarms(connection, "analyst")
+        assert "default_transaction_read_only = the default" in alarm
+        install(world.database)
+    finally:
+        superuser.cursor().execute("ALTER ROLE analyst RESET ALL")
+    reader.close()
+    superuser.close()
+
+
+def test_the_login_of_a_person_reads_views_and_cannot_change_the_shared_role(world: World, services: Services) -> None:
+    name = str(world.database.url.database)
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    try:
+        for password, new in (("first", True), ("second", False)):
+            with world.database.begin() as connection:
+                assert readers.make_login(connection, "Ann O'Neill", "analyst", password) is new
+            url = with_login(services.database_url(name), "Ann O'Neill", password)
+            login = psycopg2.connect(url)
+            login.autocommit = True
+            with login.cursor() as cursor:
+                cursor.execute("SELECT count(*) FROM sums")
+                assert cursor.fetchall() == [(1,)]
+                for forbidden in (
+                    "SET ROLE analyst",
+                    "ALTER ROLE analyst SET search_path = 'pg_temp'",
+                    "ALTER ROLE analyst PASSWORD 'mine'",
+                    "INSERT INTO public.t VALUES (1)",
+                ):
+                    with pytest.raises(psycopg2.errors.Error, match=r"permission denied|does not exist"):
+                        cursor.execute(forbidden)
+            login.close()
+        for taken in ("analyst", "lamina", "lamina_writer", "postgres", "pg_monitor", "x" * 64):
+            with (
+                pytest.raises(LaminaError, match="cannot be the login of a reader"),
+                world.database.begin() as connection,
+            ):
+                readers.make_login(connection, taken, "analyst", "mine")
+    finally:
+        with world.database.begin() as connection:
+            connection.execute(text("""DROP ROLE IF EXISTS "Ann O'Neill" """))
 
 
 def test_limits_that_are_none_are_told() -> None:
