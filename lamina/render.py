@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,7 +51,12 @@ class Output:
 
     def tell(self, line: str) -> None:
         """A line of narration."""
-        self.err.print(line, style="dim", markup=False, soft_wrap=not self.err.is_terminal)
+        self.err.print(harmless(line), style="dim", markup=False, soft_wrap=not self.err.is_terminal)
+
+    def alarm(self, alarm: str) -> None:
+        """A sentence about what needs attention."""
+        self.err.print("alarm: ", style="bold red", end="")
+        self.err.print(harmless(alarm), markup=False, soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
         """Rows: a table, or one JSON object per line."""
@@ -59,7 +65,14 @@ class Output:
             for row in rows:
                 self._line(dict(zip(names, row, strict=True)))
             return
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        columns = [harmless(column) for column in columns]
+        table = Table(
+            title=None if title is None else harmless(title),
+            title_justify="left",
+            box=None,
+            pad_edge=False,
+            header_style="bold",
+        )
         shown = [[cell(value) for value in row] for row in rows]
         for number, column in enumerate(columns):
             numeric = bool(shown) and all(_numeric(row[number]) for row in shown)
@@ -91,7 +104,7 @@ class Output:
         if self.as_json:
             self._line(fields or {"text": text})
         else:
-            self.out.print(text, markup=False, soft_wrap=True)
+            self.out.print(harmless(text), markup=False, soft_wrap=True)
 
     def record(self, record: Mapping[str, Any]) -> None:
         """One JSON object, for results that are no table."""
@@ -100,30 +113,50 @@ class Output:
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
         """A progress bar on stderr; what it gives takes (done, total, where known)."""
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        name = TextColumn("{task.description}", markup=False)
+        columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.err, transient=True, disable=not self.err.is_terminal) as bar:
-            task = bar.add_task(what, total=None)
+            task = bar.add_task(harmless(what), total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
     def error(self, error: LaminaError) -> None:
         """What went wrong, the evidence, and the way out."""
         if self.as_json:
             said = {"error": error.what, "evidence": error.evidence, "way_out": error.way_out}
-            print(json.dumps(said, ensure_ascii=False), file=sys.stderr)
+            print(_as_json(said), file=sys.stderr)
             return
         self.err.print("error: ", style="bold red", end="")
-        self.err.print(error.what, markup=False, soft_wrap=True)
+        self.err.print(harmless(error.what), markup=False, soft_wrap=True)
         for part in (error.evidence, error.way_out):
             if part:
-                self.err.print("\n" + part, markup=False, soft_wrap=True)
+                self.err.print("\n" + harmless(part), markup=False, soft_wrap=True)
 
     def _line(self, record: Mapping[str, Any]) -> None:
         try:
-            line = json.dumps(record, ensure_ascii=False, default=plain, allow_nan=False)
+            line = _as_json(record, allow_nan=False)
         except ValueError:
-            line = json.dumps(_with_texts(record), ensure_ascii=False, default=plain)
+            line = _as_json(_with_texts(record))
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
+
+
+_HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but tabs and ends of lines, and what turns the direction of writing."""
+
+
+def harmless(text: str) -> str:
+    r"""A text in which a control character is spelled out: it moves no cursor, and colours nothing.
+
+    >>> harmless("a\x1b[31mb\tc")
+    'a\\x1b[31mb\tc'
+    """
+    return _HARMFUL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def _as_json(value: Any, *, allow_nan: bool = True) -> str:
+    """JSON in which no character is one that a terminal obeys: JSON itself spells out only those below U+0020."""
+    text = json.dumps(value, ensure_ascii=False, default=plain, allow_nan=allow_nan)
+    return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _nobody_reads() -> None:
@@ -195,12 +228,19 @@ def _numeric(text: str) -> bool:
     return not text or text.replace(",", "").replace(".", "", 1).lstrip("-").isdigit()
 
 
+class _Harmless(logging.Formatter):
+    """Log lines, whatever is in the names that they tell."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return harmless(super().format(record))
+
+
 def log_to_stderr(console: Console, level: int = logging.INFO) -> None:
     """Lamina's log lines go to stderr, one line each, with the time."""
     handler = RichHandler(
         console=console, show_path=False, show_level=False, log_time_format="%H:%M:%S", markup=False, highlighter=None
     )
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.setFormatter(_Harmless("%(message)s"))
     logger = logging.getLogger("lamina")
     logger.handlers = [handler]
     logger.setLevel(level)

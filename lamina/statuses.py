@@ -176,8 +176,7 @@ def show(output: Output, opened: Deployment) -> None:
 
 def _alarm(output: Output, found: Sequence[str]) -> None:
     for alarm in found:
-        output.err.print("alarm: ", style="bold red", end="")
-        output.err.print(alarm, markup=False, soft_wrap=True)
+        output.alarm(alarm)
     if found:
         sys.exit(1)
 

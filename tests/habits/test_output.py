@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lamina.catalogs import catalog_files
-from lamina.render import Output, cell, plain
+from lamina.render import Output, cell, log_to_stderr, plain
 from lamina.settings import Settings, _brokers
 from view_algebra.errors import LaminaError
 
@@ -109,3 +110,29 @@ def test_what_a_locale_has_no_letter_for_ends_nothing() -> None:
 
 def test_bytes_are_shown_as_postgres_writes_them() -> None:
     assert cell(memoryview(b"\x00\xff")) == plain(b"\x00\xff") == "\\x00ff"
+
+
+HOSTILE = "x\x1b[31m\x07y\r\x9b2Jz\u202e"
+SHOWN = r"x\x1b[31m\x07y\x0d\x9b2Jz\x202e"
+
+
+def test_a_control_character_never_reaches_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output()
+    output.tell(f"told {HOSTILE}")
+    output.text(f"a\tb\n{HOSTILE}")
+    output.alarm(HOSTILE)
+    output.error(LaminaError(HOSTILE, evidence=f"line 1\n{HOSTILE}", way_out=HOSTILE))
+    output.table([HOSTILE], [[HOSTILE]], title=HOSTILE)
+    log_to_stderr(output.err)
+    logging.getLogger("lamina.test").warning("logged %s", HOSTILE)
+    shown = "".join(capsys.readouterr())
+    assert shown.count(SHOWN) == 10
+    Output(as_json=True).table([HOSTILE], [[HOSTILE]])
+    Output(as_json=True).error(LaminaError(HOSTILE))
+    shown += "".join(capsys.readouterr())
+    assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & set(shown)
+
+
+def test_json_says_what_a_control_character_was(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=True).table(["text"], [[HOSTILE]])
+    assert json.loads(capsys.readouterr().out) == {"text": HOSTILE}
