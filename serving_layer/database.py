@@ -246,10 +246,21 @@ class PostgresAway(LaminaError):
     """Postgres refused the connection or did not answer."""
 
 
+_CROWDED = ("too many clients", "too many connections", "remaining connection slots")
+"""What Postgres says, among other words, if a connection is one too many."""
+
+
 def no_connection(
     error: BaseException, said: str, settings: str, *, at: str = "", start: str = "Start it"
 ) -> PostgresAway:
     """A server that is not there, or one that refuses the login: that one need not be started."""
+    if any(part in said for part in _CROWDED):
+        return PostgresAway(
+            f"Postgres has no free connection{at}",
+            evidence=said,
+            way_out="Repeat the command when others have ended; or end sessions that nobody uses, or raise the limit:"
+            " connections=… in LAMINA_ANALYST_LIMITS, ALTER ROLE … CONNECTION LIMIT, or max_connections of the server.",
+        )
     refused = _refused_login(error)
     begin = "Correct" if refused else f"{start}, or correct"
     return PostgresAway(

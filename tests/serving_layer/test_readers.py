@@ -15,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from lamina.services import postgres
 from serving_layer import dropping, generations, lookup, overwriting, progress, readers, rebuilds, views
+from serving_layer.analyst import selected
 from serving_layer.database import Database, is_away, with_login
 from serving_layer.install import install, pending
 from serving_layer.micro_batch import Outcome
@@ -131,8 +132,8 @@ def test_settings_that_a_reader_gave_the_shared_login_are_an_alarm_and_reset(wor
         assert part == f"settings of the role analyst ({changed})"
         assert alarm.startswith(
             "the role analyst has settings that Lamina did not make, and each of its sessions begins with them:"
-            " TimeZone = Asia/Tokyo, search_path = pg_temp, default_transaction_read_only = off, statement_timeout = 0 (`lamina"
-            " apply` resets them;"
+            " TimeZone = Asia/Tokyo, search_path = pg_temp, default_transaction_read_only = off, statement_timeout = 0"
+            " (`lamina apply` resets them;"
         )
         install(world.database)
         with world.database.begin() as connection:
@@ -189,6 +190,23 @@ def test_the_login_of_a_person_reads_views_and_cannot_change_the_shared_role(wor
     finally:
         with world.database.begin() as connection:
             connection.execute(text("""DROP ROLE IF EXISTS "Ann O'Neill" """))
+
+
+def test_a_reader_without_a_free_connection_is_told_so(world: World, services: Services) -> None:
+    """It is not told to start what runs."""
+    url = services.database_url(str(world.database.url.database), "analyst")
+    install(world.database, limits=Limits(connections=1))
+    only = psycopg2.connect(url)
+    try:
+        with pytest.raises(LaminaError, match="Postgres has no free connection") as refused, selected(url, "SELECT 1"):
+            pass
+        assert 'too many connections for role "analyst"' in refused.value.evidence
+        assert "connections=" in refused.value.way_out
+        assert "Start" not in refused.value.way_out
+        assert is_away(refused.value), "whoever can wait tries again"
+    finally:
+        only.close()
+        install(world.database)
 
 
 def test_limits_that_are_none_are_told() -> None:
