@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from view_algebra.errors import LaminaError
@@ -34,14 +35,29 @@ def files_in(folder: Path, ending: str) -> list[Path]:
     found = []
     for where, folders, names in os.walk(folder, onerror=_unreadable, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(where, name) for name in names if name.endswith(ending) and not name.startswith(".")]
+        found += [_file(Path(where, name)) for name in names if name.endswith(ending) and not name.startswith(".")]
     return sorted(found)
 
 
-def read_text(path: Path) -> str:
-    """The text of a file. Raises LaminaError where it cannot be read as UTF-8."""
+def _file(path: Path) -> Path:
+    """The path of a file, or of a link to one. Raises LaminaError for a FIFO or a device: its text may never end."""
     try:
-        return path.read_text(encoding="utf-8")
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except OSError as error:
+        raise _cannot_be_read(path, error) from error
+    if not regular:
+        raise LaminaError(
+            f"{path} is not a file",
+            evidence="it is a FIFO, a socket or a device",
+            way_out="Remove it from the catalog's folder, or give it another ending.",
+        )
+    return path
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, without the mark that some editors begin it with. Raises LaminaError if it is not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise _cannot_be_read(path, error) from error
 

@@ -109,6 +109,11 @@ def fixture(path: str, text: str, catalog: Catalog) -> Fixture:
 def _object(place: str, line: str) -> dict[str, Any]:
     try:
         value = json.loads(line)
+        json.dumps(value)  # which takes a level more than to read it
+    except RecursionError as error:
+        raise LaminaError(
+            f"{place}: nested too deep", evidence=f"{line[:60]} …", way_out="Write lists and objects of fewer levels."
+        ) from error
     except ValueError as error:
         raise LaminaError(f"{place}: not JSON: {error}", evidence=line, way_out="Write one JSON object.") from error
     if not isinstance(value, dict):

@@ -63,7 +63,7 @@ def with_password(url: str, environment: Mapping[str, str]) -> str:
     given = dict(parse_qsl(parts.query))
     path = given.get("passfile") or environment.get("PGPASSFILE") or Path("~/.pgpass").expanduser()
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):
         return url
     wanted = (parts.hostname or "", str(parts.port or 5432), parts.path.strip("/"), unquote(parts.username or ""))

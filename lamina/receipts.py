@@ -13,6 +13,9 @@ from serving_layer.waiting import waiting
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import postgres_text
 
+LONGEST = 16_000_000
+"""Characters of a receipt: it holds some hundred for each column and each partition."""
+
 
 def of_view(url: str, view: str) -> str:
     """The receipt of a view, read as the role that `url` names."""
@@ -21,13 +24,18 @@ def of_view(url: str, view: str) -> str:
 
 
 def read(file: TextIO) -> Receipt:
-    """The receipt in a file."""
+    """The receipt in a file, of which no more is read than a receipt has."""
     try:
-        return Receipt.read(file.read())
+        text = file.read(LONGEST + 1)
     except UnicodeDecodeError as error:
-        raise LaminaError(
-            "This is not a receipt", evidence=str(error), way_out="`lamina receipt VIEW` prints one."
-        ) from error
+        raise _not_a_receipt(str(error)) from error
+    if len(text) > LONGEST:
+        raise _not_a_receipt(f"it is longer than {LONGEST:,} characters")
+    return Receipt.read(text.removeprefix("\ufeff"))
+
+
+def _not_a_receipt(evidence: str) -> LaminaError:
+    return LaminaError("This is not a receipt", evidence=evidence, way_out="`lamina receipt VIEW` prints one.")
 
 
 def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:

@@ -212,7 +212,7 @@ def _values(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
 
 def _held_in(name: str, variable: str) -> str:
     try:
-        value = Path(name).read_text(encoding="utf-8").strip()
+        value = Path(name).read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise LaminaError(
             f"{variable} names a file that cannot be read", evidence=str(error), way_out="Make it a readable text."
@@ -224,7 +224,7 @@ def _held_in(name: str, variable: str) -> str:
 
 def _file(path: Path) -> dict[str, str]:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import errno
 import gzip
+import io
 import itertools
 import json
+import os
 import re
 import shutil
+import stat
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -34,6 +37,15 @@ ENDINGS: dict[str, Format] = {
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes; what is longer is not looked at. No broker takes such a record unless told to."""
+
+MOST_OF_A_LINE = 256 * 1024 * 1024
+"""Bytes within which a line must end: a file that holds none may have no end itself."""
+
+_CHUNK = 1024 * 1024
+"""Bytes that are copied from a pipe at a time."""
+
+MARK = b"\xef\xbb\xbf"
+"""The byte order mark that some editors begin a file with."""
 
 DEEPEST = 1000
 """Levels of nesting that Spark reads (Jackson's own limit)."""
@@ -74,10 +86,14 @@ def format_of(name: str, told: str | None) -> Format:
 
 @contextmanager
 def seekable(name: str, stdin: IO[bytes]) -> Iterator[IO[bytes]]:
-    """The file's bytes, decompressed, readable twice: `-` and pipes are first copied to a temporary file."""
+    """The file's bytes, decompressed, readable twice: `-` and pipes are first copied to a temporary file, to their end.
+
+    Raises LaminaError for a device, which may have no end.
+    """
     with ExitStack() as opened:
         with _told(name):
             file = stdin if name == "-" else opened.enter_context(Path(name).open("rb"))
+            _refuse_devices(file, name)
             if name == "-" or not file.seekable():
                 file = opened.enter_context(_copied(file, name))
             zipped = file.read(2) == b"\x1f\x8b"
@@ -85,12 +101,49 @@ def seekable(name: str, stdin: IO[bytes]) -> Iterator[IO[bytes]]:
         yield cast("IO[bytes]", opened.enter_context(gzip.open(file, "rb"))) if zipped else file
 
 
+def _refuse_devices(file: IO[bytes], name: str) -> None:
+    try:
+        found = os.fstat(file.fileno())
+    except io.UnsupportedOperation:  # bytes in memory
+        return
+    device = stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)
+    if device and found.st_rdev != Path(os.devnull).stat().st_rdev and not os.isatty(file.fileno()):
+        raise LaminaError(
+            f"{name} is a device", evidence="It may have no end.", way_out="Name a file, or pipe what is to be sent."
+        )
+
+
+def _copy(pipe: IO[bytes], copy: IO[bytes], name: str) -> None:
+    """Copies what a pipe gives; a text must have lines."""
+    chunk = pipe.read(_CHUNK)
+    is_text = not chunk.startswith((b"\x1f\x8b", b"PAR1"))
+    since = 0
+    while chunk:
+        copy.write(chunk)
+        end = chunk.rfind(b"\n")
+        since = since + len(chunk) if end < 0 else len(chunk) - end - 1
+        if is_text and since > MOST_OF_A_LINE:
+            raise _endless(name, "a line")
+        chunk = pipe.read(_CHUNK)
+
+
+def _endless(name: str, line: str) -> LaminaError:
+    return LaminaError(
+        f"{name}: {line} has no end within {MOST_OF_A_LINE / 1e6:.0f} MB",
+        evidence="No topic takes such a record.",
+        way_out="Give a file of records, one a line.",
+    )
+
+
 def _copied(file: IO[bytes], name: str) -> IO[bytes]:
     """What a pipe gives, in a temporary file."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
     try:
-        shutil.copyfileobj(file, copy)
+        _copy(file, copy, name)
         copy.seek(0)
+    except LaminaError:
+        copy.close()
+        raise
     except OSError as error:
         copy.close()
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -109,7 +162,7 @@ def lines(file: IO[bytes], name: str, file_format: Format, declared: dict[str, T
         file.seek(0)
         match file_format:
             case "jsonl":
-                found = _json_lines(file, declared)
+                found = _json_lines(file, name, declared)
             case "csv":
                 found = _csv(file, name, declared)
             case "parquet":
@@ -140,8 +193,8 @@ def _told(name: str) -> Iterator[None]:
         ) from error
 
 
-def _json_lines(file: IO[bytes], declared: dict[str, Type]) -> Iterator[Line]:
-    for number, raw in _split(file):
+def _json_lines(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line]:
+    for number, raw in _split(file, name):
         line = raw.rstrip(b"\r\n")
         if not line.strip():
             continue
@@ -153,7 +206,7 @@ def _csv(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line
     taken: list[bytes] = []
 
     def texts() -> Iterator[str]:
-        for _, raw in _split(file):
+        for _, raw in _split(file, name):
             taken.append(raw)
             # Bytes that are no UTF-8 travel on as surrogates, so that only their own line is bad.
             yield raw.decode(errors="surrogateescape")
@@ -288,16 +341,19 @@ def _without_nanoseconds(table: Any) -> Any:
     return table.cast(pa.schema(kinds), safe=False)
 
 
-def _split(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+def _split(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     """The lines with their numbers; one that is too long is cut, which makes it bad."""
     for number in itertools.count(1):
         line = file.readline(LONGEST_LINE)
         if not line:
             return
-        while len(line) == LONGEST_LINE and not line.endswith(b"\n") and (more := file.readline(LONGEST_LINE)):
-            if more.endswith(b"\n"):
-                break
-        yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+        last, size = line, len(line)
+        while len(last) == LONGEST_LINE and not last.endswith(b"\n"):
+            last = file.readline(LONGEST_LINE)
+            size += len(last)
+            if size > MOST_OF_A_LINE:
+                raise _endless(name, f"line {number}")
+        yield number, line.removeprefix(MARK) if number == 1 else line
 
 
 def judged(line: bytes, declared: dict[str, Type]) -> tuple[dict[str, Any], str | None]:

@@ -86,7 +86,7 @@ class Receipt:
                     way_out="Verify it with the Lamina that wrote it, or a later one.",
                 )
             return _read(given)
-        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise LaminaError(
                 "This is not a receipt",
                 evidence=f"{type(error).__name__}: {error}",

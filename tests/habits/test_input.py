@@ -1,0 +1,114 @@
+"""Whatever somebody hands in is read, or refused in one sentence: nothing hangs, and nothing ends in a traceback."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lamina.catalogs import catalog_files
+from lamina.fixtures import fixture
+from lamina.receipts import read
+from lamina.settings import Settings
+from master_log.files import MOST_OF_A_LINE, Line, lines, seekable
+from serving_layer.receipts import Receipt
+from view_algebra import compile_catalog
+from view_algebra.errors import LaminaError
+
+MARK = b"\xef\xbb\xbf"
+"""A byte order mark, with which editors on Windows begin a file in UTF-8."""
+
+CATALOG = compile_catalog(
+    {
+        "a.sql": "CREATE TABLE events (n BIGINT) USING kafka OPTIONS (topic 'events', format 'json');"
+        "CREATE VIEW total AS SELECT sum(n) AS n FROM events;"
+    }
+)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_bytes(MARK + b"CREATE VIEW a AS SELECT 1 AS one;")
+    assert catalog_files(tmp_path) == {"a.sql": "CREATE VIEW a AS SELECT 1 AS one;"}
+    (tmp_path / "url").write_bytes(MARK + b"postgresql://lamina:secret@db/lamina\n")
+    (tmp_path / "lamina.toml").write_bytes(MARK + b'kafka = "broker:9092"\n')
+    read_from = Settings.read(tmp_path, {"LAMINA_POSTGRES_FILE": str(tmp_path / "url")})
+    assert (read_from.postgres, read_from.kafka) == ("postgresql://lamina:secret@db/lamina", "broker:9092")
+    receipt = io.StringIO((MARK + b'{"receipt": 99}').decode())
+    with pytest.raises(LaminaError, match="This receipt is of another Lamina"):
+        read(receipt)
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def nowhere(path: Path) -> None:
+    path.symlink_to("/no/such/file")
+
+
+@pytest.mark.parametrize("name", ["a.sql", "b.test"])
+@pytest.mark.parametrize("made", [fifo, device, nowhere])
+def test_what_is_no_file_is_no_part_of_a_catalog(tmp_path: Path, made: Callable[[Path], None], name: str) -> None:
+    from lamina.fixtures import fixtures
+
+    made(tmp_path / name)
+    with pytest.raises(LaminaError, match=f"{name} (is not a file|cannot be read)"):
+        catalog_files(tmp_path) if name == "a.sql" else fixtures(tmp_path, CATALOG)
+
+
+def nested(levels: int) -> str:
+    """An object whose only field is a list of so many levels."""
+    return '{"n": ' + "[" * levels + "]" * levels + "}"
+
+
+@pytest.mark.parametrize("levels", [850, 900, 940, 980, 1_000, 100_000])
+def test_json_of_any_depth_is_read_or_refused(levels: int) -> None:
+    with pytest.raises(LaminaError, match="This is not a receipt"):
+        Receipt.read(nested(levels))
+    test = "-- given events\n{0}\n-- expect total\n{0}\n".format(nested(levels))
+    try:
+        fixture("deep.test", test, CATALOG)
+    except LaminaError as error:
+        assert error.what == "deep.test:2: nested too deep"  # noqa: PT017 (either is right)
+
+
+def test_a_receipt_without_an_end_is_refused() -> None:
+    with Path("/dev/zero").open(encoding="utf-8") as endless, pytest.raises(LaminaError, match="This is not a receipt"):
+        read(endless)
+
+
+def test_a_device_is_no_file_of_records() -> None:
+    for name in ("/dev/zero", "/dev/urandom"):
+        with pytest.raises(LaminaError, match=f"{name} is a device"), seekable(name, io.BytesIO()):
+            pass
+    with (
+        Path("/dev/zero").open("rb") as endless,
+        pytest.raises(LaminaError, match="- is a device"),
+        seekable("-", endless),
+    ):
+        pass
+    with seekable("/dev/null", io.BytesIO()) as nothing:
+        assert nothing.read() == b""
+
+
+def of(name: str, stdin: io.BytesIO) -> list[Line]:
+    """The lines of a file of records."""
+    with seekable(name, stdin) as content:
+        return list(lines(content, name, "jsonl", {}, 1_000_000))
+
+
+def test_a_line_without_an_end_is_not_read_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "endless.jsonl").write_bytes(b"{}\n")
+    os.truncate(tmp_path / "endless.jsonl", 2 * MOST_OF_A_LINE)  # a hole takes no room on the disk
+    with pytest.raises(LaminaError, match=r"endless.jsonl: line 2 has no end within 268 MB"):
+        of(str(tmp_path / "endless.jsonl"), io.BytesIO())
+    with pytest.raises(LaminaError, match="-: a line has no end within 268 MB"):
+        of("-", io.BytesIO(b"{}\n" + bytes(MOST_OF_A_LINE + 1)))
+    assert [line.number for line in of("-", io.BytesIO(b"{}\n{}\n"))] == [1, 2]
