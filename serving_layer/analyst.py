@@ -19,6 +19,10 @@ from view_algebra.errors import LaminaError
 CONNECT_TIMEOUT = 10
 """Seconds."""
 
+PAUSE = "15min"
+"""How long the rows may wait between two fetches, while those before are written to a file or a topic: the limit of
+readers is for transactions that somebody has forgotten."""
+
 FETCHED = 10_000
 """Rows that are in memory at a time."""
 
@@ -37,7 +41,7 @@ def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row
             url,
             connect_timeout=CONNECT_TIMEOUT,
             application_name="lamina sql",
-            options="-c timezone=UTC -c search_path=analytics",
+            options=f"-c timezone=UTC -c search_path=analytics -c idle_in_transaction_session_timeout={PAUSE}",
         )
     except psycopg2.OperationalError as error:
         settings, start = "LAMINA_ANALYST or LAMINA_POSTGRES", "Start it (`lamina up`)"
