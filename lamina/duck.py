@@ -96,7 +96,7 @@ def translate(select: str, edit: Callable[[exp.Select], None] = lambda each: Non
     """A SELECT in DuckDB's SQL, or None where something in it is not known to be alike; `edit` changes each SELECT."""
     try:
         tree = parse_one(re.sub(r"\bwindow\(", "`window`(", select), dialect="spark")
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         return None
     for each in list(tree.find_all(exp.Select)):
         _bucket(each)

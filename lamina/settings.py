@@ -227,7 +227,7 @@ def _file(path: Path) -> dict[str, str]:
         table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise LaminaError(
             f"{path} is not TOML", evidence=str(error), way_out='Lines look like: kafka = "localhost:9092"'
         ) from error

@@ -97,7 +97,7 @@ def behind_of(opened: Deployment, query: str) -> list[str]:
 def _tables(query: str) -> set[str]:
     try:
         return {table.name for table in sqlglot.parse_one(query, read="postgres").find_all(sqlglot.exp.Table)}
-    except SqlglotError:  # Postgres may understand more
+    except (SqlglotError, RecursionError):  # Postgres may understand more
         return set()
 
 

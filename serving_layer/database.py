@@ -262,11 +262,15 @@ def no_connection(
             " connections=… in LAMINA_ANALYST_LIMITS, ALTER ROLE … CONNECTION LIMIT, or max_connections of the server.",
         )
     refused = _refused_login(error)
+    reset = (
+        " `lamina password` gives `analyst` the password in LAMINA_ANALYST again, `lamina login NAME` makes a login."
+    )
     begin = "Correct" if refused else f"{start}, or correct"
     return PostgresAway(
         f"Postgres {'refuses the login' if refused else 'does not answer'}{at}",
         evidence=said,
-        way_out=f"{begin} {settings} (user, password, host, port, database).",
+        way_out=f"{begin} {settings} (user, password, host, port, database)."
+        + (reset if refused and "LAMINA_ANALYST" in settings else ""),
     )
 
 
@@ -283,10 +287,22 @@ def is_away(error: BaseException) -> bool:
     return False
 
 
+_REFUSED = (
+    "password authentication",
+    "does not exist",
+    "no pg_hba.conf",
+    "no password",
+    "not permitted to log in",
+    "permission denied for database",
+    "does not support ssl",
+)
+"""What a server that runs says, among other words, if it does not let somebody in."""
+
+
 def _refused_login(error: BaseException | None) -> bool:
     """A wrong password or database name: waiting does not mend it."""
     said = str(error).lower()
-    return any(part in said for part in ("password authentication", "does not exist", "no pg_hba.conf", "no password"))
+    return any(part in said for part in _REFUSED)
 
 
 def is_deadlock(error: DBAPIError) -> bool:

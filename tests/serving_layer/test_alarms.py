@@ -214,6 +214,22 @@ def test_a_view_that_is_held_back_is_told_until_a_later_one_is_read(world: World
     assert told(world) == []
 
 
+def test_of_the_newest_rebuilds_the_largest_tells_how_fast_one_is(world: World) -> None:
+    with world.database.begin() as connection:
+        assert rebuilds.largest(connection) is None
+    world.append("a", 0, *[("x", each) for each in range(9)])
+    world.advance("a")
+    large = rebuilt(world, "sums", state="done")
+    sql(world, f"UPDATE lamina.rebuild SET started_at = ended_at - interval '18 s' WHERE id = {large}")
+    with world.database.begin() as connection:
+        assert rebuilds.largest(connection) == (large, 9, 18.0)
+    world.append("a", 0, ("x", 1))
+    world.advance("a")
+    rebuilt(world, "sums", state="failed")
+    with world.database.begin() as connection:
+        assert rebuilds.largest(connection) == (large, 9, 18.0)
+
+
 def rebuilt(world: World, view: str, *, state: str) -> int:
     """A rebuild of one view, which is handed over unless it is to be held; gives its id."""
     with rebuilds.in_one_process(world.database):

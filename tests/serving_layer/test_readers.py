@@ -218,6 +218,12 @@ def test_a_reader_without_a_free_connection_is_told_so(world: World, services: S
     finally:
         only.close()
         install(world.database)
+    other = services.database_url("postgres", "analyst")
+    with pytest.raises(LaminaError, match="Postgres refuses the login") as refused, selected(other, "SELECT 1"):
+        pass
+    assert "permission denied for database" in refused.value.evidence
+    assert refused.value.way_out.startswith("Correct LAMINA_ANALYST")
+    assert "`lamina password` gives" in refused.value.way_out
 
 
 def test_limits_that_are_none_are_told() -> None:
