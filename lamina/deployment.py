@@ -217,10 +217,14 @@ class Deployment:
         """What applying these files would change."""
         catalog = self._compiled(files)
         changes = self._plan(catalog)
-        new = [catalog.sources[each.name] for each in changes if (each.kind, each.action) == ("source", "create")]
-        for line in topics_of.told_of(self.brokers, new):
-            self.tell(line)
+        self._tell_of_topics(catalog, changes, "create", "update")
         return changes
+
+    def _tell_of_topics(self, catalog: Catalog, changes: Sequence[Change], *actions: str) -> None:
+        """Tells what the topics of changed sources do not do that their declarations may lead one to expect."""
+        changed = [each.name for each in changes if each.kind == "source" and each.action in actions]
+        for line in topics_of.told_of(self.brokers, [catalog.sources[name] for name in changed]):
+            self.tell(line)
 
     def _compiled(self, files: Mapping[str, str]) -> Catalog:
         """A catalog of files; streams with UNIQUE are read in it as they are deployed."""
@@ -262,6 +266,7 @@ class Deployment:
             runs.start(lambda: catalog, lambda: lineage.new_ids(changed))
             new = [each.name for each in planned if each.kind == "source" and each.action == "create"]
             topics = {name: topics_of.opened(self.brokers, catalog.sources[name], catalog, self.tell) for name in new}
+            self._tell_of_topics(catalog, planned, "update")
             target = reprocess.Target(files, catalog, topics, prune=prune, allow_break=allow_break)
             with readers.named(self.database, "A reader holds a view that this change renews"):
                 changes = self._deploy(target, planned)

@@ -237,3 +237,18 @@ def test_each_person_gets_a_login(here: Here) -> None:
     finally:
         with here.deployment.database.begin() as connection:
             connection.exec_driver_sql("DROP ROLE IF EXISTS ann")
+
+
+def test_what_a_topic_does_not_do_is_told_by_plan_and_by_apply(here: Here) -> None:
+    declared = {"hourly": HOURS, "places": PLACES}
+    more = here.catalog("more", events=EVENTS.replace("'partitions' = '2'", "'partitions' = '3'"), **declared)
+    keeps = "exists with 2 partitions and keeps them: 'partitions' = '3' only counts if `lamina apply` creates"
+    assert keeps in here("plan", "--catalog", more, code=3).stderr
+    assert keeps in here("apply", "--catalog", more).stderr
+    others = EVENTS.replace("events", "others")
+    prefix = here.deployment.settings.postgres.rpartition("/")[2]
+    here.deployment.brokers.create(f"{prefix}_others", 2, {"retention.ms": "604800000"})
+    catalog = here.catalog("others", events=EVENTS, others=others, **declared)
+    may_lose = f"Kafka removes records from topic {prefix}_others once their own timestamp is 7 d old"
+    assert may_lose in here("plan", "--catalog", catalog, code=3).stderr
+    assert may_lose in here("apply", "--catalog", catalog).stderr
