@@ -282,6 +282,37 @@ def instead(node: exp.DataType) -> str | None:
     return INSTEAD.get(as_written(node).upper().partition("(")[0])
 
 
+TIMES_OF_DAY = words("TIME TIMETZ")
+"""Types of the time of a day, which Lamina keeps as a text: '09:30:00' is before '10:00:00' in its order, too."""
+
+_OF_ANOTHER_KIND: dict[str, str] = {
+    **dict.fromkeys(TIMES_OF_DAY, "STRING: texts such as '09:30:00' have the order of the times"),
+    **dict.fromkeys(words("SERIAL BIGSERIAL UINT32 UINTEGER"), "BIGINT"),
+    **dict.fromkeys(words("UBIGINT UINT64 HUGEINT INT128 UINT128"), "DECIMAL(38, 0)"),
+    **dict.fromkeys(words("UINT8 UINT16 UTINYINT USMALLINT YEAR"), "INT"),
+    **dict.fromkeys(words("MONEY SMALLMONEY"), "DECIMAL(18, 2)"),
+    "BIT": "BOOLEAN",
+    **dict.fromkeys(words("SMALLDATETIME DATETIME2 DATETIME64 TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_NS"), "TIMESTAMP"),
+    "DATE32": "DATE",
+}
+"""Other systems' types whose values are of another kind here."""
+
+
+def unknown(node: exp.DataType) -> tuple[str, str]:
+    """The type, or the one inside it, that Lamina does not know, in its author's words; and what to declare instead.
+
+    >>> import sqlglot
+    >>> unknown(sqlglot.exp.DataType.build("ARRAY<TIME(6)>", dialect="spark"))
+    ('TIME(6)', "STRING: texts such as '09:30:00' have the order of the times")
+    """
+    inner = next((each for each in node.find_all(exp.DataType) if each is not node and read(each) is None), None)
+    if inner is not None:
+        return unknown(inner)
+    word, sizes = as_written(node), [each.sql() for each in node.expressions if isinstance(each, exp.DataTypeParam)]
+    way_out = instead(node) or _OF_ANOTHER_KIND.get(word.upper(), "a type from docs/sql.md, for example STRING")
+    return (f"{word}({', '.join(sizes)})" if sizes else word), way_out
+
+
 def read(node: exp.Expr | None) -> Type | None:
     """The type that a parsed type stands for; None for one that Lamina does not know.
 

@@ -13,25 +13,45 @@ from view_algebra.language.long_numbers import short_number
 from view_algebra.language.meeting import cast
 from view_algebra.language.operators import number
 from view_algebra.language.times import cast_of
-from view_algebra.language.types import BITS, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, as_written, instead
+from view_algebra.language.types import (
+    BITS,
+    DATE,
+    STRING,
+    TIMES_OF_DAY,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Type,
+    instead,
+    unknown,
+)
 from view_algebra.language.types import read as read_type
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope, resolved
-from view_algebra.written.dialect import is_suffixed
+from view_algebra.written.dialect import is_suffixed, readable
 from view_algebra.written.oracle import spell, written
 
 
 def cast_to(node: exp.Cast, scope: Scope) -> Expr:
     """CAST(x AS type), and `2L`."""
     kind = read_type(node.args["to"])
-    if kind is None or kind.nested:
-        known = instead(node.args["to"])
-        way_out = f"Write {known}." if known else "Cast to a scalar type of docs/sql.md."
-        what = node.args["to"].sql("spark") if known is None else as_written(node.args["to"])
-        raise Wrong(span(node), f"CAST to {what}", way_out)
+    if kind is None:
+        raise _cast_to_unknown(node, scope)
+    if kind.nested:
+        raise Wrong(span(node), f"CAST to {node.args['to'].sql('spark')}", "Cast to a scalar type of docs/sql.md.")
     if is_suffixed(node) and kind.integral:
         return whole_number(node, kind)
     return as_type(kind, node, node.this, scope)
+
+
+def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
+    """The refusal of a cast to a type that Lamina does not know; of a time, the time of its day is a text."""
+    word, known = unknown(node.args["to"])
+    way_out = f"Write {known}." if instead(node.args["to"]) else "Cast to a scalar type of docs/sql.md."
+    if word.upper().partition("(")[0] in TIMES_OF_DAY:
+        value, kept = resolved(node.this, scope), readable(node.this)
+        shown = f"date_format({kept}, 'HH:mm:ss')" if value.type in (TIMESTAMP, TIMESTAMP_NTZ) else kept
+        way_out = f"Write {shown}. Texts such as '09:30:00' have the order of the times."
+    return Wrong(span(node), f"CAST to {word}", way_out)
 
 
 def try_cast_to(node: exp.TryCast, scope: Scope) -> Expr:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from view_algebra.compiled import LOG_TIME, SOURCE_TIME
 from view_algebra.language.quoting import words
-from view_algebra.language.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, instead, not_in_json, read
+from view_algebra.language.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, not_in_json, read, unknown
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.dialect import Statement
 from view_algebra.written.properties import (
@@ -298,11 +298,8 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
     if item.args.get("kind") is None:
         raise Wrong(span(item), f"column {name} has no type", f"Write {name} STRING, or the type that it has.")
     if kind is None:
-        raise Wrong(
-            span(item),
-            f"column {name} has a type that Lamina does not know: {item.args['kind'].sql('spark')}",
-            f"Write {instead(item.args['kind']) or 'a type from docs/sql.md, for example STRING'}.",
-        )
+        word, way_out = unknown(item.args["kind"])
+        raise Wrong(span(item), f"column {name} has a type that Lamina does not know: {word}", f"Write {way_out}.")
     if (why := not_in_json(kind)) is not None:
         way_out = (
             "Declare it STRING and take it apart with unbase64(), get_json_object() and their like, or leave it out."

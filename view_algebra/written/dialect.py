@@ -341,6 +341,11 @@ def text_of(node: exp.Expr) -> str:
     return str(node.sql(dialect=_DIALECT))
 
 
+def readable(node: exp.Expr) -> str:
+    """A node as Spark SQL for its author to read, functions in the letters that they are written in."""
+    return str(node.sql(dialect=_DIALECT, normalize_functions=False))
+
+
 def parsed(text: str) -> exp.Expr:
     """An expression of Spark SQL."""
     return parse_one(text, dialect=_DIALECT)
