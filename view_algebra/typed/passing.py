@@ -47,8 +47,10 @@ EventOrder = Callable[[Relation], tuple[Relation, Order] | None]
 
 
 def passed_by(query: Query) -> tuple[str, ...]:
-    """The names of what a subquery passes on."""
-    return tuple(name for name, _ in query.columns if name in PASSED or name.startswith(_MORE))
+    """The names of what a subquery passes on, in the order in which they put its rows."""
+    names = {name.lower(): name for name, _ in query.columns}
+    more = (name for name, _ in query.columns if name.startswith(_MORE))
+    return (*(names[name] for name in PASSED if name in names), *more)
 
 
 def passed_by_table(order: Sequence[str]) -> dict[str, str]:
@@ -111,8 +113,8 @@ def passing_on(query: Query, order: EventOrder) -> Query | None:
     names = {output.name.lower() for output in query.outputs}
     if query.syntax is None:
         return None
-    if names & set(PASSED):
-        return query if appended(query.syntax) else None
+    if appended(query.syntax) and set(PASSED) <= names:
+        return query
     relation = query.relation
     if isinstance(relation, Nested):
         below = passing_on(relation.query, order)
@@ -128,10 +130,13 @@ def passing_on(query: Query, order: EventOrder) -> Query | None:
             return None
         relation, (texts, passed) = found
     given = (*PASSED, *(f"{_MORE}{number}" for number in range(len(texts) - len(PASSED))))
-    for name, text in zip(given, texts, strict=True):
+    own = {output.name.lower(): output.expression for output in query.outputs}
+    if any(name in own and own[name] != e for name, e in zip(given, passed, strict=True)):
+        return None  # something else that its author calls so
+    more = [each for each in zip(given, texts, passed, strict=True) if each[0] not in own]
+    for name, text, _ in more:
         append_output(query.syntax, text, name)
-    outputs = (*query.outputs, *(Output(name, e) for name, e in zip(given, passed, strict=True)))
-    return replace(query, relation=relation, outputs=outputs)
+    return replace(query, relation=relation, outputs=(*query.outputs, *(Output(name, e) for name, _, e in more)))
 
 
 def _united(query: Query, order: EventOrder, sides: Iterator[int]) -> Query | None:
@@ -140,12 +145,19 @@ def _united(query: Query, order: EventOrder, sides: Iterator[int]) -> Query | No
         left, right = _united(query.left, order, sides), _united(query.right, order, sides)
         if left is None or right is None or [kind for _, kind in left.columns] != [kind for _, kind in right.columns]:
             return None
+        if _places(left) != _places(right):  # an author has put one of these among other columns
+            return None
         return replace(query, left=left, right=right, columns=left.columns)
     given, side = passing_on(query, order), str(next(sides))
-    if not isinstance(given, Select) or given.syntax is None or passed_by(given) != PASSED:
+    if not isinstance(given, Select) or given.syntax is None or len(passed_by(given)) != len(PASSED):
         return None
     append_output(given.syntax, side, f"{_MORE}0")
     return replace(given, outputs=(*given.outputs, Output(f"{_MORE}0", Constant(side, INT))))
+
+
+def _places(query: Query) -> list[int]:
+    names = [name for name, _ in query.columns]
+    return [names.index(name) for name in passed_by(query)]
 
 
 def reading_passed(relation: Relation, passed: Mapping[str, Query]) -> Relation:
