@@ -93,7 +93,7 @@ def _in_order(made: Aggregate, node: exp.Anonymous, scope: Scope, filter_: exp.F
             found = f"array_distinct({found})"
         spell(whole, f"sort_array({found})")
         return _by_itself(made)
-    order, events = event_order(scope, made.place, name)
+    order, events = event_order(scope, made.place, name, made.arguments[:1])
     if any(isinstance(part, Subquery) for part in walk(made.arguments[0])):
         raise Wrong(made.place, f"a subquery in {name}()", "Compute it in a subquery in FROM.")
     of_maps = made.arguments[0].type.name == "MAP"  # which Spark sorts as their entries alone
@@ -138,7 +138,7 @@ def sorted_list(given: Sequence[exp.Expr], scope: Scope) -> Expr | None:
         what = f"a sorted list of values of type {value.type}, which Postgres sorts differently"
         raise Wrong(made.place, what, way_out)
     once = scope.above or name == "collect_set"  # else a value stands there as often as it came
-    events = () if once else event_order(scope, made.place)[1]
+    events = () if once else event_order(scope, made.place, of=made.arguments[:1])[1]
     made = replace(made, arguments=(*made.arguments[:1] * 2, *events))
     return made if all(upwards) else Call("reverse", (made,), made.type, place=made.place)
 
@@ -175,7 +175,9 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
         return _extreme(Aggregate("min", (arguments[0],), when, False, arguments[0].type, place))
     of_rows = name if name in BY_EVENT_ORDER and name != "any_value" else ""
     by_value: tuple[str, tuple[Expr, ...]] = (texts[0], keys_of(arguments[0]))
-    order, events = by_value if chosen_by_value and function == name else event_order(scope, place, of_rows)
+    order, events = (
+        by_value if chosen_by_value and function == name else event_order(scope, place, of_rows, arguments[:1])
+    )
     struct = f"struct({', '.join([*texts[1:], order])})"
     for text in [*texts[1:], *texts[: int(ignores_nulls)]]:
         struct = f"CASE WHEN {text} IS NOT NULL THEN {struct} END"

@@ -12,6 +12,7 @@ from view_algebra.language.aggregates import EVENT_ORDER
 from view_algebra.language.expressions import (
     Constant,
     Constants,
+    Exploded,
     Expr,
     Field,
     Joined,
@@ -26,6 +27,7 @@ from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.relations import nested_in, relations_in
 from view_algebra.language.types import CALENDAR
+from view_algebra.language.walks import relations_named
 from view_algebra.refusals import AsksForRecords, Wrong
 from view_algebra.typed.determinism import RowKeys, relation_keys
 from view_algebra.typed.names import Context, Scope, find
@@ -33,9 +35,11 @@ from view_algebra.typed.passing import Order, is_in_order, passed_by, passing_on
 from view_algebra.typed.ties import sorting
 
 
-def event_order(scope: Scope, place: Place, function: str = "") -> tuple[str, tuple[Expr, ...]]:
+def event_order(
+    scope: Scope, place: Place, function: str = "", of: Sequence[Expr] = ()
+) -> tuple[str, tuple[Expr, ...]]:
     """What puts the records that a block reads in one order, as Spark SQL and as expressions; `function`: the
-    aggregate that goes by it alone.
+    aggregate that goes by it alone. of: the values that it puts in order.
     """
     if function and scope.records is not None and sorting(scope.records, scope.context.sortings):
         way_out = "Leave its ORDER BY out, or write max_by(x, t), or listagg(x) WITHIN GROUP (ORDER BY t)."
@@ -46,12 +50,16 @@ def event_order(scope: Scope, place: Place, function: str = "") -> tuple[str, tu
         if found is None:
             raise AsksForRecords(place, "the order of events, where nothing puts the rows of a join in one", way_out)
         return ", ".join(found[0]), found[1]
+    if isinstance(scope.relation, Exploded) and (order := _of_exploded(scope.relation, of, scope, place)) is not None:
+        return ", ".join(order[0]), order[1]
     if len(scope.relations) == 1 and (given := passed(scope)) is not None:
         (alias,) = scope.relations
         return ", ".join(passed_by(given)), _columns(alias, given, place)
     of_changes = [changes_of(source_of(each)) == each for each in scope.streams.values()] == [True]  # and their moves
     if not scope.streams or (len(scope.relations) != 1 and not of_changes):
-        if not scope.above and scope.records is None:
+        if isinstance(scope.relation, Exploded):
+            way_out = "Write max(struct(t, x)).x, or min(struct(t, x)).x, where t says which one it is."
+        elif not scope.above and scope.records is None:
             way_out = "Name the source alone in FROM."
         elif not scope.above:
             way_out = "Give kafka_offset and its like another name in the subquery: it has to pass them on."
@@ -59,6 +67,20 @@ def event_order(scope: Scope, place: Place, function: str = "") -> tuple[str, tu
     ((alias, source),) = scope.streams.items()
     texts, columns = of_events(Stream(source, alias, place), scope.context)
     return ", ".join(texts), columns
+
+
+def _of_exploded(relation: Exploded, values: Sequence[Expr], scope: Scope, place: Place) -> Order | None:
+    """The order of the records that rows are made of, for values of these records: all rows of one have the same."""
+    below = relation.relation
+    if not isinstance(below, (Stream, Nested)) or any(relations_named(value) - {below.alias} for value in values):
+        return None
+    if isinstance(below, Stream):
+        return of_events(below, scope.context)
+    given = _pass_on(below, scope.passed, scope.context) if is_in_order(below.query, windows=False) else None
+    if given is None:
+        return None
+    texts = tuple(f"{spark_name(below.alias)}.{name}" for name in passed_by(given))
+    return texts, _columns(below.alias, given, place)
 
 
 def _of_a_join(join: Joined, passed: dict[str, Query], context: Context, place: Place) -> Order | None:

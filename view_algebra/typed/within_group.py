@@ -89,7 +89,7 @@ def _listed_downwards(
     """listagg(x) WITHIN GROUP (ORDER BY y DESC): upwards, by y and by x of the same y; then reversed."""
     read, (value, *between), place = partial(resolved, scope=scope), node.expressions, span(node)
     text = aggregate("listagg", node, read, when).arguments[0]
-    events = () if scope.above else event_order(scope, place)[1]
+    events = () if scope.above else event_order(scope, place, of=(text,))[1]
     upwards = aggregate("collect_list", call_of("collect_list", value), read, when)
     upwards = replace(upwards, arguments=(text, *(read(key.this) for key in keys), text, *events))
     counts = f"{operand(value)} IS NOT NULL" + (of_filter(whole) if isinstance(whole, exp.Filter) else "")
