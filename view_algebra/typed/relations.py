@@ -61,6 +61,8 @@ _FILTERED = "Write ON true, and leave elements out before: LATERAL explode(filte
 
 def from_clause(node: exp.Select, scope: Scope) -> Relation | None:
     """What a SELECT reads; its names are known in the scope from then on."""
+    for lateral in node.args.get("laterals") or []:
+        refuse_joins_behind(lateral, node)
     from_ = node.args.get("from_")
     relation = None if from_ is None else _from(from_.this, scope)
     for join in node.args.get("joins") or []:
@@ -68,7 +70,6 @@ def from_clause(node: exp.Select, scope: Scope) -> Relation | None:
             raise Wrong(span(join), "a JOIN with nothing before it", "A column of that name is written `join`.")
         relation = _join(relation, join, scope)
     for lateral in node.args.get("laterals") or []:
-        refuse_joins_behind(lateral, node)
         relation = _explode(relation, lateral, scope)
     return relation
 

@@ -36,6 +36,7 @@ from view_algebra.language.walks import above_group, children, outer_fields, par
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope
 from view_algebra.typed.output_names import meant_by, names_an_output
+from view_algebra.written.dialect import readable
 
 
 def spark_refuses(block: Select) -> None:
@@ -231,8 +232,12 @@ def refuse_joins_behind(lateral: exp.Expr, node: exp.Select) -> None:
     place = span(lateral)
     for join in node.args.get("joins") or []:
         if place is not None and (other := span(join)) is not None and other.start > place.start:
-            way_out = "Put it behind the joins, or write CROSS JOIN LATERAL explode(tags) AS t(tag)."
-            raise Wrong(place, "LATERAL VIEW before a JOIN", way_out)
+            alias = lateral.args.get("alias")
+            columns = [] if alias is None else [column.name for column in alias.args.get("columns") or []]
+            named = " AS " + ((alias and alias.name) or "t") + (f"({', '.join(columns)})" if columns else "")
+            kind, on = ("LEFT", " ON true") if lateral.args.get("outer") else ("CROSS", "")
+            way_out = f"Write {kind} JOIN LATERAL {readable(lateral.this)}{named}{on} in its place."
+            raise Wrong(place, "LATERAL VIEW before a JOIN, which Spark does not read", way_out)
 
 
 def refuse_windows_in_join(on: Expr) -> None:
