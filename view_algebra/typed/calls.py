@@ -43,6 +43,7 @@ from view_algebra.language.types import (
 )
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
+from view_algebra.typed.distinct_over import distinct_over
 from view_algebra.typed.spark_refuses import refuse_bounds
 
 Read = Callable[[exp.Expr], Expr]
@@ -146,7 +147,7 @@ def aggregate_over(name: str, node: exp.Anonymous, read: Read) -> Aggregate:
     """The aggregate of `sum(count(*)) OVER (…)`: its arguments may hold aggregates of the group."""
     row, place = AGGREGATES[name], span(node)
     if any(isinstance(a, exp.Distinct) for a in node.expressions):
-        raise Wrong(place, f"{name}(DISTINCT …) OVER (…)", "Take DISTINCT rows in a subquery first.")
+        raise distinct_over(name, node)
     star = len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)
     arguments = () if star else tuple(_number(row, read(a)) for a in node.expressions)
     fewest, most = row.arguments
