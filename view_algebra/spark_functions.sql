@@ -145,6 +145,51 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN x < 0 THEN 'NaN' ELSE sqrt(x) END
 $$;
 
+CREATE OR REPLACE FUNCTION spark.sin(x double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN abs(x) = 'Infinity' THEN 'NaN' ELSE sin(x) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.cos(x double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN abs(x) = 'Infinity' THEN 'NaN' ELSE cos(x) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.tan(x double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN abs(x) = 'Infinity' THEN 'NaN' ELSE tan(x) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.asin(x double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN abs(x) > 1 THEN 'NaN' ELSE asin(x) END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.acos(x double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN abs(x) > 1 THEN 'NaN' ELSE acos(x) END
+$$;
+
+-- 1 / x, which is Infinity where x is 0.
+CREATE OR REPLACE FUNCTION spark.inverse(x double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN abs(x) < 5.6e-309 THEN CASE WHEN x::text LIKE '-%' THEN '-Infinity' ELSE 'Infinity'::double precision END
+    ELSE 1 / x
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.hypot(x double precision, y double precision) RETURNS double precision
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  WITH sides AS (SELECT least(abs(x), abs(y)) AS short, greatest(abs(x), abs(y)) AS long),
+    ratio AS (SELECT short, long, spark.divide(short, long) AS r FROM sides)
+  SELECT CASE
+    WHEN short = 'Infinity' OR long = 'Infinity' THEN 'Infinity'
+    WHEN long = 'NaN' OR long = 0 THEN long
+    ELSE spark.times(long, sqrt(1 + spark.times(r, r)))
+  END FROM ratio
+$$;
+
 CREATE OR REPLACE FUNCTION spark.exp(x double precision) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN x > 709.782712893384 AND x <> 'NaN' THEN 'Infinity' WHEN x < -745.13 THEN 0 ELSE exp(x) END

@@ -87,6 +87,8 @@ ARGUMENTS = {
     "format": "'yyyy'",
     "parsed": "'yyyy'",
     "zone": "'America/New_York'",
+    "computed": "concat('Europe/', CASE WHEN ti = 0 THEN 'Paris' ELSE t END)",
+    "path": "'$.a[0]'",
     "tinyint": "ti",
     "smallint": "si",
     "int": "i",
@@ -140,8 +142,6 @@ SECOND = {"s": "t", "l": "m", "d": "e", "day": "day2", "i": "ti"}
 SPECIAL = {
     "make_date": "make_date(2000 + ti, 2, 3)",
     "make_timestamp": "make_timestamp(2000, 2, 3, 4, 5, d)",
-    "from_utc_timestamp": "from_utc_timestamp(CAST(day2 AS TIMESTAMP), 'America/New_York')",
-    "to_utc_timestamp": "to_utc_timestamp(CAST(day2 AS TIMESTAMP), 'America/New_York')",
     "next_day": "next_day(day2, 'MO')",
     "timestamp_seconds": "timestamp_seconds(i)",
     "timestamp_millis": "timestamp_millis(i)",
@@ -197,6 +197,11 @@ SHORT = {
     "sequence(i, ti)": "sequence(CAST(ti AS INT), ti + 3)",
     "sequence(l, m)": "sequence(CAST(ti AS BIGINT), CAST(ti - 3 AS BIGINT))",
     "sequence(i, ti, -1)": "sequence(CAST(ti AS INT), ti - 3, -2)",
+    **{
+        f"{name}_utc_timestamp(ts, {zone})": f"{name}_utc_timestamp(CAST(day2 AS TIMESTAMP), {zone})"
+        for name in ("from", "to")
+        for zone in ("'America/New_York'", "concat('Europe/', CASE WHEN ti = 0 THEN 'Paris' ELSE t END)")
+    },
     "sequence(l, m, -1)": "sequence(CAST(ti AS BIGINT), CAST(ti + 3 AS BIGINT), 2)",
 }
 """Calls that would make long lists of the least and the greatest values, or are written otherwise."""

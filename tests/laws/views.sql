@@ -1852,3 +1852,44 @@ SELECT to_date(ts) - DATE '2024-01-01' AS day, count(*) AS n, max(spread) AS lon
 
 CREATE VIEW lengths_over_rows AS
 SELECT DISTINCT spread, ts_lag FROM (SELECT country, spread, spread - lag(spread) OVER (ORDER BY country) AS ts_lag FROM lengths) ORDER BY spread LIMIT 3;
+
+CREATE VIEW in_zones_of_records AS
+SELECT event_id, from_utc_timestamp(ts, CASE city WHEN 'a' THEN 'Europe/Paris' WHEN 'b' THEN '+05:30' ELSE country END) AS there,
+       ts AT TIME ZONE CASE city WHEN 'a' THEN 'Asia/Tokyo' ELSE country END AS wall, to_utc_timestamp(ts, coalesce(country, 'UTC')) AS u
+FROM events;
+CREATE VIEW days_in_zones AS
+SELECT CAST(from_utc_timestamp(ts, CASE city WHEN 'a' THEN 'Pacific/Auckland' ELSE kind END) AS DATE) AS day, count(*) AS n
+FROM events GROUP BY 1;
+CREATE VIEW at_paths AS
+SELECT event_id, get_json_object('{"show": [1, {"a": 2}], "click": "c", "x": {"x": 3}}', concat('$.', kind)) AS v,
+       get_json_object('[10, 20, 30]', concat('$[', user_id, ']')) AS e,
+       get_json_object('[10, 20]', concat('$[', CASE city WHEN 'a' THEN '99999999999999999999' ELSE '0001' END, ']')) AS far
+FROM events;
+CREATE VIEW times_with_offsets AS
+SELECT event_id, to_timestamp(concat('10/Oct/2000:13:55:36 ', s), 'dd/MMM/yyyy:HH:mm:ss Z') AS logged,
+       try_to_timestamp(concat('2024-01-02T03:04:05.678', s), 'yyyy-MM-dd\'T\'HH:mm:ss.SSSZ') AS sent,
+       to_timestamp(concat('2024-01-02 03:04:05', s), 'yyyy-MM-dd HH:mm:ss[.SSS][XXX]') AS read,
+       unix_timestamp(concat('2024-01-02 03:04 ', s), 'yyyy-MM-dd HH:mm VV') AS epoch
+FROM (SELECT event_id, CASE city WHEN 'a' THEN '-0700' WHEN 'b' THEN '+01:00' WHEN 'B' THEN 'Z' ELSE country END AS s FROM events);
+CREATE VIEW far_apart AS
+SELECT country, sum(2 * 6371 * asin(sqrt(pow(sin(radians(a - b) / 2), 2) + cos(radians(a)) * cos(radians(b))))) AS km,
+       max(atan2(a, b)) AS angle, max(hypot(a, b)) AS length, max(acos(a)) AS c, sum(tan(a)) AS t, max(degrees(b)) AS d, max(sinh(b)) AS h
+FROM (SELECT country, user_id % 90 AS a, lag(user_id % 90) OVER (PARTITION BY country ORDER BY kafka_offset) AS b FROM events)
+GROUP BY country;
+CREATE VIEW newest_in_a_subquery AS
+SELECT user_id, kind, rn
+FROM (SELECT user_id, kind, row_number() OVER (PARTITION BY user_id ORDER BY kafka_offset DESC) AS rn
+      FROM (SELECT user_id, kind, kafka_offset FROM events)) WHERE rn <= 2;
+CREATE VIEW ties_in_a_subquery AS
+SELECT *, row_number() OVER (PARTITION BY city ORDER BY kind) AS rn, lag(event_id) OVER (PARTITION BY city ORDER BY ts DESC) AS l
+FROM (SELECT event_id, city, kind, ts, kafka_offset FROM events);
+CREATE VIEW last_in_a_subquery AS
+SELECT city, last(kind) AS k, first(event_id) AS e, collect_list(user_id) AS u
+FROM (SELECT KAFKA_OFFSET, city, kind, user_id, event_id FROM (SELECT city, kind, user_id, event_id, kafka_offset FROM events)) GROUP BY city;
+CREATE VIEW as_of_each_minute AS
+WITH cal AS (SELECT explode(sequence(TIMESTAMP '2024-01-01 10:00:00', TIMESTAMP '2024-01-01 12:00:00', INTERVAL 30 MINUTES)) AS t)
+SELECT cal.t, e.country, max_by(e.kind, e.ts) AS k, last(e.event_id) AS l, collect_list(e.city) AS c, listagg(e.city) AS s
+FROM cal JOIN events e ON e.ts <= cal.t GROUP BY cal.t, e.country;
+CREATE VIEW last_of_tags AS
+SELECT tag, last(event_id) AS l, first(e.kind) FILTER (WHERE tag <> 'x') AS f, min_by(e.event_id, tag) AS m
+FROM (SELECT event_id, kind, payload, kafka_offset FROM events WHERE city <> 'b') e LATERAL VIEW OUTER explode(e.payload.tags) t AS tag GROUP BY tag;

@@ -75,6 +75,8 @@ KINDS = {
     "pattern": "the same, in letters that Postgres has, too",
     "parsed": "a literal pattern of times, to read: without weekdays and quarters",
     "zone": "a literal time zone",
+    "computed": "a text that is not a literal",
+    "path": "a literal path such as `$.a[0].b`",
     "schema": "a literal schema of texts, numbers and booleans",
 }
 """The kinds of arguments that are no type's name. Literals are checked, since Spark raises at a bad one."""
@@ -142,6 +144,10 @@ _HASH = "Postgres has no such function"
 _SPLIT = "CASE WHEN {0} = '' THEN '[\"\"]' ELSE to_jsonb(string_to_array({0}, nullif({1}, ''))) END"
 _NUMBERS = "CASE WHEN {0} <= {1} THEN sequence({0}, {1}, {2}) END"
 _DAYS = "CASE WHEN {0} <= {1} THEN sequence({0}, {1}, INTERVAL '{2}' DAY) END"
+
+
+_AT_A_PATH = r"CASE WHEN NOT {1} RLIKE '\\[0*[1-9][0-9]{{18}}' THEN get_json_object({0}, {1}) END"
+"""Spark raises where a path has a larger number of an element than a list has elements."""
 
 
 def _f(
@@ -222,6 +228,16 @@ def _below(names: str, takes: str, gives: Gives, why: str = "") -> list[Function
     return [_f(name, takes, gives, why=why) for name in names.split()]
 
 
+def _in_a_zone(name: str) -> list[Function]:
+    """A time moved by a zone; if a record names a zone that does not exist, NULL, where Spark's own raises."""
+    why = "the engines may know different time zone rules"
+    tried = f"try_add({name}({{0}}, {{1}}), INTERVAL 0 SECONDS)"
+    return [
+        _f(name, "timestamp zone", TIMESTAMP, why=why),
+        _f(name, "timestamp computed", TIMESTAMP, why=why, below=tried),
+    ]
+
+
 _BOTH_TIMES = "{0} AT TIME ZONE 'UTC', {1} AT TIME ZONE 'UTC'"
 _MONTHS_ABOVE = "(extract(year FROM {0}) * 12 + extract(month FROM {0}) - 1)::bigint + {1} BETWEEN 12 AND 119999"
 _MONTHS_BELOW = "year({0}) * 12L + month({0}) - 1 + {1} BETWEEN 12 AND 119999"
@@ -288,21 +304,27 @@ _MATH = [
     ),
     _f("log10", "double", DOUBLE, "spark.log10({0})"),
     _f("log2", "double", DOUBLE, "spark.ln({0}) / ln(2::double precision)"),
-    *_below("log1p expm1 sinh cosh tanh asinh acosh atanh sec csc cot", "double", DOUBLE),
-    _f("hypot", "double double", DOUBLE),
+    _f("sinh", "double", DOUBLE, "sinh({0})"),
+    _f("cosh", "double", DOUBLE, "cosh({0})"),
+    _f("tanh", "double", DOUBLE, "tanh({0})"),
+    _f("sec", "double", DOUBLE, "1 / spark.cos({0})"),
+    _f("csc", "double", DOUBLE, "spark.inverse(spark.sin({0}))"),
+    _f("cot", "double", DOUBLE, "spark.inverse(spark.tan({0}))"),
+    *_below("log1p expm1 asinh acosh atanh", "double", DOUBLE),
+    _f("hypot", "double double", DOUBLE, "spark.hypot({0}, {1})"),
     _f("pow", "double double", DOUBLE, "spark.power({0}, {1})"),
     _f("power", "double double", DOUBLE, "spark.power({0}, {1})"),
     _f("cbrt", "double", DOUBLE, "cbrt({0})"),
     _f("factorial", "int", BIGINT, "CASE WHEN {0} BETWEEN 0 AND 20 THEN factorial({0}::bigint)::bigint END"),
-    _f("sin", "double", DOUBLE),
-    _f("cos", "double", DOUBLE),
-    _f("tan", "double", DOUBLE),
-    _f("asin", "double", DOUBLE),
-    _f("acos", "double", DOUBLE),
-    _f("atan", "double", DOUBLE),
-    _f("atan2", "double double", DOUBLE),
-    _f("radians", "double", DOUBLE),
-    _f("degrees", "double", DOUBLE),
+    _f("sin", "double", DOUBLE, "spark.sin({0})"),
+    _f("cos", "double", DOUBLE, "spark.cos({0})"),
+    _f("tan", "double", DOUBLE, "spark.tan({0})"),
+    _f("asin", "double", DOUBLE, "spark.asin({0})"),
+    _f("acos", "double", DOUBLE, "spark.acos({0})"),
+    _f("atan", "double", DOUBLE, "atan({0})"),
+    _f("atan2", "double double", DOUBLE, "atan2({0}, {1})"),
+    _f("radians", "double", DOUBLE, "spark.times({0}, pi() / 180)"),
+    _f("degrees", "double", DOUBLE, "spark.times({0}, 180 / pi())"),
     _f("pi", "", DOUBLE, "pi()"),
     _f("e", "", DOUBLE, "exp(1::double precision)"),
     _f("width_bucket", "double double double positive", BIGINT, "spark.width_bucket({0}, {1}, {2}, {3})"),
@@ -454,7 +476,8 @@ _TEXT = [
     _f("parse_url", "string string string?", STRING),
     _f("try_url_decode", "string", STRING),
     _f("url_encode", "string", STRING),
-    _f("get_json_object", "string literal", STRING, why=_NESTED),
+    _f("get_json_object", "string path", STRING, why=_NESTED),
+    _f("get_json_object", "string string", STRING, why=_NESTED, below=_AT_A_PATH),
     _f("from_json", "string schema", lambda _, literals: schema(literals[1] or "") or STRING, why=_NESTED),
     _f("json_array_length", "string", INT, why=_NESTED),
 ]
@@ -537,8 +560,8 @@ _TIME = [
     ),
     _f("timestamp_millis", "bigint", TIMESTAMP, below=_in_calendar("timestamp_millis", 1000)),
     _f("timestamp_micros", "bigint", TIMESTAMP, _MICROS_ABOVE),
-    _f("from_utc_timestamp", "timestamp zone", TIMESTAMP, why="the engines may know different time zone rules"),
-    _f("to_utc_timestamp", "timestamp zone", TIMESTAMP, why="the engines may know different time zone rules"),
+    *_in_a_zone("from_utc_timestamp"),
+    *_in_a_zone("to_utc_timestamp"),
 ]
 
 _NESTED_VALUES = [

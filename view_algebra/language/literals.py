@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Context, Decimal
-from itertools import pairwise, zip_longest
+from itertools import accumulate, pairwise, zip_longest
 from operator import add, mul, sub, truediv
 from zoneinfo import available_timezones
 
@@ -128,20 +128,31 @@ def _is_zone(text: str) -> bool:
     return text in available_timezones() or re.fullmatch(r"[+-]\d\d:\d\d", text) is not None
 
 
+_OF_DATES = "yyyy|yy|y|MMMM|MMM|MM|M|dd|d|HH|H|hh|h|mm|m|ss|s|S{1,9}|a|D|DDD"
+_PRINTED = re.compile(f"{_OF_DATES}|EEEE|EEE|E|XXX|X|Q")
+_READ = re.compile(f"{_OF_DATES}|X{{1,3}}|x{{1,3}}|Z{{1,5}}|VV|O|OOOO")
+"""Letters of patterns; by weekdays and quarters Spark does not read."""
+
+
 def _is_format(text: str) -> bool:
-    """A pattern of times made of letters that Spark reads and writes without raising."""
+    """A pattern of times made of letters that Spark writes without raising."""
     bare = re.sub(r"'[^']*'", "", text)
-    known = "yyyy|yy|y|MMMM|MMM|MM|M|dd|d|HH|H|hh|h|mm|m|ss|s|S{1,9}|a|EEEE|EEE|E|D|DDD|XXX|X|Q"
-    return (
-        "'" not in bare
-        and all(re.fullmatch(known, run[0]) for run in re.finditer(r"([a-zA-Z])\1*", bare))
-        and not re.search(r"[#{}\[\]]", bare)
-    )
+    return "'" not in bare and _has_only(_PRINTED, bare) and not re.search(r"[#{}\[\]]", bare)
 
 
 def _is_parsed(text: str) -> bool:
-    """A pattern by which Spark reads times: no weekdays and quarters, at which it raises."""
-    return _is_format(text) and not set("EQ") & set(re.sub(r"'[^']*'", "", text))
+    """A pattern by which Spark reads times; what stands in brackets may be missing in a text."""
+    bare = re.sub(r"'[^']*'", "", text)
+    return "'" not in bare and _has_only(_READ, bare) and _nests(bare) and not re.search(r"[#{}]", bare)
+
+
+def _has_only(letters: re.Pattern[str], bare: str) -> bool:
+    return all(letters.fullmatch(run[0]) for run in re.finditer(r"([a-zA-Z])\1*", bare))
+
+
+def _nests(bare: str) -> bool:
+    depths = [*accumulate((letter == "[") - (letter == "]") for letter in bare)]
+    return min(depths, default=0) >= 0 and (not depths or depths[-1] == 0)
 
 
 NUMBERS: dict[str, Callable[[int], bool]] = {
@@ -165,6 +176,7 @@ CHECKED: dict[str, Callable[[str], bool]] = {
     "format": _is_format,
     "parsed": _is_parsed,
     "zone": _is_zone,
+    "path": lambda text: re.search(r"\[0*[1-9][0-9]{18}", text) is None,
     "schema": lambda text: schema(text) is not None,
 }
 

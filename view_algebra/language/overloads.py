@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from view_algebra.language.backtracking import endless
-from view_algebra.language.expressions import Call, Constant, Expr, Place
+from view_algebra.language.expressions import Call, Constant, Expr, Field, Place
 from view_algebra.language.formats import refuse_format
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, UNBOUNDED, Function
 from view_algebra.language.literals import CHECKED, LITERALS, NUMBERS, as_literal, as_python, folded, is_regex
@@ -144,9 +144,11 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
         "regex": "regular expression",
         "zone": "time zone",
         "format": "pattern of times",
-        "parsed": "pattern of times to read, without weekdays and quarters,",
+        "parsed": "pattern of times to read",
         "replacement": "plain text",
         "schema": "schema of texts, numbers and booleans",
+        "unit": "unit of time",
+        "dateunit": "unit of time",
     }
     for row in overloads:
         for taken, argument in zip(row.takes, arguments, strict=False):
@@ -156,13 +158,65 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
             if kind not in wanted or argument.type != STRING:
                 continue
             if not isinstance(argument, Constant):
-                raise Wrong(argument.place, f"{name}() with a {wanted[kind]} that is not a literal", "Write it out.")
+                what = f"{name}() with a {wanted[kind]} that is not a literal"
+                raise Wrong(argument.place, what, _of_each(name, kind, arguments, argument))
+            if kind not in CHECKED:
+                continue
             if kind == "regex":
                 _refuse_endless(argument)
             if not CHECKED[kind](argument.value or ""):
                 reason = f"{argument.value!r} is not a {wanted[kind]} that Spark is sure to take"
-                way_out = "A value that Spark refuses while it runs would stop the stream."
-                raise Wrong(argument.place, reason, "Read times as STRING, and cast." if kind == "schema" else way_out)
+                raise Wrong(argument.place, reason, _instead_of(kind, name, argument.value or "", arguments[0]))
+
+
+def _of_each(name: str, kind: str, arguments: Sequence[Expr], chosen: Expr) -> str:
+    """A CASE over the literals that a record may choose from, of which the first is an example."""
+    literal = _EXAMPLES[kind]
+    given = ", ".join(literal if each is chosen else _shown(each) for each in arguments)
+    return f"Write CASE {_shown(chosen)} WHEN {literal} THEN {name}({given}) END, with a WHEN for each that there is."
+
+
+_EXAMPLES = {
+    "regex": "'[0-9]+'",
+    "format": "'yyyy-MM-dd'",
+    "parsed": "'yyyy-MM-dd'",
+    "replacement": "'-'",
+    "schema": "'a INT, b STRING'",
+    "unit": "'DAY'",
+    "dateunit": "'MONTH'",
+}
+"""A literal of each kind that a record may not decide."""
+
+
+def _shown(argument: Expr) -> str:
+    """An argument as its author wrote it, where it is a column or a plain literal."""
+    if isinstance(argument, Field):
+        return ".".join(argument.path)
+    if not isinstance(argument, Constant):
+        return "x"
+    return f"'{argument.value}'" if argument.type == STRING else str(argument.value)
+
+
+def _instead_of(kind: str, name: str, literal: str, of: Expr) -> str:
+    """What to write instead of a literal that Spark may refuse while it runs, which would stop the stream."""
+    if kind != "parsed":
+        return _OTHER_LITERALS[kind]
+    rest = re.sub(r"^E+,? *", "", literal)
+    if rest != literal and CHECKED["parsed"](rest):
+        written = rest.replace("'", "\\'")
+        return f"Write {name}(regexp_replace({_shown(of)}, '^[A-Za-z]+,? *', ''), '{written}')."
+    letters = "y M d D H h m s S a X x Z V O"
+    return f"Use the letters {letters}, and take what others stand for out of the text: regexp_replace(x, '…', '')."
+
+
+_OTHER_LITERALS = {
+    "regex": "Write it in the syntax of java.util.regex: 'a(b)?', '^[0-9]+$'.",
+    "zone": "Write a region or an offset: 'Europe/Paris', '+02:00'.",
+    "format": "Use the letters y M d D H h m s S a E X Q, as in 'yyyy-MM-dd HH:mm'.",
+    "replacement": "Write $1 for a group, and no backslash: '$1-$2'.",
+    "schema": "Read times as STRING, and cast: from_json(x, 'a INT, at STRING').",
+}
+"""What to write instead of other literals that Spark may refuse while it runs."""
 
 
 def _refuse_endless(regex: Constant) -> None:
@@ -269,6 +323,8 @@ def _as_kind(argument: Expr, kind: str, exactly: bool) -> Expr | None:
     if kind in _SHAPES:
         return argument if _SHAPES[kind](type_) else None
     match kind:
+        case "computed":
+            return argument if type_ == STRING and not isinstance(argument, Constant) else None
         case _ if kind in LITERALS:
             return as_literal(argument, kind) if isinstance(argument, Constant) else None
         case "texts" if type_ == Type("ARRAY", element=STRING):

@@ -103,7 +103,8 @@ def json_fields(given: Sequence[Expr], place: Place) -> Expr:
     """The array of the one struct that json_tuple(text, 'a', 'b') gives; see `cells`."""
     names = [e for e in given[1:] if isinstance(e, Constant) and e.type == STRING and e.value is not None]
     if len(given) < 2 or len(names) < len(given) - 1 or given[0].type != STRING:
-        way_out = "Write LATERAL VIEW json_tuple(x, 'a', 'b') t AS a, b."
+        computed = "of a computed name, get_json_object(x, concat('$.', name))"
+        way_out = f"Write LATERAL VIEW json_tuple(x, 'a', 'b') t AS a, b; {computed}."
         raise Wrong(place, "json_tuple() of other than a text and literal names", way_out)
     kind = Type("STRUCT", fields=tuple((f"c{n}", STRING) for n in range(len(names))))
     return Call("json_tuple", tuple(given), Type("ARRAY", element=kind), place=place)

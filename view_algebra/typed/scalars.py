@@ -16,7 +16,8 @@ from view_algebra.language.functions import FOREIGN, GENERATORS, WINDOW_FUNCTION
 from view_algebra.language.long_numbers import bounded, has_decimals
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import BITWISE, bitwise, calculate, case, condition, negative, number
-from view_algebra.language.overloads import call
+from view_algebra.language.overloads import call, overload
+from view_algebra.language.quoting import words
 from view_algebra.language.time_windows import TIME_WINDOWS, window_key
 from view_algebra.language.times import interval, shifted
 from view_algebra.language.types import BIGINT, BOOLEAN, STRING, TINYINT, VOID
@@ -251,9 +252,22 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     if (other := sugar.made(name, arguments, place)) is not None:
         return other
     made = call(name, arguments, place)
+    _guard_for_spark(name, made, node)
+    return made
+
+
+def _guard_for_spark(name: str, made: Expr, node: exp.Anonymous) -> None:
+    """Tells Spark what is NULL here and would raise there."""
+    given = node.expressions
     if name == "from_json" and has_decimals(made.type):
         spell(node, f"from_json({bounded(written(given[0]), made.type)}, {written(given[1])})")
-    return made
+    row = overload(made) if name in _GUARDED and isinstance(made, Call) else None
+    if row is not None and row.below:
+        spell(node, row.below.format(*(f"({written(each)})" for each in given)))
+
+
+_GUARDED = words("from_utc_timestamp to_utc_timestamp get_json_object")
+"""Functions whose last argument, where a record decides it, may be one at which Spark raises."""
 
 
 def _filtered(node: exp.Filter, scope: Scope) -> Expr:

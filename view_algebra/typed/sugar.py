@@ -192,11 +192,13 @@ def in_zone(time: Expr, zone: Expr, place: Place) -> tuple[str, Expr]:
     """`ts AT TIME ZONE zone`, as Spark SQL of `{time}` and `{zone}` and as an expression: of an instant the time that
     clocks show there, of such a time the instant.
     """
+    tried = "{}" if isinstance(zone, Constant) else "try_add({}, INTERVAL 0 SECONDS)"  # Spark raises at one unknown
     if time.type == TIMESTAMP_NTZ:
         instant = call("to_utc_timestamp", [cast(time, TIMESTAMP), zone], place)
-        return "to_utc_timestamp(CAST({time} AS TIMESTAMP), {zone})", instant
+        return tried.format("to_utc_timestamp(CAST({time} AS TIMESTAMP), {zone})"), instant
     shown = call("from_utc_timestamp", [time, zone], place)
-    return "CAST(from_utc_timestamp({time}, {zone}) AS TIMESTAMP_NTZ)", cast(shown, TIMESTAMP_NTZ)
+    text = tried.format("from_utc_timestamp({time}, {zone})")
+    return f"CAST({text} AS TIMESTAMP_NTZ)", cast(shown, TIMESTAMP_NTZ)
 
 
 def timed(name: str, unit: str, given: Arguments, place: Place) -> Expr:

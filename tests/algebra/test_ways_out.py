@@ -1,0 +1,98 @@
+"""The SQL that an error prints is put in the place of what it refuses, letter by letter, and compiles."""
+
+# ruff: noqa: E501 — a SELECT stands on one line
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.algebra.refusals import EVENTS
+from view_algebra import Catalog, Refused, compile_catalog
+
+WHOLE = "the whole SELECT"
+
+WAYS_OUT = {
+    "distinct users of seven days": (
+        "SELECT DISTINCT day, count(DISTINCT user_id) OVER (ORDER BY day RANGE BETWEEN INTERVAL 6 DAYS PRECEDING AND CURRENT ROW) AS users FROM events",
+        WHOLE,
+    ),
+    "distinct values so far, of each partition": (
+        "SELECT country, ts, count(DISTINCT user_id) OVER (PARTITION BY country ORDER BY ts DESC) AS users FROM events WHERE price > 0",
+        WHOLE,
+    ),
+    "distinct values of a partition": (
+        "SELECT country, sum(DISTINCT amount) OVER (PARTITION BY country) AS s FROM events",
+        WHOLE,
+    ),
+    "distinct values of all rows": ("SELECT avg(DISTINCT price) OVER () AS a FROM events", WHOLE),
+    "distinct values of some rows": (
+        "SELECT user_id, avg(DISTINCT amount) OVER (PARTITION BY user_id ORDER BY ts, kind ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS a FROM events",
+        WHOLE,
+    ),
+    "distinct values before a row, downwards": (
+        "SELECT n, count(DISTINCT country) OVER (ORDER BY n DESC RANGE BETWEEN 5 PRECEDING AND 1 PRECEDING) AS c FROM hourly",
+        WHOLE,
+    ),
+    "distinct values beside a CTE": (
+        "WITH h AS (SELECT country, hour FROM hourly) SELECT hour, count(DISTINCT country) OVER (ORDER BY date_trunc('day', hour)) AS c FROM h",
+        WHOLE,
+    ),
+    "a list of distinct values": (
+        "SELECT country, collect_list(DISTINCT kind) OVER (PARTITION BY country) AS k FROM events",
+        WHOLE,
+    ),
+    "the greatest distinct value": (
+        "SELECT country, max(DISTINCT amount) OVER (PARTITION BY country) AS m FROM events",
+        "max(DISTINCT amount) OVER (PARTITION BY country)",
+    ),
+    "a time of day, of a text": ("SELECT CAST(kind AS TIME) AS t FROM events", "CAST(kind AS TIME)"),
+    "a time of day, of a time": ("SELECT CAST(ts AS TIME(6)) AS t FROM events", "CAST(ts AS TIME(6))"),
+    "a weekday before a time": (
+        "SELECT to_timestamp(kind, 'EEE, dd MMM yyyy HH:mm:ss Z') AS t FROM events",
+        "to_timestamp(kind, 'EEE, dd MMM yyyy HH:mm:ss Z')",
+    ),
+    "a pattern of times that a record decides": (
+        "SELECT to_date(kind, country) AS d FROM events",
+        "to_date(kind, country)",
+    ),
+    "a unit of time that a record decides": (
+        "SELECT date_trunc(kind, ts) AS t FROM events",
+        "date_trunc(kind, ts)",
+    ),
+    "a regular expression that a record decides": (
+        "SELECT regexp_replace(kind, country, '-') AS t FROM events",
+        "regexp_replace(kind, country, '-')",
+    ),
+    "LATERAL VIEW before a JOIN, its column in ON": (
+        "SELECT e.event_id, u.name FROM events e LATERAL VIEW explode(e.tags) t AS tag JOIN users u ON u.name = tag",
+        "LATERAL VIEW explode(e.tags) t AS tag",
+    ),
+    "LATERAL VIEW OUTER before a JOIN": (
+        "SELECT e.event_id, pos, u.name FROM events e LATERAL VIEW OUTER posexplode(e.tags) t AS pos, tag LEFT JOIN users u ON u.user_id = e.user_id",
+        "LATERAL VIEW OUTER posexplode(e.tags) t AS pos, tag",
+    ),
+}
+"""SELECTs that are refused, and which part of each the printed SQL stands for."""
+
+
+def compiled(select: str) -> Catalog:
+    return compile_catalog({"base.sql": EVENTS, "v.sql": f"CREATE VIEW v AS {select};"})
+
+
+def printed(select: str) -> str:
+    """The SQL that the error for a SELECT names, up to what is said about it."""
+    with pytest.raises(Refused) as caught:
+        compiled(select)
+    found = re.search(
+        r"\n\nWrite (.*?)(?:\. [A-Z].*|, with a WHEN .*| in its place\.|\.)$", str(caught.value), re.DOTALL
+    )
+    assert found is not None, str(caught.value)
+    return found[1]
+
+
+@pytest.mark.parametrize(("select", "part"), WAYS_OUT.values(), ids=WAYS_OUT)
+def test_the_printed_way_out_compiles_as_it_stands(select: str, part: str) -> None:
+    written = printed(select) if part == WHOLE else select.replace(part, printed(select))
+    assert "v" in compiled(written).views
