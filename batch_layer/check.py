@@ -11,6 +11,7 @@ import json
 import math
 import pickle
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,17 +20,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from sqlglot import exp
+
 from batch_layer.compute import counting, kept
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from serving_layer import lookup, previews, progress, skipping, views
-from serving_layer.database import Connection, Database
+from serving_layer.database import Connection, Database, PostgresError, is_away
 from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from view_algebra.compiled import JSON_TIMES, SHORTENED, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import quoted, spark_name
+from view_algebra.language.types import Type
+from view_algebra.language.types import read as read_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +56,8 @@ Row = tuple[Any, ...]
 class Checked:
     """What a check of one view found: `missing` rows are in the SELECT's result only, `surplus` in the view only.
 
-    skipped: how many records of its sources below progress were skipped by name, and are in neither.
+    skipped: how many records of its sources below progress were skipped by name, and are in neither. failure: why Spark
+    or Postgres could not compute the rows; None if both did.
     """
 
     view: str
@@ -60,11 +66,17 @@ class Checked:
     missing: Sequence[Row]
     surplus: Sequence[Row]
     skipped: int = 0
+    failure: Exception | None = None
 
     @property
     def equal(self) -> bool:
         """True when the view shows what its SELECT gives."""
-        return not self.missing and not self.surplus
+        return self.failure is None and not self.differs
+
+    @property
+    def differs(self) -> bool:
+        """True when both were computed, and a row is in one of them only."""
+        return bool(self.missing or self.surplus)
 
 
 def check(
@@ -77,7 +89,8 @@ def check(
 ) -> list[Checked]:
     """Checks the views named (all that are served, when none is), as of one snapshot of Postgres.
 
-    `preview`: those of a preview, in place of the deployed ones.
+    A view whose rows cannot be computed has its `failure`; the other views have their answers. `preview`: the views of
+    a preview, in place of the deployed ones.
     """
     with TemporaryDirectory(prefix="lamina-check-") as folder:
         return _check(database, spark, log, brokers, names, preview, _Shown(Path(folder)))
@@ -131,21 +144,41 @@ def _check(
         begins = _begins(connection, preview)
         skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
+        failures: dict[str, Exception] = {}
         for name in wanted:
             columns = shown_columns(catalog.views[name])
-            shown.keep(name, views.rows(connection, name, columns, schema=preview or "analytics"))
+            try:
+                with connection.begin_nested():
+                    shown.keep(name, views.rows(connection, name, columns, schema=preview or "analytics"))
+            except PostgresError as error:
+                if is_away(error):
+                    raise
+                failures[name] = error
     for name in sources:
         log.create(catalog.sources[name], topic_ids[name], log_begins[name])
         records = log.records(catalog.sources[name], below[name], brokers, since=starts[name])
         counting(records, catalog.sources[name]).createOrReplaceTempView(spark_name(catalog.sources[name].records))
-    select_all(spark, (view for view in catalog.views.values() if set(view.sources) <= set(sources)), begins)
+    selected = (view for view in catalog.views.values() if set(view.sources) <= set(sources))
+    failures = {**_select_each(spark, selected, begins), **failures}
     found = []
     for name in wanted:
         over = _over(below, catalog.views[name].sources)
-        compared = compare(catalog.views[name], rows_of(spark.table(name)), shown.rows(name), over)
+        compared = _compared(spark, catalog.views[name], shown, over, failures.get(name))
         left_out = sum(offset < over.get(at, 0) for at, offset in skipped)
         found.append(replace(compared, skipped=left_out))
     return found
+
+
+def _compared(spark: SparkSession, view: View, shown: _Shown, below: Offsets, failure: Exception | None) -> Checked:
+    """The rows of a view next to those of its SELECT; or why there are none to compare."""
+    from pyspark.errors import PySparkException
+
+    if failure is None:
+        try:
+            return compare(view, rows_of(spark.table(view.name)), shown.rows(view.name), below)
+        except PySparkException as error:
+            failure = error
+    return Checked(view.name, 0, below, [], [], failure=failure)
 
 
 def _begins(connection: Connection, preview: str | None) -> dict[str, datetime | None]:
@@ -155,16 +188,38 @@ def _begins(connection: Connection, preview: str | None) -> dict[str, datetime |
     return {name: lookup.get(connection, id).since for name, id in lookup.published(connection).items()}
 
 
+def _select_each(
+    spark: SparkSession, views: Iterable[View], since: Mapping[str, datetime | None]
+) -> dict[str, Exception]:
+    """Makes the SELECT of each view a table of Spark's; gives why Spark refuses some, or one that they read."""
+    from pyspark.errors import PySparkException
+
+    failures: dict[str, Exception] = {}
+    for view in views:
+        failing = next((failures[name] for name in view.reads if name in failures), None)
+        try:
+            if failing is None:
+                _select(spark, view, since.get(view.name))
+        except PySparkException as error:
+            failing = error
+        if failing is not None:
+            failures[view.name] = failing
+    return failures
+
+
 def select_all(spark: SparkSession, views: Iterable[View], since: Mapping[str, datetime | None]) -> None:
     """Makes the author's SELECT of each view a table of Spark's: those that it reads come first, and its records.
 
     since: by view, when the groups begin that it keeps.
     """
     for view in views:
-        selected = spark.sql(view.spelled).toDF(*[column.name for column in view.columns])
-        begins = since.get(view.name)
-        rows = selected if begins is None else selected.where(kept(view.retained, begins))
-        rows.createOrReplaceTempView(view.name)
+        _select(spark, view, since.get(view.name))
+
+
+def _select(spark: SparkSession, view: View, begins: datetime | None) -> None:
+    selected = spark.sql(view.spelled).toDF(*[column.name for column in view.columns])
+    rows = selected if begins is None else selected.where(kept(view.retained, begins))
+    rows.createOrReplaceTempView(view.name)
 
 
 def shown_columns(view: View) -> str:
@@ -196,6 +251,9 @@ def rows_of(found: DataFrame) -> list[Row]:
 
 def compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> Checked:
     """Multisets of rows: equal ones cancel, and what is left is paired within the tolerance of doubles."""
+    floats = {n: kind for n, column in enumerate(view.columns) if (kind := _with_floats(column.spark)) is not None}
+    if floats:
+        wanted, shown = ([_floats_as_held(row, floats) for row in rows] for rows in (wanted, shown))
     left, right = Counter(map(exact, wanted)), Counter(map(exact, shown))
     missing, surplus = list((left - right).elements()), list((right - left).elements())
     tolerances = [FLOAT_TOLERANCE if column.postgres == FLOAT else DOUBLE_TOLERANCE for column in view.columns]
@@ -211,6 +269,32 @@ def compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> 
         else:
             near.remove(found)
     return Checked(view.name, len(shown), below, unmatched, [row for rows in candidates.values() for row in rows])
+
+
+def _with_floats(spark: str) -> Type | None:
+    """The type of a column, if it is nested and has a FLOAT inside."""
+    if "FLOAT" not in spark or spark == "FLOAT":
+        return None
+    return read_type(exp.DataType.build(spark, dialect="spark"))
+
+
+def _floats_as_held(row: Row, floats: Mapping[int, Type]) -> Row:
+    """A row whose nested FLOATs are the numbers that they hold: Spark prints 1.4E-45 where Postgres prints 1e-45."""
+    return tuple(_float_as_held(value, floats[n]) if n in floats else value for n, value in enumerate(row))
+
+
+def _float_as_held(value: Any, kind: Type) -> Any:
+    if kind.name == "FLOAT" and isinstance(value, (int, float)):
+        [held] = struct.unpack("f", struct.pack("f", value))
+        return held
+    if isinstance(value, list) and kind.element is not None:
+        return [_float_as_held(item, kind.element) for item in value]
+    if isinstance(value, dict) and kind.name == "MAP" and kind.element is not None:
+        return {key: _float_as_held(item, kind.element) for key, item in value.items()}
+    if isinstance(value, dict):
+        fields = dict(kind.fields)
+        return {key: _float_as_held(item, fields[key]) if key in fields else item for key, item in value.items()}
+    return value
 
 
 def exact(row: Row) -> Row:

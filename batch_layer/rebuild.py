@@ -7,13 +7,14 @@ that died before the hand-over has changed nothing that anybody reads; the next 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batch_layer import checking, compute, patience
 from batch_layer.archiving import Logs
+from batch_layer.causes import cause
 from batch_layer.leap import Leap
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
@@ -79,25 +80,53 @@ class BatchLayer:
     ) -> list[Proof]:
         """All steps in one process; gives the proofs, and `on_checks` what the checks found.
 
-        A view that differs is handed over only if its policy says so, and one that fails a check that blocks never.
+        A view that differs is handed over only if its policy says so, and one that fails a check that blocks never. A
+        view that Spark cannot compute is left out and stays as it is. After the hand-over, an error names it.
         """
         with rebuilds.in_one_process(self.database):
             id = (self.leap_seal if leap else self.seal)(names)
             try:
                 self.archive(id)
-                for each in self.generations(id):
-                    self.compute_unless_dropped(id, each.view)
+                broken = self._compute_each(id, leap=leap)
                 self.go_live(id)
                 proofs = self.prove(id)
                 on_checks(self.check(id))
                 if held := self.hand_over(id):
                     self.on_held(held)
                     self.tell(f"held back, and read as before: {', '.join(held)}")
-                self.retire(id)
+                self.retire(id, broken)
             except BaseException as error:
                 self.failed(id, error)
                 raise
+        if broken is not None:
+            raise broken
         return proofs
+
+    def _compute_each(self, id: int, *, leap: bool) -> LaminaError | None:
+        """Computes every view; leaves out those that Spark cannot compute, and gives the error that names them.
+
+        A leap, which hands all views over or none, ends with the first of them.
+        """
+        from pyspark.errors import PySparkException
+
+        sealed = self.generations(id)
+        reasons: dict[str, str] = {}
+        for each in sealed:
+            try:
+                self.compute_unless_dropped(id, each.view)
+            except PySparkException as error:
+                reasons[each.view] = cause(str(error))
+                if leap or len(reasons) == len(sealed):
+                    raise _not_computed(reasons) from error
+                self.tell(f"{each.view}: Spark cannot compute it, so it is left out and stays as it is")
+                self._leave_out(each)
+        return _not_computed(reasons) if reasons else None
+
+    def _leave_out(self, left: Generation) -> None:
+        def step(connection: Connection) -> None:
+            generations.retire(connection, [left.id])
+
+        self.database.retrying(step)
 
     def failed(self, id: int, error: BaseException) -> None:
         """Records why a rebuild failed and retires what it leaves; where Postgres is away, the next rebuild does."""
@@ -344,8 +373,12 @@ class BatchLayer:
     def _leap(self) -> Leap:
         return Leap(self.database, self.brokers, self.log, self.logs.archive, self.tell)
 
-    def retire(self, id: int) -> None:
-        """Ends the maintenance of generations that nobody reads or may roll back to, and drops what none can see."""
+    def retire(self, id: int, broken: LaminaError | None = None) -> None:
+        """Ends the maintenance of generations that nobody reads or may roll back to, and drops what none can see.
+
+        `broken` names the views that were left out. It is recorded, and without a view that is held back the rebuild
+        counts as failed.
+        """
         with self.database.begin() as connection:
             run = rebuilds.get(connection, id)
         if run.state in ("done", "held"):  # it is repeated: what is left is to drop
@@ -365,8 +398,10 @@ class BatchLayer:
             surplus = [old for each in new for old in generations.superseded(connection, each.view) if old not in mine]
             generations.retire(connection, surplus)
             published = lookup.published(connection)
-            held = [each.view for each in new if not each.was_shown and published.get(each.view) != each.id]
-            rebuilds.end(connection, id, "held" if held else "done")
+            unread = [each for each in new if not each.was_shown and published.get(each.view) != each.id]
+            held = [each.view for each in unread if each.state != "retired"]
+            state = "held" if held else "done" if broken is None else "failed"
+            rebuilds.end(connection, id, state, None if broken is None else broken.what)
 
         self.database.retrying(step)
         dropping.drop_unused(self.database)
@@ -396,3 +431,11 @@ class BatchLayer:
         with self.database.begin() as connection:
             rebuilds.finished(connection, id, step)
         self.at(f"after {step}")
+
+
+def _not_computed(reasons: Mapping[str, str]) -> LaminaError:
+    return LaminaError(
+        f"Spark could not compute {', '.join(reasons)}",
+        evidence="\n".join(f"{name}: {reason}" for name, reason in reasons.items()),
+        way_out="These views stay as they are. Correct what their error names, and rebuild them.",
+    )

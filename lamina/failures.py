@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from batch_layer.causes import cause
 from view_algebra.errors import LaminaError
 
 POSTGRES_AWAY = (
@@ -50,21 +49,26 @@ def told(error: Exception) -> LaminaError:
     return found
 
 
+def of_view(name: str, error: Exception) -> LaminaError:
+    """The same of an error that arose while a view was computed, with its name. An error of ours stays as it is."""
+    found = told(error)
+    if found is error:
+        return found
+    return LaminaError(f"{name}: {found.what}", evidence=found.evidence, way_out=found.way_out)
+
+
 def by_spark(said: str) -> LaminaError:
     """One sentence out of a page of Java's: what it was caused by, and whether Postgres went away meanwhile.
 
     >>> by_spark("Job aborted.|at x.y(z)|Caused by: IOException: No space left".replace("|", chr(10))).evidence
     'IOException: No space left'
     """
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
-    told = (causes or raised or lines or ["It said nothing."])[-1 if causes or raised else 0]
+    lines = [line.strip() for line in said.splitlines()]
     if away := next((line for line in lines if any(sign in line for sign in POSTGRES_AWAY)), None):
         return _away(away)
     return LaminaError(
         "Spark failed",
-        evidence=told[:500],
+        evidence=cause(said),
         way_out="Fix what the error names, and repeat the command. Spark's log is logs/spark.log in LAMINA_HOME.",
     )
 

@@ -6,6 +6,7 @@ from typing import TextIO
 
 from batch_layer.verify import verify
 from lamina.deployment import Deployment
+from lamina.failures import of_view
 from lamina.render import Output
 from serving_layer.analyst import select
 from serving_layer.receipts import Receipt
@@ -17,7 +18,7 @@ LONGEST = 16_000_000
 """Characters of a receipt: it holds some hundred for each column and each partition."""
 
 
-def of_view(url: str, view: str) -> str:
+def line_of(url: str, view: str) -> str:
     """The receipt of a view, read as the role that `url` names."""
     [(line,)] = select(url, f"SELECT lamina.receipt({postgres_text(view)})")[1]
     return str(line)
@@ -42,7 +43,10 @@ def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:
     """Verifies a receipt and shows what was found; True when the view showed what its SELECT gives."""
     spark, log = opened.spark, opened.log
     with waiting(output.tell, "every record below the receipt's offsets is read, every row computed again"):
-        found = verify(opened.database, spark, log, opened.brokers, receipt)
+        try:
+            found = verify(opened.database, spark, log, opened.brokers, receipt)
+        except Exception as error:
+            raise of_view(receipt.view, error) from error
     said, computed = receipt.digest, found.found
     result = "equal" if found.equal else "DIFFERENT"
     if output.as_json:

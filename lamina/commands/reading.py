@@ -5,15 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from lamina.commands.command import Different, command, deployment, show_verdicts, tell_failing
+from lamina.failures import told
 from lamina.render import Output
 from lamina.settings import Settings
 from serving_layer.waiting import waiting
 from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from batch_layer.check import Checked
 
 
 @command()
@@ -55,8 +59,9 @@ def status(output: Output, alarms: bool) -> None:
 def check(output: Output, views: Sequence[str], live: bool, preview: str | None) -> None:
     """Compare every row of views with their SELECT over all records.
 
-    Spark runs it over every record below the progress that was read with the view. With --live, Postgres runs the
-    checks of the catalog (ADD CONSTRAINT) instead, and Spark is not needed.
+    Spark runs it over every record below the progress that was read with the view. Exits 3 if a view differs, else 1
+    if a view could not be computed; the other views have their results. With --live, Postgres runs the checks of the
+    catalog (ADD CONSTRAINT) instead, and Spark is not needed.
     """
     from batch_layer.check import EXAMPLES
     from batch_layer.check import check as run
@@ -75,18 +80,7 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
         spark, log = opened.spark, opened.log
         with waiting(output.tell, "every record is read from the log and Kafka, every row compared"):
             results = run(opened.database, spark, log, opened.brokers, views, preview)
-    rows = [
-        (
-            each.view,
-            each.rows,
-            len(each.missing),
-            len(each.surplus),
-            "equal" if each.equal else "DIFFERENT",
-            str(each.below),
-        )
-        for each in results
-    ]
-    output.table(("view", "rows", "missing", "surplus", "result", "every record below"), rows)
+    _show_checked(output, results)
     for each in results:
         if each.skipped:
             output.tell(
@@ -95,8 +89,30 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
         for what, examples in (("missing", each.missing), ("surplus", each.surplus)):
             for row in examples[:EXAMPLES]:
                 output.tell(f"{each.view}: {what} {row}")
-    if not all(each.equal for each in results):
+    if any(each.differs for each in results):
         raise Different
+    if failing := [each.view for each in results if each.failure is not None]:
+        raise LaminaError(
+            f"{len(failing)} of {len(results)} views could not be checked",
+            evidence=", ".join(failing),
+            way_out="Their reasons are above. What differs is unknown; the other views equal their SELECT.",
+        )
+
+
+def _show_checked(output: Output, results: Sequence[Checked]) -> None:
+    """A row per view; why a view could not be computed is a field of its JSON, and a line of narration."""
+    columns = ("view", "rows", "missing", "surplus", "result", "every record below")
+    rows = []
+    for each in results:
+        result = "equal" if each.equal else "DIFFERENT" if each.differs else "FAILED"
+        row: tuple[object, ...] = (each.view, each.rows, len(each.missing), len(each.surplus), result, str(each.below))
+        failure = None if each.failure is None else told(each.failure)
+        if output.as_json:
+            row = (*row, None if failure is None else f"{failure.what}: {failure.evidence}")
+        elif failure is not None:
+            output.tell(f"{each.view}: {failure.what}: {failure.evidence}")
+        rows.append(row)
+    output.table((*columns, "error") if output.as_json else columns, rows)
 
 
 @command()
@@ -107,11 +123,11 @@ def receipt(output: Output, view: str) -> None:
     The line has the offsets below which every record is in it, the version and generation, and a digest of the rows. It
     is read in one snapshot, as the analyst. SQL has the same: SELECT lamina.receipt('view').
     """
-    from lamina.receipts import of_view
+    from lamina.receipts import line_of
 
     settings = Settings.read()
     with waiting(output.tell, "every row is read and digested"):
-        sys.stdout.write(of_view(settings.reader(), view) + "\n")
+        sys.stdout.write(line_of(settings.reader(), view) + "\n")
 
 
 @command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -599,8 +600,9 @@ def test_a_leap_that_cannot_be_sealed_gives_its_queries_back(deployed: Deployed,
 def test_floats_are_checked_as_what_they_are_and_not_as_their_text(deployed: Deployed) -> None:
     floats = (
         "CREATE VIEW floats AS SELECT n % 20 AS part, max(CAST(ratio AS FLOAT)) AS largest,"
-        " CAST(sum(ratio) AS FLOAT) AS total, max(CAST(ratio * 1e37 AS FLOAT)) AS huge, max(CAST(n AS FLOAT)) AS whole"
-        " FROM events GROUP BY n % 20;"
+        " CAST(sum(ratio) AS FLOAT) AS total, max(CAST(ratio * 1e37 AS FLOAT)) AS huge, max(CAST(n AS FLOAT)) AS whole,"
+        " array(max(CAST(ratio * 1e-44 AS FLOAT))) AS least, struct(max(CAST(n AS FLOAT)) AS f, map('x', array("
+        "min(CAST(ratio * 1e37 AS FLOAT)))) AS m) AS parts FROM events GROUP BY n % 20;"
     )
     deployed.apply(events=EVENTS, floats=floats)
     deployed.send("events", *(event(n) for n in range(100)))
@@ -638,3 +640,48 @@ def test_a_total_of_records_of_which_none_is_meant_is_proven(deployed: Deployed)
     deployed.catch_up()
     assert deployed.rows("SELECT * FROM nothing") == [(None, None, None, 0, 0)]
     assert [proof.differing for proof in deployed.deployment.batch.rebuild()] == [0, 0]
+
+
+def test_a_view_that_spark_cannot_compute_is_named_and_the_others_have_their_answers(
+    deployed: Deployed, quick_lamina: CommandLine
+) -> None:
+    half = "CREATE VIEW half AS SELECT country, sum(n) AS n FROM events GROUP BY country;"
+    halves = "CREATE VIEW halves AS SELECT sum(n) AS n FROM half;"
+    deployed.apply(events=EVENTS, totals=TOTALS, half=half, halves=halves)
+    deployed.send("events", *(event(n) for n in range(20)))
+    deployed.catch_up()
+    before = deployed.rows("SELECT * FROM half ORDER BY 1")
+    receipt = str(one(deployed.rows("SELECT lamina.receipt('half')"))[0])
+    for table, name in (("compiled", "name"), ("version", "view"), ("definition", "view")):
+        failing = "replace(texts::text, 'sum(n)', 'sum(n + CAST(raise_error(''no luck'') AS INT))')::jsonb"
+        deployed.owner(f"UPDATE lamina.{table} SET texts = {failing} WHERE {name} = 'half'")
+
+    checked = quick_lamina("check", "--json", code=1)
+    found = {line["view"]: line for line in checked.lines()}
+    assert {name: line["result"] for name, line in found.items()} == {
+        "totals": "equal", "half": "FAILED", "halves": "FAILED",
+    }  # fmt: skip
+    assert found["totals"]["error"] is None
+    assert "no luck" in found["half"]["error"]
+    assert "no luck" in found["halves"]["error"]
+    assert json.loads(checked.err.splitlines()[-1])["evidence"] == "half, halves"
+    assert "half: Spark failed" in quick_lamina("verify", "-", stdin=receipt, code=1).err
+
+    published = dict(deployed.owner("SELECT view, generation FROM lamina.publication"))
+    ended = quick_lamina("rebuild", code=1)
+    assert "Spark could not compute half" in ended.err
+    assert "half: [USER_RAISED_EXCEPTION] no luck" in ended.err.replace("\\n", " ")
+    after = dict(deployed.owner("SELECT view, generation FROM lamina.publication"))
+    assert after["half"] == published["half"]
+    assert after["totals"] > published["totals"], "a view that can be computed is handed over"
+    assert deployed.rows("SELECT * FROM half ORDER BY 1") == before
+    assert one(deployed.owner("SELECT state, error FROM lamina.rebuild ORDER BY id DESC LIMIT 1")) == (
+        "failed",
+        "Spark could not compute half",
+    )
+
+    with deployed.deployment.database.begin() as connection:
+        [place] = lookup.get(connection, after["totals"]).places.values()
+        connection.exec_driver_sql(f"DELETE FROM {place}")
+    assert quick_lamina("check", "totals", code=3).out.count("DIFFERENT") == 1
+    assert "half: Spark failed" in quick_lamina("check", code=3).err, "a difference outweighs what is not known"
