@@ -1,0 +1,133 @@
+"""What people report of other systems: their records, the views as an author writes them, and the right rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.cases import DATA
+from tests.fix_lamina import Deployed
+
+REPORTS = DATA / "reports"
+pytestmark = pytest.mark.skipif(not REPORTS.exists(), reason="the reports lie beside the repository")
+
+Rows = Counter[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """One catalog of a report.
+
+    edits: what its author adds to the declarations, as texts and what stands in their place. rows: of views whose
+    published rows are others.
+    """
+
+    report: str
+    folder: str = "catalog"
+    edits: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+
+    @property
+    def prefix(self) -> str:
+        """What its names begin with in the catalog of all reports."""
+        return f"r{self.report[:2]}{self.folder.removeprefix('catalog')}_"
+
+    def sql(self) -> str:
+        """Its declarations, under names of their own and over topics of their own."""
+        texts = [path.read_text() for path in sorted((self.path / self.folder).glob("*.sql"))]
+        sql = "\n".join(texts)
+        for old, new in self.edits.items():
+            assert old in sql, (self.report, old)
+            sql = sql.replace(old, new)
+        sql = re.sub(r"topic '([^']+)'", rf"topic '{{topics}}_{self.prefix}\1'", sql)
+        names = re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", sql)
+        return re.sub(rf"(?<![\w.'])({'|'.join(names)})\b(?!')", rf"{self.prefix}\1", sql)
+
+    @property
+    def path(self) -> Path:
+        """The folder of the report."""
+        return REPORTS / self.report
+
+    def sources(self) -> list[str]:
+        """Its sources, by the names in its own files."""
+        return [name.removeprefix(self.prefix) for name in re.findall(r"CREATE TABLE (\w+)", self.sql())]
+
+    def expected(self) -> Iterator[tuple[str, list[str], Rows]]:
+        """Every view whose rows are known: its name, its columns and its rows."""
+        for view, found in json.loads((self.path / "expected.json").read_text()).items():
+            if f" {self.prefix}{view} " in self.sql() or f" {self.prefix}{view}(" in self.sql():
+                rows = self.rows.get(view, found["rows"])
+                yield self.prefix + view, found["columns"], Counter(tuple(row) for row in rows)
+
+
+CATALOGS = [
+    Catalog("01-delete-then-insert-again"),
+    Catalog("02-toast-placeholder"),
+    Catalog("02-toast-placeholder", "catalog_way_out"),
+    Catalog("08-truncate-and-reload"),
+    Catalog("32-rolling-seven-day-distinct", "catalog_way_out"),
+    Catalog("57-local-days-shown-one-day-off"),
+]
+
+
+def send(deployed: Deployed, catalog: Catalog) -> None:
+    """Sends the records of a catalog's sources as they were sent."""
+    for source in catalog.sources():
+        lines = [json.loads(line) for line in _records(catalog, source).read_text().splitlines()]
+        for line in lines:
+            key, value = (None if line[part] is None else line[part].encode() for part in ("key", "value"))
+            deployed.producer.send(
+                deployed.topic(catalog.prefix + source),
+                value,
+                key=key,
+                partition=line["partition"],
+                timestamp_ms=line["timestamp"],
+            )
+    deployed.producer.flush()
+
+
+def _records(catalog: Catalog, source: str) -> Path:
+    """The records of a source; of another source over the same topic, where there are none of its own."""
+    own = catalog.path / "records" / f"{source}.jsonl"
+    return own if own.exists() else next((catalog.path / "records").iterdir())
+
+
+def plain(value: Any) -> Any:
+    """A value as the reports write it."""
+    if isinstance(value, datetime):
+        utc = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        return utc.isoformat() + ("Z" if value.tzinfo else "")
+    return str(value) if isinstance(value, Decimal | date) else value
+
+
+def differing(deployed: Deployed) -> dict[str, tuple[Rows, Rows]]:
+    """The views that show other rows: those that are missing, and those that are not expected."""
+    wrong = {}
+    for catalog in CATALOGS:
+        for view, columns, expected in catalog.expected():
+            found = deployed.rows(f"SELECT {', '.join(columns)} FROM {view}")
+            shown = Counter(tuple(map(plain, row)) for row in found)
+            if shown != expected:
+                wrong[view] = (expected - shown, shown - expected)
+    return wrong
+
+
+def test_every_report_shows_the_right_rows_live_and_rebuilt(deployed: Deployed) -> None:
+    deployed.apply(**{catalog.prefix: catalog.sql() for catalog in CATALOGS})
+    for catalog in CATALOGS:
+        send(deployed, catalog)
+    deployed.catch_up()
+    assert differing(deployed) == {}
+    deployed.check()
+    deployed.deployment.batch.rebuild()
+    assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
+    assert differing(deployed) == {}
