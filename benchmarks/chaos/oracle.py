@@ -51,7 +51,9 @@ class Oracle:
 
     def __post_init__(self) -> None:
         self._duck.execute("SET TimeZone = 'UTC'; SET threads = 1")
-        self._duck.execute("CREATE TABLE bad (source VARCHAR, kafka_partition INTEGER, kafka_offset BIGINT)")
+        self._duck.execute(
+            "CREATE TABLE bad (source VARCHAR, kafka_partition INTEGER, kafka_offset BIGINT, kafka_ms BIGINT)"
+        )
 
     def declare(self, sources: Iterable[Source]) -> None:
         """Follows the topics of these sources, too."""
@@ -60,7 +62,7 @@ class Oracle:
                 columns = ", ".join(f'"{name}" {kind}' for name, kind in source.columns.items())
                 self._duck.execute(
                     f"CREATE TABLE IF NOT EXISTS all_{source.name}"
-                    f" (kafka_partition INTEGER, kafka_offset BIGINT, {columns})"
+                    f" (kafka_partition INTEGER, kafka_offset BIGINT, kafka_ms BIGINT, {columns})"
                 )
                 self._sources[source.name] = source
 
@@ -74,21 +76,21 @@ class Oracle:
         with self._lock:
             return {source.topic: source.name for source in self._sources.values()}
 
-    def take(self, source: str, records: Sequence[tuple[int, int, bytes]]) -> None:
-        """Records as Kafka holds them: partition, offset and key."""
+    def take(self, source: str, records: Sequence[tuple[int, int, int, bytes]]) -> None:
+        """Records as Kafka holds them: partition, offset, timestamp in milliseconds and key."""
         columns = self._sources[source].columns
         good, bad = [], []
-        for partition, offset, key in records:
-            row = self.sent[key].row
+        for partition, offset, ms, key in records:
+            row, where = self.sent[key].row, {"kafka_partition": partition, "kafka_offset": offset, "kafka_ms": ms}
             if row is None:
-                bad.append({"source": source, "kafka_partition": partition, "kafka_offset": offset})
+                bad.append({"source": source, **where})
             else:
-                good.append({"kafka_partition": partition, "kafka_offset": offset, **{c: row.get(c) for c in columns}})
-        kinds = {"kafka_partition": pa.int32(), "kafka_offset": pa.int64()} | {c: ARROW[k] for c, k in columns.items()}
+                good.append({**where, **{c: row.get(c) for c in columns}})
+        kinds = _WHERE | {c: ARROW[k] for c, k in columns.items()}
         with self._lock:
             self._insert(f"all_{source}", pa.Table.from_pylist(good, pa.schema(kinds.items())))
             self._insert("bad", pa.Table.from_pylist(bad, _BAD))
-            for partition, offset, _ in records:
+            for partition, offset, *_ in records:
                 self.reached[source, partition] = offset + 1
 
     def _insert(self, table: str, rows: pa.Table) -> None:
@@ -148,7 +150,8 @@ class Oracle:
         return [name.removeprefix("all_") for (name,) in tables.fetchall()]
 
 
-_BAD = pa.schema({"source": pa.string(), "kafka_partition": pa.int32(), "kafka_offset": pa.int64()}.items())
+_WHERE = {"kafka_partition": pa.int32(), "kafka_offset": pa.int64(), "kafka_ms": pa.int64()}
+_BAD = pa.schema({"source": pa.string(), **_WHERE}.items())
 
 Row = tuple[Any, ...]
 
@@ -215,7 +218,7 @@ def _follow(oracle: Oracle, consumer: KafkaConsumer) -> None:
     polled = consumer.poll(timeout_ms=200)
     for topic, source in topics.items():
         new = [
-            (at.partition, record.offset, record.key)
+            (at.partition, record.offset, record.timestamp, record.key)
             for at, records in polled.items()
             if at.topic == topic
             for record in records

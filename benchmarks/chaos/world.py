@@ -97,13 +97,21 @@ FROM (
 GROUP BY who, number"""
 
 NEWEST = """SELECT customer, city, ts FROM (
-  SELECT *, row_number() OVER (PARTITION BY customer ORDER BY ts DESC, kafka_partition DESC, kafka_offset DESC) AS nth
+  SELECT *, row_number() OVER (PARTITION BY customer ORDER BY ms DESC, kafka_partition DESC, kafka_offset DESC) AS nth
   FROM (
     SELECT customer, city, ts, gone, kafka_partition, kafka_offset FROM customers
     UNION ALL
     SELECT before, NULL, ts, true, kafka_partition, kafka_offset FROM customers WHERE before IS NOT NULL
-  )
+  ) JOIN (
+    SELECT kafka_partition, kafka_offset, max(kafka_ms) OVER (PARTITION BY kafka_partition ORDER BY kafka_offset) AS ms
+    FROM (
+      SELECT kafka_partition, kafka_offset, kafka_ms FROM customers
+      UNION ALL
+      SELECT kafka_partition, kafka_offset, kafka_ms FROM bad WHERE source = 'customers'
+    )
+  ) USING (kafka_partition, kafka_offset)
 ) WHERE nth = 1 AND NOT gone"""
+"""By the log: within a partition the later offset, between partitions the greatest timestamp up to a record."""
 
 VIEWS = (
     View("customers", "", NEWEST),
@@ -291,8 +299,7 @@ def _change(world: World, dice: random.Random) -> Record:
     moved = before if op == "u" and before != customer and dice.random() < 0.3 else None
     old = None if op == "c" else {"customer": moved or customer, "city": "Jena", "ts": world.began.replace(tzinfo=None)}
     event = {"op": op, "before": old, "after": None if op == "d" else row}
-    # A deletion has no time of its own but Kafka's.
-    sent = round(at.replace(tzinfo=UTC).timestamp() * 1000) if op == "d" else None
+    sent = round(at.replace(tzinfo=UTC).timestamp() * 1000)  # timestamps fall all the time
     told = row | {"gone": op == "d", "before": moved}
     return Record(json.dumps(event, default=_json).encode(), told, sent)
 

@@ -138,7 +138,7 @@ def test_a_snapshot_that_lacks_a_record_or_counts_it_twice_differs(tmp_path: Pat
     for number in range(4):
         record = HOSTILE["half an object"].record(number) if number == 3 else Record(b"", {"kind": "gift", "n": number})
         oracle.sent[str(number).encode()] = record
-    oracle.take("orders", [(0, number, str(number).encode()) for number in range(4)])
+    oracle.take("orders", [(0, number, 0, str(number).encode()) for number in range(4)])
 
     def seen(orders: int, total: int | None, bad: int, declared: int = 3) -> list[str]:
         offsets = {("orders", 0): (0, 4)}
