@@ -143,9 +143,9 @@ def connections(addresses: Addresses, speed: SpeedProcess) -> list[tuple[str, st
     """How to reach everything; the URLs carry the passwords of this folder's services."""
     return [
         ("Kafka", addresses.kafka),
-        ("analyst (psql)", f"psql '{addresses.analyst}'"),
-        ("analyst (SQLAlchemy)", addresses.analyst.replace("postgresql://", "postgresql+psycopg2://")),
-        ("another person", "lamina login NAME"),
+        ("views (psql)", f"psql '{addresses.reader}'"),
+        ("views (SQLAlchemy)", addresses.reader.replace("postgresql://", "postgresql+psycopg2://")),
+        ("views, for another person", "lamina login NAME"),
         ("speed layer's log", str(speed.log)),
     ]
 

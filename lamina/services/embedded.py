@@ -25,11 +25,15 @@ from view_algebra.errors import LaminaError
 
 @dataclass(frozen=True)
 class Addresses:
-    """How to reach the services; the URLs carry passwords."""
+    """How to reach the services; the URLs carry passwords.
+
+    analyst: the login that Lamina's own commands read with. reader: the one of the person who uses this machine.
+    """
 
     kafka: str
     postgres: str
     analyst: str
+    reader: str
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,7 @@ class Embedded:
             kafka=broker.address,
             postgres=postgres.url(self.home, server.port),
             analyst=postgres.url(self.home, server.port, role=postgres.ANALYST),
+            reader=postgres.reader_url(self.home, server.port),
         )
 
     def _find_kafka(self, state: Mapping[str, Any]) -> kafka.Broker | None:

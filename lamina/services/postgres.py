@@ -8,9 +8,11 @@ to pass through the folders above the data and the programs, and nothing else.
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import os
 import pwd
+import re
 import secrets
 import shutil
 import signal
@@ -28,7 +30,7 @@ from psycopg2 import sql
 from lamina.services import access, processes
 from lamina.services.access import let_through
 from lamina.services.processes import Owner, Running, free_port, spawn, tail
-from serving_layer.readers import superusers_script
+from serving_layer.readers import CONNECTIONS_OF_A_PERSON, superusers_script
 from view_algebra.errors import LaminaError
 
 START_SECONDS = 120.0
@@ -43,6 +45,11 @@ USER = "pgserver"
 DATABASE = "lamina"
 OWNER = "lamina"
 ANALYST = "analyst"
+
+READER = "reader"
+"""The login of a person whose name is no plain name of a role, or one that has another meaning."""
+
+_TAKEN = {"postgres", OWNER, ANALYST, "lamina_writer", "public", "none"}
 
 _SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
@@ -75,8 +82,22 @@ class Server:
 
 
 def url(home: Path, port: int, *, role: str = OWNER, database: str = DATABASE) -> str:
-    """The URL by which `role` ("lamina", "analyst" or the superuser "postgres") connects."""
+    """The URL by which `role` ("lamina", "analyst", `person()` or the superuser "postgres") connects."""
     return f"postgresql://{role}:{_passwords(home)[role]}@127.0.0.1:{port}/{database}"
+
+
+def person() -> str:
+    """The login of whoever uses this machine, which reads what `analyst` reads and is nobody else's."""
+    name = ""
+    with contextlib.suppress(OSError, KeyError):  # a user id without a name
+        name = getpass.getuser()
+    plain = re.fullmatch(r"[a-z][a-z0-9_]{0,62}", name) and not name.startswith("pg_") and name not in _TAKEN
+    return name if plain else READER
+
+
+def reader_url(home: Path, port: int) -> str:
+    """The URL by which that login reads views; a server that was started by an older Lamina only has `analyst`."""
+    return url(home, port, role=person() if person() in _passwords(home) else ANALYST)
 
 
 def start(home: Path, *, port: int | None) -> Server:
@@ -170,10 +191,7 @@ def _passwords(home: Path) -> dict[str, str]:
     """Made once, at random; no other user may read them."""
     path = home / "passwords.json"
     if not path.exists():
-        draft = path.with_name(f"passwords.{os.getpid()}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump({role: secrets.token_urlsafe(24) for role in ("postgres", OWNER, ANALYST)}, file)
-        draft.replace(path)
+        _write_passwords(path, {role: secrets.token_urlsafe(24) for role in ("postgres", OWNER, ANALYST)})
     try:
         passwords: dict[str, str] = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -183,6 +201,13 @@ def _passwords(home: Path) -> dict[str, str]:
             way_out="Use the user who started it; or, if its data may go, delete the whole folder.",
         ) from error
     return passwords
+
+
+def _write_passwords(path: Path, passwords: Mapping[str, str]) -> None:
+    draft = path.with_name(f"passwords.{os.getpid()}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(passwords, file)
+    draft.replace(path)
 
 
 def _initialise(folder: Path, programs: Path, owner: Owner | None, password: str) -> None:
@@ -255,11 +280,15 @@ def answers(home: Path, port: int) -> bool:
 def _prepare(home: Path, port: int) -> None:
     """The roles and the database exist, with the passwords in the folder; each statement may find its work done."""
     passwords = _passwords(home)
+    if person() not in passwords:
+        passwords |= {person(): secrets.token_urlsafe(24)}
+        _write_passwords(home / "passwords.json", passwords)
     try:
         connection = psycopg2.connect(url(home, port, role="postgres", database="postgres"))
         connection.autocommit = True
         with contextlib.closing(connection), connection.cursor() as cursor:
-            for role, rights in ((OWNER, "CREATEROLE CREATEDB"), (ANALYST, "")):
+            limit = f"CONNECTION LIMIT {CONNECTIONS_OF_A_PERSON}"
+            for role, rights in ((OWNER, "CREATEROLE CREATEDB"), (ANALYST, ""), (person(), limit)):
                 cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role])
                 if not cursor.fetchone():
                     create = "CREATE ROLE {} LOGIN " + rights + " PASSWORD {}"
@@ -267,6 +296,12 @@ def _prepare(home: Path, port: int) -> None:
             # The owner waits for old readers, whose backend_xmin only pg_monitor sees, and sets up the analyst.
             cursor.execute(f"GRANT pg_monitor TO {OWNER}")
             cursor.execute(f"GRANT {ANALYST} TO {OWNER} WITH ADMIN TRUE, INHERIT FALSE")
+            # `up` prints this password, also if the login was made, or its password changed, by other means.
+            password = sql.SQL("ALTER ROLE {} PASSWORD {}")
+            cursor.execute(password.format(sql.Identifier(person()), sql.Literal(passwords[person()])))
+            # It may not become the analyst (SET FALSE), whose settings are not for it to change.
+            member = sql.SQL("GRANT {} TO {} WITH INHERIT TRUE, SET FALSE")
+            cursor.execute(member.format(sql.Identifier(ANALYST), sql.Identifier(person())))
             cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
             if not cursor.fetchone():
                 cursor.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER}")

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import psycopg2
+
 from lamina.embedded import SpeedProcess
 from lamina.settings import Settings
 from serving_layer import progress
@@ -41,7 +43,9 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(lamina: 
     (catalog / "all.sql").write_text(f"{EVENTS}\n{TOTALS}".replace("{topics}", "up"))
     speed = SpeedProcess(home)
     try:
-        assert "the speed layer is starting" in here("up").err
+        started = here("up", "--json")
+        assert "the speed layer is starting" in started.err
+        reading = {line["what"]: line["where"] for line in started.lines()}["views (SQLAlchemy)"]
         here("apply", "--catalog", str(catalog))
         first = speed.find()
         assert first is not None
@@ -61,6 +65,9 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(lamina: 
         here("ingest", "events", str(tmp_path / "events.jsonl"))
         counted = '{"events": 1, "n": 7, "price": null}'
         until(lambda: here("sql", "SELECT * FROM totals", "--json").out.strip() == counted, "the next one counts")
+        with closing(psycopg2.connect(reading.replace("+psycopg2", ""))) as reader, reader.cursor() as cursor:
+            cursor.execute("SELECT events, current_user <> 'analyst', pg_has_role('analyst', 'SET') FROM totals")
+            assert cursor.fetchall() == [(1, True, False)], "a login of the person's own"
     finally:
         here("down")
     assert speed.find() is None
