@@ -137,7 +137,7 @@ def _source(d: SourceDeclaration) -> Source:
         parse=parse_text(
             d.columns,
             Key(d.unique, d.key_format) if d.kind == "table" else None,
-            of_changes=d.format == "debezium-json",
+            d.encodings,
         ),
         ids=ids_text(told_apart) if told_apart else "",
         counted=counted_text(told_apart) if told_apart else "",

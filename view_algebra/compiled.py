@@ -31,6 +31,9 @@ SOURCE_TIME = "kafka_source_time"
 TOMBSTONE, TRUNCATES = "kafka_tombstone", "kafka_truncates"
 """The columns of a change event: does the record have no value? Does it remove all rows before it?"""
 
+LEFT_OUT = ""
+"""The error of a record that is neither good nor bad: in a stream of changes, what Debezium sends behind a deletion."""
+
 ONLY = "only_one"
 """The column that is unique where there is no key: the cell of an aggregate without GROUP BY."""
 

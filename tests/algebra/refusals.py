@@ -48,7 +48,6 @@ SOURCES = [
     Refusal(
         "a column without a type", f"CREATE TABLE x (a INT, b) {_KAFKA};", f"CREATE TABLE x (a INT, b STRING) {_KAFKA};"
     ),
-    Refusal("a type that JSON has not", f"CREATE TABLE x (a BINARY) {_KAFKA};", f"CREATE TABLE x (a STRING) {_KAFKA};"),
     Refusal(
         "keys that JSON has not",
         f"CREATE TABLE x (a MAP<INT, STRING>) {_KAFKA};",
@@ -96,9 +95,35 @@ SOURCES = [
         f"CREATE TABLE x (a INT PRIMARY KEY) {_KAFKA};",
     ),
     Refusal(
-        "changes of a stream",
-        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'debezium-json');",
-        "CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'debezium-json');",
+        "a time that is a number",
+        f"CREATE TABLE x (a BIGINT) {_KAFKA} TBLPROPERTIES ('event_time' = 'a');",
+        f"CREATE TABLE x (a TIMESTAMP) {_KAFKA} TBLPROPERTIES ('event_time' = 'a', 'epoch' = 'ms');",
+    ),
+    Refusal(
+        "a time that is computed",
+        f"CREATE TABLE x (a BIGINT) {_KAFKA} TBLPROPERTIES ('event_time' = 'timestamp_millis(a)');",
+        f"CREATE TABLE x (a TIMESTAMP) {_KAFKA} TBLPROPERTIES ('event_time' = 'a', 'epoch' = 'ms');",
+    ),
+    Refusal(
+        "a unit that is none",
+        f"CREATE TABLE x (a TIMESTAMP) {_KAFKA} TBLPROPERTIES ('epoch' = 'millis');",
+        f"CREATE TABLE x (a TIMESTAMP) {_KAFKA} TBLPROPERTIES ('epoch' = 'ms');",
+    ),
+    Refusal(
+        "a unit of no time",
+        f"CREATE TABLE x (a BIGINT) {_KAFKA} TBLPROPERTIES ('epoch' = 'ms');",
+        f"CREATE TABLE x (a TIMESTAMP) {_KAFKA} TBLPROPERTIES ('epoch' = 'ms');",
+    ),
+    Refusal(
+        "two units",
+        "CREATE TABLE x (a TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'debezium-json', 'time.precision.mode' 'connect')"
+        " TBLPROPERTIES ('epoch' = 'us');",
+        "CREATE TABLE x (a TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'debezium-json', 'time.precision.mode' 'connect');",
+    ),
+    Refusal(
+        "a mode that Debezium has not",
+        "CREATE TABLE x (a DECIMAL) USING kafka OPTIONS (topic 'x', format 'debezium-json', decimal.handling.mode 'text');",
+        "CREATE TABLE x (a DECIMAL) USING kafka OPTIONS (topic 'x', format 'debezium-json', decimal.handling.mode 'string');",
     ),
     Refusal(
         "two primary keys",

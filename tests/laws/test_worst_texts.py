@@ -23,7 +23,17 @@ from view_algebra.language.long_numbers import (
 )
 from view_algebra.language.quoting import spark_text
 from view_algebra.language.types import STRING
-from view_algebra.texts.records import BEGINS_AGAIN, HAS_COMMA, LOOKS_ALONE, MAY_HAVE_COMMA, WRAPS, named
+from view_algebra.texts.decoding import (
+    BASE64_OF_DECIMAL,
+    DIGITS_ALONE,
+    INFINITY,
+    NOT_BASE64,
+    PLAIN_DECIMAL,
+    WHOLE,
+    WITHOUT_ZONE,
+)
+from view_algebra.texts.numbers_as_times import may_be_numbers
+from view_algebra.texts.records import BEGINS_AGAIN, HAS_COMMA, LOOKS_ALONE, MAY_HAVE_COMMA
 
 M = 1_000_000
 QUOTED = ['"' + " " * M, '"' * M, '"' + r"\n" * (M // 2), '"9' * (M // 2), '"' + "9" * M, '"' + r"\u0039" * (M // 6)]
@@ -39,8 +49,21 @@ OURS = {
     MAY_HAVE_COMMA: [*QUOTED, '",' * (M // 2), '"1.' * (M // 3), '"' + "," * M],
     HAS_COMMA: [*QUOTED, ':"1,' * (M // 4), ':"1,' + "a" * M, ',"' + "9" * M],
     BEGINS_AGAIN: ["}" * M, "}" + " " * M, "} ," * (M // 3), "},\n" * (M // 3)],
-    WRAPS: ["9" * M, "+" * M],
-    named("at"): ['"at"' * (M // 4), '"at"' + " " * M, '"at":' * (M // 5), '"at":' + "9" * M],
+    may_be_numbers(["at"], ["ats"]): [
+        '"at"' * (M // 4),
+        '"at"' + " " * M,
+        '"at":' * (M // 5),
+        '"at":"' + "9" * M,
+        '"at":"' + " " * M,
+        r"\u00" * (M // 4),
+    ],
+    DIGITS_ALONE: [" " * M, "9" * M, "9" * M + "x", " " * M + "9" * M + " " * M + "x"],
+    INFINITY: ["+" + "9" * M, "+" + "9" * M + "-", "+999999-" + "1" * M + "x", "infinity" * (M // 8)],
+    WITHOUT_ZONE: ["2024-01-01T" + "1" * M + "x", "9" * M],
+    PLAIN_DECIMAL: ["9" * M, "9" * 100 + "." + "9" * M, "+" * M],
+    NOT_BASE64: ["A" * M, "." * M],
+    WHOLE: ["9" * M, "9" * M + "x"],
+    BASE64_OF_DECIMAL: ["A" * M, "=" * M, "A" * 22 + "=" * M],
     SHORT_NUMBER: ["e" * M, "1e999" * 200, "\n" * M, "😀" * M],
 }
 """Every regular expression that Spark is handed by us, with texts that it has most to do with."""
@@ -48,6 +71,7 @@ OURS = {
 CATALOG = """
 CREATE TABLE s (s STRING, d DECIMAL(10,2), at TIMESTAMP, ats ARRAY<TIMESTAMP>)
 USING kafka OPTIONS (topic 's', format 'json');
+CREATE TABLE changes (d DECIMAL(10,2), at TIMESTAMP) USING kafka OPTIONS (topic 'c', format 'debezium-json');
 CREATE VIEW v AS SELECT
   CAST(s AS DECIMAL(10,2)) AS a, CAST(s AS TIMESTAMP) AS b, s LIKE concat(s, '%') AS c,
   array(get_json_object(s, '$.a')) AS d,

@@ -8,8 +8,25 @@ row had another primary key before takes that row away, too.
 from __future__ import annotations
 
 from view_algebra.language.types import CALENDAR
+from view_algebra.texts.decoding import FIELDS
 
 ROW, OP, BEFORE, SOURCE_MS = "kafka_row", "kafka_op", "kafka_before", "kafka_source_ms"
+EVENT = "kafka_event"
+
+_FIELD = "STRUCT<field: STRING, type: STRING, name: STRING, parameters: STRUCT<scale: INT>>"
+_OF_ROW = f"""get(filter(
+            try_variant_get(whole, '$.schema.fields', 'ARRAY<STRUCT<field: STRING, fields: ARRAY<{_FIELD}>>>'),
+            part -> part.field = 'after'
+          ), 0).fields"""
+_OF_KEY = f"""try_variant_get(
+            try_parse_json(CASE WHEN whole IS NULL THEN make_valid_utf8(CAST(key AS STRING)) END),
+            '$.schema.fields', 'ARRAY<{_FIELD}>'
+          )"""
+_FIELDS = f"""map_from_entries(transform(
+          filter(coalesce({_OF_ROW}, {_OF_KEY}), part -> part.field IS NOT NULL),
+          part -> struct(part.field, struct(part.type, part.name, part.parameters.scale))
+        ))"""
+"""What the schema beside a change, or a deletion's key, says of each field of the row."""
 
 UNWRAPPED = f"""(
     SELECT
@@ -20,10 +37,12 @@ UNWRAPPED = f"""(
       to_json(CASE
         WHEN try_variant_get(event, '$.op', 'string') = 'd' THEN variant_get(event, '$.before', 'variant')
         ELSE variant_get(event, '$.after', 'variant')
-      END) AS {ROW}
+      END) AS {ROW},
+      to_json(event) AS {EVENT}
     FROM (
       SELECT *,
-        coalesce(variant_get(whole, '$.payload', 'variant'), whole) AS event
+        coalesce(variant_get(whole, '$.payload', 'variant'), whole) AS event,
+        {_FIELDS} AS {FIELDS}
       FROM (
         SELECT *, try_parse_json(CAST(value AS STRING)) AS whole
         FROM raw_records
@@ -36,7 +55,9 @@ COLUMNS = f"""
     {OP},
     {SOURCE_MS},
     {BEFORE},
-    {ROW},"""
+    {ROW},
+    {EVENT},
+    {FIELDS},"""
 
 SOURCE_MS_AS_TIME = f"""CASE
     WHEN kafka_value IS NULL THEN {CALENDAR["TIMESTAMP"][0]}
@@ -53,10 +74,16 @@ DELETES = f"(kafka_value IS NULL OR {OP} = 'd')"
 """Does a record take the row away? After a deletion, Debezium sends a record without a value, too."""
 
 
+_NO_OP = (f"{OP} IS NULL", "'no change event of Debezium: it has no op'")
+
+ERRORS_OF_STREAM = [_NO_OP]
+"""Conditions and reasons for what is no change, whatever it changes."""
+
+
 def errors(of_deletion: str) -> list[tuple[str, str]]:
     """Conditions and reasons for what is no change of a row; `of_deletion`: for one that has but Kafka's key."""
     return [
-        (f"{OP} IS NULL", "'no change event of Debezium: it has no op'"),
+        _NO_OP,
         (IS_TRUNCATION, "CAST(NULL AS STRING)"),  # which has no row
         (f"{OP} NOT IN ('c', 'u', 'r', 'd')", f"concat('no change of a row: op ', left({OP}, 20))"),
         (f"{OP} = 'd' AND coalesce({ROW}, 'null') = 'null'", of_deletion),

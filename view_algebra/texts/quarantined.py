@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from view_algebra.compiled import LEFT_OUT
+
 PROBLEM_HEADER = "lamina-problem"
 """The Kafka header in which whoever sends a record that is bad may say why: it knows more than the record shows."""
 
@@ -21,6 +23,6 @@ QUARANTINED = f"""SELECT
   concat('\\\\x', hex(substring(kafka_value, 1, {LONGEST_KEPT}))) AS kafka_value,
   length(kafka_value) AS kafka_value_bytes
 FROM records
-WHERE kafka_error IS NOT NULL"""
+WHERE kafka_error <> '{LEFT_OUT}'"""
 """The bad records as COPY takes them. The reason is the sender's own, where it has told one; of a long value the first
 bytes are kept, and how long it is."""

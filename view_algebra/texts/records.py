@@ -7,13 +7,13 @@ its own. Which kind of mistake it was is found out for those records alone.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal as Choice
 
-from view_algebra.compiled import DELETED, LOG_TIME, MOVED_FROM, SOURCE_TIME, TOMBSTONE, TRUNCATES
+from view_algebra.compiled import DELETED, LEFT_OUT, LOG_TIME, MOVED_FROM, SOURCE_TIME, TOMBSTONE, TRUNCATES
 from view_algebra.engines.spark import TIME_ALONE, constant
+from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
 from view_algebra.language.long_numbers import (
     TOO_LONG,
@@ -28,6 +28,8 @@ from view_algebra.language.long_numbers import (
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type
 from view_algebra.texts import debezium
+from view_algebra.texts.decoding import CORRUPT, UNDECODED, Columns, Decoding
+from view_algebra.texts.numbers_as_times import numbers
 
 PSEUDO_COLUMNS = (
     ("kafka_partition", INT),
@@ -55,13 +57,11 @@ MAY_HAVE_COMMA = r"""["'][+-]?(?:[\p{Nd}.]++,|,++[\p{Nd}.])|\\u00(?:2[bBcCdDeE]|
 HAS_COMMA = r"""[:\[,]"[+-]?[\p{Nd}.]*+,[^"]*+"(?!:)"""
 """Such a number in JSON that Spark writes of texts alone."""
 
-WRAPS = r"^[+-]?[0-9]{13}"
-"""Seconds beyond the year 9999. Spark multiplies them into microseconds; what is too large comes out as any time."""
-
 _SPACE = "' \\t\\r\\n'"
-_CORRUPT = "kafka_corrupt"
 _TEXT = "CAST(kafka_value AS STRING)"
-Columns = Sequence[tuple[str, Type]]
+
+FLATTENED = "__deleted"
+"""The column of a flattened change that is true where the row was deleted."""
 
 
 @dataclass(frozen=True)
@@ -72,25 +72,31 @@ class Key:
     format: Choice["json", "string", "none"]
 
 
-def parse_text(columns: Columns, key: Key | None = None, *, of_changes: bool = False) -> str:
-    """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns; `key` of a table.
-
-    of_changes: is a record's value a change event of Debezium, with the row in it?
-    """
-    read_as = [*((name, mapped(kind, _without_tinyint)) for name, kind in columns), (_CORRUPT, STRING)]
+def parse_text(columns: Columns, key: Key | None = None, encodings: Encodings = PLAIN) -> str:
+    """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns; `key` of a table."""
+    decoding = Decoding(encodings)
+    read_as = [*((name, _as_read(kind, decoding)) for name, kind in columns), (CORRUPT, STRING)]
     of_key = [] if key is None or key.format == "none" else [(n, kind) for n, kind in columns if n in key.columns]
-    values = [(n, _of_both(n, kind) if (n, kind) in of_key else _declared(n, kind)) for n, kind in columns]
-    if of_changes and key is not None:  # what was before a deletion is not the row, nor the time of it
-        values = [(n, v if n in key.columns else f"CASE WHEN {debezium.OP} <> 'd' THEN {v} END") for n, v in values]
-    declared = "".join(f",\n  {value} AS {spark_name(name)}" for name, value in values)
-    deleted = "" if key is None else f",\n  {debezium.DELETES if of_changes else 'kafka_value IS NULL'} AS {DELETED}"
-    if of_changes and key is not None:
-        deleted += f",\n  {_moved_from(columns, key)} AS {MOVED_FROM}"
-        deleted += f",\n  {debezium.SOURCE_MS_AS_TIME} AS {SOURCE_TIME}"
-        deleted += f",\n  kafka_value IS NULL AS {TOMBSTONE},\n  {debezium.IS_TRUNCATION} AS {TRUNCATES}"
-    log_time = ("", "") if key is None else _log_time()
-    row, text = (debezium.ROW, debezium.ROW) if of_changes else ("CAST(value AS STRING)", _TEXT)
-    errors = debezium.errors(_not_deleting(columns, key)) if of_changes and key is not None else ()
+    row, log_time = _Row(key, encodings), ("", "") if key is None else _log_time()
+    parsed = f"""
+  SELECT
+    partition AS kafka_partition,
+    offset AS kafka_offset,
+    {_within_calendar("timestamp")} AS kafka_timestamp,{log_time[1]}
+    key AS kafka_key,
+    headers AS kafka_headers,
+    value AS kafka_value,{debezium.COLUMNS if encodings.changes else ""}
+    from_json(
+      {bounded(row.raw, Type("STRUCT", fields=tuple(read_as[:-1])), CORRUPT)},
+      {_schema(read_as)},
+      {permissive(CORRUPT)}
+    ) AS parsed{_key_text(of_key, key, decoding)}{_key_before(columns, key, decoding) if row.changes_table else ""}
+  FROM {debezium.UNWRAPPED if encodings.changes else "raw_records"}"""
+    if decoding.needed(columns):
+        others = {"key_parsed": of_key} if of_key else {}
+        if row.changes_table and key is not None:
+            others["before_parsed"] = [(n, kind) for n, kind in columns if n in key.columns]
+        parsed = decoding.around(parsed, columns, others)
     return f"""SELECT
   kafka_partition,
   kafka_offset,
@@ -99,22 +105,9 @@ def parse_text(columns: Columns, key: Key | None = None, *, of_changes: bool = F
   kafka_headers,
   kafka_value,
   CASE
-{_errors(columns, key, text, errors)}
-  END AS kafka_error{deleted}{declared}
-FROM (
-  SELECT
-    partition AS kafka_partition,
-    offset AS kafka_offset,
-    {_within_calendar("timestamp")} AS kafka_timestamp,{log_time[1]}
-    key AS kafka_key,
-    headers AS kafka_headers,
-    value AS kafka_value,{debezium.COLUMNS if of_changes else ""}
-    from_json(
-      {bounded(row, Type("STRUCT", fields=tuple(read_as[:-1])), _CORRUPT)},
-      {_schema(read_as)},
-      {permissive(_CORRUPT)}
-    ) AS parsed{_key_text(of_key, key, of_changes)}{_key_before(columns, key) if of_changes else ""}
-  FROM {debezium.UNWRAPPED if of_changes else "raw_records"}
+{_errors(columns, row, decoding)}
+  END AS kafka_error{_of_table(columns, row)}{_values(columns, of_key, row)}
+FROM ({parsed}
 )"""
 
 
@@ -129,12 +122,76 @@ def _within_calendar(time: str) -> str:
     return f"greatest({first}, least({time}, {last}))"
 
 
-def _key_text(columns: Columns, key: Key | None, of_changes: bool) -> str:
+@dataclass(frozen=True)
+class _Row:
+    """Where the fields of a record are."""
+
+    key: Key | None
+    encodings: Encodings
+
+    @property
+    def changes_table(self) -> bool:
+        """True if a record is a change of a row of a table, in an envelope of Debezium."""
+        return self.encodings.changes and self.key is not None
+
+    @property
+    def raw(self) -> str:
+        """The JSON with the fields, as Spark SQL over raw records."""
+        return self.text if self.encodings.changes else "CAST(value AS STRING)"
+
+    @property
+    def text(self) -> str:
+        """The JSON with the fields, as Spark SQL over what has been read."""
+        if not self.encodings.changes:
+            return _TEXT
+        return debezium.ROW if self.key is not None else debezium.EVENT
+
+    def deletes(self, columns: Columns) -> str:
+        """Spark SQL of whether a record removes its row."""
+        if self.encodings.changes:
+            return debezium.DELETES
+        flattened = FLATTENED in dict(columns)
+        marked = f"lower(CAST(parsed.{FLATTENED} AS STRING)) <=> 'true'"
+        return f"(kafka_value IS NULL OR {marked})" if flattened else "kafka_value IS NULL"
+
+
+def _as_read(kind: Type, decoding: Decoding) -> Type:
+    return decoding.as_read(mapped(kind, _without_tinyint))
+
+
+def _of_table(columns: Columns, row: _Row) -> str:
+    """The columns that only a table's records have."""
+    if row.key is None:
+        return ""
+    deleted = f",\n  {row.deletes(columns)} AS {DELETED}"
+    if not row.changes_table:
+        return deleted
+    return (
+        f"{deleted},\n  {_moved_from(columns, row.key)} AS {MOVED_FROM}"
+        f",\n  {debezium.SOURCE_MS_AS_TIME} AS {SOURCE_TIME}"
+        f",\n  kafka_value IS NULL AS {TOMBSTONE},\n  {debezium.IS_TRUNCATION} AS {TRUNCATES}"
+    )
+
+
+def _values(columns: Columns, of_key: Columns, row: _Row) -> str:
+    """The declared columns."""
+    values = [(n, _of_both(n, kind) if (n, kind) in of_key else _declared(n, kind)) for n, kind in columns]
+    kept = None
+    if row.changes_table:  # what was before a deletion is not the row, nor the time of it
+        kept = f"{debezium.OP} <> 'd'"
+    elif row.key is not None and FLATTENED in dict(columns):
+        kept = f"NOT {row.deletes(columns)}"
+    if kept is not None and row.key is not None:
+        values = [(n, v if n in row.key.columns else f"CASE WHEN {kept} THEN {v} END") for n, v in values]
+    return "".join(f",\n  {value} AS {spark_name(name)}" for name, value in values)
+
+
+def _key_text(columns: Columns, key: Key | None, decoding: Decoding) -> str:
     """What Kafka's key says of a table's columns: a JSON object; of one column, its value alone, too."""
     if key is None or not columns:
         return ""
     text = "make_valid_utf8(CAST(key AS STRING))"
-    if of_changes:
+    if decoding.encodings.changes:
         text = f"coalesce(get_json_object({text}, '$.payload'), {text})"
     if len(columns) == 1:
         ((name, kind),) = columns
@@ -143,7 +200,7 @@ def _key_text(columns: Columns, key: Key | None, of_changes: bool) -> str:
             text = f"to_json(named_struct({_text(name)}, {text}))" if _is_quoted(kind) else field % text
         else:
             text = f"CASE WHEN startswith(ltrim({_SPACE}, {text}), '{{') THEN {text} ELSE {field % text} END"
-    read_as = tuple((name, mapped(kind, _without_tinyint)) for name, kind in columns)
+    read_as = tuple((name, _as_read(kind, decoding)) for name, kind in columns)
     return f""",
     from_json(
       {bounded(text, Type("STRUCT", fields=read_as))},
@@ -151,9 +208,9 @@ def _key_text(columns: Columns, key: Key | None, of_changes: bool) -> str:
     ) AS key_parsed"""
 
 
-def _key_before(columns: Columns, key: Key | None) -> str:
+def _key_before(columns: Columns, key: Key | None, decoding: Decoding) -> str:
     """The key that the row of a change event had before it."""
-    read_as = tuple((n, mapped(kind, _without_tinyint)) for n, kind in columns if key is not None and n in key.columns)
+    read_as = tuple((n, _as_read(kind, decoding)) for n, kind in columns if key is not None and n in key.columns)
     return f""",
     from_json(
       {bounded(debezium.BEFORE, Type("STRUCT", fields=read_as))},
@@ -231,13 +288,16 @@ def _as_texts(columns: Columns, text: str) -> str:
     return f"from_json({text}, {schema})"
 
 
-def _errors(columns: Columns, key: Key | None, text: str, of_change: Sequence[tuple[str, str]]) -> str:
-    more = "'more text follows the object'"
+def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
+    more, key, text = "'more text follows the object'", row.key, row.text
+    plain = [(name, part) for name, kind in columns if (part := decoding.plain_part(kind)) is not None]
     branches = [
-        ("kafka_value IS NULL", "'the value is null'" if key is None else _not_deleting(columns, key)),
-        *of_change,
-        ("parsed IS NULL", _why_nothing(columns, text)),
-        (f"parsed.{_CORRUPT} IS NOT NULL", _kind_of_mistake(columns, text)),
+        ("kafka_value IS NULL", _without_value(columns, row)),
+        *_no_change(columns, row),
+        ("parsed IS NULL", _why_nothing(plain, text)),
+        *((f"{when} AND (parsed.{CORRUPT} IS NULL OR {_IS_JSON % text})", why) for when, why in numbers(plain, text)),
+        (f"parsed.{CORRUPT} IS NOT NULL", _kind_of_mistake(columns, text)),
+        *([(f"{UNDECODED} IS NOT NULL", UNDECODED)] if decoding.needed(columns) else ()),
         # JSON can only say U+0000 as an escape, so the costly look into every text is for those records alone
         (
             f"contains({text}, '\\\\u0000') AND contains(CAST(parsed AS STRING), '\\u0000')",
@@ -252,7 +312,7 @@ def _errors(columns: Columns, key: Key | None, text: str, of_change: Sequence[tu
             more,
         ),
     ]
-    if comma := _decimal_comma(columns, text):
+    if comma := _decimal_comma(plain, text):
         branches.append((comma, "'a decimal has a comma: Spark would read 12,50 as 1250'"))
     for name, kind in columns:
         read = mapped(kind, _without_tinyint)
@@ -261,15 +321,30 @@ def _errors(columns: Columns, key: Key | None, text: str, of_change: Sequence[tu
             again = f"CAST({_declared(name, kind)} AS {read.spark})"
             wrapped = f"to_json(named_struct('v', {again})) <> to_json(named_struct('v', {field}))"
             branches.append((wrapped, _text(f"a field has the wrong type: {name} is no {kind.spark}")))
-    for path, kind in _leaves(columns):
+    for path, kind in _leaves(plain):
         if outside := _outside(_field("parsed", path), kind):
             branches.append((outside, _text(f"{'.'.join(path)} is outside the years 0001 to 9999")))
-    branches += _times_that_wrap(columns, text)  # which the branch before may have missed
-    if alone := _time_alone(columns, text):
+    if alone := _time_alone(plain, text):
         branches.append((alone, "'a field holds a time of day without the day'"))
     if key is not None:
         branches += _wrong_keys(columns, key)
     return "\n".join(f"    WHEN {when} THEN {reason}" for when, reason in branches)
+
+
+_IS_JSON = "try_parse_json(%s) IS NOT NULL"
+
+
+def _without_value(columns: Columns, row: _Row) -> str:
+    """Why a record without a value is bad; NULL if it removes a row."""
+    if row.key is not None:
+        return _not_deleting(columns, row.key)
+    return _text(LEFT_OUT if row.encodings.changes else "the value is null")
+
+
+def _no_change(columns: Columns, row: _Row) -> Sequence[tuple[str, str]]:
+    if not row.encodings.changes:
+        return ()
+    return debezium.errors(_not_deleting(columns, row.key)) if row.key is not None else debezium.ERRORS_OF_STREAM
 
 
 def _not_deleting(columns: Columns, key: Key) -> str:
@@ -356,21 +431,6 @@ def _decimal_comma(columns: Columns, text: str) -> str:
     schema = _schema(decimals_as_text(decimals).fields)
     has = f"exists(array(to_json(from_json({text}, {schema}))), texts -> texts RLIKE {_text(HAS_COMMA)})"
     return f"{text} RLIKE {_text(MAY_HAVE_COMMA)} AND {has}"
-
-
-def named(name: str) -> str:
-    """A field of JSON with a number of 13 digits."""
-    return rf"""["']{re.escape(name)}["']\s*+:\s*+[+-]?[0-9]{{13}}"""
-
-
-def _times_that_wrap(columns: Columns, text: str) -> Iterator[tuple[str, str]]:
-    """TIMESTAMPs whose seconds are too many to be multiplied, as when they are microseconds; but those in lists."""
-    for path, kind in _leaves(columns):
-        if kind == TIMESTAMP:
-            is_so = f"{_field('texts', path)} RLIKE {_text(WRAPS)}"
-            reason = _text(f"{'.'.join(path)} is outside the years 0001 to 9999")
-            may_be = f"{text} RLIKE {_text(named(path[-1]))}"
-            yield f"{may_be} AND exists(array({_as_texts(columns, text)}), texts -> {is_so})", reason
 
 
 def _kind_of_mistake(columns: Columns, text: str) -> str:

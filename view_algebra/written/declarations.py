@@ -10,11 +10,24 @@ from typing import Literal as Choice
 from sqlglot import exp
 
 from view_algebra.compiled import LOG_TIME, SOURCE_TIME
+from view_algebra.language.encodings import TIME_MODES, UNITS, Encodings
 from view_algebra.language.quoting import words
-from view_algebra.language.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type, not_in_json, read, unknown
+from view_algebra.language.types import (
+    BINARY,
+    CALENDAR,
+    DATE,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Type,
+    inside,
+    not_in_json,
+    read,
+    unknown,
+)
 from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.dialect import Statement
 from view_algebra.written.properties import (
+    MODES,
     OPTIONS,
     SOURCE_PROPERTIES,
     VIEW_PROPERTIES,
@@ -50,6 +63,7 @@ class SourceDeclaration:
     topic_place: Span | None
     format: Choice["json", "debezium-json"]
     key_format: Choice["json", "string", "none"]
+    encodings: Encodings
     sql: str
 
     @property
@@ -128,8 +142,8 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     columns, comments, unique, primary = _columns(schema, report)
     topic, topic_place = _topic(name, schema, options, report)
     _check_keys(primary, unique, columns, report, span(schema))
-    format_ = _format(primary, options, report)
-    key_format = _key_format(primary, options, "none" if format_ == "json" else "json", report)
+    format_ = _format(options, report)
+    key_format = _key_format(primary, options, "json" if format_ == "debezium-json" and primary else "none", report)
     event_time = _event_time(properties, columns, report, of_changes=bool(primary) and format_ == "debezium-json")
     newest_by = _newest_by(properties, primary, event_time, format_, report)
     if "dedupe_within" in properties and not unique:
@@ -152,6 +166,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         topic_place,
         format_,
         key_format,
+        _encodings(columns, primary, format_, properties, options, report),
         written.sql,
     )
 
@@ -175,21 +190,54 @@ def _check_keys(
                 report(Wrong(place, f"a {what} of type {kind}", "Take a column that is a number, a text or a time."))
 
 
-def _format(primary: tuple[str, ...], options: Found, report: Report) -> Choice["json", "debezium-json"]:
+def _format(options: Found, report: Report) -> Choice["json", "debezium-json"]:
     """What a record's value is: the record, or a change of a row."""
     value, place = options.get("format", ("json", None))
     match value.lower():
         case "json":
             return "json"
-        case "debezium-json" if primary:
-            return "debezium-json"
         case "debezium-json":
-            report(
-                Wrong(place, "format 'debezium-json' without a PRIMARY KEY", "Declare the key of the rows it changes.")
-            )
+            return "debezium-json"
         case _:
             report(Wrong(place, f"format {value!r}", "Records are JSON objects: format 'json', or 'debezium-json'."))
     return "json"
+
+
+def _encodings(
+    columns: Mapping[str, Type],
+    primary: tuple[str, ...],
+    format_: str,
+    properties: Found,
+    options: Found,
+    report: Report,
+) -> Encodings:
+    """What the declaration says of how times, decimals and bytes are written."""
+    said: dict[str, str] = {}
+    for name in [each for each in MODES if each in options]:
+        value, place = options[name]
+        if value in MODES[name]:
+            said[name] = value
+        else:
+            known = ", ".join(f"'{each}'" for each in MODES[name])
+            report(Wrong(place, f"{name} {value!r}", f"Write what the connector's configuration says: {known}."))
+    epoch, place = properties.get("epoch", (None, None))
+    times = said.get("time.precision.mode")
+    if epoch and not any(part.name in CALENDAR for kind in columns.values() for part in inside(kind)):
+        report(Wrong(place, "epoch without a column of times", "Declare the column TIMESTAMP, or leave epoch out."))
+    if epoch and times and TIME_MODES[times] not in (None, epoch):
+        way_out = "Leave epoch out, or the mode if it is not the connector's."
+        report(
+            Wrong(place, f"epoch {epoch!r} beside time.precision.mode {times!r}, which is {TIME_MODES[times]}", way_out)
+        )
+    changes = format_ == "debezium-json"
+    return Encodings(
+        changes=changes,
+        envelope=changes and not primary,
+        epoch=epoch if epoch in UNITS else None,
+        times=times,
+        decimals=said.get("decimal.handling.mode"),
+        binaries=said.get("binary.handling.mode"),
+    )
 
 
 def _key_format(
@@ -300,10 +348,8 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
     if kind is None:
         word, way_out = unknown(item.args["kind"])
         raise Wrong(span(item), f"column {name} has a type that Lamina does not know: {word}", f"Write {way_out}.")
-    if (why := not_in_json(kind)) is not None:
-        way_out = (
-            "Declare it STRING and take it apart with unbase64(), get_json_object() and their like, or leave it out."
-        )
+    if kind != BINARY and (why := not_in_json(kind)) is not None:
+        way_out = "Declare it STRING and take it apart with get_json_object() or unbase64(), or leave it out."
         raise Wrong(span(item), f"column {name} has {why}, which JSON does not have", way_out)
     for constraint in item.find_all(exp.ColumnConstraint):
         if isinstance(constraint.kind, exp.CollateColumnConstraint):
@@ -331,9 +377,12 @@ def _event_time(
         return SOURCE_TIME
     name = next((c for c in columns if c.lower() == wanted.lower()), None)
     if name is None:
-        report(Wrong(place, f"event_time: no column {wanted}", suggestion(wanted, columns)))
+        known = suggestion(wanted, columns)
+        way_out = f"Name a column of type TIMESTAMP. {_OF_NUMBERS}" if "(" in wanted else known
+        report(Wrong(place, f"event_time: no column {wanted}", way_out))
     elif columns[name] not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
-        report(Wrong(place, f"event_time: {wanted} is {columns[name]}", "Declare it TIMESTAMP."))
+        way_out = f"Declare it TIMESTAMP. {_OF_NUMBERS}" if columns[name].numeric else "Declare it TIMESTAMP."
+        report(Wrong(place, f"event_time: {wanted} is {columns[name]}", way_out))
     return name
 
 
@@ -363,6 +412,9 @@ def _newest_by(
         case _:
             pass  # `well_formed` reports it
     return default
+
+
+_OF_NUMBERS = "If it is a number in JSON, add its unit: TBLPROPERTIES ('epoch' = 'ms'), or 's', 'us' or 'ns'."
 
 
 def _view(file: File, statement: exp.Create, written: Statement, report: Report) -> ViewDeclaration:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Collection
 
 from sqlglot import exp
 
+from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, TIME_MODES, UNITS
 from view_algebra.refusals import Span, Wrong, span, suggestion
 
 SOURCE_PROPERTIES = {
     "event_time": "the column that says when an event happened",
     "newest_by": "which record of a PRIMARY KEY is the newest: the last by `log` (default), by `source` (default of"
     " `debezium-json`) or by `event_time` ([how](decisions/13-tables.md))",
+    "epoch": "the unit of numbers in columns of times, since 1970: `s`, `ms`, `us` or `ns` (default: they are bad)",
     "partitions": "how many partitions a topic gets if `lamina apply` creates it (default: 4)",
     "quarantine_bytes": "how many bad records are kept, by size; the oldest go first (default: `1 GB`)",
     "quarantine_age": "how long bad records are kept; counts stay as long as their source (default: `90 days`)",
@@ -20,7 +22,14 @@ SOURCE_PROPERTIES = {
 }
 """What TBLPROPERTIES of a source may say."""
 
-OPTIONS = ("topic", "format", "key_format")
+MODES: dict[str, tuple[str, ...]] = {
+    "time.precision.mode": tuple(TIME_MODES),
+    "decimal.handling.mode": DECIMAL_MODES,
+    "binary.handling.mode": BINARY_MODES,
+}
+"""Settings of Debezium's connector that OPTIONS may repeat, and their values."""
+
+OPTIONS = ("topic", "format", "key_format", *MODES)
 """What OPTIONS of a source may say."""
 
 VIEW_PROPERTIES = {
@@ -39,6 +48,7 @@ _TIME = r"[1-9]\d{0,4} (minute|hour|day|week)s?"
 
 _FORMS = {
     "newest_by": (r"log|source|event_time", "Write 'log', 'source' or 'event_time'."),
+    "epoch": ("|".join(UNITS), "Write 's', 'ms', 'us' or 'ns'."),
     "partitions": (r"[1-9]\d{0,5}", "Write a whole number from 1, for example 'partitions' = '4'."),
     "quarantine_bytes": (r"[1-9]\d{0,5} (kB|MB|GB|TB)", "Write 'quarantine_bytes' = '1 GB'."),
     "quarantine_age": (_AGE, "Write 'quarantine_age' = '90 days'."),
@@ -72,7 +82,7 @@ def properties_of(
     for item in clause.expressions if clause is not None else []:
         if isinstance(item, exp.OptionsProperty):
             for option in item.expressions:
-                options[option.this.name.lower()] = (option.args["value"].name, span(option))
+                options[_key(option.this).lower()] = (option.args["value"].name, span(option))
         elif isinstance(item, exp.SchemaCommentProperty):
             comment = item.this.name
         elif isinstance(item, exp.FileFormatProperty):
@@ -85,6 +95,11 @@ def properties_of(
         else:
             report(Wrong(span(item), f"{item.key.upper()} is not served", "Leave it out."))
     return properties, options, comment, using
+
+
+def _key(node: exp.Expr) -> str:
+    """The name of an option, which Spark takes with dots, in quotes or not."""
+    return node.sql("spark").replace("`", "") if isinstance(node, exp.Dot) else node.name
 
 
 def well_formed(properties: Found, report: Report) -> None:

@@ -1,0 +1,459 @@
+"""Numbers that are times, base64 of decimals and bytes: read as a schema or the declaration says, or bad."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.laws.engines import Engines, Record
+from view_algebra import Source, compile_catalog
+from view_algebra.texts.quarantined import QUARANTINED
+
+
+def source(columns: str, options: str = "format 'json'", properties: str = "") -> Source:
+    epoch = f" TBLPROPERTIES ({properties})" if properties else ""
+    text = f"CREATE TABLE s ({columns}) USING kafka OPTIONS (topic 's', {options}){epoch};"
+    return compile_catalog({"s.sql": text}).sources["s"]
+
+
+def read(engines: Engines, of: Source, records: Sequence[Record], *columns: str) -> list[tuple[Any, ...]]:
+    """The columns of each record as texts, and its error."""
+    engines.records(of, records)
+    shown = "".join(f"CAST({column} AS STRING), " for column in columns)
+    return [
+        tuple(row)
+        for row in engines.spark.sql(f"SELECT {shown}kafka_error FROM records ORDER BY kafka_offset").collect()
+    ]
+
+
+def unscaled(number: int, size: int | None = None) -> str:
+    """Base64 of a whole number as Java's BigInteger writes it."""
+    return base64.b64encode(number.to_bytes(size or (number.bit_length() // 8 + 1), "big", signed=True)).decode()
+
+
+def created(row: dict[str, Any], fields: Sequence[dict[str, Any]] | None = None) -> bytes:
+    """The event of a row that was created; with the schemas of its fields."""
+    event: dict[str, Any] = {"before": None, "after": row, "op": "c", "source": {"ts_ms": 5}, "ts_ms": 7}
+    if fields is not None:
+        parts = [{"type": "struct", "field": name, "fields": [*fields]} for name in ("before", "after")]
+        event = {"schema": {"type": "struct", "fields": [*parts, {"type": "string", "field": "op"}]}, "payload": event}
+    return json.dumps(event).encode()
+
+
+def of_type(name: str, type_: str, semantic: str | None = None, **parameters: str) -> dict[str, Any]:
+    return {"field": name, "type": type_, "optional": True, "name": semantic, "version": 1, "parameters": parameters}
+
+
+# a unit that is declared
+
+NOON = "2024-06-01 12:00:00"
+WITHOUT = "is a number without a unit: set 'epoch' to 's', 'ms', 'us' or 'ns' in TBLPROPERTIES"
+DIGITS = "is a text of digits: send a number, or declare it STRING and cast it"
+
+
+@pytest.mark.parametrize(
+    ("epoch", "number", "time"),
+    [
+        ("s", "1717243200", NOON),
+        ("s", "1470840303.636", "2016-08-10 14:45:03.636"),
+        ("s", "-1.5", "1969-12-31 23:59:58.5"),
+        ("s", "1.7172432e9", NOON),
+        ("ms", "1717243200123", f"{NOON}.123"),
+        ("ms", "170812800000", "1975-06-01 00:00:00"),
+        ("ms", "-1", "1969-12-31 23:59:59.999"),
+        ("us", "1717243200123456", f"{NOON}.123456"),
+        ("ns", "1717243200123456789", f"{NOON}.123456"),
+        ("ns", "-1", "1969-12-31 23:59:59.999999"),
+    ],
+)
+def test_a_number_is_a_time_in_the_declared_unit(engines: Engines, epoch: str, number: str, time: str) -> None:
+    of = source("at TIMESTAMP, ntz TIMESTAMP_NTZ, day DATE", properties=f"'epoch' = '{epoch}'")
+    record = f'{{"at": {number}, "ntz": {number}, "day": {number}}}'.encode()
+    assert read(engines, of, [record], "at", "ntz", "day") == [(time, time, time[:10], None)]
+
+
+def test_a_declared_unit_changes_no_text_and_keeps_the_calendar(engines: Engines) -> None:
+    of = source(
+        "at TIMESTAMP, day DATE, st STRUCT<at: TIMESTAMP, n: INT>, ats ARRAY<TIMESTAMP>", properties="'epoch' = 'ms'"
+    )
+    outside = "is outside the years 0001 to 9999"
+    cases: dict[str, tuple[Any, ...]] = {
+        '{"at": "2024-06-01T12:00:00Z", "day": "2024-06-01"}': (NOON, "2024-06-01", None, None, None),
+        '{"at": null}': (None, None, None, None, None),
+        '{"at": "2024"}': ("2024-01-01 00:00:00", None, None, None, None),
+        '{"at": "1717243200123"}': (None, None, None, None, f"at {DIGITS}"),
+        '{"day": "100"}': (None, None, None, None, f"day {DIGITS}"),
+        '{"at": 1717243200123456}': (None, None, None, None, f"at {outside}"),
+        '{"at": 99999999999999999999999999}': (None, None, None, None, f"at {outside}"),
+        '{"at": true}': (None, None, None, None, "a field has the wrong type: at is no TIMESTAMP"),
+        '{"at": "soon"}': (None, None, None, None, "a field has the wrong type: at is no TIMESTAMP"),
+        '{"at": "03:04"}': (None, None, None, None, "a field holds a time of day without the day"),
+        '{"at": "+12024-01-01T00:00:00Z"}': (None, None, None, None, f"at {outside}"),
+        '{"st": {"at": 0, "n": 1}, "ats": [0, null, "1970-01-02T00:00:00Z"]}': (
+            None,
+            None,
+            "{1970-01-01 00:00:00, 1}",
+            "[1970-01-01 00:00:00, null, 1970-01-02 00:00:00]",
+            None,
+        ),
+        '{"st": {"at": "x"}}': (None, None, "{null, null}", None, "a field has the wrong type: st.at is no TIMESTAMP"),
+        '{"ats": [0, "x"]}': (
+            None,
+            None,
+            None,
+            "[1970-01-01 00:00:00, null]",
+            "a field has the wrong type: ats is no TIMESTAMP",
+        ),
+    }
+    found = read(engines, of, [each.encode() for each in cases], "at", "day", "st", "ats")
+    assert dict(zip(cases, found, strict=True)) == cases
+
+
+def test_every_number_without_a_unit_is_bad(engines: Engines) -> None:
+    of = source(
+        "at TIMESTAMP, ntz TIMESTAMP_NTZ, day DATE, `a-b` TIMESTAMP, st STRUCT<at: TIMESTAMP>, ats ARRAY<DATE>, "
+        "m MAP<STRING, TIMESTAMP>, text STRING"
+    )
+    cases = {
+        **{
+            f'{{"at": {n}}}': f"at {WITHOUT}"
+            for n in ("0", "-5", "1717243200", "20240501", "170812800000", "1770905537404235", "1.5", "1e9")
+        },
+        '{"ntz": 5}': f"ntz {WITHOUT}",
+        '{"day": 19000}': f"day {WITHOUT}",
+        '{"a-b" :  5}': f"a-b {WITHOUT}",
+        '{"\\u0061t": 5}': f"at {WITHOUT}",
+        '{"st": {"at": 5}}': f"st.at {WITHOUT}",
+        '{"ats": ["2024-01-01", 5]}': f"ats {WITHOUT}",
+        '{"m": {"a": 5}}': f"m {WITHOUT}",
+        '{"at": "1717243200"}': f"at {DIGITS}",
+        '{"day": "100"}': f"day {DIGITS}",
+        '{"day": "1234567"}': f"day {DIGITS}",
+        '{"day": " -5 "}': f"day {DIGITS}",
+        '{"day": "1\\u00300"}': f"day {DIGITS}",
+        '{"at": 5, "text": {"at': "not JSON, or nested too deep",
+        '{"at": "2024", "day": "1995"}': None,
+        '{"text": "at", "more": {"at": 5, "day": 7}}': None,
+        '{"text": "\\"at\\": 5", "ats": ["2024-01-01"], "m": {"5": "2024-01-01T00:00:00Z"}}': None,
+    }
+    found = read(engines, of, [each.encode() for each in cases])
+    assert dict(zip(cases, (error for (error,) in found), strict=True)) == cases
+
+
+# change events without a schema
+
+DEBEZIUM = "format 'debezium-json'"
+REPORTED = {"AcnDgA==": "300000.00", "MDk=": "123.45", "1000": "-26672.12", "AA==": "0.00", "A9DC": "2500.50"}
+"""Base64 that Debezium wrote of NUMERIC(12, 2) by default."""
+
+
+def of_decimals(engines: Engines, kind: str, values: Sequence[Any], options: str = "") -> list[tuple[Any, ...]]:
+    of = source(f"id INT PRIMARY KEY, d {kind}", DEBEZIUM + options)
+    return read(engines, of, [(b'{"id":1}', created({"id": 1, "d": value})) for value in values], "d")
+
+
+UNSURE = "d is no DECIMAL({}) for certain: set decimal.handling.mode in OPTIONS to that of the connector"
+
+
+def test_a_decimal_is_base64_unless_it_has_a_point(engines: Engines) -> None:
+    texts = {
+        **{text: (number, None) for text, number in REPORTED.items()},
+        "9.90": ("9.90", None),
+        "-5.00": ("-5.00", None),
+        "0E-10": ("0.00", None),
+        "1e10": ("-27572.60", None),  # three bytes: a decimal with two places never ends so
+        **{
+            bad: (None, UNSURE.format("12,2"))
+            for bad in ("+5", "\u0663", "5", "", "A", "AA", "9.9.9", "1,5", "12,50", "NaN")
+        },
+        unscaled(10**12 - 1): ("9999999999.99", None),
+        unscaled(10**12): (None, UNSURE.format("12,2")),
+        unscaled(-1, 16): ("-0.01", None),
+        unscaled(-1, 17): (None, UNSURE.format("12,2")),
+    }
+    numbers = {
+        9.9: ("9.90", None),
+        1e10: (None, UNSURE.format("12,2")),
+        5: ("5.00", None),
+        True: (None, UNSURE.format("12,2")),
+    }
+    cases = [*texts.items(), *numbers.items()]
+    found = of_decimals(engines, "DECIMAL(12, 2)", [value for value, _ in cases])
+    assert dict(zip((str(value) for value, _ in cases), found, strict=True)) == {str(v): told for v, told in cases}
+
+
+def test_digits_alone_are_no_decimal_without_places_until_the_mode_is_said(engines: Engines) -> None:
+    values = ["1000", "5", "-5", "A9DC", unscaled(-(10**37)), 7]
+    unsure = (None, UNSURE.format("38,0"))
+    base64 = [("250050", None), (str(-(10**37)), None), ("7", None)]
+    assert of_decimals(engines, "DECIMAL(38, 0)", values) == [unsure, unsure, ("-5", None), *base64]
+    precise = of_decimals(engines, "DECIMAL(38, 0)", values, ", 'decimal.handling.mode' 'precise'")
+    wrong = (None, "d is no DECIMAL(38,0) as Debezium writes one with decimal.handling.mode 'precise'")
+    assert precise == [("-2667212", None), wrong, wrong, *base64]
+
+
+def test_a_mode_that_is_said_leaves_no_doubt(engines: Engines) -> None:
+    values = ["1000", "5", "1e3", "AA==", "9.90", 9.9]
+    wrong = "d is no DECIMAL(12,2) as Debezium writes one with decimal.handling.mode '{}'"
+    texts = of_decimals(engines, "DECIMAL(12, 2)", values, ", decimal.handling.mode 'string'")
+    assert texts == [
+        ("1000.00", None),
+        ("5.00", None),
+        ("1000.00", None),
+        (None, wrong.format("string")),
+        *[("9.90", None)] * 2,
+    ]
+    numbers = of_decimals(engines, "DECIMAL(12, 2)", values, ", 'decimal.handling.mode' 'double'")
+    assert numbers == [*[(None, wrong.format("double"))] * 5, ("9.90", None)]
+
+
+def test_the_decimals_of_one_row_are_written_alike(engines: Engines) -> None:
+    of = source("id INT PRIMARY KEY, a DECIMAL(12, 2), b DECIMAL(12, 2)", DEBEZIUM)
+    rows = [{"a": "9.90", "b": "1000"}, {"a": "AA==", "b": "1000"}, {"a": "9.90", "b": "AA=="}]
+    found = read(engines, of, [(b"1", created({"id": 1, **row})) for row in rows], "a", "b")
+    wrong = UNSURE.format("12,2").replace("d is", "b is")
+    assert found == [("9.90", "1000.00", None), ("0.00", "-26672.12", None), ("9.90", None, wrong)]
+
+
+def test_times_of_a_change_need_the_mode_of_the_connector_and_dates_are_days(engines: Engines) -> None:
+    row = {"id": 1, "at": 1717243200123456, "day": 19875}
+    unsaid = f"at {WITHOUT}".replace("set", "set time.precision.mode in OPTIONS, or set")
+    modes: dict[str, tuple[Any, ...]] = {
+        "": (None, "2024-06-01", unsaid),
+        "adaptive": (None, "2024-06-01", f"at {WITHOUT}"),
+        "microseconds": (f"{NOON}.123456", "2024-06-01", None),
+        "nanoseconds": ("1970-01-20 21:00:43.200123", "2024-06-01", None),
+        "connect": (None, "2024-06-01", "at is outside the years 0001 to 9999"),
+    }
+    for mode, told in modes.items():
+        of = source(
+            "id INT PRIMARY KEY, at TIMESTAMP, day DATE", DEBEZIUM + (mode and f", 'time.precision.mode' '{mode}'")
+        )
+        assert read(engines, of, [(b"1", created(row))], "at", "day") == [told]
+    of = source("id INT PRIMARY KEY, at TIMESTAMP, day DATE", DEBEZIUM, "'epoch' = 'us'")
+    assert read(engines, of, [(b"1", created(row))], "at", "day") == [(f"{NOON}.123456", "2024-06-01", None)]
+
+
+def test_texts_of_times_are_read_in_every_mode(engines: Engines) -> None:
+    of = source("id INT PRIMARY KEY, at TIMESTAMP, ntz TIMESTAMP_NTZ, day DATE", DEBEZIUM)
+    rows = {
+        '{"at": "2024-06-01T12:00:00.123456Z", "ntz": "2024-06-01T12:00:00Z", "day": "2024-06-01Z"}': (
+            f"{NOON}.123456",
+            NOON,
+            "2024-06-01",
+            None,
+        ),
+        '{"at": "2024-06-01T14:00:00+02:00", "ntz": "2024-06-01 12:00:00", "day": "2024-06-01"}': (
+            NOON,
+            NOON,
+            "2024-06-01",
+            None,
+        ),
+        '{"ntz": "2024-06-01T14:00:00+02:00"}': (
+            None,
+            None,
+            None,
+            "a field has the wrong type: ntz is no TIMESTAMP_NTZ",
+        ),
+        '{"at": "infinity", "ntz": "-infinity", "day": "Infinity"}': (None, None, None, None),
+        '{"at": "+292278994-08-16T23:00:00Z", "ntz": "-292275055-05-16T23:00:00Z", "day": "+5881580-07-11"}': (None,)
+        * 4,
+        '{"at": "+12024-01-01T00:00:00Z"}': (None, None, None, "at is outside the years 0001 to 9999"),
+    }
+    records = [(b"1", created({"id": 1, **json.loads(row)})) for row in rows]
+    assert dict(zip(rows, read(engines, of, records, "at", "ntz", "day"), strict=True)) == rows
+
+
+def test_an_infinity_that_debezium_writes_is_null_and_no_mistake(engines: Engines) -> None:
+    infinities = {
+        "microseconds": (9223372036825200000, -9223372036832400000, 9223372036854775807),
+        "connect": (9223372036825200, -9223372036832400, 9223372036825200),
+        "nanoseconds": (9223372036854775807, -9223372036854775808, 9223372036825200000),
+    }
+    for mode, numbers in infinities.items():
+        of = source("id INT PRIMARY KEY, at TIMESTAMP, day DATE", DEBEZIUM + f", 'time.precision.mode' '{mode}'")
+        days = (2147483647, -2147483648, 2146033979)
+        rows = [created({"id": 1, "at": at, "day": day}) for at, day in zip(numbers, days, strict=True)]
+        assert read(engines, of, [(b"1", row) for row in rows], "at", "day") == [(None, None, None)] * 3
+
+
+# change events with a schema
+
+SEMANTIC: list[tuple[str, dict[str, Any], Any, str | None]] = [
+    ("DATE", of_type("x", "int32", "io.debezium.time.Date"), 19875, "2024-06-01"),
+    ("DATE", of_type("x", "int32", "org.apache.kafka.connect.data.Date"), -1, "1969-12-31"),
+    ("TIMESTAMP", of_type("x", "int32", "io.debezium.time.Date"), 19875, "2024-06-01 00:00:00"),
+    ("TIMESTAMP", of_type("x", "int64", "io.debezium.time.Timestamp"), 1717243200123, f"{NOON}.123"),
+    ("TIMESTAMP", of_type("x", "int64", "org.apache.kafka.connect.data.Timestamp"), 1717243200123, f"{NOON}.123"),
+    ("TIMESTAMP_NTZ", of_type("x", "int64", "io.debezium.time.MicroTimestamp"), 1717243200123456, f"{NOON}.123456"),
+    ("TIMESTAMP", of_type("x", "int64", "io.debezium.time.NanoTimestamp"), -1, "1969-12-31 23:59:59.999999"),
+    ("TIMESTAMP", of_type("x", "string", "io.debezium.time.ZonedTimestamp"), "2024-06-01T12:00:00Z", NOON),
+    ("DATE", of_type("x", "int64", "io.debezium.time.Timestamp"), 1717243200123, "2024-06-01"),
+    (
+        "DECIMAL(12, 2)",
+        of_type("x", "bytes", "org.apache.kafka.connect.data.Decimal", scale="4"),
+        "AcnDgA==",
+        "3000.00",
+    ),
+    (
+        "DECIMAL(12, 2)",
+        of_type("x", "bytes", "org.apache.kafka.connect.data.Decimal", scale="0"),
+        "1000",
+        "-2667212.00",
+    ),
+    ("DECIMAL(12, 2)", of_type("x", "bytes", "org.apache.kafka.connect.data.Decimal", scale="-2"), "AQ==", "100.00"),
+    ("DECIMAL(12, 2)", of_type("x", "string"), "1000", "1000.00"),
+    ("DECIMAL(12, 2)", of_type("x", "double"), 9.9, "9.90"),
+    (
+        "DECIMAL(12, 2)",
+        of_type("x", "struct", "io.debezium.data.VariableScaleDecimal"),
+        {"scale": 3, "value": unscaled(-1235)},
+        "-1.24",
+    ),
+    ("BIGINT", of_type("x", "int64", "io.debezium.time.MicroTime"), 45000000000, "45000000000"),
+    ("STRING", of_type("x", "int64", "io.debezium.time.MicroTime"), 45000000000, "45000000000"),
+    ("STRING", of_type("x", "bytes"), "AA==", "AA=="),
+    ("BINARY", of_type("x", "bytes"), "bGFtaW5h", "lamina"),
+    ("TIMESTAMP", of_type("x", "int64", "io.debezium.time.MicroTimestamp"), 9223372036825200000, None),
+    ("TIMESTAMP", of_type("x", "int64", "io.debezium.time.MicroTimestamp"), None, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value", "shown"), SEMANTIC, ids=[f"{k} {f['name']}" for k, f, _, _ in SEMANTIC]
+)
+def test_a_field_is_read_by_the_schema_beside_it(
+    engines: Engines, kind: str, field: dict[str, Any], value: Any, shown: str | None
+) -> None:
+    of = source(f"id INT PRIMARY KEY, x {kind}", f"{DEBEZIUM}, 'time.precision.mode' 'connect'")
+    record = created({"id": 1, "x": value}, [of_type("id", "int32"), field])
+    assert read(engines, of, [(b'{"id":1}', record)], "x") == [(shown, None)]
+
+
+def test_a_field_whose_schema_does_not_fit_the_column_is_bad(engines: Engines) -> None:
+    fields = {
+        "TIMESTAMP": (of_type("x", "int64", "io.debezium.time.MicroTime"), 45000000000),
+        "DATE": (of_type("x", "int64", "io.debezium.time.NanoTime"), 5),
+        "DECIMAL(12, 2)": (of_type("x", "bytes"), "1000"),
+        "BINARY": (of_type("x", "string"), "DEADBEEF"),
+    }
+    for kind, (field, value) in fields.items():
+        of = source(f"id INT PRIMARY KEY, x {kind}", DEBEZIUM)
+        [(error,)] = read(engines, of, [(b"1", created({"id": 1, "x": value}, [of_type("id", "int32"), field]))])
+        assert str(error).startswith("x is "), error
+
+
+def test_a_key_is_decoded_like_the_row(engines: Engines) -> None:
+    of = source("d DECIMAL(12, 2), day DATE, n INT, PRIMARY KEY (d, day)", DEBEZIUM)
+    fields = [
+        of_type("d", "bytes", "org.apache.kafka.connect.data.Decimal", scale="2"),
+        of_type("day", "int32", "io.debezium.time.Date"),
+        of_type("n", "int32"),
+    ]
+    key = {"d": "AcnDgA==", "day": 19875}
+    bare, whole = (
+        json.dumps(key).encode(),
+        json.dumps({"schema": {"type": "struct", "fields": fields[:2]}, "payload": key}).encode(),
+    )
+    moved = json.dumps({"op": "u", "before": {**key, "day": 19874}, "after": {**key, "n": 2}}).encode()
+    records: list[Record] = [
+        (bare, created({**key, "n": 1})),
+        (whole, created({**key, "n": 1}, fields)),
+        (bare, None),
+        (whole, None),
+        (bare, moved),
+    ]
+    found = read(engines, of, records, "d", "day", "n", "kafka_deleted", "kafka_moved_from")
+    row = ("300000.00", "2024-06-01")
+    gone = (*row, None, "true", None, None)
+    assert found == [
+        *[(*row, "1", "false", None, None)] * 2,
+        gone,
+        gone,
+        (*row, "2", "false", "{300000.00, 2024-05-31}", None),
+    ]
+
+
+# bytes
+
+
+def test_bytes_are_base64_in_json(engines: Engines) -> None:
+    of = source("x BINARY")
+    found = read(
+        engines, of, [b'{"x": "bGFtaW5h"}', b'{"x": ""}', b'{"x": "bGFtaW5"}', b'{"x": 5}', b'{"x": null}'], "hex(x)"
+    )
+    wrong = (None, "a field has the wrong type: x is no BINARY")
+    assert found == [("6C616D696E61", None), ("", None), wrong, wrong, (None, None)]
+
+
+def test_bytes_are_written_as_the_connector_says(engines: Engines) -> None:
+    for mode, text in {"hex": "fbff", "base64-url-safe": "-_8", "base64": "+/8=", "bytes": "+/8="}.items():
+        for format_ in ("json", "debezium-json"):
+            of = source("id INT PRIMARY KEY, x BINARY", f"format '{format_}', 'binary.handling.mode' '{mode}'")
+            row = {"id": 1, "x": text}
+            record = json.dumps(row).encode() if format_ == "json" else created(row)
+            assert read(engines, of, [(b"1", record), (b"1", record.replace(text.encode(), b"!"))], "hex(x)") == [
+                ("FBFF", None),
+                (None, f"x is no BINARY as Debezium writes one with binary.handling.mode '{mode}'"),
+            ]
+
+
+# flattened changes, and streams of changes
+
+
+def test_a_flattened_change_may_delete(engines: Engines) -> None:
+    for kind, values in {"STRING": ['"true"', '"false"', "null"], "BOOLEAN": ["true", "false", "null"]}.items():
+        of = source(f"id INT PRIMARY KEY, n INT, __deleted {kind}", "format 'json', key_format 'json'")
+        records: list[Record] = [(b"1", f'{{"id": 1, "n": 2, "__deleted": {value}}}'.encode()) for value in values]
+        found = read(engines, of, [*records, (b"1", None)], "kafka_deleted", "id", "n")
+        assert found == [
+            ("true", "1", None, None),
+            ("false", "1", "2", None),
+            ("false", "1", "2", None),
+            ("true", "1", None, None),
+        ]
+
+
+def test_flattened_values_are_decoded_by_the_modes(engines: Engines) -> None:
+    modes = "format 'json', 'decimal.handling.mode' 'precise', 'time.precision.mode' 'connect'"
+    of = source("d DECIMAL(12, 2), at TIMESTAMP, day DATE", modes)
+    record = b'{"d": "1000", "at": 1717243200123, "day": 19875}'
+    assert read(engines, of, [record], "d", "at", "day") == [("-26672.12", f"{NOON}.123", "2024-06-01", None)]
+
+
+def test_changes_are_a_stream_without_a_primary_key(engines: Engines) -> None:
+    row = "STRUCT<id: INT, d: DECIMAL(12, 2), at: TIMESTAMP>"
+    columns = f"op STRING, before {row}, after {row}, source STRUCT<ts_ms: TIMESTAMP, lsn: BIGINT>, ts_ms TIMESTAMP"
+    of = source(columns, DEBEZIUM, "'event_time' = 'ts_ms'")
+    fields = [of_type("id", "int32"), of_type("d", "string"), of_type("at", "int64", "io.debezium.time.Timestamp")]
+    values = {"id": 1, "d": "1000", "at": 1717243200123}
+    deleted = {
+        "op": "d",
+        "before": {"id": 1, "d": "1000"},
+        "after": None,
+        "source": {"ts_ms": 5, "lsn": 3},
+        "ts_ms": 1717243200123,
+    }
+    records: list[Record] = [
+        created(values, fields),
+        json.dumps(deleted).encode(),
+        (b"1", None),
+        b'{"op": "t", "ts_ms": 0}',
+        b'{"id": 1}',
+    ]
+    found = read(engines, of, records, "op", "before", "after", "source", "ts_ms")
+    seven = "1970-01-01 00:00:00.007"
+    assert found == [
+        ("c", None, f"{{1, 1000.00, {NOON}.123}}", "{1970-01-01 00:00:00.005, null}", seven, None),
+        ("d", "{1, -26672.12, null}", None, "{1970-01-01 00:00:00.005, 3}", f"{NOON}.123", None),
+        (None, None, None, None, None, ""),
+        ("t", None, None, None, "1970-01-01 00:00:00", None),
+        (None, None, None, None, None, "no change event of Debezium: it has no op"),
+    ]
+    assert [row.kafka_error for row in engines.spark.sql(QUARANTINED).collect()] == [
+        "no change event of Debezium: it has no op"
+    ]

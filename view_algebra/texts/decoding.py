@@ -1,0 +1,468 @@
+"""Values that JSON has no type for: numbers that are times, base64 of decimals and bytes, as Spark SQL.
+
+A field is first read as a VARIANT, which keeps what it was in JSON. It is then decoded by the schema in the record if
+there is one, else by what the declaration says. What fits neither is NULL, and has a reason for quarantine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal as Choice
+
+from view_algebra.engines.spark import TIME_ALONE
+from view_algebra.language.encodings import DAY, UNITS, Encodings, as_json
+from view_algebra.language.long_numbers import mapped
+from view_algebra.language.quoting import spark_name, spark_text
+from view_algebra.language.types import CALENDAR, Type, inside
+
+DIGITS_ALONE = r"^[\x00-\x20]*+[+-]?+(?:[0-9]{1,3}|[0-9]{5,})[\x00-\x20]*+$"
+"""A text of digits, which may be a number in any unit. Four digits are a year, as in ISO 8601."""
+
+INFINITY = r"^(?:[+-]?infinity|[+-][0-9]{6,}-[0-9:tz.-]++)$"
+"""What Debezium writes for Postgres' `infinity`, in small letters: the word, or a year far beyond the calendar."""
+
+WITHOUT_ZONE = r"^[+-]?[0-9]{4,6}(?:-[0-9]{1,2}(?:-[0-9]{1,2}(?:[T ][0-9:.]*+)?)?)?Z?$"
+"""A time without an offset from UTC."""
+
+PLAIN_DECIMAL = r"^[+-]?[0-9]{1,100}(?:\.[0-9]{0,100})?(?:[eE][+-]?[0-9]{1,3})?$"
+"""A decimal in a text. Longer ones fit no DECIMAL, and Java would write their zeros out."""
+
+NOT_BASE64 = r"[.-]"
+"""What a decimal with a fraction, or a sign, has in its text, and base64 has not."""
+
+WHOLE = r"^[0-9]+$"
+"""A whole number without a sign, which may be base64 as well."""
+
+BASE64_OF_DECIMAL = r"^[A-Za-z0-9+/]{2,22}={0,2}$"
+"""Base64 of the at most 16 bytes of a DECIMAL."""
+
+_SCALES = "BETWEEN -1000 AND 1000"
+"""Scales of a number that Java can shift without writing out millions of zeros."""
+
+_MILLISECONDS = ("io.debezium.time.Timestamp", "org.apache.kafka.connect.data.Timestamp")
+_DAYS = ("io.debezium.time.Date", "org.apache.kafka.connect.data.Date")
+SEMANTIC = {
+    **dict.fromkeys(_MILLISECONDS, UNITS["ms"]),
+    "io.debezium.time.MicroTimestamp": UNITS["us"],
+    "io.debezium.time.NanoTimestamp": UNITS["ns"],
+    **dict.fromkeys(_DAYS, DAY),
+}
+"""Microseconds for which 1 stands, by the names of the schemas of Debezium and Kafka Connect."""
+
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+
+FIELDS = "kafka_fields"
+"""The column with what a record's own schema says of the row's fields, by name."""
+
+CORRUPT = "kafka_corrupt"
+"""The field that `from_json` fills with a text that it cannot read."""
+
+FIELD_TYPE = "STRUCT<type: STRING, name: STRING, scale: INT>"
+
+DOTTED = "kafka_dotted"
+"""The column that is true if a decimal of the record cannot be base64."""
+
+UNDECODED = "kafka_undecoded"
+"""The column with the reason why a record could not be decoded."""
+
+Columns = Sequence[tuple[str, Type]]
+
+Group = Choice["times", "decimals", "bytes"]
+GROUPS: tuple[Group, ...] = ("times", "decimals", "bytes")
+"""Kinds of values that one expression decodes: Spark takes long to plan an expression for each column."""
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A scalar that is decoded: the expression of its VARIANT, its type, and its place in the record."""
+
+    value: str
+    kind: Type
+    path: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return ".".join(part for part in self.path if part)
+
+    @property
+    def group(self) -> Group:
+        return {"DECIMAL": "decimals", "BINARY": "bytes"}.get(self.kind.name, "times")  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class _Slots:
+    """The scalars of one struct that are in no list or map, decoded together in columns of the prefix."""
+
+    prefix: str
+    leaves: dict[Group, list[_Leaf]] = field(default_factory=lambda: {group: [] for group in GROUPS})
+
+    def take(self, leaf: _Leaf) -> str:
+        leaves = self.leaves[leaf.group]
+        leaves.append(leaf)
+        return f"get({self.prefix}_{leaf.group}, {len(leaves) - 1})"
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """Decodes the columns of one source."""
+
+    encodings: Encodings
+
+    def needed(self, columns: Columns) -> bool:
+        """True if there is something to decode."""
+        return any(self.encodings.decodes_in(kind) for _, kind in columns)
+
+    def as_read(self, kind: Type) -> Type:
+        """The type as which `from_json` reads a column."""
+        return mapped(kind, lambda part: as_json(part) if self.encodings.decodes(part) else part)
+
+    def plain_part(self, kind: Type) -> Type | None:
+        """The type without what is decoded in it; None if nothing else is."""
+        if self.encodings.decodes(kind):
+            return None
+        if kind.name == "STRUCT":
+            parts = [(name, self.plain_part(part)) for name, part in kind.fields]
+            fields = tuple((name, part) for name, part in parts if part is not None)
+            return replace(kind, fields=fields) if fields else None
+        if kind.element is None:
+            return kind
+        element = self.plain_part(kind.element)
+        return replace(kind, element=element) if element is not None else None
+
+    def around(self, inner: str, columns: Columns, others: Mapping[str, Columns]) -> str:
+        """Spark SQL around what `from_json` gives as `parsed`, and as `others`: all decoded, and `UNDECODED`."""
+        read = {"parsed": columns, **{name: of for name, of in others.items() if self.needed(of)}}
+        slots = {name: _Slots(f"kafka_{name}") for name in read}
+        structs = {
+            name: self._struct(name, of, slots[name], (CORRUPT,) if name == "parsed" else ())
+            for name, of in read.items()
+        }
+        together = [
+            f"{self._together(group, leaves)} AS {each.prefix}_{group}"
+            for each in slots.values()
+            for group, leaves in each.leaves.items()
+            if leaves
+        ]
+        if any(map(self._guesses, (part for _, kind in columns for part in inside(kind)))):
+            dotted = self._dotted([leaf for leaf in slots["parsed"].leaves["decimals"] if self._guesses(leaf.kind)])
+            inner = f"""
+  SELECT *, {dotted} AS {DOTTED} FROM ({inner}
+  )"""
+        kept = ", ".join(f"{name} AS {name}_as_json" for name in read)
+        decoded = ",\n    ".join(f"{struct} AS {name}" for name, struct in structs.items())
+        return f"""
+  SELECT *, {self._undecoded(columns, slots["parsed"])} AS {UNDECODED} FROM (
+  SELECT * EXCEPT ({", ".join(read)}), {kept},
+    {decoded}
+  FROM (
+  SELECT *{"".join(f", {each}" for each in together)}
+  FROM ({inner}
+  )
+  )
+  )"""
+
+    def _struct(self, of: str, columns: Columns, slots: _Slots, also: Sequence[str]) -> str:
+        """The struct `of` with its columns decoded; `also`: fields that stay."""
+        fields = [
+            f"{spark_text(name)}, {self._value(_Leaf(f'{of}.{spark_name(name)}', kind, (name,)), slots)}"
+            for name, kind in columns
+        ]
+        fields += [f"{spark_text(name)}, {of}.{name}" for name in also]
+        return f"CASE WHEN {of} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
+
+    def _value(self, of: _Leaf, slots: _Slots | None) -> str:
+        """A value decoded; of one inside a list or a map, by an expression of its own."""
+        value, kind = of.value, of.kind
+        if not self.encodings.decodes_in(kind):
+            return value
+        if self.encodings.decodes(kind):
+            return _typed(slots.take(of) if slots is not None else self._alone(of), kind)
+        if kind.name == "STRUCT":
+            fields = (f"{spark_text(each.path[-1])}, {self._value(each, slots)}" for each in _fields(of))
+            return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
+        each = _each(of)
+        if kind.name == "MAP":
+            return f"transform_values({value}, (k, {each.value}) -> {self._value(each, None)})"
+        return f"transform({value}, {each.value} -> {self._value(each, None)})"
+
+    def _undecoded(self, columns: Columns, slots: _Slots) -> str:
+        """Why a column of a record could not be decoded; NULL if all could."""
+        first = "get(filter({0}, f -> f.why IS NOT NULL), 0).why"
+        reasons = [first.format(f"{slots.prefix}_{group}") for group, leaves in slots.leaves.items() if leaves]
+        for place, leaf in enumerate(slots.leaves["decimals"]):
+            reasons.append(self._too_large(leaf, f"get({slots.prefix}_decimals, {place})"))
+        for name, kind in columns:
+            reasons += self._why_nested(_Leaf(f"parsed_as_json.{spark_name(name)}", kind, (name,)))
+        return f"coalesce({', '.join(reasons)}, NULL)"
+
+    def _why_nested(self, of: _Leaf) -> list[str]:
+        """Why something in a list or a map could not be decoded: expressions that are NULL if it could."""
+        if not self.encodings.decodes_in(of.kind) or self.encodings.decodes(of.kind):
+            return []
+        if of.kind.name == "STRUCT":
+            return [reason for each in _fields(of) for reason in self._why_nested(each)]
+        each = _each(of)
+        values = f"map_values({of.value})" if of.kind.name == "MAP" else of.value
+        why = f"coalesce({', '.join(self._why(each))}, NULL)"
+        return [f"get(filter(transform({values}, {each.value} -> {why}), r -> r IS NOT NULL), 0)"]
+
+    def _why(self, of: _Leaf) -> list[str]:
+        if self.encodings.decodes(of.kind):
+            alone = self._alone(of)
+            return [f"{alone}.why", *([self._too_large(of, alone)] if of.group == "decimals" else [])]
+        if of.kind.name == "STRUCT":
+            return [reason for each in _fields(of) for reason in self._why(each)]
+        return self._why_nested(of)
+
+    def _too_large(self, leaf: _Leaf, decoded: str) -> str:
+        missing = f"{decoded}.value IS NOT NULL AND {_typed(decoded, leaf.kind)} IS NULL"
+        return f"CASE WHEN {missing} THEN {spark_text(self._wrong(leaf))} END"
+
+    def _guesses(self, kind: Type) -> bool:
+        return kind.name == "DECIMAL" and self.encodings.decodes(kind) and self.encodings.decimals is None
+
+    def _dotted(self, leaves: Sequence[_Leaf]) -> str:
+        """True if a decimal of the record is a text that cannot be base64: of one record, all are written alike."""
+        text = "CASE WHEN schema_of_variant({0}) = 'STRING' THEN try_variant_get({0}, '$', 'STRING') END"
+        texts = (text.format(leaf.value) for leaf in leaves)
+        return f"exists(array({', '.join(texts)}), t -> t RLIKE {spark_text(NOT_BASE64)})" if leaves else "false"
+
+    def _alone(self, leaf: _Leaf) -> str:
+        return f"get({self._together(leaf.group, [leaf])}, 0)"
+
+    def _together(self, group: Group, leaves: Sequence[_Leaf]) -> str:
+        """An array of structs, for each of the leaves its `value` (NULL if there is none) and `why`.
+
+        Spark interprets what is in a lambda, and keeps it out of the code that it generates for every record.
+        """
+        steps = {"times": self._times, "decimals": self._decimals, "bytes": self._bytes}[group]
+        array = f"array({', '.join(map(self._leaf, leaves))})"
+        for step in steps():
+            array = f"transform({array},\n      f -> {step})"
+        return array
+
+    def _leaf(self, leaf: _Leaf) -> str:
+        name = spark_text(leaf.name)
+        parts = [f"'v', {leaf.value}, 'name', {name}, 'schema', {self._schema(leaf)}"]
+        if leaf.group == "times":
+            unit = self._declared_unit(leaf)
+            parts.append(f"'kind', '{leaf.kind.name}', 'unit', CAST({unit} AS DECIMAL(14, 3))")
+        else:
+            scale = f", 'scale', {leaf.kind.scale}" if leaf.group == "decimals" else ""
+            parts.append(f"'wrong', {spark_text(self._wrong(leaf))}{scale}")
+        return f"named_struct({', '.join(parts)})"
+
+    def _schema(self, leaf: _Leaf) -> str:
+        """What the record's schema says of the field: NULL without one, or of a field inside another."""
+        within = (("before",), ("after",)) if self.encodings.envelope else ((),)
+        if self.encodings.changes and leaf.path[:-1] in within:
+            return f"{FIELDS}[{spark_text(leaf.path[-1])}]"
+        return f"CAST(NULL AS {FIELD_TYPE})"
+
+    def _declared_unit(self, leaf: _Leaf) -> str:
+        """Microseconds for which 1 stands, as far as the declaration says."""
+        if leaf.path in _ENVELOPE and self.encodings.envelope:
+            return f"{UNITS[leaf.path[-1].removeprefix('ts_')]}BD"
+        said = self.encodings.microseconds(leaf.kind)
+        return f"{said}BD" if said else "NULL"
+
+    def _wrong(self, leaf: _Leaf) -> str:
+        wanted = f"{leaf.name} is no {leaf.kind.spark}"
+        mode = "decimal.handling.mode" if leaf.group == "decimals" else "binary.handling.mode"
+        said = self.encodings.decimals if leaf.group == "decimals" else self.encodings.binaries
+        if said is None:
+            return f"{wanted} for certain: set {mode} in OPTIONS to that of the connector"
+        return f"{wanted} as Debezium writes one with {mode} '{said}'"
+
+    # times
+
+    def _times(self) -> Sequence[str]:
+        named = " ".join(f"WHEN '{name}' THEN {factor}BD" for name, factor in SEMANTIC.items())
+        of_schema = f"CASE f.schema.name {named} END"
+        told = _step(
+            "f",
+            "name kind",
+            v="f.v",
+            told=_TOLD,
+            text="try_variant_get(f.v, '$', 'STRING')",
+            number="try_variant_get(f.v, '$', 'DECIMAL(28, 9)')",
+            unit=f"CASE WHEN f.schema.name IS NULL THEN f.unit ELSE {of_schema} END",
+        )
+        read = _step(
+            "f",
+            "name kind told text number unit",
+            v="f.v",
+            at=f"CASE f.told WHEN 'NUMBER' THEN {self._time_of_number()} WHEN 'STRING' THEN {self._time_of_text()} END",
+        )
+        return told, read, f"named_struct('value', {_within('f.at')}, 'why', {self._why_no_time()})"
+
+    def _time_of_number(self) -> str:
+        """What is finer than a microsecond is cut off."""
+        micros = "floor(f.number * f.unit)"
+        first, last = (f"unix_micros({each})" for each in CALENDAR["TIMESTAMP"])
+        within = f"{micros} BETWEEN {first} AND {last} AND NOT {_INFINITE_NUMBER}"
+        return f"CASE WHEN {within} THEN timestamp_micros(CAST({micros} AS BIGINT)) END"
+
+    def _time_of_text(self) -> str:
+        day = "f.text"
+        if self.encodings.of_connector:  # as `2024-05-01Z`
+            day = "CASE WHEN length(f.text) <= 11 THEN rtrim('Z', f.text) ELSE f.text END"
+        local = f"CASE WHEN f.text RLIKE {spark_text(WITHOUT_ZONE)} THEN CAST(f.text AS TIMESTAMP_NTZ) END"
+        read = (
+            f"CASE f.kind WHEN 'TIMESTAMP' THEN CAST(f.text AS TIMESTAMP)"
+            f" WHEN 'DATE' THEN {_midnight(f'CAST({day} AS DATE)')} ELSE CAST({local} AS TIMESTAMP) END"
+        )
+        refused = " OR ".join(f"f.text RLIKE {spark_text(each)}" for each in (DIGITS_ALONE, TIME_ALONE))
+        return f"CASE WHEN NOT ({refused}) THEN {read} END"
+
+    def _why_no_time(self) -> str:
+        """Why there is no value; NULL for a value, for JSON's null, and for an infinity."""
+        outside = "concat(f.name, ' is outside the years 0001 to 9999')"
+        branches = [
+            (f"f.v IS NULL OR f.told = 'VOID' OR {_within('f.at')} IS NOT NULL", "NULL"),
+            ("f.told = 'NUMBER' AND f.unit IS NULL", without_unit("f.name", self.encodings)),
+            (f"f.told = 'NUMBER' AND {_INFINITE_NUMBER}", "NULL"),
+            ("f.told = 'NUMBER'", outside),
+            ("f.told <> 'STRING'", _WRONG_TIME),
+            (f"f.text RLIKE {spark_text(DIGITS_ALONE)}", digits_alone("f.name")),
+            (f"f.text RLIKE {spark_text(TIME_ALONE)}", spark_text(TIME_OF_DAY)),
+            ("f.at IS NOT NULL", outside),
+        ]
+        if self.encodings.of_connector:
+            branches.insert(5, (f"lower(f.text) RLIKE {spark_text(INFINITY)}", "NULL"))
+        return f"CASE {' '.join(f'WHEN {when} THEN {why}' for when, why in branches)} ELSE {_WRONG_TIME} END"
+
+    # decimals
+
+    def _decimals(self) -> Sequence[str]:
+        """A number, a text, base64 with the scale of the schema or of the column, or an object of base64 and scale."""
+        scale = (
+            f"CASE WHEN f.told = 'OBJECT' THEN try_variant_get(f.v, '$.scale', 'INT')"
+            f" WHEN f.schema.name = '{_DECIMAL}' THEN f.schema.scale ELSE f.scale END"
+        )
+        whole_text, part = (f"try_variant_get(f.v, '{path}', 'STRING')" for path in ("$", "$.value"))
+        text = f"CASE WHEN f.told = 'OBJECT' THEN {part} ELSE {whole_text} END"
+        told = _step("f", "v wrong schema scale", told=_TOLD)
+        field_ = _step("f", "v wrong told", text=text, scale=scale, schema="f.schema", places="f.scale")
+        written = _step("f", "v wrong told text scale", written=self._written())
+        is_base64 = f"f.text RLIKE {spark_text(BASE64_OF_DECIMAL)} AND length(f.text) % 4 = 0 AND f.scale {_SCALES}"
+        bytes_ = f"CASE WHEN f.written = 'base64' AND {is_base64} THEN hex(try_to_binary(f.text, 'base64')) END"
+        signed = "lpad(f.hex, 32, CASE WHEN f.hex >= '8' THEN 'F' ELSE '0' END)"
+        read = _step("f", "v wrong told text scale written", hex=bytes_)
+        extended = _step("f", "v wrong told text scale written", hex=signed)
+        high = f"CAST(conv(left(f.hex, 16), 16, -10) AS DECIMAL(19, 0)) * {2**64}BD"
+        whole = f"{high} + CAST(conv(right(f.hex, 16), 16, 10) AS DECIMAL(20, 0))"
+        value = (
+            f"CASE f.written WHEN 'number' THEN f.text"
+            f" WHEN 'text' THEN CASE WHEN f.text RLIKE {spark_text(PLAIN_DECIMAL)} THEN f.text END"
+            f" WHEN 'base64' THEN concat(CAST({whole} AS STRING), 'E', CAST(-f.scale AS STRING)) END"
+        )
+        valued = _step("f", "v wrong told", value=value)
+        why = "CASE WHEN f.v IS NOT NULL AND f.told <> 'VOID' AND f.value IS NULL THEN f.wrong END"
+        return told, field_, written, read, extended, valued, f"named_struct('value', f.value, 'why', {why})"
+
+    def _written(self) -> str:
+        """How a decimal is written: number, text or base64; NULL if nothing says so for certain."""
+        branches = [
+            "f.told = 'NUMBER' THEN 'number'",
+            "f.told = 'OBJECT' THEN 'base64'",
+            "f.told <> 'STRING' THEN NULL",
+            f"f.schema.name = '{_DECIMAL}' THEN 'base64'",
+            "f.schema.type = 'string' THEN 'text'",
+            "f.schema.type IS NOT NULL THEN NULL",
+        ]
+        said = {"string": "'text'", "precise": "'base64'", "double": "NULL"}.get(self.encodings.decimals or "")
+        if said is None:
+            branches += [f"{DOTTED} THEN 'text'", f"f.places = 0 AND f.text RLIKE {spark_text(WHOLE)} THEN NULL"]
+        return f"CASE {' '.join(f'WHEN {branch}' for branch in branches)} ELSE {said or _BASE64} END"
+
+    # bytes
+
+    def _bytes(self) -> Sequence[str]:
+        said = self.encodings.binaries
+        base64 = "CASE WHEN length(f.text) % 4 = 0 THEN try_to_binary(f.text, 'base64') END"
+        safe = "translate(f.text, '-_', '+/')"
+        read = {
+            "hex": "CASE WHEN length(f.text) % 2 = 0 THEN try_to_binary(f.text, 'hex') END",
+            "base64-url-safe": f"try_to_binary(rpad({safe}, length({safe}) + pmod(-length({safe}), 4), '='), 'base64')",
+        }.get(said or "", base64)
+        told = _step("f", "v wrong schema", told=_TOLD, text="try_variant_get(f.v, '$', 'STRING')")
+        as_text = "NULL" if said is None else read
+        of_schema = f"CASE f.schema.type WHEN 'bytes' THEN {base64} WHEN 'string' THEN {as_text} ELSE {read} END"
+        valued = _step("f", "v wrong told", value=f"CASE WHEN f.told = 'STRING' THEN {of_schema} END")
+        why = "CASE WHEN f.v IS NOT NULL AND f.told <> 'VOID' AND f.value IS NULL THEN f.wrong END"
+        return told, valued, f"named_struct('value', f.value, 'why', {why})"
+
+
+def _step(of: str, kept: str, **computed: str) -> str:
+    """The struct of the next step: fields that stay, and computed ones."""
+    fields = {**{name: f"{of}.{name}" for name in kept.split()}, **computed}
+    listed = ", ".join(f"'{name}', {value}" for name, value in fields.items())
+    return f"named_struct({listed})"
+
+
+def _typed(decoded: str, kind: Type) -> str:
+    """A decoded value as the declared type."""
+    return f"{decoded}.value" if kind.name in ("TIMESTAMP", "BINARY") else f"CAST({decoded}.value AS {kind.spark})"
+
+
+def _midnight(day: str) -> str:
+    """The instant at which a day begins; Spark would raise for days in the year 300,000."""
+    first, last = CALENDAR["DATE"]
+    outside = "timestamp_micros(253402300800000000)"
+    of_calendar = f"WHEN {day} BETWEEN {first} AND {last} THEN CAST({day} AS TIMESTAMP)"
+    return f"CASE {of_calendar} WHEN {day} IS NOT NULL THEN {outside} END"
+
+
+def _within(time: str) -> str:
+    first, last = CALENDAR["TIMESTAMP"]
+    return f"CASE WHEN {time} BETWEEN {first} AND {last} THEN {time} END"
+
+
+def _fields(of: _Leaf) -> Sequence[_Leaf]:
+    """The fields of a struct."""
+    return [_Leaf(f"{of.value}.{spark_name(name)}", kind, (*of.path, name)) for name, kind in of.kind.fields]
+
+
+def _each(of: _Leaf) -> _Leaf:
+    """An element of a list, or a value of a map, by a variable that no lambda around it has."""
+    assert of.kind.element is not None
+    return _Leaf(f"v{len(of.path)}", of.kind.element, (*of.path, ""))
+
+
+_TOLD = (
+    "CASE WHEN left(schema_of_variant(f.v), 3) IN ('BIG', 'DEC', 'DOU') THEN 'NUMBER'"
+    " WHEN startswith(schema_of_variant(f.v), 'OBJECT') THEN 'OBJECT' ELSE schema_of_variant(f.v) END"
+)
+"""What a variant is: NUMBER, STRING, OBJECT, or another type of Spark."""
+
+_INFINITE_NUMBER = f"""CASE
+        WHEN f.unit <= 1 THEN abs(f.number) BETWEEN 9223372036825200000 AND 9223372036854775808BD
+        WHEN f.unit = 1000 THEN abs(f.number) BETWEEN 9223372036825200 AND 9223372036854776
+        WHEN f.unit = {DAY} THEN abs(f.number) BETWEEN 2100000000 AND 2147483648
+        ELSE false
+      END"""
+"""True of a number that Debezium writes for Postgres' infinity."""
+
+_WRONG_TIME = "concat('a field has the wrong type: ', f.name, ' is no ', f.kind)"
+
+_BASE64 = "'base64'"
+
+_ENVELOPE = {(*within, f"ts_{unit}") for within in ((), ("source",)) for unit in ("ms", "us", "ns")}
+"""Times of the envelope itself: their names have their unit."""
+
+TIME_OF_DAY = "a field holds a time of day without the day"
+
+
+def without_unit(name: str, encodings: Encodings) -> str:
+    """Spark SQL of the reason for a number that is a time in no unit that is known."""
+    units = "set 'epoch' to 's', 'ms', 'us' or 'ns' in TBLPROPERTIES"
+    if encodings.of_connector and encodings.times is None:
+        units = f"set time.precision.mode in OPTIONS, or {units}"
+    return f"concat({name}, {spark_text(f' is a number without a unit: {units}')})"
+
+
+def digits_alone(name: str) -> str:
+    """Spark SQL of the reason for a text that may be a number in any unit."""
+    return f"concat({name}, ' is a text of digits: send a number, or declare it STRING and cast it')"

@@ -1,0 +1,92 @@
+"""Numbers where a time is declared and nothing says their unit. Spark would read them as seconds, and texts of digits
+as days or years.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from view_algebra.language.encodings import PLAIN, as_json
+from view_algebra.language.long_numbers import mapped
+from view_algebra.language.quoting import spark_name, spark_text
+from view_algebra.language.types import CALENDAR, Type
+from view_algebra.texts.decoding import DIGITS_ALONE, Columns, digits_alone, without_unit
+
+_DIGITS = r"""["'][\x00-\x20]*+[+-]?(?:[0-9]{1,3}|[0-9]{5,})[\x00-\x20]*+["']"""
+
+ESCAPED = r"\\u00[2-7]"
+"""A letter or digit in JSON that need not be escaped, and is: names and texts may have any."""
+
+
+def may_be_numbers(scalars: Sequence[str], nested: Sequence[str]) -> str:
+    """The regular expression of a JSON text in which one of these fields may be a number, or a text of digits.
+
+    nested: fields with times in a list or a map, which are always looked at.
+    """
+    found = [ESCAPED]
+    if scalars:
+        found.append(rf"""["'](?:{_any(scalars)})["']\s*+:\s*+(?:[+-]?[0-9.]|{_DIGITS})""")
+    if nested:
+        found.append(rf"""["'](?:{_any(nested)})["']\s*+:\s*+[\[{{]""")
+    return "|".join(found)
+
+
+def _any(names: Sequence[str]) -> str:
+    return "|".join(re.escape(name) for name in dict.fromkeys(names))
+
+
+def numbers(columns: Columns, text: str) -> list[tuple[str, str]]:
+    """A condition on a record's text and the reason, if a time in it is a number or a text of digits."""
+    leaves = list(_leaves(columns))
+    scalars = [name for name, kind in leaves if kind.name in CALENDAR]
+    nested = [name for name, kind in leaves if kind.name not in CALENDAR]
+    if not scalars and not nested:
+        return []
+    times = [(name, kind) for name, kind in columns if _has_times(kind)]
+    schema = ", ".join(f"{spark_name(name)} {_as_json(kind).spark}" for name, kind in times)
+    reasons = ", ".join(_reason(f"p.{spark_name(name)}", kind, (name,)) for name, kind in times)
+    first = f"coalesce({reasons}, NULL)"
+    reason = f"element_at(transform(array(from_json({text}, {spark_text(schema)})), p -> {first}), 1)"
+    may_be = f"{text} RLIKE {spark_text(may_be_numbers(scalars, nested))}"
+    return [(f"{may_be} AND {reason} IS NOT NULL", reason)]
+
+
+def _leaves(columns: Columns) -> Iterator[tuple[str, Type]]:
+    """Fields with times in them, structs taken apart."""
+    for name, kind in columns:
+        if kind.name == "STRUCT":
+            yield from _leaves(kind.fields)
+        elif _has_times(kind):
+            yield name, kind
+
+
+def _has_times(kind: Type) -> bool:
+    inner = (*(field for _, field in kind.fields), kind.element)
+    return kind.name in CALENDAR or any(_has_times(each) for each in inner if each is not None)
+
+
+def _as_json(kind: Type) -> Type:
+    """The type with every time in it read as it is written, and nothing else."""
+    fields = tuple((name, _as_json(field)) for name, field in kind.fields if _has_times(field))
+    whole = Type(kind.name, fields=fields, key=kind.key, element=_as_json(kind.element) if kind.element else None)
+    return mapped(whole, lambda part: as_json(part) if part.name in CALENDAR else part)
+
+
+def _reason(value: str, kind: Type, path: tuple[str, ...]) -> str:
+    name = ".".join(part for part in path if part)
+    if kind.name in CALENDAR:
+        told = f"schema_of_variant({value})"
+        digits = f"try_variant_get({value}, '$', 'STRING') RLIKE {spark_text(DIGITS_ALONE)}"
+        return (
+            f"CASE WHEN left({told}, 3) IN ('BIG', 'DEC', 'DOU') THEN {without_unit(spark_text(name), PLAIN)}"
+            f" WHEN {told} = 'STRING' AND {digits} THEN {digits_alone(spark_text(name))} END"
+        )
+    if kind.name == "STRUCT":
+        fields = [(each, field) for each, field in kind.fields if _has_times(field)]
+        reasons = [_reason(f"{value}.{spark_name(each)}", field, (*path, each)) for each, field in fields]
+        return f"coalesce({', '.join(reasons)}, NULL)"
+    assert kind.element is not None
+    values, each = (f"map_values({value})" if kind.name == "MAP" else value), f"v{len(path)}"
+    reasons_of = f"transform({values}, {each} -> {_reason(each, kind.element, (*path, ''))})"
+    return f"get(filter({reasons_of}, reason -> reason IS NOT NULL), 0)"
