@@ -16,6 +16,7 @@ from view_algebra.language.aggregates import (
     SYNONYMS,
 )
 from view_algebra.language.functions import FUNCTIONS, KINDS, NON_DETERMINISTIC, WINDOW_FUNCTIONS, Function
+from view_algebra.language.times import MOST_ELEMENTS
 from view_algebra.language.types import postgres_types
 from view_algebra.texts.cells import INDEXED_BYTES
 from view_algebra.texts.records import PSEUDO_COLUMNS
@@ -45,6 +46,7 @@ def _tables() -> dict[str, str]:
         "synonyms": _listed([*SYNONYMS, *BY_EVENT_ORDER, *BY_BUCKETS]),
         "registers": f"{DEFAULT_REGISTERS:,}",
         "refused_aggregates": _table(("aggregate", "instead"), sorted(REWRITES.items())),
+        "most_elements": f"{MOST_ELEMENTS:,}",
         "most_panes": f"{MOST_PANES:,}",
         "window_functions": _listed(sorted(WINDOW_FUNCTIONS)),
         "kinds": _table(("kind of argument", "what it is"), [(f"`{kind}`", what) for kind, what in KINDS.items()]),

@@ -1131,7 +1131,7 @@ VIEWS = [
     ),
     view(
         "a sequence by steps of what a record decides",
-        "SELECT event_id, explode(sequence(user_id, user_id + 10, 5)) AS s FROM events",
+        "SELECT event_id, explode(sequence(user_id, kafka_offset, 5)) AS s FROM events",
         "SELECT country, explode(sequence(min(user_id), max(user_id), 5)) AS s FROM events GROUP BY country",
     ),
     view(
@@ -2193,7 +2193,7 @@ VIEWS = [
     view(
         "a sequence of numbers of a record",
         "SELECT event_id, explode(sequence(1, user_id)) AS i FROM events",
-        "SELECT event_id, explode(sequence(1, 3)) AS i FROM events",
+        "SELECT event_id, explode(sequence(1, user_id)) AS i FROM events WHERE user_id BETWEEN 1 AND 100",
     ),
     view(
         "greater than ALL",

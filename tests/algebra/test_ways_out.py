@@ -65,6 +65,22 @@ WAYS_OUT = {
         "SELECT regexp_replace(kind, country, '-') AS t FROM events",
         "regexp_replace(kind, country, '-')",
     ),
+    "a sequence of times that nothing bounds": (
+        "SELECT event_id, explode(sequence(date_trunc('hour', ts), date_trunc('hour', kafka_timestamp), INTERVAL 1 HOUR)) AS h FROM events",
+        "sequence(date_trunc('hour', ts), date_trunc('hour', kafka_timestamp), INTERVAL 1 HOUR)",
+    ),
+    "a sequence of numbers that nothing bounds": (
+        "SELECT event_id, n FROM events LATERAL VIEW explode(sequence(kafka_offset, user_id)) t AS n",
+        "sequence(kafka_offset, user_id)",
+    ),
+    "a sequence downwards that nothing bounds": (
+        "SELECT event_id, sequence(user_id, kafka_offset, -5) AS n FROM events",
+        "sequence(user_id, kafka_offset, -5)",
+    ),
+    "a sequence that a condition bounds too little": (
+        "SELECT event_id, sequence(ts, kafka_timestamp, INTERVAL 10 SECONDS) AS n FROM events WHERE kafka_timestamp - ts < INTERVAL 900 DAYS",
+        "sequence(ts, kafka_timestamp, INTERVAL 10 SECONDS)",
+    ),
     "LATERAL VIEW before a JOIN, its column in ON": (
         "SELECT e.event_id, u.name FROM events e LATERAL VIEW explode(e.tags) t AS tag JOIN users u ON u.name = tag",
         "LATERAL VIEW explode(e.tags) t AS tag",
@@ -96,3 +112,33 @@ def printed(select: str) -> str:
 def test_the_printed_way_out_compiles_as_it_stands(select: str, part: str) -> None:
     written = printed(select) if part == WHOLE else select.replace(part, printed(select))
     assert "v" in compiled(written).views
+
+
+BOUNDED = (
+    "WHERE kafka_timestamp - ts < INTERVAL 31 DAYS",
+    "WHERE kafka_timestamp BETWEEN ts AND ts + INTERVAL 31 DAYS AND kind = 'x'",
+    "WHERE ts >= kafka_timestamp - INTERVAL 31 DAYS",
+    "WHERE timestampdiff(HOUR, ts, kafka_timestamp) <= 100",
+    "WHERE datediff(kafka_timestamp, ts) <= 100",
+    "WHERE CAST(kafka_timestamp AS DATE) - CAST(ts AS DATE) < INTERVAL 3 DAYS",
+    "WHERE unix_timestamp(kafka_timestamp) - unix_timestamp(ts) < 86400",
+    "WHERE kafka_timestamp < ts + INTERVAL 900 DAYS AND kafka_timestamp < ts + INTERVAL 9 DAYS",
+)
+UNBOUNDED = (
+    "WHERE ts - kafka_timestamp < INTERVAL 31 DAYS",
+    "WHERE kafka_timestamp - ts > INTERVAL 31 DAYS",
+    "WHERE kafka_timestamp - ts < INTERVAL 31 DAYS OR kind = 'x'",
+    "WHERE NOT (kafka_timestamp - ts < INTERVAL 31 DAYS)",
+    "WHERE kafka_timestamp <> ts",
+    "WHERE kafka_timestamp < ts + INTERVAL 900 DAYS",
+)
+
+
+@pytest.mark.parametrize("where", [*BOUNDED, *UNBOUNDED])
+def test_a_sequence_of_a_record_is_served_where_a_condition_bounds_it(where: str) -> None:
+    hours = "sequence(date_trunc('hour', ts), date_trunc('hour', kafka_timestamp), INTERVAL 1 HOUR)"
+    select = f"SELECT event_id, explode({hours}) AS h FROM events {where}"
+    if where in BOUNDED:
+        assert "INTERVAL '3600' SECOND" in compiled(select).views["v"].cell_tables[0].partial
+    else:
+        assert printed(select).startswith("CASE WHEN")

@@ -1893,3 +1893,17 @@ FROM cal JOIN events e ON e.ts <= cal.t GROUP BY cal.t, e.country;
 CREATE VIEW last_of_tags AS
 SELECT tag, last(event_id) AS l, first(e.kind) FILTER (WHERE tag <> 'x') AS f, min_by(e.event_id, tag) AS m
 FROM (SELECT event_id, kind, payload, kafka_offset FROM events WHERE city <> 'b') e LATERAL VIEW OUTER explode(e.payload.tags) t AS tag GROUP BY tag;
+
+CREATE VIEW hours_within_records AS
+SELECT hour, city, count(*) AS n, count(DISTINCT event_id) AS e
+FROM (SELECT event_id, city, explode(sequence(date_trunc('hour', ts), date_trunc('hour', until), INTERVAL 1 HOUR)) AS hour
+      FROM (SELECT event_id, city, ts, timestamp_micros(unix_micros(ts) + user_id * 3600000000) AS until FROM events)
+      WHERE until - ts < INTERVAL 31 DAYS)
+GROUP BY hour, city;
+CREATE VIEW quarters_of_records AS
+SELECT event_id, q FROM events
+LATERAL VIEW OUTER explode(CASE WHEN user_id < 10 THEN sequence(ts, ts + INTERVAL 1 HOUR, INTERVAL 15 MINUTES) END) t AS q WHERE kind = 'show';
+CREATE VIEW numbers_of_records AS
+SELECT n, count(*) AS c, min(city) AS m FROM (SELECT city, explode(if(user_id BETWEEN 0 AND 5, sequence(user_id, 3), array())) AS n FROM events) GROUP BY n;
+CREATE VIEW steps_of_records AS
+SELECT event_id, sequence(user_id, 10, 4) AS up, sequence(CAST(user_id AS BIGINT), CAST(-6 AS BIGINT), -3) AS down FROM events WHERE user_id BETWEEN -100 AND 100;

@@ -7,6 +7,7 @@ from functools import partial
 
 from view_algebra.compiled import JSON_TIMES, SHORTENED
 from view_algebra.engines.likes import regular, regular_in_spark
+from view_algebra.engines.sequences import bounded_sequence, without_bound
 from view_algebra.language.expressions import (
     Aggregate,
     Call,
@@ -24,6 +25,7 @@ from view_algebra.language.long_numbers import bounded, short_number
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import spark_name, spark_text, words
+from view_algebra.language.times import BOUNDED
 from view_algebra.language.types import BOOLEAN, CALENDAR, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong
@@ -99,11 +101,15 @@ def _call(call: Call) -> tuple[str, int]:
         return f"{left} {name.upper()} {spark(arguments[1], binds + 1)}", binds
     row = overload(call)
     if row is not None and row.below == "":
-        way_out = "Compute it of groups, or write its arguments out."
-        raise Wrong(call.place, f"{name}() of what a record decides, which may be too much for a stream", way_out)
+        raise without_bound(call, *(spark(each, _ATOM) for each in arguments))
     if row is not None and row.below is not None:
         return row.below.format(*(spark(each, _ATOM) for each in arguments)), _ATOM
     return f"{name}({', '.join(map(spark, arguments))})", _ATOM
+
+
+def _bounded_sequence(call: Call) -> str:
+    first, last, *steps = call.arguments
+    return bounded_sequence(first.type, spark(first), spark(last), *map(spark, steps))
 
 
 def storable(expression: Expr) -> str:
@@ -307,6 +313,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "negative": lambda c: f"-{_unsigned(c.arguments[0])}",
     **dict.fromkeys(("+ interval", "- interval"), _shifted),
     "timestampdiff": _months_apart,
+    BOUNDED: _bounded_sequence,
     "window_start": _window_start,
     "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
     "hops": _hops,

@@ -183,7 +183,10 @@ def aggregated(made: Aggregate) -> Expr:
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 MOST_ELEMENTS = 10_000
-"""Of a sequence that is spelled out: the days of 27 years. They stand in the view's texts."""
+"""Of a sequence that is spelled out: the days of 27 years. They stand in the view's texts. Of one of a record, too."""
+
+BOUNDED = "bounded sequence"
+"""A call, no function: a sequence of at most MOST_ELEMENTS, as the conditions around it say, else NULL."""
 
 
 def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
@@ -197,6 +200,9 @@ def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
         return call("sequence", [*given[:2], *([Constant(str(length), INT)] if len(given) == 3 else [])], place)
     if len(known) < 3 or step.type != INTERVAL:
         way_out = "Write sequence(a, b, INTERVAL 1 DAY): forward by days or weeks, or of times by hours to seconds."
+        if step.type == INTERVAL and isinstance(step, Constant) and str(step.value).split()[-1] in MONTHS:
+            days = "sequence(CAST(a AS DATE), CAST(b AS DATE), INTERVAL 1 DAY)"
+            way_out = f"Write filter({days}, d -> day(d) = 1) for the first day of each month."
         raise Wrong(place, "sequence() of times that are not literals", way_out)
     begin, end = map(datetime.fromisoformat, known[:2])
     number, unit = int(known[2].split()[0]), known[2].split()[1]

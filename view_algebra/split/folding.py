@@ -32,6 +32,7 @@ from view_algebra.split.filters import by_filters
 from view_algebra.split.joins import of_rows
 from view_algebra.split.newest import of_newest
 from view_algebra.split.panes import by_end
+from view_algebra.split.sequences import with_bounded_sequences
 from view_algebra.typed.names import neither
 from view_algebra.typed.passing import has_windows, is_projection
 
@@ -67,7 +68,8 @@ def folded(query: Query) -> Query:
         query = replace(query, relation=replace(below, generators=(*below.generators, *generators)))
     if isinstance(query.relation, Stream):
         query = by_filters(
-            _own_columns(query, query.relation), lambda block: over_values(by_end(_with_undecided(block)))
+            with_bounded_sequences(_own_columns(query, query.relation)),
+            lambda block: over_values(by_end(_with_undecided(block))),
         )
         if query.distinct and query.group is None and not has_windows(query):
             keys = dict.fromkeys(_row_key(o.expression) for o in query.outputs)

@@ -249,9 +249,7 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     if name in sugar.CASTS and len(given) == 1:
         return as_type(sugar.CASTS[name], node, given[0], scope)
     arguments = [expression(a, scope) for a in node.expressions]
-    if (other := sugar.made(name, arguments, place)) is not None:
-        return other
-    made = call(name, arguments, place)
+    made = sugar.made(name, arguments, place) or call(name, arguments, place)
     _guard_for_spark(name, made, node)
     return made
 
@@ -261,6 +259,10 @@ def _guard_for_spark(name: str, made: Expr, node: exp.Anonymous) -> None:
     given = node.expressions
     if name == "from_json" and has_decimals(made.type):
         spell(node, f"from_json({bounded(written(given[0]), made.type)}, {written(given[1])})")
+    if isinstance(made, Call) and made.function == "sequence" and len(given) == 3:  # Spark raises where it goes back
+        first, last = written(given[0]), written(given[1])
+        forth = "<=" if not str(getattr(made.arguments[2], "value", "")).startswith("-") else ">="
+        spell(node, f"CASE WHEN ({first}) {forth} ({last}) THEN {written(node)} END")
     row = overload(made) if name in _GUARDED and isinstance(made, Call) else None
     if row is not None and row.below:
         spell(node, row.below.format(*(f"({written(each)})" for each in given)))

@@ -62,6 +62,7 @@ from view_algebra.language.lengths import COUNTED
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import postgres_name
+from view_algebra.language.times import BOUNDED
 from view_algebra.language.types import DOUBLE, FLOAT, STRING, Type, inside
 from view_algebra.refusals import AsksForRecords
 
@@ -214,6 +215,10 @@ def _cast(call: Call, reading: Reading) -> tuple[str, int]:
     return text, ATOM if text.endswith(")") and not text.startswith("(") else 0
 
 
+def _bounded_sequence(call: Call, reading: Reading) -> tuple[str, int]:
+    return _call(replace(call, function="sequence"), reading)
+
+
 _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys(("and", "or"), _logical),
     "not": _not,
@@ -228,6 +233,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys(("+ interval", "- interval"), shifted),
     "timestampdiff": months_apart,
     COUNTED: counted,
+    BOUNDED: _bounded_sequence,
     "window_start": window_start,
     "window_end": window_end,
     "window": window_as_json,
