@@ -125,16 +125,16 @@ def _record(source: Source, line: Line, timestamp: datetime) -> Record:
     """The record of a line, keyed as `lamina ingest` keys it; a table's is a deletion where `kafka_deleted` says so."""
     value = dict(line.value)
     told, key, deleted = value.pop(TIME, None), value.pop(KEY, None), value.pop(DELETED, False)
-    columns = [column.name for column in source.columns]
-    unknown = [name for name in value if name not in columns]
+    declared = [source.field(column.name) for column in source.columns]
+    unknown = [name for name in value if name not in declared]
     if unknown and source.format == "json":
-        what = f"{line.place}: {source.name} has no column {unknown[0]}"
-        raise LaminaError(what, evidence=json.dumps(line.value), way_out=suggestion(unknown[0], columns))
+        what = f"{line.place}: {source.name} has no field {unknown[0]}"
+        raise LaminaError(what, evidence=json.dumps(line.value), way_out=suggestion(unknown[0], declared))
     if told is not None:
         timestamp = _time(line, told)
     fields = value if source.format == "json" else value.get("after") or value.get("before") or {}
     if key is None:
-        made = key_of(source.unique, fields, source.key_format == "json")
+        made = key_of([*map(source.field, source.unique)], fields, source.key_format == "json")
     else:
         made = (key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)).encode()
     return Record(timestamp, made, None if deleted else json.dumps(value, ensure_ascii=False).encode())

@@ -143,10 +143,7 @@ def show(output: Output, opened: Deployment) -> None:
         output.text("")
         output.table(
             ("query", "topic", "progress", "lag", "quarantined", "skipped", "duplicates", "writer"),
-            [
-                (q.query, q.topic, q.progress, q.lag, q.quarantined, q.skipped, _copies(q), q.writer)
-                for q in found.queries
-            ],
+            [(q.query, q.topic, q.progress, q.lag, _bad(q), q.skipped, _copies(q), q.writer) for q in found.queries],
         )
         output.text("")
         output.table(
@@ -213,6 +210,11 @@ def seconds(value: float | None) -> str:
     if value < 3600:
         return f"{value // 60:.0f} min"
     return f"{value // 3600:.0f} h"
+
+
+def _bad(query: QueryStatus) -> str:
+    more = f" ({query.bad_fields:,} more count without a field)" if query.bad_fields else ""
+    return f"{query.quarantined}{more}"
 
 
 def _copies(query: QueryStatus) -> str:

@@ -255,7 +255,8 @@ def _fields(reader: Any) -> tuple[Sequence[str] | None, str | None]:
 def _header(name: str, header: Sequence[str], declared: dict[str, Type]) -> list[str]:
     """The header with each name as it is declared, whatever its case."""
     by_case = {column.lower(): column for column in declared}
-    names = [by_case.get(given.strip().lower(), given.strip()) for given in header]
+    told = [given.strip() for given in header]
+    names = [given if given in declared else by_case.get(given.lower(), given) for given in told]
     twice = sorted({given for given in names if names.count(given) > 1})
     if twice or not declared.keys() & set(names):
         raise LaminaError(

@@ -99,7 +99,8 @@ def ingest(
             evidence=f"format '{source.format}'",
             way_out="Let Debezium write its topic; or declare a source of format 'json' over another topic.",
         )
-    keys, as_object = _keys(source, key_by), source.key_format == "json"
+    keys = tuple(map(source.field, _keys(source, key_by)))
+    as_object = source.key_format == "json"
     declared = columns(source)
     kind = format_of(file, file_format)
     partitions = brokers.partitions(source.topic)

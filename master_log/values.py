@@ -20,6 +20,7 @@ import sqlglot
 from master_log.lengths import interval
 from view_algebra.compiled import Source
 from view_algebra.language.types import STRING, Type, read
+from view_algebra.texts.fields import THOUSANDS
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 """Bits of the whole-number types."""
@@ -44,9 +45,9 @@ _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
 def columns(source: Source) -> dict[str, Type]:
-    """The type of each declared column."""
+    """The type of each declared column, by the name of its field in JSON."""
     return {
-        column.name: read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING
+        source.field(column.name): read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING
         for column in source.columns
     }
 
@@ -55,7 +56,7 @@ def fits(kind: Type, value: Any) -> bool:
     """Can the JSON value be read as this type? NULL fits every type.
 
     >>> fits(Type("INT"), 7), fits(Type("INT"), 7.5), fits(Type("INT"), "7"), fits(Type("TINYINT"), 200)
-    (True, False, False, False)
+    (True, False, True, False)
     """
     return value is None or _FITS[kind.name](kind, value)
 
@@ -170,7 +171,31 @@ def _nested(kind: Type, value: Any) -> bool:
 
 
 def _integer(kind: Type, value: Any) -> bool:
+    if isinstance(value, str):
+        if not _WHOLE.fullmatch(text := value.strip(_BLANK)):
+            return False
+        value = Decimal(text)
+    if isinstance(value, (float, Decimal)):
+        if not math.isfinite(value) or value != int(value):
+            return False
+        value = int(value)
     return _whole(value) and -(1 << BITS[kind.name] - 1) <= value < 1 << BITS[kind.name] - 1
+
+
+_BLANK = "".join(map(chr, range(0x21)))
+_WHOLE = re.compile(r"[+-]?(?:[0-9]{1,20}(?:\.0*)?|[0-9]{1,18}(?:\.[0-9]{1,9})?[eE](?:\+?[0-9]{1,2}|-[0-9]))")
+_DOUBLE = re.compile(r"(?i:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,5})?|NaN|[+-]?Inf(?:inity)?)")
+"""A text from which a second reading takes a whole number, or a double."""
+
+
+def _double(_: Type, value: Any) -> bool:
+    return bool(_DOUBLE.fullmatch(value.strip(_BLANK))) if isinstance(value, str) else _number(value)
+
+
+def _boolean(_: Type, value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip(_BLANK).lower() in ("true", "false", "0", "1")
+    return isinstance(value, bool) or (_whole(value) and value in (0, 1))
 
 
 def _whole(value: Any) -> bool:
@@ -191,12 +216,16 @@ _LONG = re.compile(r"[eE][+-]?[0-9]{4}|^.{1001}", re.DOTALL)
 
 
 _BARE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-"""A decimal in a text: Spark leaves commas out, which quarantine refuses, and takes neither blanks nor underscores."""
+_THOUSANDS = re.compile(THOUSANDS)
+"""A decimal in a text: commas only where they can part nothing but thousands, and no underscores."""
 
 
 def _decimal(kind: Type, value: Any) -> bool:
-    if isinstance(value, str) and (_LONG.search(value) or not _BARE.fullmatch(value)):
-        return False
+    if isinstance(value, str):
+        value = value.strip(_BLANK)
+        if _LONG.search(value) or not (_BARE.fullmatch(value) or _THOUSANDS.fullmatch(value)):
+            return False
+        value = value.replace(",", "")
     try:
         rounded = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
     except InvalidOperation:
@@ -233,11 +262,9 @@ def _zone(name: str) -> bool:
 _FITS: dict[str, Callable[[Type, Any], bool]] = {
     # Spark keeps any value's JSON as text. Postgres has no character U+0000.
     "STRING": lambda _, value: not (isinstance(value, str) and "\0" in value),
-    "BOOLEAN": lambda _, value: isinstance(value, bool),
+    "BOOLEAN": _boolean,
     **dict.fromkeys(BITS, _integer),
-    **dict.fromkeys(
-        ("FLOAT", "DOUBLE"), lambda _, value: value in _NOT_FINITE if isinstance(value, str) else _number(value)
-    ),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), _double),
     "DECIMAL": lambda kind, value: (isinstance(value, str) or _number(value)) and _decimal(kind, value),
     "TIMESTAMP": lambda kind, value: _timestamp(kind, value) if isinstance(value, str) else _seconds(value),
     **dict.fromkeys(("TIMESTAMP_NTZ", "DATE"), lambda kind, value: isinstance(value, str) and _timestamp(kind, value)),

@@ -296,8 +296,9 @@ def _bad(connection: Connection, each: progress.Query, limits: Limits) -> str | 
     if lately <= limits.bad_an_hour and not quarantine.overflows(connection, each.name):
         return None
     many = f"more than {limits.bad_an_hour:,} records" if lately > limits.bad_an_hour else "more records than it keeps"
+    some = " (or count without a field)" if quarantine.with_bad_fields(connection, each.name) else ""
     return (
-        f"{many} went to quarantine within an hour: SELECT * FROM lamina.bad_records"
+        f"{many} went to quarantine{some} within an hour: SELECT * FROM lamina.bad_records"
         " says why (correct the producer, or the declaration and rebuild)"
     )
 

@@ -39,8 +39,10 @@ LEFT JOIN lamina.publication AS p ON p.view = g.view AND p.generation = g.id
 WHERE g.dropped_at IS NULL;
 
 -- Bad records: how many records of each source could not be parsed, and why; also of those that are no longer kept.
+-- `counted`: the records count, with NULL for a field that could not be read.
 CREATE OR REPLACE VIEW lamina.bad_records AS
-SELECT topic, error, records, first, last, source
+SELECT topic, error, records, first, last, source,
+       starts_with(error, 'counted, with NULL for a field: ') AS counted
 FROM lamina.bad_count;
 
 -- Duplicates: how many records of each stream with UNIQUE were copies of a counted one; in conflict are those that differ

@@ -1,6 +1,6 @@
 """Records that no view counts, with the reason, as long as their source is declared: exact counts, records in bounds.
 
-What is kept of a record is bounded (`QUARANTINED`), and so is what is kept of a source: the oldest go first. Two
+What is kept of a record is bounded (`quarantined()`), and so is what is kept of a source: the oldest go first. Two
 sources may read one topic, and a record may be bad for one of them alone.
 """
 
@@ -24,7 +24,8 @@ from serving_layer.copying import Rows, batches
 from serving_layer.database import Database
 from serving_layer.deployed import sources
 from view_algebra.compiled import Source
-from view_algebra.texts.quarantined import LONGEST_KEPT, QUARANTINED
+from view_algebra.texts.fields import NULLED
+from view_algebra.texts.quarantined import LONGEST_KEPT, quarantined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -106,7 +107,7 @@ def bad_among(records: DataFrame, source: Source) -> Bad:
     from master_log.reading import selected  # which takes PySpark along
 
     rows, counts, most = Rows(), Counter[str](), HEXADECIMAL * _bytes_kept(source)
-    for batch in batches(selected(records, "records", QUARANTINED), at_most=AT_A_TIME):
+    for batch in batches(selected(records, "records", quarantined(source)), at_most=AT_A_TIME):
         if rows.size < most:
             whose = [pa.array([name] * batch.num_rows, pa.string()) for name in (source.name, source.topic)]
             rows.add(pa.table([*whose, *batch.columns], list(COLUMNS)))
@@ -166,6 +167,12 @@ def forget_undeclared(connection: Connection) -> None:
 def counted(connection: Connection, source: str) -> int:
     """How many records of a source have gone to quarantine, whether they are kept or not."""
     total = select(func.coalesce(func.sum(bad_count.c.records), 0))
+    return int(connection.execute(total.where(bad_count.c.source == source)).scalar_one())
+
+
+def with_bad_fields(connection: Connection, source: str) -> int:
+    """How many of them count, with NULL for a field that could not be read."""
+    total = select(func.coalesce(func.sum(bad_count.c.records), 0)).where(bad_count.c.error.startswith(NULLED))
     return int(connection.execute(total.where(bad_count.c.source == source)).scalar_one())
 
 

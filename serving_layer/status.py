@@ -36,6 +36,7 @@ class ViewStatus:
 class QueryStatus:
     """A query: `lag` is an upper bound of the records behind (offsets, which markers take too).
 
+    bad_fields: records that count, with NULL for a field that could not be read; quarantine keeps them, too.
     skipped: records that were skipped by name; they are in quarantine, too. duplicates: records that are copies of a
     counted one; conflicts: those of them that would have counted in its place in a rebuild, and differ.
     """
@@ -46,6 +47,7 @@ class QueryStatus:
     lag: int | None
     committed_at: datetime | None
     quarantined: int
+    bad_fields: int
     skipped: int
     duplicates: int
     conflicts: int
@@ -112,6 +114,7 @@ def _view(connection: Connection, row: Any, now: lookup.Generation | None) -> Vi
 
 def _query(connection: Connection, query: progress.Query, topic: Topic | None, problems: list[str]) -> QueryStatus:
     reached = progress.read(connection, [query.name])
+    bad_fields = quarantine.with_bad_fields(connection, query.name)
     gone = alarms.silent(connection, query)
     return QueryStatus(
         query=query.name,
@@ -119,7 +122,8 @@ def _query(connection: Connection, query: progress.Query, topic: Topic | None, p
         progress=str(reached),
         lag=None if topic is None else alarms.lag(topic.end, reached),
         committed_at=query.committed_at,
-        quarantined=quarantine.counted(connection, query.name),
+        quarantined=quarantine.counted(connection, query.name) - bad_fields,
+        bad_fields=bad_fields,
         skipped=sum(at.topic == query.topic for at, _ in skipping.read(connection)),
         duplicates=query.duplicates,
         conflicts=query.conflicts,

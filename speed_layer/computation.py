@@ -110,7 +110,8 @@ class Computation:
             otherwise = parsed(raw, each.source)
             counted = otherwise if copies is None else _without(otherwise, copies)
             found += [gathered(fused, selected(counted, "records", fused.sql)) for fused in each.fused]
-        return together(found, records, self.source)
+        bad_copies = copies is not None and copies.num_rows > 0 and self.source.counts_bad_fields
+        return together(found, records, self.source, bad_copies=bad_copies)
 
     def _used(self, records: DataFrame) -> DataFrame:
         """The columns that some text names, and no others."""
@@ -178,11 +179,14 @@ def gathered(fused: Fused, statement: DataFrame) -> Gathered:
     return Gathered(staged, some_bad, newest, by_partition)
 
 
-def together(found: Sequence[Gathered], records: DataFrame, source: Source) -> Computed:
-    """What all statements gave; every one tells of bad records, and only when there are some does a job fetch them."""
+def together(found: Sequence[Gathered], records: DataFrame, source: Source, *, bad_copies: bool = False) -> Computed:
+    """What all statements gave; every one tells of bad records, and only when there are some does a job fetch them.
+
+    bad_copies: may records that do not count have bad fields, which the statements did not see?
+    """
     return Computed(
         staged=[each.staged for each in found],
-        bad=bad_among(records, source) if found[0].some_bad else None,
+        bad=bad_among(records, source) if found[0].some_bad or bad_copies else None,
         newest=max((each.newest for each in found if each.newest is not None), default=None),
         by_partition=next((each.by_partition for each in found if each.by_partition), {}),
     )

@@ -31,6 +31,7 @@ from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import parsed, selected
 from serving_layer.copying import batches
 from serving_layer.duplicates import Found
+from serving_layer.quarantine import bad_among
 from speed_layer.computation import Computation, Computed, gathered, ids_of, together
 from view_algebra.language.quoting import spark_text
 
@@ -114,13 +115,15 @@ class Prepared:
 
     def _compute(self, few: pa.Table, find: Callable[[pa.Table], Found]) -> Computed:
         self._write(few)
-        found = None
+        source, found, bad = self.computation.source, None, None
         if self._ids is not None:
             found = find(ids_of(self._ids))
             if found.copies.num_rows:
+                bad = bad_among(self.records, source) if source.counts_bad_fields else None  # of copies, too
                 self._write(few, but=found.copies)
         cells = [gathered(fused, statement) for fused, statement in self._statements]
-        return replace(together(cells, self.records, self.computation.source), ids=found)
+        computed = together(cells, self.records, source)
+        return replace(computed, ids=found, bad=bad or computed.bad)
 
     def _write(self, few: pa.Table, but: pa.Table | None = None) -> None:
         left_out = set() if but is None else {(row["partition"], row["offset"]) for row in but.to_pylist()}

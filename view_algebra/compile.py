@@ -14,11 +14,12 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from view_algebra.checking import compile_check, with_checks
-from view_algebra.compiled import Catalog, Check, Column, Source, View
+from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_of
 from view_algebra.errors import Refused
 from view_algebra.passes import Known, Split, Written, compile_view
 from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
+from view_algebra.texts.fields import Reading
 from view_algebra.texts.records import Key, parse_text
 from view_algebra.typed.passing import passed_by_table
 from view_algebra.written.checks import CheckDeclaration, check_declaration
@@ -138,6 +139,13 @@ def _source(d: SourceDeclaration) -> Source:
             d.columns,
             Key(d.unique, d.key_format) if d.kind == "table" else None,
             d.encodings,
+            Reading(
+                nulls=d.properties.get("on_bad_field") == "null",
+                empty=d.properties.get("empty_as_null") == "true",
+                names=fields_of(d.properties),
+                encodings=d.encodings,
+            ),
+            d.unique if d.kind == "stream" else (),
         ),
         ids=ids_text(told_apart) if told_apart else "",
         counted=counted_text(told_apart) if told_apart else "",

@@ -34,6 +34,9 @@ TOMBSTONE, TRUNCATES = "kafka_tombstone", "kafka_truncates"
 LEFT_OUT = ""
 """The error of a record that is neither good nor bad: in a stream of changes, what Debezium sends behind a deletion."""
 
+BAD_FIELDS = "kafka_bad_fields"
+"""The column of records that count though a field cannot be read: which fields are NULL for it, and why; or NULL."""
+
 ONLY = "only_one"
 """The column that is unique where there is no key: the cell of an aggregate without GROUP BY."""
 
@@ -96,8 +99,8 @@ class Source:
     `parse` is Spark SQL that reads the view `raw_records` (topic, partition, offset, timestamp, key, value,
     headers: the columns of Spark's Kafka source, and `log_time`) and gives `kafka_partition`, `kafka_offset`,
     `kafka_timestamp`, `kafka_key`, `kafka_headers`, `kafka_value`, `kafka_error` (NULL, or why the record belongs in
-    quarantine), of a table `kafka_log_time` and `changing`, and then the declared columns. Both layers read records
-    through this one text.
+    quarantine), if bad fields are NULL `kafka_bad_fields` (which fields, and why), of a table `kafka_log_time` and
+    `changing`, and then the declared columns. Both layers read records through this one text.
     ids, counted: of a stream with UNIQUE (else empty), Spark SQL that gives the ids of `records`, and the records that
     count of `good_records` (`texts/duplicates.py`).
     """
@@ -122,12 +125,22 @@ class Source:
     @property
     def read(self) -> tuple[Column, ...]:
         """The columns that `parse` gives beside those of Kafka."""
+        bad = (Column(BAD_FIELDS, "STRING", "text"),) if self.counts_bad_fields else ()
         if self.kind != "table":
-            return self.columns
+            return (*bad, *self.columns)
         if self.changing:
-            return (*self.changing, *self.columns)
+            return (*bad, *self.changing, *self.columns)
         moved = (Column(MOVED_FROM, self.moved_from, "jsonb"),) if self.moved_from else ()
-        return (Column(DELETED, "BOOLEAN", "boolean"), *moved, *self.columns)
+        return (*bad, Column(DELETED, "BOOLEAN", "boolean"), *moved, *self.columns)
+
+    def field(self, column: str) -> str:
+        """The field in JSON that a column comes from."""
+        return self.properties.get(_OF_FIELD + column, column)
+
+    @property
+    def counts_bad_fields(self) -> bool:
+        """True if a record counts whose field cannot be read, with NULL for the field."""
+        return self.properties.get("on_bad_field") == "null"
 
     def reads_as(self, other: Source) -> bool:
         """Do both read the same records, find the same ones good, and tell their events apart alike?"""
@@ -138,6 +151,18 @@ class Source:
     def records(self) -> str:
         """What its records are called in the SELECTs that `check` runs, where a table's name means its rows."""
         return changes_of(self.name) if self.kind == "table" else self.name
+
+
+_OF_FIELD = "field."
+
+
+def fields_of(properties: Mapping[str, str]) -> dict[str, str]:
+    """The fields in JSON of the columns that are called otherwise.
+
+    >>> fields_of({"field.deleted": "_deleted", "event_time": "at"})
+    {'deleted': '_deleted'}
+    """
+    return {key.removeprefix(_OF_FIELD): name for key, name in properties.items() if key.startswith(_OF_FIELD)}
 
 
 def changes_of(table: str) -> str:
@@ -301,8 +326,8 @@ class Fused:
 
     sql: Spark SQL over the view `records` (the output of `Source.parse`, bad records included);
         gives the columns of `staged`, then `newest`, a Kafka timestamp. A row whose first column is 0 is there when
-        there are bad records among `records`: `QUARANTINED` gives them. If `partition` names a column, there is such a
-        row for each Kafka partition: `partition` is its number, `p0` how many of its records are bad.
+        there are bad records among `records`: `quarantined()` gives them. If `partition` names a column, there is such
+        a row for each Kafka partition: `partition` is its number, `p0` how many of its records are bad.
     in_one_task: the same for records that are few and in one partition: Spark needs no shuffle for it.
     table: the name of the temporary table.
     staged: Postgres DDL of the temporary table that takes the rows of `sql` (every column in COPY's text form). It does

@@ -66,7 +66,7 @@ def source_change(name: str, before: Catalog, after: Catalog, anew: set[str], kn
     if new.ids and ((today := view_algebra.of_today(old)) is None or not old.reads_as(today)):
         why = "it is still read as an older Lamina read it, which decided whose ids are known"
         return _to_another_name(change, why)
-    if new.ids and not _types(old).items() <= _types(new).items():
+    if new.ids and _may_make_good(old, new):
         return _to_another_name(change, "records that were bad would be good now, and their events are not known")
     for preview in known.reading.get(name, ()) if new.ids else ():
         way_out = f"`lamina apply --preview {preview} --drop`, or wait for its end"
@@ -83,6 +83,14 @@ def _types(source: Source) -> dict[str, str]:
     return {column.name: column.spark for column in source.columns}
 
 
+def _may_make_good(old: Source, new: Source) -> bool:
+    """True if a record that was bad may be good as the source is declared now."""
+    lenient = {("on_bad_field", "null"), ("empty_as_null", "true")} & new.properties.items()
+    fields = [{column.name: each.field(column.name) for column in old.columns} for each in (old, new)]
+    is_typed_alike = _types(old).items() <= _types(new).items()
+    return not is_typed_alike or not lenient <= old.properties.items() or fields[0] != fields[1]
+
+
 def _told_apart(source: Source) -> dict[str, str]:
     """The columns by which a stream tells its events apart: by their texts, which depend on their types."""
     return {name: kind for name, kind in _types(source).items() if name in source.unique} if source.ids else {}
@@ -94,5 +102,13 @@ def _read_otherwise(old: Source, new: Source) -> str:
     said = [f"column {name} is new" for name in now if name not in was]
     said += [f"column {name} goes" for name in was if name not in now]
     said += [f"column {n} is {now[n]} and was {was[n]}" for n in now if n in was and now[n] != was[n]]
+    said += [
+        f"column {name} comes from field {new.field(name)} and came from {old.field(name)}"
+        for name in now
+        if name in was and old.field(name) != new.field(name)
+    ]
+    for setting in ("on_bad_field", "empty_as_null"):
+        before, after = (each.properties.get(setting, "not set") for each in (old, new))
+        said += [f"{setting} is {after} and was {before}"] if before != after else []
     what = ", ".join(said) or "its records are read differently"
     return f"{what}: every record is read anew from its value, and its views are computed anew"

@@ -59,11 +59,52 @@ SOURCES = [
         f"CREATE TABLE x (a ARRAY<STRUCT<b: STRING>>) {_KAFKA};",
     ),
     Refusal("an unknown type", f"CREATE TABLE x (a GEOMETRY) {_KAFKA};", f"CREATE TABLE x (a STRING) {_KAFKA};"),
-    Refusal("a column twice", f"CREATE TABLE x (a INT, A INT) {_KAFKA};", f"CREATE TABLE x (a INT) {_KAFKA};"),
+    Refusal("a column twice", f"CREATE TABLE x (a INT, a INT) {_KAFKA};", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal(
-        "a reserved name", f"CREATE TABLE x (kafka_key STRING) {_KAFKA};", f"CREATE TABLE x (key STRING) {_KAFKA};"
+        "two columns whose names differ in case",
+        f"CREATE TABLE x (userId STRING, userid INT) {_KAFKA};",
+        f"CREATE TABLE x (userId STRING, userid_2 INT) {_KAFKA} TBLPROPERTIES ('field.userid_2' = 'userid');",
     ),
-    Refusal("a name of Iceberg's", f"CREATE TABLE x (_pos INT) {_KAFKA};", f"CREATE TABLE x (pos INT) {_KAFKA};"),
+    Refusal(
+        "two fields of a struct whose names differ in case",
+        f"CREATE TABLE x (a ARRAY<STRUCT<osv: STRING, Osv: STRING>>) {_KAFKA};",
+        f"CREATE TABLE x (a ARRAY<MAP<STRING, STRING>>) {_KAFKA};",
+    ),
+    Refusal(
+        "two columns of one field",
+        f"CREATE TABLE x (a INT, b INT) {_KAFKA} TBLPROPERTIES ('field.b' = 'a');",
+        f"CREATE TABLE x (a INT) {_KAFKA};",
+    ),
+    Refusal(
+        "a field for a column that is not declared",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('field.b' = 'c');",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('field.a' = 'c');",
+    ),
+    Refusal(
+        "a column without the name of its field",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('field.a' = '');",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('field.a' = 'a');",
+    ),
+    Refusal(
+        "a bad field that is neither NULL nor quarantined",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('on_bad_field' = 'drop');",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('on_bad_field' = 'null');",
+    ),
+    Refusal(
+        "an empty text that may be NULL",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('empty_as_null' = 'yes');",
+        f"CREATE TABLE x (a INT) {_KAFKA} TBLPROPERTIES ('empty_as_null' = 'true');",
+    ),
+    Refusal(
+        "a reserved name",
+        f"CREATE TABLE x (kafka_key STRING) {_KAFKA};",
+        f"CREATE TABLE x (key STRING) {_KAFKA} TBLPROPERTIES ('field.key' = 'kafka_key');",
+    ),
+    Refusal(
+        "a name of Iceberg's",
+        f"CREATE TABLE x (_pos INT) {_KAFKA};",
+        f"CREATE TABLE x (pos INT) {_KAFKA} TBLPROPERTIES ('field.pos' = '_pos');",
+    ),
     Refusal(
         "UNIQUE of no column",
         f"CREATE TABLE x (a INT, UNIQUE (b)) {_KAFKA};",

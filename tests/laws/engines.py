@@ -119,7 +119,7 @@ class Engines:
         for row in self.spark.sql(source.ids).orderBy("at", "kafka_partition", "kafka_offset").collect():
             copies += [row.kafka_offset] if row.id in known else []
             known.add(row.id)
-        records = self.spark.sql(source.parse)
+        records = self.spark.sql(source.parse).sample(1.0, seed=0)
         records.where(~records.kafka_offset.isin(copies)).createOrReplaceTempView("records")
 
     def _merge(self, catalog: Catalog, source: Source, generation: int) -> None:
@@ -153,7 +153,7 @@ class Engines:
         """
         raw = [_raw(value, number) for number, value in enumerate(values, offset)]
         log_times.of_raw(raw_records(self.spark, raw), "t", reached).createOrReplaceTempView("raw_records")
-        self.spark.sql(source.parse).createOrReplaceTempView("records")
+        self.spark.sql(source.parse).sample(1.0, seed=0).createOrReplaceTempView("records")  # as `parsed` does
         good = self.spark.sql("SELECT * FROM records WHERE kafka_error IS NULL")
         good.createOrReplaceTempView(source.name)
         good.createOrReplaceTempView(f"`{source.records}`")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.laws.engines import Engines, Record
 from view_algebra import Source, compile_catalog
-from view_algebra.texts.quarantined import QUARANTINED
+from view_algebra.texts.quarantined import quarantined
 
 
 def source(columns: str, options: str = "format 'json'", properties: str = "") -> Source:
@@ -454,6 +454,6 @@ def test_changes_are_a_stream_without_a_primary_key(engines: Engines) -> None:
         ("t", None, None, None, "1970-01-01 00:00:00", None),
         (None, None, None, None, None, "no change event of Debezium: it has no op"),
     ]
-    assert [row.kafka_error for row in engines.spark.sql(QUARANTINED).collect()] == [
+    assert [row.kafka_error for row in engines.spark.sql(quarantined(of)).collect()] == [
         "no change event of Debezium: it has no op"
     ]

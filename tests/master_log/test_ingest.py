@@ -26,7 +26,7 @@ from master_log.offsets import OffsetRange
 from master_log.reading import kafka_range, parsed
 from tests.master_log.conftest import Contents, NewSource
 from view_algebra.errors import LaminaError
-from view_algebra.texts.quarantined import QUARANTINED
+from view_algebra.texts.quarantined import quarantined
 
 JSON = [
     b'{"id": 1, "kind": "show", "ts": "2024-01-02T03:04:05Z"}',
@@ -163,7 +163,7 @@ def test_bad_lines_that_may_go_to_quarantine_are_sent_as_they_are_and_counted(
     assert [value for _, value in contents(source.topic)] == lines, "one partition keeps the file's order"
     whole = OffsetRange(brokers.earliest(source.topic), brokers.latest(source.topic))
     parsed(kafka_range(spark, brokers, source, whole), source).createOrReplaceTempView("records")
-    kept = {row.kafka_offset: row.kafka_error for row in spark.sql(QUARANTINED).collect()}
+    kept = {row.kafka_offset: row.kafka_error for row in spark.sql(quarantined(source)).collect()}
     assert len(kept) == done.bad
     assert kept[3] == 'lamina ingest, line 4: id is "x", not BIGINT', "the reason that was found with the file at hand"
 

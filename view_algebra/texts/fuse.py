@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from view_algebra.compiled import CellTable, Column, Fused, Input, Merge, Source
+from view_algebra.compiled import BAD_FIELDS, CellTable, Column, Fused, Input, Merge, Source
 from view_algebra.language.merges import MERGES
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.types import INTEGRAL
@@ -57,10 +57,10 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
     """The partials of several aggregate tables of one source, in one statement with one GROUP BY."""
     keys, parts = _Slots("k"), _Slots("p")
     bad_slot, partition = parts.take("BIGINT", "sum"), ""
-    structs: _Structs = {"": [("kafka_error IS NOT NULL", 0, {bad_slot: "1L"})]}
+    structs: _Structs = {"": [(_bad(source), 0, {bad_slot: "1L"})]}
     if source.kind == "table":
         partition = keys.take("BIGINT")
-        bad = {bad_slot: "CASE WHEN kafka_error IS NULL THEN 0L ELSE 1L END"}
+        bad = {bad_slot: f"CASE WHEN {_bad(source)} THEN 1L ELSE 0L END"}
         structs = {"": [("true", 0, {**bad, partition: "CAST(kafka_partition AS BIGINT)"})]}
     taken: dict[str, list[str]] = {}
     for number, table in enumerate(tables, 1):
@@ -105,7 +105,7 @@ def fuse(source: Source, tables: Sequence[CellTable]) -> Fused:
 def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
     """The rows of several row tables of one source, in one statement; a row with v = 0 stands for a bad record."""
     slots = _Slots("c")
-    structs: _Structs = {"": [("kafka_error IS NOT NULL", 0, {})]}
+    structs: _Structs = {"": [(_bad(source), 0, {})]}
     taken: dict[str, list[str]] = {}
     for number, table in enumerate(tables, 1):
         _expect(table, source, "row")
@@ -123,6 +123,10 @@ def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
     sql = f"SELECT {outputs}\nFROM (\n{_indent(_exploded(structs, names))}\n)\nWHERE v IS NOT NULL"
     columns = [Column("v", "INT", "integer"), *(Column(n, kind, _postgres(kind)) for n, kind in names)]
     return _fused(sql, sql, columns, tables, taken)
+
+
+def _bad(source: Source) -> str:
+    return f"kafka_error IS NOT NULL{f' OR {BAD_FIELDS} IS NOT NULL' if source.counts_bad_fields else ''}"
 
 
 def _expect(table: CellTable, source: Source, kind: str) -> None:

@@ -12,6 +12,7 @@ from view_algebra.language.long_numbers import mapped
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, Type
 from view_algebra.texts.decoding import DIGITS_ALONE, Columns, digits_alone, without_unit
+from view_algebra.texts.fields import Reading, json_read
 
 _DIGITS = r"""["'][\x00-\x20]*+[+-]?(?:[0-9]{1,3}|[0-9]{5,})[\x00-\x20]*+["']"""
 
@@ -36,18 +37,18 @@ def _any(names: Sequence[str]) -> str:
     return "|".join(re.escape(name) for name in dict.fromkeys(names))
 
 
-def numbers(columns: Columns, text: str) -> list[tuple[str, str]]:
+def numbers(columns: Columns, text: str, reading: Reading) -> list[tuple[str, str]]:
     """A condition on a record's text and the reason, if a time in it is a number or a text of digits."""
-    leaves = list(_leaves(columns))
+    leaves = list(_leaves([(reading.name(name), kind) for name, kind in columns]))
     scalars = [name for name, kind in leaves if kind.name in CALENDAR]
     nested = [name for name, kind in leaves if kind.name not in CALENDAR]
     if not scalars and not nested:
         return []
     times = [(name, kind) for name, kind in columns if _has_times(kind)]
-    schema = ", ".join(f"{spark_name(name)} {_as_json(kind).spark}" for name, kind in times)
-    reasons = ", ".join(_reason(f"p.{spark_name(name)}", kind, (name,)) for name, kind in times)
+    reasons = ", ".join(_reason(f"p.{spark_name(name)}", kind, (reading.name(name),)) for name, kind in times)
     first = f"coalesce({reasons}, NULL)"
-    reason = f"element_at(transform(array(from_json({text}, {spark_text(schema)})), p -> {first}), 1)"
+    read = json_read(text, [(name, _as_json(kind)) for name, kind in times], reading)
+    reason = f"element_at(transform(array({read}), p -> {first}), 1)"
     may_be = f"{text} RLIKE {spark_text(may_be_numbers(scalars, nested))}"
     return [(f"{may_be} AND {reason} IS NOT NULL", reason)]
 

@@ -1,17 +1,17 @@
 """How the records of a source are read: JSON into the declared columns, or a reason for quarantine; nothing fails.
 
 Spark's `from_json` in PERMISSIVE mode reads what it can and hands a record that it cannot read whole to a column of
-its own. Which kind of mistake it was is found out for those records alone.
+its own. Those records alone are read a second time, field by field (`fields.py`), which also tells the mistake.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal as Choice
 
-from view_algebra.compiled import DELETED, LEFT_OUT, LOG_TIME, MOVED_FROM, SOURCE_TIME, TOMBSTONE, TRUNCATES
+from view_algebra.compiled import BAD_FIELDS, DELETED, LEFT_OUT, LOG_TIME, MOVED_FROM, SOURCE_TIME, TOMBSTONE, TRUNCATES
 from view_algebra.engines.spark import TIME_ALONE, constant
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
@@ -29,6 +29,16 @@ from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type
 from view_algebra.texts import debezium
 from view_algebra.texts.decoding import CORRUPT, UNDECODED, Columns, Decoding
+from view_algebra.texts.fields import (
+    NULLED,
+    THOUSANDS,
+    Again,
+    Reading,
+    json_read,
+    leaves,
+    loses_digits,
+    struct_of,
+)
 from view_algebra.texts.numbers_as_times import numbers
 
 PSEUDO_COLUMNS = (
@@ -54,11 +64,13 @@ BEGINS_AGAIN = r"\}[ \t\r\n]*+,?[ \t\r\n]*+\{"
 MAY_HAVE_COMMA = r"""["'][+-]?(?:[\p{Nd}.]++,|,++[\p{Nd}.])|\\u00(?:2[bBcCdDeE]|3[0-9])"""
 """A text in JSON that may be a number with a comma: Spark leaves commas out, and reads `"12,50"` as 1250."""
 
-HAS_COMMA = r"""[:\[,]"[+-]?[\p{Nd}.]*+,[^"]*+"(?!:)"""
-"""Such a number in JSON that Spark writes of texts alone."""
+HAS_COMMA = rf"""[:\[,]"(?!{THOUSANDS}")[+-]?[\p{{Nd}}.]*+,[^"]*+"(?!:)"""
+"""Such a number in JSON that Spark writes of texts alone, if its commas might not part thousands."""
 
 _SPACE = "' \\t\\r\\n'"
 _TEXT = "CAST(kafka_value AS STRING)"
+AS_IT_IS = Reading()
+"""The reading of a source that says nothing of it."""
 
 FLATTENED = "__deleted"
 """The column of a flattened change that is true where the row was deleted."""
@@ -72,26 +84,42 @@ class Key:
     format: Choice["json", "string", "none"]
 
 
-def parse_text(columns: Columns, key: Key | None = None, encodings: Encodings = PLAIN) -> str:
-    """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns; `key` of a table."""
+def parse_text(
+    columns: Columns,
+    key: Key | None = None,
+    encodings: Encodings = PLAIN,
+    reading: Reading = AS_IT_IS,
+    unique: Sequence[str] = (),
+) -> str:
+    """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns; `key` of a table.
+
+    unique: columns of a stream that tell its events apart. A source whose bad fields are NULL has BAD_FIELDS behind the
+    error.
+    """
     decoding = Decoding(encodings)
-    read_as = [*((name, _as_read(kind, decoding)) for name, kind in columns), (CORRUPT, STRING)]
+    read_as = _read_as(columns, decoding)
     of_key = [] if key is None or key.format == "none" else [(n, kind) for n, kind in columns if n in key.columns]
-    row, log_time = _Row(key, encodings), ("", "") if key is None else _log_time()
+    row, log_time = _Row(key, encodings, reading, unique), ("", "") if key is None else _log_time()
+    text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
     parsed = f"""
   SELECT
-    partition AS kafka_partition,
-    offset AS kafka_offset,
-    {_within_calendar("timestamp")} AS kafka_timestamp,{log_time[1]}
-    key AS kafka_key,
-    headers AS kafka_headers,
-    value AS kafka_value,{debezium.COLUMNS if encodings.changes else ""}
-    from_json(
-      {bounded(row.raw, Type("STRUCT", fields=tuple(read_as[:-1])), CORRUPT)},
-      {_schema(read_as)},
-      {permissive(CORRUPT)}
-    ) AS parsed{_key_text(of_key, key, decoding)}{_key_before(columns, key, decoding) if row.changes_table else ""}
-  FROM {debezium.UNWRAPPED if encodings.changes else "raw_records"}"""
+    * EXCEPT (kafka_read),
+    CASE
+      WHEN {_is_read_again(columns, row, decoding)}
+      THEN {_again(columns, row, decoding)}
+      ELSE kafka_read
+    END AS parsed{_read_of_keys(columns, of_key, row, decoding)}
+  FROM (
+    SELECT
+      partition AS kafka_partition,
+      offset AS kafka_offset,
+      {_within_calendar("timestamp")} AS kafka_timestamp,{log_time[1]}
+      key AS kafka_key,
+      headers AS kafka_headers,
+      value AS kafka_value,{debezium.COLUMNS if encodings.changes else ""}
+      {json_read(text, [*read_as, (CORRUPT, STRING)], reading, permissive(CORRUPT))} AS kafka_read
+    FROM {debezium.UNWRAPPED if encodings.changes else "raw_records"}
+  )"""
     if decoding.needed(columns):
         others = {"key_parsed": of_key} if of_key else {}
         if row.changes_table and key is not None:
@@ -106,9 +134,48 @@ def parse_text(columns: Columns, key: Key | None = None, encodings: Encodings = 
   kafka_value,
   CASE
 {_errors(columns, row, decoding)}
-  END AS kafka_error{_of_table(columns, row)}{_values(columns, of_key, row)}
+  END AS kafka_error{_bad_fields(columns, row, decoding)}{_of_table(columns, row)}{_values(columns, of_key, row)}
 FROM ({parsed}
 )"""
+
+
+def _read_as(columns: Columns, decoding: Decoding) -> list[tuple[str, Type]]:
+    return [(name, _as_read(kind, decoding)) for name, kind in columns]
+
+
+def _plain(columns: Columns, decoding: Decoding) -> list[tuple[str, Type]]:
+    """The columns, or parts of them, that Spark's reader reads as they are declared."""
+    return [(name, part) for name, kind in columns if (part := decoding.plain_part(kind)) is not None]
+
+
+def _is_read_again(columns: Columns, row: _Row, decoding: Decoding) -> str:
+    """Whether Spark's reader did not read all of a record, or read it otherwise than it is written."""
+    found = [f"kafka_read.{CORRUPT} IS NOT NULL"]
+    if digits := loses_digits(columns, "kafka_read", row.text):
+        found.append(digits)
+    if row.reading.nulls:
+        plain = _plain(columns, decoding)
+        found += [when for when, _ in numbers(plain, row.text, row.reading)]
+        found += [when for when, _ in _field_mistakes(columns, row, decoding, "kafka_read")]
+        if any(has_decimals(kind) for _, kind in plain):
+            found.append(f"kafka_read IS NULL AND {may_be_long(row.text)}")
+    return "\n      OR ".join(found)
+
+
+def _again(columns: Columns, row: _Row, decoding: Decoding) -> str:
+    again = Again("kafka_read", row.text, columns, row.reading, lambda kind: _as_read(kind, decoding), row.needed)
+    return again.record(_why_no_record(row.text))
+
+
+def _bad_fields(columns: Columns, row: _Row, decoding: Decoding) -> str:
+    """The column with the fields without which a record counts."""
+    if not row.reading.nulls:
+        return ""
+    of_reading = f"CASE WHEN startswith(parsed.{CORRUPT}, {_text(NULLED)}) THEN parsed.{CORRUPT} END"
+    if decoding.needed(columns):
+        both = f"concat_ws(', ', substring({of_reading}, {len(NULLED) + 1}), {UNDECODED})"
+        of_reading = f"{_text(NULLED)} || nullif({both}, '')"
+    return f",\n  {of_reading} AS {BAD_FIELDS}"
 
 
 def _log_time() -> tuple[str, str]:
@@ -128,6 +195,13 @@ class _Row:
 
     key: Key | None
     encodings: Encodings
+    reading: Reading
+    unique: Sequence[str] = ()
+
+    @property
+    def needed(self) -> Sequence[str]:
+        """The columns without which a record is bad."""
+        return self.unique if self.key is None else self.key.columns
 
     @property
     def changes_table(self) -> bool:
@@ -186,36 +260,46 @@ def _values(columns: Columns, of_key: Columns, row: _Row) -> str:
     return "".join(f",\n  {value} AS {spark_name(name)}" for name, value in values)
 
 
-def _key_text(columns: Columns, key: Key | None, decoding: Decoding) -> str:
+def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: Decoding) -> str:
+    """What Kafka's key tells, and what the row of a change event had for a key before."""
+    read = ""
+    if row.key is not None and of_key:
+        read += f",\n    {_read_key(_key_text(of_key, row.key, row), of_key, row, decoding)} AS key_parsed"
+    if row.key is not None and row.changes_table:
+        before = [(n, kind) for n, kind in columns if n in row.key.columns]
+        read += f",\n    {_read_key(debezium.BEFORE, before, row, decoding)} AS before_parsed"
+    return read
+
+
+def _key_text(columns: Columns, key: Key, row: _Row) -> str:
     """What Kafka's key says of a table's columns: a JSON object; of one column, its value alone, too."""
-    if key is None or not columns:
-        return ""
-    text = "make_valid_utf8(CAST(key AS STRING))"
-    if decoding.encodings.changes:
+    text = "make_valid_utf8(CAST(kafka_key AS STRING))"
+    if row.encodings.changes:
         text = f"coalesce(get_json_object({text}, '$.payload'), {text})"
-    if len(columns) == 1:
-        ((name, kind),) = columns
-        field = f"concat('{{', {_text(json.dumps(name, ensure_ascii=False))}, ':', %s, '}}')"
-        if key.format == "string":
-            text = f"to_json(named_struct({_text(name)}, {text}))" if _is_quoted(kind) else field % text
-        else:
-            text = f"CASE WHEN startswith(ltrim({_SPACE}, {text}), '{{') THEN {text} ELSE {field % text} END"
-    read_as = tuple((name, _as_read(kind, decoding)) for name, kind in columns)
-    return f""",
-    from_json(
-      {bounded(text, Type("STRUCT", fields=read_as))},
-      {_schema(read_as)}
-    ) AS key_parsed"""
+    if len(columns) > 1:
+        return text
+    ((name, kind),) = columns
+    name = row.reading.name(name)
+    field = f"concat('{{', {_text(json.dumps(name, ensure_ascii=False))}, ':', %s, '}}')"
+    if key.format == "string":
+        return f"to_json(named_struct({_text(name)}, {text}))" if _is_quoted(kind) else field % text
+    return f"CASE WHEN startswith(ltrim({_SPACE}, {text}), '{{') THEN {text} ELSE {field % text} END"
 
 
-def _key_before(columns: Columns, key: Key | None, decoding: Decoding) -> str:
-    """The key that the row of a change event had before it."""
-    read_as = tuple((n, _as_read(kind, decoding)) for n, kind in columns if key is not None and n in key.columns)
-    return f""",
-    from_json(
-      {bounded(debezium.BEFORE, Type("STRUCT", fields=read_as))},
-      {_schema(read_as)}
-    ) AS before_parsed"""
+def _read_key(text: str, columns: Columns, row: _Row, decoding: Decoding) -> str:
+    """The columns of a key from a JSON text, read a second time if one of them is NULL or may have lost digits."""
+    read_as = _read_as(columns, decoding)
+    first = json_read(bounded("key_text", Type("STRUCT", fields=tuple(read_as))), read_as, row.reading)
+    is_null = [f"key_read.{spark_name(name)} IS NULL" for name, _ in columns]
+    again = Again("key_read", "key_text", columns, row.reading, lambda kind: _as_read(kind, decoding)).struct()
+    needed = " OR ".join([*is_null, *filter(None, [loses_digits(columns, "key_read", "key_text")])])
+    return f"""element_at(transform(
+      array({text}),
+      key_text -> element_at(transform(
+        array({first}),
+        key_read -> CASE WHEN {needed} THEN {again} ELSE key_read END
+      ), 1)
+    ), 1)"""
 
 
 def _moved_from(columns: Columns, key: Key) -> str:
@@ -259,10 +343,6 @@ def _why_nothing(columns: Columns, text: str) -> str:
     return f"CASE WHEN {may_be_long(text)} THEN {_text(TOO_LONG)} ELSE {empty} END"
 
 
-def _schema(columns: Columns) -> str:
-    return _text(", ".join(f"{spark_name(name)} {kind.spark}" for name, kind in columns))
-
-
 def _text(value: str) -> str:
     return constant(Constant(value, STRING))
 
@@ -282,27 +362,29 @@ def _times_as_text(kind: Type) -> Type:
     return STRING if kind.name == "TIMESTAMP" else kind
 
 
-def _as_texts(columns: Columns, text: str) -> str:
+def _as_texts(columns: Columns, text: str, reading: Reading) -> str:
     """A record once more, with its times and decimals as they are written."""
-    schema = _schema([(name, decimals_as_text(mapped(kind, _times_as_text))) for name, kind in columns])
-    return f"from_json({text}, {schema})"
+    return json_read(text, [(n, decimals_as_text(mapped(kind, _times_as_text))) for n, kind in columns], reading)
 
 
 def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
-    more, key, text = "'more text follows the object'", row.key, row.text
-    plain = [(name, part) for name, kind in columns if (part := decoding.plain_part(kind)) is not None]
+    more, key, text, reading = "'more text follows the object'", row.key, row.text, row.reading
+    is_bad = f"parsed.{CORRUPT} IS NOT NULL"
+    if reading.nulls:
+        is_bad += f" AND NOT startswith(parsed.{CORRUPT}, {_text(NULLED)})"
+    of_change = _no_change(columns, row)
+    plain = _plain(columns, decoding)
+    units = [] if reading.nulls else numbers(plain, text, reading)
     branches = [
         ("kafka_value IS NULL", _without_value(columns, row)),
-        *_no_change(columns, row),
+        *([(f"{debezium.OP} IS NULL AND {condition}", why) for condition, why in _before_json()] if of_change else ()),
+        *of_change,
         ("parsed IS NULL", _why_nothing(plain, text)),
-        *((f"{when} AND (parsed.{CORRUPT} IS NULL OR {_IS_JSON % text})", why) for when, why in numbers(plain, text)),
-        (f"parsed.{CORRUPT} IS NOT NULL", _kind_of_mistake(columns, text)),
-        *([(f"{UNDECODED} IS NOT NULL", UNDECODED)] if decoding.needed(columns) else ()),
+        *((f"{when} AND (parsed.{CORRUPT} IS NULL OR {_IS_JSON % text})", why) for when, why in units),
+        (is_bad, f"parsed.{CORRUPT}"),
+        *_undecoded(columns, row, decoding),
         # JSON can only say U+0000 as an escape, so the costly look into every text is for those records alone
-        (
-            f"contains({text}, '\\\\u0000') AND contains(CAST(parsed AS STRING), '\\u0000')",
-            "'a text holds the character U+0000, which Postgres cannot store'",
-        ),
+        (_has_zero(text, "parsed"), "'a text holds the character U+0000, which Postgres cannot store'"),
         (
             f"NOT endswith({text}, '}}') AND NOT endswith(rtrim({_SPACE}, {text}), '}}')",
             more,
@@ -312,25 +394,50 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
             more,
         ),
     ]
-    if comma := _decimal_comma(plain, text):
-        branches.append((comma, "'a decimal has a comma: Spark would read 12,50 as 1250'"))
-    for name, kind in columns:
-        read = mapped(kind, _without_tinyint)
-        if read != kind:
-            field = f"parsed.{spark_name(name)}"
-            again = f"CAST({_declared(name, kind)} AS {read.spark})"
-            wrapped = f"to_json(named_struct('v', {again})) <> to_json(named_struct('v', {field}))"
-            branches.append((wrapped, _text(f"a field has the wrong type: {name} is no {kind.spark}")))
-    for path, kind in _leaves(plain):
-        if outside := _outside(_field("parsed", path), kind):
-            branches.append((outside, _text(f"{'.'.join(path)} is outside the years 0001 to 9999")))
-    if alone := _time_alone(plain, text):
-        branches.append((alone, "'a field holds a time of day without the day'"))
+    if not reading.nulls:
+        branches += _field_mistakes(columns, row, decoding, "parsed")[1:]
     if key is not None:
         branches += _wrong_keys(columns, key)
     return "\n".join(f"    WHEN {when} THEN {reason}" for when, reason in branches)
 
 
+def _undecoded(columns: Columns, row: _Row, decoding: Decoding) -> Sequence[tuple[str, str]]:
+    """A record is bad if it could not be decoded or, if bad fields are NULL, a column that it needs could not."""
+    if not decoding.needed(columns):
+        return ()
+    if not row.reading.nulls:
+        return ((f"{UNDECODED} IS NOT NULL", UNDECODED),)
+    missing = [
+        f"parsed.{spark_name(name)} IS NULL AND schema_of_variant(parsed_as_json.{spark_name(name)}) <> 'VOID'"
+        for name, kind in columns
+        if name in row.needed and decoding.encodings.decodes(kind)
+    ]
+    return ((f"{UNDECODED} IS NOT NULL AND ({' OR '.join(missing)})", UNDECODED),) if missing else ()
+
+
+def _has_zero(text: str, of: str) -> str:
+    return f"contains({text}, '\\\\u0000') AND contains(CAST({of} AS STRING), '\\u0000')"
+
+
+def _field_mistakes(columns: Columns, row: _Row, decoding: Decoding, of: str) -> list[tuple[str, str]]:
+    """Mistakes in fields that Spark's reader does not see, and their reasons."""
+    plain, text, reading = _plain(columns, decoding), row.text, row.reading
+    branches = [(_has_zero(text, of), "''")]
+    if comma := _decimal_comma(plain, text, reading):
+        branches.append((comma, "'a decimal has a comma: Spark would read 12,50 as 1250'"))
+    for name, kind in plain:
+        if wrapped := _outside(f"{of}.{spark_name(name)}", kind, _TINY):
+            branches.append((wrapped, _text(f"a field has the wrong type: {reading.name(name)} is no {kind.spark}")))
+    for path, kind in leaves(plain):
+        if outside := _outside(_field(of, path), kind):
+            name = ".".join([reading.name(path[0]), *path[1:]])
+            branches.append((outside, _text(f"{name} is outside the years 0001 to 9999")))
+    if alone := _time_alone(plain, text, of, reading):
+        branches.append((alone, "'a field holds a time of day without the day'"))
+    return branches
+
+
+_TINY = {"TINYINT": ("-128", "127")}
 _IS_JSON = "try_parse_json(%s) IS NOT NULL"
 
 
@@ -375,42 +482,36 @@ def _said(columns: Columns, key: Key) -> str:
     return f"{'JSON' if key.format == 'json' else 'text'} of {kinds}"
 
 
-def _outside(value: str, kind: Type, depth: int = 0) -> str:
-    """Whether a time, or one in a list, a map or a struct, is none that every client can read; empty without one."""
-    if kind.name in CALENDAR:
-        first, last = CALENDAR[kind.name]
+def _outside(value: str, kind: Type, bounds: Mapping[str, tuple[str, str]] = CALENDAR, depth: int = 0) -> str:
+    """Whether a time is none that every client can read, also in a list, a map or a struct; empty without one.
+
+    bounds: the first and the last value of a type, if it is not about times.
+    """
+    if kind.name in bounds:
+        first, last = bounds[kind.name]
         return f"{value} NOT BETWEEN {first} AND {last}"
     if kind.name == "STRUCT":
-        found = [_outside(f"{value}.{spark_name(name)}", field, depth) for name, field in kind.fields]
+        found = [_outside(f"{value}.{spark_name(name)}", field, bounds, depth) for name, field in kind.fields]
         return f"({' OR '.join(each for each in found if each)})" if any(found) else ""
-    inside = _outside(f"v{depth}", kind.element, depth + 1) if kind.element else ""
+    inside = _outside(f"v{depth}", kind.element, bounds, depth + 1) if kind.element else ""
     values = f"map_values({value})" if kind.name == "MAP" else value
     return f"exists({values}, v{depth} -> {inside})" if inside else ""
-
-
-def _leaves(columns: Columns, within: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Type]]:
-    """Every column that is no struct, inside structs too, with the path to it."""
-    for name, kind in columns:
-        if kind.name == "STRUCT":
-            yield from _leaves(kind.fields, (*within, name))
-        else:
-            yield (*within, name), kind
 
 
 def _field(of: str, path: Sequence[str]) -> str:
     return ".".join([of, *map(spark_name, path)])
 
 
-def _time_alone(columns: Columns, text: str) -> str:
+def _time_alone(columns: Columns, text: str, of: str, reading: Reading) -> str:
     """Whether a TIMESTAMP was written as '03:04': Spark takes that for a time of the day on which it is read.
 
     From the cheap to the certain: the time read is near the present, the text has what looks so, the field's text is.
     """
     near, certain = [], []
-    for path, kind in _leaves(columns):
+    for path, kind in leaves(columns):
         if kind == TIMESTAMP:
             today = "date_sub(current_date(), 1) AND date_add(current_date(), 2)"
-            near.append(f"{_field('parsed', path)} BETWEEN {today}")
+            near.append(f"{_field(of, path)} BETWEEN {today}")
             certain.append(f"{_field('texts', path)} RLIKE {_text(TIME_ALONE)}")
         elif mapped(kind, _times_as_text) != kind:
             near.append("true")
@@ -419,38 +520,51 @@ def _time_alone(columns: Columns, text: str) -> str:
         return ""
     return (
         f"({' OR '.join(near)}) AND {text} RLIKE {_text(LOOKS_ALONE)}"
-        f" AND exists(array({_as_texts(columns, text)}), texts -> {' OR '.join(certain)})"
+        f" AND exists(array({_as_texts(columns, text, reading)}), texts -> {' OR '.join(certain)})"
     )
 
 
-def _decimal_comma(columns: Columns, text: str) -> str:
+def _decimal_comma(columns: Columns, text: str, reading: Reading) -> str:
     """Whether a DECIMAL was written as '12,50': first whether the text has what looks so, then whether a field does."""
-    decimals = decimals_alone(Type("STRUCT", fields=tuple(columns)))
+    decimals = decimals_alone(Type("STRUCT", fields=tuple((reading.name(name), kind) for name, kind in columns)))
     if decimals is None:
         return ""
-    schema = _schema(decimals_as_text(decimals).fields)
+    schema = _text(struct_of(decimals_as_text(decimals).fields))
     has = f"exists(array(to_json(from_json({text}, {schema}))), texts -> texts RLIKE {_text(HAS_COMMA)})"
     return f"{text} RLIKE {_text(MAY_HAVE_COMMA)} AND {has}"
 
 
-def _kind_of_mistake(columns: Columns, text: str) -> str:
-    """Which mistake a record has that from_json could not read whole.
+def _before_json() -> list[tuple[str, str]]:
+    """What stands before the text of a record, or is no text: conditions and reasons."""
+    mark = "a byte order mark stands before the object: let the producer leave it out"
+    frame = "a frame of a schema registry stands before the value: let the producer write plain JSON; schema id "
+    marks = " OR ".join(f"startswith(kafka_value, X'{each}')" for each in ("EFBBBF", "FEFF", "FFFE"))
+    schema_id = "conv(hex(substring(kafka_value, 2, 4)), 16, 10)"
+    return [
+        (f"({marks})", _text(mark)),
+        ("startswith(kafka_value, X'00') AND length(kafka_value) > 5", f"concat({_text(frame)}, {schema_id})"),
+    ]
 
-    Within `transform` Spark interprets the expression, and so keeps it out of the code that it generates for every
-    record: with it there, the code of a record is too long for the JVM to compile.
-    """
-    wrong = []
-    for name, kind in columns:
-        key, reason = _text(name), _text(f"{name} is no {kind.spark}")
-        wrong.append(f"CASE WHEN parsed.{spark_name(name)} IS NULL AND fields[{key}] IS NOT NULL THEN {reason} END")
-    listed = ",\n          ".join(wrong)
-    return f"""element_at(transform(
-        array(from_json({text}, 'MAP<STRING, STRING>')),
-        fields -> CASE
-          WHEN fields IS NOT NULL THEN concat('a field has the wrong type: ', coalesce(nullif(concat_ws(', ',
-          {listed}), ''), 'it is inside a nested one'))
-          WHEN startswith(ltrim({_SPACE}, {text}), '{{') THEN 'not JSON, or nested too deep'
-          WHEN try_parse_json({text}) IS NOT NULL THEN 'not a JSON object'
-          ELSE 'not JSON'
-        END
-      ), 1)"""
+
+def _why_no_record(text: str) -> str:
+    """Why a text is not a record: it is another JSON value than an object, or not JSON."""
+    trimmed = f"trim({_SPACE}, {text})"
+    is_json = f"try_parse_json({text}) IS NOT NULL"
+    inner = f"try_parse_json(try_variant_get(try_parse_json({text}), '$', 'string'))"
+    corrected = f"try_parse_json(regexp_replace({text}, ',([ \\\\t\\\\r\\\\n]*+[}}\\\\]])', '$1'))"
+    found = [
+        *_before_json(),
+        (f"startswith({trimmed}, '{{') AND {corrected} IS NOT NULL", "'not JSON: a comma stands before } or ]'"),
+        (f"startswith({trimmed}, '{{')", "'not JSON, or nested too deep'"),
+        (f"NOT {is_json}", "'not JSON'"),
+        (f"startswith({trimmed}, '[')", "'a JSON array, not an object: send each element as a record'"),
+        (
+            f"schema_of_variant({inner}) LIKE 'OBJECT%'",
+            "'a JSON text that holds an object (JSON encoded twice): send the object itself'",
+        ),
+        (f"startswith({trimmed}, '\"')", "'a JSON text, not an object'"),
+        (f"{trimmed} = 'null'", "'the JSON value null, not an object: a deletion is a record without a value'"),
+        (f"{trimmed} IN ('true', 'false')", "'a JSON boolean, not an object'"),
+    ]
+    branches = " ".join(f"WHEN {condition} THEN {reason}" for condition, reason in found)
+    return f"CASE {branches} ELSE 'a JSON number, not an object' END"

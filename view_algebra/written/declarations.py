@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal as Choice
 
@@ -11,11 +12,13 @@ from sqlglot import exp
 
 from view_algebra.compiled import LOG_TIME, SOURCE_TIME
 from view_algebra.language.encodings import TIME_MODES, UNITS, Encodings
-from view_algebra.language.quoting import words
+from view_algebra.language.long_numbers import mapped
+from view_algebra.language.quoting import spark_text, words
 from view_algebra.language.types import (
     BINARY,
     CALENDAR,
     DATE,
+    STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     Type,
@@ -28,6 +31,7 @@ from view_algebra.refusals import File, Span, Wrong, span, suggestion
 from view_algebra.written.dialect import Statement
 from view_algebra.written.properties import (
     MODES,
+    OF_FIELD,
     OPTIONS,
     SOURCE_PROPERTIES,
     VIEW_PROPERTIES,
@@ -150,6 +154,7 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
         way_out = "Declare what tells an event apart: UNIQUE (id). Or leave dedupe_within out."
         report(Wrong(properties["dedupe_within"][1], "dedupe_within without UNIQUE", way_out))
     well_formed(properties, report)
+    properties = _fields(properties, columns, report)
     return SourceDeclaration(
         name,
         file,
@@ -283,7 +288,7 @@ def _columns(
             unique, primary = (names, primary) if kind == "unique" else (unique, names)
         if isinstance(item, exp.ColumnDef):
             try:
-                _column(item, columns, comments)
+                _column(item, columns, comments, _names(schema))
             except Wrong as wrong:
                 report(wrong)
         elif isinstance(item, exp.Identifier):
@@ -300,6 +305,30 @@ def _columns(
             report(Wrong(constraint, f"no column {key}", suggestion(key, columns)))
     unique, primary = (tuple(declared.get(key.lower(), key) for key in each) for each in (unique, primary))
     return columns, comments, unique, primary
+
+
+def _fields(properties: Found, columns: Mapping[str, Type], report: Report) -> Found:
+    """The properties; those that say which field a column comes from have the column's name as it is declared."""
+    declared = {name.lower(): name for name in columns}
+    fields: Found = {}
+    for key, (field, place) in properties.items():
+        if not key.startswith(OF_FIELD):
+            continue
+        column = key.removeprefix(OF_FIELD)
+        if (name := declared.get(column.lower())) is None:
+            report(Wrong(place, f"{key}: no column {column}", suggestion(column, columns)))
+        elif not field:
+            report(Wrong(place, f"{key} is empty", f"Write the name of the field in JSON: '{key}' = '{column}'."))
+        else:
+            fields[f"{OF_FIELD}{name}"] = field, place
+    comes_from: dict[str, str] = {}
+    for name in columns:
+        field, place = fields.get(f"{OF_FIELD}{name}", (name, None))
+        if (other := comes_from.setdefault(field, name)) != name:
+            place = place or fields[f"{OF_FIELD}{other}"][1]
+            way_out = f"Leave one out; a view may show {other} under two names."
+            report(Wrong(place, f"columns {other} and {name} come from one field, {field}", way_out))
+    return {key: value for key, value in properties.items() if not key.startswith(OF_FIELD)} | fields
 
 
 def _constraint(item: exp.Expr) -> tuple[str, tuple[str, ...]] | None:
@@ -330,24 +359,47 @@ def _topic(name: str, schema: exp.Schema, options: Found, report: Report) -> tup
     return topic, place
 
 
-def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, str]) -> None:
-    name, kind = item.name, read(item.args.get("kind"))
+def _names(schema: exp.Schema) -> set[str]:
+    return {item.name.lower() for item in schema.expressions if isinstance(item, exp.ColumnDef)}
+
+
+def _refuse_name(item: exp.ColumnDef, columns: Mapping[str, Type], taken: Collection[str]) -> None:
+    """Refuses a column that cannot have its name; its field may be read under another."""
+    name = item.name
+    kind = item.args["kind"].sql("spark") if item.args.get("kind") is not None else "STRING"
+
+    def way_out(wanted: str) -> str:
+        numbered = (f"{wanted}_{number}" for number in itertools.count(2))
+        free = next(each for each in (wanted, *itertools.islice(numbered, len(taken) + 1)) if each not in taken)
+        said = f"Write {free} {kind}, and TBLPROPERTIES ('{OF_FIELD}{free}' = {spark_text(name)})"
+        return f"{said}: that column comes from the field {name}."
+
     if name.lower().startswith("kafka_"):
-        raise Wrong(
-            span(item),
-            f"{name}: names that begin with kafka_ are Lamina's own",
-            "Rename the field, or read kafka_offset and its like.",
-        )
+        what = f"{name}: names that begin with kafka_ are Lamina's own"
+        raise Wrong(span(item), what, way_out(name.lower().removeprefix("kafka_") or "field"))
     if name in ICEBERG_COLUMNS:
         what = f"{name}: a name that Iceberg, which keeps the master log, has for a column of its own"
-        raise Wrong(span(item), what, "Rename the field.")
-    if name.lower() in (c.lower() for c in columns):
+        raise Wrong(span(item), what, way_out(name.strip("_")))
+    other = next((column for column in columns if column.lower() == name.lower()), None)
+    if other == name:
         raise Wrong(span(item), f"column {name} is declared twice", "Leave one out.")
+    if other is not None:
+        what = f"columns {other} and {name}: SQL does not tell the case of names apart"
+        raise Wrong(span(item), what, way_out(name.lower()))
+
+
+def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, str], taken: Collection[str]) -> None:
+    name, kind = item.name, read(item.args.get("kind"))
+    _refuse_name(item, columns, taken)
     if item.args.get("kind") is None:
         raise Wrong(span(item), f"column {name} has no type", f"Write {name} STRING, or the type that it has.")
     if kind is None:
         word, way_out = unknown(item.args["kind"])
         raise Wrong(span(item), f"column {name} has a type that Lamina does not know: {word}", f"Write {way_out}.")
+    if (as_map := _without_twins(kind)) != kind:
+        what = f"column {name} has two fields whose names differ in case alone, which SQL does not tell apart"
+        way_out = f"Write {name} {as_map.spark}: the keys of a map may differ in case alone."
+        raise Wrong(span(item), what, way_out)
     if kind != BINARY and (why := not_in_json(kind)) is not None:
         way_out = "Declare it STRING and take it apart with get_json_object() or unbase64(), or leave it out."
         raise Wrong(span(item), f"column {name} has {why}, which JSON does not have", way_out)
@@ -362,6 +414,16 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
     for constraint in item.args.get("constraints") or []:
         if isinstance(constraint.kind, exp.CommentColumnConstraint):
             comments[name] = constraint.kind.this.name
+
+
+def _without_twins(kind: Type) -> Type:
+    """The type with a map for each struct that has two fields whose names differ in case alone."""
+
+    def as_map(part: Type) -> Type:
+        names = {name.lower() for name, _ in part.fields}
+        return Type("MAP", key=STRING, element=STRING) if len(names) < len(part.fields) else part
+
+    return mapped(kind, as_map)
 
 
 _CONSTRAINTS = (exp.CommentColumnConstraint, exp.PrimaryKeyColumnConstraint, exp.UniqueColumnConstraint)

@@ -18,6 +18,9 @@ SOURCE_PROPERTIES = {
     "partitions": "how many partitions a topic gets if `lamina apply` creates it (default: 4)",
     "quarantine_bytes": "how many bad records are kept, by size; the oldest go first (default: `1 GB`)",
     "quarantine_age": "how long bad records are kept; counts stay as long as their source (default: `90 days`)",
+    "on_bad_field": "what a field does that cannot be read: `quarantine` its record (default), or be `null` in it",
+    "empty_as_null": "`true`: an empty text is NULL for a number or a time, `[]` is NULL for an object",
+    "field.COLUMN": "the field in JSON that a column comes from, e.g. `'field.deleted' = '_deleted'`",
     "dedupe_within": "how long after an event its copies are recognised, e.g. `1 hour` (default: forever)",
 }
 """What TBLPROPERTIES of a source may say."""
@@ -31,6 +34,9 @@ MODES: dict[str, tuple[str, ...]] = {
 
 OPTIONS = ("topic", "format", "key_format", *MODES)
 """What OPTIONS of a source may say."""
+
+OF_FIELD = "field."
+"""What the property begins with that says which field in JSON a column comes from."""
 
 VIEW_PROPERTIES = {
     "keep_generations": "how many older generations stay current, to roll back to (default: 1)",
@@ -53,6 +59,8 @@ _FORMS = {
     "quarantine_bytes": (r"[1-9]\d{0,5} (kB|MB|GB|TB)", "Write 'quarantine_bytes' = '1 GB'."),
     "quarantine_age": (_AGE, "Write 'quarantine_age' = '90 days'."),
     "dedupe_within": (_TIME, "Write 'dedupe_within' = '1 hour'."),
+    "on_bad_field": (r"quarantine|null", "Write 'quarantine' or 'null'."),
+    "empty_as_null": (r"true|false", "Write 'true' or 'false'."),
     "on_failure": (r"block|warn", "Write 'block' or 'warn'."),
     "on_difference": (r"publish|hold", "Write 'publish' or 'hold'."),
     "keep_generations": (r"\d{1,3}", "Write a whole number, for example '1'."),
@@ -89,7 +97,7 @@ def properties_of(
             using = (item.this.name, span(item))
         elif type(item) is exp.Property:
             name = item.this.name
-            if name not in known:
+            if name not in known and not (name.startswith(OF_FIELD) and known is SOURCE_PROPERTIES):
                 report(Wrong(span(item), f"unknown property {name!r}", suggestion(name, known)))
             properties[name] = (item.args["value"].name, span(item))
         else:

@@ -1,0 +1,349 @@
+r"""The second reading of a JSON text, field by field, if Spark's reader cannot read a field or changes its digits.
+
+Spark's reader refuses `17.0` and `"17"` for an INT, and gives a STRING the digits of a double: `0.10` becomes `0.1`.
+The second reading takes every field as a text and reads that text. Before, each number in JSON becomes a text with a
+mark, so that no digit is lost and a number stays apart from a text: `{"a": 0.10}` becomes `{"a": "\uf8ff0.10"}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from view_algebra.engines.spark import TIME_ALONE
+from view_algebra.language.encodings import PLAIN, Encodings
+from view_algebra.language.long_numbers import permissive
+from view_algebra.language.quoting import spark_name, spark_text
+from view_algebra.language.types import CALENDAR, STRING, Type
+from view_algebra.texts.decoding import CORRUPT, DIGITS_ALONE, Columns, digits_alone, without_unit
+
+WRONG = "a field has the wrong type: "
+"""How the reason begins if a record is bad for its fields."""
+
+NULLED = "counted, with NULL for a field: "
+"""How the reason begins if the record counts without the fields that cannot be read."""
+
+_MARK = "\uf8ff"
+_IN_TEXT = "t"
+_STRING = r'"(?:[^"\\]++|\\.)*+"'
+_QUOTED = r"'(?:[^'\\]++|\\.)*+'"
+_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+(?=[ \t\r\n,\]}])"
+_NUMBERS = rf"""\G((?:[^"'0-9-]++|{_STRING}|{_QUOTED}|-(?![0-9]))*+)({_NUMBER})"""
+_OBJECTS_IN_TEXTS = (
+    rf"""\G((?:[^"']++|{_QUOTED}|{_STRING}(?=[ \t\r\n]*+:)|(?!"[ \t\r\n]*+[\[{{]){_STRING})*+)"((?:[^"\\]++|\\.)*+)\""""
+)
+_OWN_MARKS = rf"(?<!\\)((?:\\\\)*+)(?:\\u[fF]8[fF][fF]|{_MARK})"
+_MARKS = rf'^{_MARK}(?=[0-9-])|"{_MARK}(-?[0-9][^"]*+)"|{_MARK}(?:{_IN_TEXT}|({_MARK}))'
+
+FRACTION = r"[:\[,][ \t\r\n]*+-?[0-9]++[.eE]"
+"""What may be a number in JSON that Spark's reader writes otherwise in a STRING."""
+
+REWRITTEN = r"""^(?:-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?$|"-?Infinity"$|[{\[])"""
+"""A STRING that Spark's reader may have written of such a number, or of an object or a list with one."""
+
+_SPACE = r"[\x00-\x20]*+"
+_WHOLE = (
+    rf"^{_MARK}?{_SPACE}([+-]?[0-9]{{1,20}}(?=\.0*+{_SPACE}$|{_SPACE}$)"
+    rf"|[+-]?[0-9]{{1,18}}(?:\.[0-9]{{1,9}})?[eE](?:\+?[0-9]{{1,2}}|-[0-9])(?={_SPACE}$))"
+)
+_IS_WHOLE = r"^(-?[0-9]++)(?:\.0++|(?<=^0)E-18)$"
+THOUSANDS = r"[+-]?[0-9]{1,3}(?:(?:,[0-9]{3})++\.[0-9]*+|(?:,[0-9]{3}){2,}+)"
+"""A number whose commas can only part thousands: a point follows them, or there are two."""
+
+_DIGITS = r"(?:\p{Nd}++\.?\p{Nd}*+|\.\p{Nd}++)(?:[eE][+-]?\p{Nd}{1,3})?"
+_DECIMAL = rf"^{_MARK}?(?!.{{1001}}){_SPACE}([+-]?{_DIGITS}|{THOUSANDS}){_SPACE}$"
+_DOUBLE = (
+    rf'^{_MARK}?"?{_SPACE}([+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{{1,5}})?'
+    rf'|(?i:NaN|[+-]?Inf(?:inity)?)){_SPACE}"?$'
+)
+_TRUE, _FALSE = (rf"(?i)^{_MARK}?{_SPACE}(?:{word}){_SPACE}$" for word in ("true|1", "false|0"))
+_NO_TIME = rf"^{_MARK}|{TIME_ALONE}|{DIGITS_ALONE}"
+_WITHOUT_ZONE = rf"^{_SPACE}[+-]?[0-9]++(?:-[0-9]++)*+(?:[T ][0-9:.]*+)?{_SPACE}$"
+_EMPTY = rf"^{_SPACE}$"
+_NOTHING = r"^\[[ \t\r\n]*+\]$"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a source says of fields.
+
+    nulls: is a field that cannot be read NULL in a record that counts? empty: does a text without a character mean
+    NULL for a number or a time, and `[]` for an object? names: the fields in JSON whose columns are called otherwise.
+    encodings: what is read as a VARIANT, to be decoded afterwards.
+    """
+
+    nulls: bool = False
+    empty: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+    encodings: Encodings = PLAIN
+
+    def name(self, column: str) -> str:
+        """The field that a column is read from."""
+        return self.names.get(column, column)
+
+
+def json_read(text: str, columns: Columns, reading: Reading, options: str = "") -> str:
+    """Spark SQL that reads a JSON text as a struct of columns; its field names tell case apart, a column's do not."""
+    schema = spark_text(struct_of([(reading.name(name), kind) for name, kind in columns]))
+    read = f"from_json({text}, {schema}{', ' + options if options else ''})"
+    if not any(name in reading.names for name, _ in columns):
+        return read
+    return f"CAST({read} AS STRUCT<{', '.join(f'{spark_name(name)}: {kind.spark}' for name, kind in columns)}>)"
+
+
+def struct_of(columns: Columns) -> str:
+    """Columns as from_json() takes a schema."""
+    return ", ".join(f"{spark_name(name)} {kind.spark}" for name, kind in columns)
+
+
+def loses_digits(columns: Columns, read: str, text: str) -> str:
+    """Spark SQL of whether a STRING may have lost digits; empty without a STRING. From the cheap to the certain."""
+    found = [
+        _may_be_rewritten(".".join([read, *map(spark_name, path)]), kind)
+        for path, kind in leaves(columns)
+        if holds_text(kind)
+    ]
+    return f"(({' OR '.join(found)}) AND {text} RLIKE {spark_text(FRACTION)})" if found else ""
+
+
+def _may_be_rewritten(value: str, kind: Type, depth: int = 0) -> str:
+    if kind == STRING:
+        begins = " OR ".join([f"{value} < ':'", f"{value} BETWEEN '[' AND '\\\\'", f"{value} BETWEEN '{{' AND '|'"])
+        return f"(({begins}) AND {value} RLIKE {spark_text(REWRITTEN)})"
+    if kind.name == "STRUCT":
+        found = [_may_be_rewritten(f"{value}.{spark_name(n)}", k, depth) for n, k in kind.fields if holds_text(k)]
+        return f"({' OR '.join(found)})"
+    assert kind.element is not None
+    listed = f"map_values({value})" if kind.name == "MAP" else value
+    return f"exists({listed}, s{depth} -> {_may_be_rewritten(f's{depth}', kind.element, depth + 1)})"
+
+
+def holds_text(kind: Type) -> bool:
+    """Is a type STRING, or one with a STRING for a value in it?"""
+    parts = [part for _, part in kind.fields] + ([kind.element] if kind.element else [])
+    return kind == STRING or any(map(holds_text, parts))
+
+
+def leaves(columns: Columns, within: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Type]]:
+    """Every column that is no struct, inside structs too, with the path to it."""
+    for name, kind in columns:
+        if kind.name == "STRUCT":
+            yield from leaves(kind.fields, (*within, name))
+        else:
+            yield (*within, name), kind
+
+
+def marked(text: str) -> str:
+    """Spark SQL of a JSON text with its numbers as marked texts, and a mark in each text that looks like an object."""
+    escape, own = spark_text(r"\u"), spark_text(_OWN_MARKS)
+    may_have = f"contains({text}, {spark_text(_MARK)}) OR contains({text}, {escape})"
+    its_own = f"regexp_replace({text}, {own}, {spark_text(f'$1{_MARK}{_MARK}')})"
+    text = f"CASE WHEN {may_have} THEN {its_own} ELSE {text} END"
+    number, in_text = spark_text(f'$1"{_MARK}$2"'), spark_text(f'$1"{_MARK}{_IN_TEXT}$2"')
+    text = f"regexp_replace({text}, {spark_text(_NUMBERS)}, {number})"
+    return f"regexp_replace({text}, {spark_text(_OBJECTS_IN_TEXTS)}, {in_text})"
+
+
+def unmarked(text: str) -> str:
+    """Spark SQL of a text as the record has it."""
+    return f"regexp_replace({text}, {spark_text(_MARKS)}, '$1$2')"
+
+
+@dataclass(frozen=True)
+class Again:
+    """The second reading of a text that Spark's reader gave as the struct `first`.
+
+    as_read: gives the type as which Spark's reader reads a type. needed: columns without which a record is bad.
+    """
+
+    first: str
+    text: str
+    columns: Columns
+    reading: Reading
+    as_read: Callable[[Type], Type]
+    needed: Sequence[str] = ()
+
+    def struct(self) -> str:
+        """Spark SQL of a struct of the columns."""
+        return self._read(json_read(marked(self.text), self._texts, self.reading), "")
+
+    def record(self, why_not: str) -> str:
+        """The same with a last field CORRUPT: the reason if a field is bad, `why_not` if the text is not a record."""
+        raw = json_read(marked(self.text), [*self._texts, (CORRUPT, STRING)], self.reading, permissive(CORRUPT))
+        reason = f"CASE WHEN raw.{CORRUPT} IS NOT NULL THEN {why_not} ELSE {self._reason()} END"
+        return self._read(raw, f", '{CORRUPT}', {reason}")
+
+    @property
+    def _texts(self) -> Columns:
+        return [(name, STRING) for name, _ in self.columns]
+
+    def _read(self, raw: str, more: str) -> str:
+        """Spark interprets what stands within `transform`, and so keeps it out of the code that it generates for every
+        record: with it there, the code of a record is too long for the JVM to compile.
+        """
+        read, fields = [], []
+        for name, kind in self.columns:
+            path, column = self.reading.name(name), spark_name(name)
+            value = _value(path, f"raw.{column}", f"{self.first}.{column}", kind, self.reading)
+            read.append(f"{spark_text(name)}, {value}")
+            value = f"v.{column}{'.v' if _is_nested(kind) else ''}"
+            as_read = self.as_read(kind)
+            fields.append(f"{spark_text(name)}, {value if as_read == kind else f'CAST({value} AS {as_read.spark})'}")
+        return f"""element_at(transform(
+        array({raw}),
+        raw -> element_at(transform(
+          array(named_struct({", ".join(read)})),
+          v -> named_struct({", ".join(fields)}{more})
+        ), 1)
+      ), 1)"""
+
+    def _reason(self) -> str:
+        """Why a record is bad, or which fields it counts without; NULL if every field was read."""
+        wrong: dict[bool, list[str]] = {True: [], False: []}
+        for name, kind in self.columns:
+            path, of_raw, value = self.reading.name(name), f"raw.{spark_name(name)}", f"v.{spark_name(name)}"
+            if self.reading.encodings.decodes(kind) or (kind == STRING and not self.reading.nulls):
+                continue  # which any value can be
+            why = f"{value}.why" if _is_nested(kind) else _why(path, of_raw, value, kind, self.reading)
+            wrong[self.reading.nulls and name not in self.needed].append(why)
+        of_record, of_fields = (_listed(begins, wrong[nulls]) for begins, nulls in ((WRONG, False), (NULLED, True)))
+        return f"coalesce({', '.join(filter(None, [of_record, of_fields, 'CAST(NULL AS STRING)']))})"
+
+
+def _listed(begins: str, reasons: Sequence[str]) -> str:
+    return f"{spark_text(begins)} || nullif(concat_ws(', ', {', '.join(reasons)}), '')" if reasons else ""
+
+
+def _is_nested(kind: Type) -> bool:
+    return kind.name in ("STRUCT", "ARRAY", "MAP")
+
+
+def _why(path: str, text: str, value: str, kind: Type, reading: Reading) -> str:
+    """Why a field is bad; NULL if it is not."""
+    if reading.encodings.decodes(kind):
+        return "CAST(NULL AS STRING)"
+    empty = f" AND NOT {text} RLIKE {spark_text(_EMPTY)}" if reading.empty and kind != STRING else ""
+    reason = _reason(path, kind)
+    if kind.name in CALENDAR and reading.nulls:
+        number, digits = (spark_text(form) for form in (rf"^{_MARK}", DIGITS_ALONE))
+        name = spark_text(path)
+        reason = (
+            f"CASE WHEN {text} RLIKE {number} THEN {without_unit(name, PLAIN)}"
+            f" WHEN {text} RLIKE {digits} THEN {digits_alone(name)} ELSE {reason} END"
+        )
+    return f"CASE WHEN {text} IS NOT NULL AND {value} IS NULL{empty} THEN {reason} END"
+
+
+def _reason(path: str, kind: Type) -> str:
+    return spark_text(f"{path} is no {kind.spark}")
+
+
+def _value(path: str, text: str, first: str | None, kind: Type, reading: Reading, depth: int = 0) -> str:
+    """A value from its text; of a struct, a list or a map, a struct of the value `v` and of `why` it is bad."""
+    if _is_nested(kind):
+        read = _struct if kind.name == "STRUCT" else _listing
+        return read(path, text, first, kind, reading, depth)
+    if reading.encodings.decodes(kind):
+        return f"coalesce({first}, {_variant(text)})" if first else _variant(text)
+    if kind == STRING:
+        value = unmarked(text)
+        return f"CASE WHEN NOT contains({text}, '\\u0000') THEN {value} END" if reading.nulls else value
+    if kind.name == "DECIMAL":
+        return f"try_cast(replace(regexp_extract({text}, {spark_text(_DECIMAL)}, 1), ',', '') AS {kind.spark})"
+    if kind.name == "BINARY":
+        read = f"CASE WHEN length({text}) % 4 = 0 THEN try_to_binary({text}, 'base64') END"
+        found = [*([first] if first else []), read]
+        return f"coalesce({', '.join(found)})"
+    return _time(text, first, kind, reading) if kind.name in CALENDAR else _scalar(text, kind)
+
+
+def _variant(text: str) -> str:
+    """What was in JSON: a number, an object, a list, or else a text."""
+    number, nested = (spark_text(form) for form in (rf"^{_MARK}[0-9-]", r"^[{\[]"))
+    return (
+        f"CASE WHEN {text} RLIKE {number} THEN try_parse_json(substring({text}, 2))"
+        f" WHEN {text} RLIKE {nested} THEN try_parse_json({unmarked(text)})"
+        f" ELSE CAST({unmarked(text)} AS VARIANT) END"
+    )
+
+
+def _scalar(text: str, kind: Type) -> str:
+    if kind.name == "BOOLEAN":
+        true, false = (spark_text(form) for form in (_TRUE, _FALSE))
+        return f"CASE WHEN {text} RLIKE {true} THEN true WHEN {text} RLIKE {false} THEN false END"
+    if kind.name in ("DOUBLE", "FLOAT"):
+        return f"try_cast(regexp_extract({text}, {spark_text(_DOUBLE)}, 1) AS {kind.spark})"
+    exact = f"try_cast(regexp_extract({text}, {spark_text(_WHOLE)}, 1) AS DECIMAL(38, 18))"
+    return f"try_cast(regexp_extract(CAST({exact} AS STRING), {spark_text(_IS_WHOLE)}, 1) AS {kind.spark})"
+
+
+def _time(text: str, first: str | None, kind: Type, reading: Reading) -> str:
+    told = text
+    if kind.name == "TIMESTAMP_NTZ":  # a cast would leave the zone out
+        told = f"CASE WHEN {text} RLIKE {spark_text(_WITHOUT_ZONE)} THEN {text} END"
+    found = [*([first] if first else []), f"try_cast({told} AS {kind.spark})"]
+    value = f"CASE WHEN NOT {text} RLIKE {spark_text(_NO_TIME)} THEN coalesce({', '.join(found)}) END"
+    begin, end = CALENDAR[kind.name]
+    return f"element_at(filter(array({value}), t -> t BETWEEN {begin} AND {end}), 1)" if reading.nulls else value
+
+
+def _struct(path: str, text: str, first: str | None, kind: Type, reading: Reading, depth: int) -> str:
+    raw, value = f"r{depth}", f"w{depth}"
+    read, fields, reasons = [], [], []
+    for name, part in kind.fields:
+        column, of_path = spark_name(name), f"{path}.{name}"
+        of_first = f"{first}.{column}" if first else None
+        read.append(f"{spark_text(name)}, {_value(of_path, f'{raw}.{column}', of_first, part, reading, depth + 1)}")
+        inner = f"{value}.{column}"
+        fields.append(f"{spark_text(name)}, {inner}{'.v' if _is_nested(part) else ''}")
+        reasons.append(f"{inner}.why" if _is_nested(part) else _why(of_path, f"{raw}.{column}", inner, part, reading))
+    schema = spark_text(struct_of([(name, STRING) for name, _ in kind.fields]))
+    return f"""element_at(transform(
+          array(from_json(CASE WHEN startswith({text}, '{{') THEN {text} END, {schema})),
+          {raw} -> element_at(transform(array(named_struct({", ".join(read)})), {value} -> named_struct(
+            'v', CASE WHEN {raw} IS NOT NULL THEN named_struct({", ".join(fields)}) END,
+            'why', CASE
+              WHEN {raw} IS NOT NULL THEN nullif(concat_ws(', ', {", ".join(reasons)}), '')
+              WHEN {_is_there(text, reading)} THEN {_reason(path, kind)}
+            END
+          )), 1)
+        ), 1)"""
+
+
+def _listing(path: str, text: str, _: str | None, kind: Type, reading: Reading, depth: int) -> str:
+    """A list or a map, part by part: one that cannot be read is NULL."""
+    raw, value, part, e = f"r{depth}", f"w{depth}", kind.element, f"e{depth}"
+    assert part is not None
+    is_map = kind.name == "MAP"
+    begins, schema = ("{", "MAP<STRING, STRING>") if is_map else ("[", "ARRAY<STRING>")
+    each = _value(path, e, None, part, reading, depth + 1)
+    in_each = "transform_values({}, (k, {}) -> {})" if is_map else "transform({}, {} -> {})"
+    parts = "map_values({})" if is_map else "{}"
+    raws, values = parts.format(raw), parts.format(value)
+    if _is_nested(part):
+        whole, wrong = in_each.format(value, e, f"{e}.v"), f"exists({values}, {e} -> {e}.why IS NOT NULL)"
+    elif reading.encodings.decodes(part):
+        whole, wrong = value, "false"
+    else:
+        there = f"{e} IS NOT NULL"
+        if reading.empty and part != STRING:
+            there += f" AND NOT {e} RLIKE {spark_text(_EMPTY)}"
+        whole = value
+        wrong = f"size(filter({raws}, {e} -> {there})) > size(filter({values}, {e} -> {e} IS NOT NULL))"
+    return f"""element_at(transform(
+          array(from_json(CASE WHEN startswith({text}, '{begins}') THEN {text} END, '{schema}')),
+          {raw} -> element_at(transform(array({in_each.format(raw, e, each)}), {value} -> named_struct(
+            'v', {whole},
+            'why', CASE
+              WHEN {raw} IS NOT NULL AND {wrong} OR {raw} IS NULL AND {_is_there(text, reading, is_map)}
+              THEN {_reason(path, kind)}
+            END
+          )), 1)
+        ), 1)"""
+
+
+def _is_there(text: str, reading: Reading, is_object: bool = True) -> str:
+    """Whether a field that should be an object, or a list, has a value; `[]` and '' may mean that it has none."""
+    if not reading.empty:
+        return f"{text} IS NOT NULL"
+    return f"NOT {text} RLIKE {spark_text(rf'{_NOTHING}|{_EMPTY}' if is_object else _EMPTY)}"
