@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from master_log.archive import MasterLog
     from speed_layer.layer import SpeedLayer
+    from speed_layer.parts import Patience
 
 log = logging.getLogger("lamina")
 
@@ -127,19 +128,31 @@ class Deployment:
             kill()
             self._started = None
 
-    def speed(self, stopping: threading.Event, *, max_records: int) -> SpeedLayer:
+    def speed(self, stopping: threading.Event, *, max_records: int, patience: Patience | None = None) -> SpeedLayer:
         """The speed layer, to be run until `stopping` is set."""
+        from lamina.probing import ProbeProcess
+        from lamina.spark import forget
         from speed_layer.layer import SpeedLayer
-        from speed_layer.member import Parts
+        from speed_layer.parts import Parts, Patience
 
+        def renew() -> None:
+            self.give_up()
+            forget()
+            self._session(nice=SPEED_NICENESS)
+
+        ours = self.lent is None and self.settings.spark_master.startswith("local")
+        self._session(nice=SPEED_NICENESS)
         return SpeedLayer(
             Parts(
-                spark=self._session(nice=SPEED_NICENESS),
+                session=lambda: self._session(nice=SPEED_NICENESS),
                 database=self.database,
                 brokers=self.brokers,
                 checkpoints=folders.of_this_process(self.settings.home / "checkpoints"),
                 max_records=max_records,
                 log=lambda: self.log,
+                renew=renew if ours else None,
+                probe=lambda source: ProbeProcess(self.settings, source),
+                patience=patience or Patience(),
                 at=self.at,
             ),
             stopping,

@@ -50,6 +50,9 @@ Java's regular expressions recurse over a text where they repeat a group, and so
 default of 1 MB ends at some 2,500 characters of `(a|b)*`, this at some 30,000 (benchmarks/worst_texts.py).
 """
 
+REAPED_AFTER = "10s"
+"""How long an executor waits for a task that was cancelled. Between two records every task looks whether it was."""
+
 LOG4J2 = Path(__file__).parent / "services" / "log4j2.properties"
 
 
@@ -203,6 +206,10 @@ def _configuration(settings: Settings, master: str, heap: str, java_options: tup
         "spark.kafka.consumer.fetchedData.cache.timeout": "20s",
         "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "5s",
         "spark.sql.codegen.cache.maxEntries": "1000",
+        # A task that was cancelled and does not end takes its executor's process with it; a worker starts another. A
+        # local session has no such process: the speed layer ends its whole JVM.
+        "spark.task.reaper.enabled": "true",
+        "spark.task.reaper.killTimeout": REAPED_AFTER,
         # A large micro-batch of one stream must not hold up a small one of another.
         "spark.scheduler.mode": "FAIR",
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
@@ -274,6 +281,22 @@ def kill() -> None:
         with suppress(psutil.Error):
             each.kill()
     psutil.wait_procs(doomed, timeout=1)
+
+
+def forget() -> None:
+    """Lets `session` start another JVM, once this process's own was killed."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway  # noqa: SLF001 (pyspark: one for ever)
+    if context is not None:
+        context._jsc = None  # noqa: SLF001 (nobody is there to be told)
+        context.stop()
+    if gateway is not None:
+        with suppress(Exception):
+            gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
 
 
 def _stand_back(nice: int) -> None:

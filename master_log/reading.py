@@ -52,20 +52,27 @@ _CAUSED_BY = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 """Where Java says what an error comes from; the last one is the first of all."""
 
 
-class Unreadable(LaminaError):
-    """A record that Spark cannot read: `at` and `offset` name it."""
+class StopsAt(LaminaError):
+    """A query cannot go past a record unless it is skipped: `at` and `offset` name the record."""
 
-    def __init__(self, source: Source, at: TopicPartition, offset: int, said: str) -> None:
+    def __init__(self, what: str, source: Source, at: TopicPartition, offset: int, evidence: str, then: str) -> None:
         super().__init__(
-            f"The record at partition {at.partition}, offset {offset} of {at.topic} cannot be read",
-            evidence=said,
+            f"The record at partition {at.partition}, offset {offset} of {at.topic} {what}",
+            evidence=evidence,
             way_out=(
                 f"`lamina skip {source.name} {at.partition} {offset} --reason TEXT` puts it into quarantine, and"
-                " the query continues after it. Repeat the command that met it; the speed"
-                " layer, too, where it has ended."
+                f" the query continues after it. {then}"
             ),
         )
         self.at, self.offset = at, offset
+
+
+class Unreadable(StopsAt):
+    """A record that Spark cannot read."""
+
+    def __init__(self, source: Source, at: TopicPartition, offset: int, said: str) -> None:
+        then = "Repeat the command that met it; the speed layer, too, where it has ended."
+        super().__init__("cannot be read", source, at, offset, said, then)
 
 
 def stream(

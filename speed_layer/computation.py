@@ -97,6 +97,15 @@ class Computation:
         finally:
             used.unpersist()
 
+    def try_over(self, raw: DataFrame) -> None:
+        """Runs every text over raw records, and forgets what it gives."""
+        for each in (self, *self.older):
+            records = parsed(raw, each.source)
+            for fused in each.fused:
+                gathered(fused, selected(records, "records", fused.sql))
+        if self.source.ids:
+            ids_of(selected(parsed(raw, self.source), "records", self.source.ids))
+
     def _computed(
         self, raw: DataFrame, records: DataFrame, counting: DataFrame, copies: pa.Table | None = None
     ) -> Computed:

@@ -7,14 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from master_log.client import KafkaAway
-from master_log.reading import Unreadable, cause
+from master_log.offsets import OffsetRange, TopicPartition
+from master_log.reading import StopsAt, cause
 from serving_layer import progress, rebuilds, skipping
 from serving_layer.database import PostgresError, first_line, is_away
 from serving_layer.progress import Fenced
 from speed_layer.continuity import MISSING_SECONDS, CannotGoOn, check_topic, in_doubt
-from speed_layer.member import Member, Parts, StartAgain
+from speed_layer.endless import Endless, Hang, Search
+from speed_layer.member import Member, StartAgain, names_maintained
+from speed_layer.parts import Parts, TooLong
 from speed_layer.query import GROW_AFTER, Query
 from view_algebra.errors import LaminaError
 
@@ -25,6 +29,9 @@ MANY_FAILURES = 3
 
 REFUSED_EVERY = 10.0
 """Seconds between two looks whether what refused a query has been mended from outside, as by a leap."""
+
+SEARCHED_EVERY = 1.0
+"""Seconds between two looks whether the record that takes too long was found, or skipped."""
 
 MANY_DEATHS = 7
 """Processes that died, one after the other, after which micro-batches are of one record."""
@@ -50,11 +57,11 @@ class Judge:
     def may_go_on(self, query: Query) -> bool:
         """Whether nothing refuses a query, or no longer: a leap goes past lost records, a right is given."""
         if query.refused is None:
-            return True
+            return query.hang is None or self._is_explained(query, query.hang)
         if isinstance(query.refused, Fenced):
             return False
-        if (lost := self.lost_records(query, patience=0.0)) is not None and isinstance(query.refused, Unreadable):
-            self.refuse(query, lost)  # the record that cannot be read is gone, with others
+        if (lost := self.lost_records(query, patience=0.0)) is not None and isinstance(query.refused, StopsAt):
+            self.refuse(query, lost)  # the record that it stands at is gone, with others
         if lost is not None or self._unskipped(query):
             query.not_before = self.clock() + REFUSED_EVERY
             return False
@@ -83,6 +90,10 @@ class Judge:
 
     def judge(self, query: Query, failure: BaseException, member: Member | None = None) -> None:
         """Decides whether a query whose member failed starts again from progress, waits, or is refused."""
+        if isinstance(failure, TooLong):
+            log.warning("%s: %s, and gave it up", query.source.name, failure)
+            query.hang = Hang(failure, shared=member is not None and member.shares)
+            return
         reason = _refusal(failure)
         if isinstance(reason, Fenced) and self._given_back(query):
             query.fence = None
@@ -177,13 +188,62 @@ class Judge:
             return None
 
     def _unskipped(self, query: Query) -> bool:
-        """Is it at a record that cannot be read, and that nobody has skipped yet?"""
+        """Is it at a record that it cannot go past, and that nobody has skipped yet?"""
         reason = query.refused
-        if not isinstance(reason, Unreadable):
+        if not isinstance(reason, StopsAt):
             return False
         with self.parts.database.begin() as connection:
+            if isinstance(reason, Endless) and reason.maintained != names_maintained(connection, query.source):
+                return False  # other expressions may compute it
             passed = progress.read(connection, [query.source.name]).get(reason.at, 0) > reason.offset
             return not passed and (reason.at, reason.offset) not in skipping.read(connection)
+
+    def _is_explained(self, query: Query, hang: Hang) -> bool:
+        """True once it is known why a micro-batch took too long, and the query may go on."""
+        if hang.search is None:
+            hang.look()
+            if hang.spins is False:
+                self._halve(query, hang)
+            elif hang.spins and (hang.ended or self.parts.renew is None):
+                self._look_for_the_record(query, hang)
+            return query.hang is None
+        with self.parts.database.begin() as connection:
+            skipped = hang.given_up.range.holds(skipping.read(connection))
+        query.not_before = self.clock() + SEARCHED_EVERY
+        if skipped - hang.skipped:  # whoever skips a record of it may know which one it is
+            query.forget_hang()
+            query.fence = None
+            return True
+        if not hang.search.over:
+            return False
+        if hang.search.found is None:
+            self._halve(query, hang)
+            return True
+        query.hang = None
+        self.refuse(query, self._endless(query, *hang.search.found))
+        return False
+
+    def _endless(self, query: Query, at: TopicPartition, offset: int) -> Endless:
+        with self.parts.database.begin() as connection:
+            maintained = names_maintained(connection, query.source)
+        return Endless(query.source, at, offset, self.parts.patience.alone, maintained)
+
+    def _look_for_the_record(self, query: Query, hang: Hang) -> None:
+        range = hang.given_up.range
+        with self.parts.database.begin() as connection:
+            hang.skipped = range.holds(skipping.read(connection))
+        hang.search = Search(partial(self.parts.probe, query.source), range, self.parts.patience)
+        what = f"{hang.given_up}, and it does not stop: one of their records takes too long, and is looked for"
+        log.error("%s: %s", query.source.name, what)
+        with suppress(Fenced):  # as by a skip, which the next look finds
+            self._tell(query, what + (_ways_past(query, range) if range.size == len(range.moved) else ""))
+
+    def _halve(self, query: Query, hang: Hang) -> None:
+        """Its next micro-batches are smaller. One of a shared run was that already, and only leaves the run."""
+        query.hang = None
+        if not hang.shared or hang.search is not None:
+            query.halvings, query.grew = query.halvings + 1, False
+        log.info("%s: it continues alone, in micro-batches of up to %d records", query.source.name, self.bound(query))
 
     def _tell(self, query: Query, what: str | None) -> bool:
         """Tells whoever asks for the status what is wrong with a query that goes on; False where Postgres is away.
@@ -228,7 +288,12 @@ def _named(query: Query, member: Member | None) -> str:
     """The way past the record that the query fails at, where its micro-batches are down to one (a partition)."""
     if member is None or (failed := member.failed) is None:
         return ""
-    records = [f"{at.partition} {failed.start[at]}" for at in failed.moved]
+    return _ways_past(query, failed)
+
+
+def _ways_past(query: Query, range: OffsetRange) -> str:
+    """The way past the first record of each partition of a range."""
+    records = [f"{at.partition} {range.start[at]}" for at in range.moved]
     ways = " or ".join(f"`lamina skip {query.source.name} {record} --reason TEXT`" for record in records)
     return f"; if that is the record's fault, {ways} goes past it"
 
@@ -240,4 +305,4 @@ def _refusal(failure: BaseException) -> LaminaError | None:
 
 def _alarm(reason: LaminaError) -> str:
     """What `lamina status` says of a query that was refused: the way out, too, where it is a command."""
-    return f"{reason.what}: {reason.way_out}" if isinstance(reason, CannotGoOn | Unreadable) else reason.what
+    return f"{reason.what}: {reason.way_out}" if isinstance(reason, CannotGoOn | StopsAt) else reason.what

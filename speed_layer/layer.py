@@ -28,7 +28,8 @@ from serving_layer.deployed import state
 from serving_layer.progress import Fenced
 from speed_layer.heartbeat import heartbeat
 from speed_layer.judging import LONGEST_WAIT, Judge, halvings_after
-from speed_layer.member import Member, Parts
+from speed_layer.member import Member
+from speed_layer.parts import Parts
 from speed_layer.query import Query
 from speed_layer.run import spark_is_gone
 from speed_layer.runs import Runs
@@ -90,6 +91,8 @@ class SpeedLayer:
             if not (self.stopping.is_set() and is_away(error)):  # what is away need not be waited for by who stops
                 raise
         finally:
+            for query in self._queries.values():
+                query.forget_hang()
             self._runs.end(self._queries.values())
 
     def _go_on(self, *, until_caught_up: bool) -> None:
@@ -116,9 +119,21 @@ class SpeedLayer:
         for query in self._queries.values():
             if query.member is None and self.clock() >= query.not_before and self._judge.may_go_on(query):
                 self._begin(query)
+        self._renew_spark()
         self._runs.begin()
         self._check_topics()
         self._note_caught_up()
+
+    def _renew_spark(self) -> None:
+        """Ends Spark's process, and starts another, where a task in it spins. Every run begins again from progress."""
+        spinning = [hang for query in self._queries.values() if (hang := query.hang) and hang.spins and not hang.ended]
+        if not spinning or self.parts.renew is None:
+            return
+        log.warning("Spark is started anew: it computes what was given up, and nothing else ends that")
+        self._runs.end(self._queries.values())
+        self.parts.renew()
+        for hang in spinning:
+            hang.ended = True
 
     def _look_at_catalog(self) -> None:
         """Follows what was applied, or is about to be: new sources are begun, dropped ones ended.
@@ -132,7 +147,9 @@ class SpeedLayer:
             sources = versions.read(connection)
         self._deployed_at = now
         for name in [name for name, query in self._queries.items() if sources.get(name) != query.source]:
-            self._runs.end([self._queries.pop(name)])
+            gone = self._queries.pop(name)
+            gone.forget_hang()
+            self._runs.end([gone])
             log.info("%s: %s", name, "declared anew" if name in sources else "dropped")
         for name, source in sources.items():
             self._queries.setdefault(name, Query(source))

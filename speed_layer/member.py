@@ -14,7 +14,6 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,27 +22,26 @@ from pyspark.errors import PySparkException
 
 from master_log import log_times
 from master_log.fetching import Epochs, LeaderChanged
-from master_log.kafka import Brokers
 from master_log.log_times import LogTimes
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from master_log.reading import Unreadable, kafka_range, unreadable
 from master_log.tails import Tails
 from serving_layer import duplicates, progress, skipping, versions
-from serving_layer.database import Connection, Database, PostgresAway, PostgresError, session_of
+from serving_layer.database import Connection, PostgresAway, PostgresError, session_of
 from serving_layer.duplicates import Found
 from serving_layer.micro_batch import MicroBatch, Outcome, commit, maintained
 from serving_layer.quarantine import TRIM_AFTER, trim
-from speed_layer.computation import Computation
+from speed_layer.computation import Computation, Computed
 from speed_layer.continuity import check_id, check_tails, check_topic
+from speed_layer.jobs import Jobs
+from speed_layer.parts import Parts, TooLong
 from speed_layer.preparation import Preparation, Ready
-from speed_layer.prepared import FEW, Prepared, few_of, reads_our_files, today
+from speed_layer.prepared import FEW, few_of, today
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from master_log.archive import MasterLog
+    from pyspark.sql import DataFrame
 
 log = logging.getLogger("lamina.speed")
 
@@ -59,36 +57,6 @@ COMPUTED_AGAIN = 5
 
 class StartAgain(Exception):
     """The member cannot go on from where it is, and loses nothing by starting again from progress."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What every query of a speed layer shares.
-
-    checkpoints: folder of the runs' checkpoints. max_records: bound of a micro-batch, in offsets. log: the master log.
-    at: called at named places of a micro-batch; the tests stop there.
-    """
-
-    spark: SparkSession
-    database: Database
-    brokers: Brokers
-    checkpoints: Path
-    max_records: int
-    log: Callable[[], MasterLog]
-    at: Callable[[str], None] = lambda place: None
-
-    def prepared(self, computation: Computation, *, interpreted: bool) -> Prepared | None:
-        """What small micro-batches run; None where Spark would have to plan it anew for each."""
-        if not reads_our_files(self.spark):
-            return None
-        try:
-            made = Prepared(self.spark, computation, self.checkpoints / "few", interpreted=interpreted)
-        except (PySparkException, Py4JJavaError, OSError):
-            log.debug("%s: could not be prepared", computation.source.name, exc_info=True)
-            return None
-        if made.stateful:
-            log.debug("%s: planned anew for each micro-batch: %s", computation.source.name, made.stateful)
-        return None if made.stateful else made
 
 
 @dataclass(frozen=True)
@@ -152,7 +120,7 @@ class Member:
         with parts.database.begin() as connection:
             self._topic_id = progress.queries(connection)[source.name].topic_id
             self.position, self._tails = progress.known(connection, source.name)
-            self._computation = _computation(connection, source)
+            self._computation = computation_of(connection, source)
         self._log_times = self._known_log_times() if source.kind == "table" else {}
         self._preparation = Preparation(parts.database, source, self._prepare)
         self._ready: Ready | None = None
@@ -161,6 +129,7 @@ class Member:
         self._committing: Future[None] | None = None
         self._session: int | None = None  # of Postgres, in which it is committing
         self._raised: BaseException | None = None
+        self._computing: list[tuple[OffsetRange, Jobs]] = []
         self.commits = self._untrimmed = 0
         self.failed: OffsetRange | None = None
         self._likely_new = True  # as the events of its last large micro-batch were
@@ -176,6 +145,22 @@ class Member:
     def behind(self, end: Offsets) -> int:
         """How many records it has to read up to the ends of its topic."""
         return sum(max(0, offset - self.position.get(at, 0)) for at, offset in end.items())
+
+    def overdue(self, seconds: float) -> OffsetRange | None:
+        """The range of a micro-batch whose tasks have been running for so long."""
+        return next((range for range, jobs in tuple(self._computing) if jobs.run_longer_than(seconds)), None)
+
+    def give_up(self, range: OffsetRange, seconds: float) -> None:
+        """Fails, and cancels the micro-batch that is overdue."""
+        for each, jobs in tuple(self._computing):
+            if each == range:
+                self._raised, self.failed = TooLong(range, jobs, seconds), range
+                jobs.cancel()
+
+    def cancel(self) -> None:
+        """Fails what it is computing: nobody waits for it any more."""
+        for _, jobs in tuple(self._computing):
+            jobs.cancel()
 
     def settle(self) -> None:
         """Returns when what it has computed is committed, or is not to be.
@@ -230,7 +215,7 @@ class Member:
             try:
                 batch = self._computed(records, part, find)
             except (PySparkException, Py4JJavaError, OSError):
-                if not self.shares:
+                if not self.shares or self._raised is not None or committer.stopped.is_set():
                     raise
                 self._ready = self._preparation.ready = None  # Spark may keep in a plan that it failed
                 batch = self._computed(None, part, find)
@@ -247,7 +232,7 @@ class Member:
         except LeaderChanged:
             raise
         except BaseException as error:
-            self._raised = error
+            self._raised = self._raised or error  # where it was given up, that is why
             self.failed = self.failed or range  # the one before it, where it was its commit that failed
             raise
 
@@ -285,7 +270,7 @@ class Member:
         Whatever it misses, the commit finds. So it waits for nothing, and nothing that fails here matters.
         """
         with suppress(PostgresError, PostgresAway), self._parts.database.snapshot() as connection:
-            if {fed.cell_table for fed in maintained(connection, self.source.name)} != self._computation.names:
+            if names_maintained(connection, self.source) != self._computation.names:
                 self._computation = self._current(connection)
             self._preparation.begin(connection, self._computation, later)
 
@@ -293,7 +278,7 @@ class Member:
         """Of what is maintained now; only as long as its source is declared as it was."""
         if versions.read(connection).get(self.source.name) != self.source:
             raise StartAgain(f"{self.source.name}: declared anew")
-        now, ready = _computation(connection, self.source), self._preparation.ready
+        now, ready = computation_of(connection, self.source), self._preparation.ready
         return now if ready is None or ready.computation != now else ready.computation
 
     def _computed(
@@ -310,16 +295,8 @@ class Member:
         if self.source.kind == "table":
             records = records.with_log_times(self.source.topic, part.log_times)
         computation = self._computation
-        computed = None
-        if records.few is not None and part.range.size <= FEW:
-            ready = self._at_hand(computation) if again else self._prepared(computation)
-            prepared = None if ready is None else ready.prepared
-            few = None if prepared is None else records.few()
-            if prepared is not None and few is not None:
-                computed = prepared.compute_unless_running(few, find) if again else prepared.compute(few, find)
-        if computed is None:
-            computed = computation.compute(records.raw(), find, likely_new=self._likely_new)
-            self._likely_new = computed.ids is None or computed.ids.copies.num_rows == 0
+        with self._counted(part.range):
+            computed = self._compute(computation, records, part, find, again=again)
         return MicroBatch(
             query=self.source.name,
             fence=self._fence,
@@ -335,6 +312,33 @@ class Member:
                 {TopicPartition(self.source.topic, n): time for n, time in computed.by_partition.items()},
             ),
         )
+
+    def _compute(
+        self, computation: Computation, records: Records, part: Part, find: Callable[[pa.Table], Found], *, again: bool
+    ) -> Computed:
+        """As `_computed`, of the records that are given."""
+        if records.few is not None and part.range.size <= FEW:
+            ready = self._at_hand(computation) if again else self._prepared(computation)
+            prepared = None if ready is None else ready.prepared
+            few = None if prepared is None else records.few()
+            if prepared is not None and few is not None:
+                computed = prepared.compute_unless_running(few, find) if again else prepared.compute(few, find)
+                if computed is not None:
+                    return computed
+        computed = computation.compute(records.raw(), find, likely_new=self._likely_new)
+        self._likely_new = computed.ids is None or computed.ids.copies.num_rows == 0
+        return computed
+
+    @contextmanager
+    def _counted(self, range: OffsetRange) -> Iterator[None]:
+        """What is computed inside is known to be computed, and since when."""
+        jobs = Jobs(self._parts.spark)
+        self._computing.append((range, jobs))
+        try:
+            with jobs.counted():
+                yield
+        finally:
+            self._computing.remove((range, jobs))
 
     def _prepared(self, computation: Computation) -> Ready:
         """What small micro-batches run, prepared once a day."""
@@ -433,10 +437,14 @@ class Member:
         return self._computed(alone(later), part, find, again=True)
 
 
-def _computation(connection: Connection, source: Source) -> Computation:
-    """Of the tables of cells that the source's micro-batches merge into now.
+def computation_of(connection: Connection, source: Source) -> Computation:
+    """The computation of the tables of cells that the source's micro-batches merge into now.
 
     Of all versions that have cells: one that is computed beside the declared one is fed like it.
     """
-    names = {fed.cell_table for fed in maintained(connection, source.name)}
-    return Computation.of_all(versions.readings(connection, source, names))
+    return Computation.of_all(versions.readings(connection, source, names_maintained(connection, source)))
+
+
+def names_maintained(connection: Connection, source: Source) -> frozenset[str]:
+    """The tables of cells that the source's micro-batches merge into now."""
+    return frozenset(fed.cell_table for fed in maintained(connection, source.name))

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from master_log.offsets import Offsets
+from speed_layer.endless import Hang
 from speed_layer.member import Member
 from speed_layer.run import Run
 from view_algebra.compiled import Source
@@ -34,7 +35,7 @@ class Query:
     halvings: of its micro-batches, down to one record, while they fail. grow_after: commits until one is taken back;
     grew: the member is the first with the greater bound. ends: what its topic was seen to have, until progress is
     there. began: when its run did. behind: records that it had to read when its member began. apart_until: when it
-    may share a run again.
+    may share a run again. hang: what was given up of it last, until it is known why it took so long.
     """
 
     source: Source
@@ -42,6 +43,7 @@ class Query:
     member: Member | None = None
     run: Run | None = None
     refused: LaminaError | None = None
+    hang: Hang | None = None
     failures: int = 0
     halvings: int = 0
     grow_after: int = GROW_AFTER
@@ -65,6 +67,12 @@ class Query:
         """It goes on by itself for a while: longer each time, since each coming and going lets the others pause."""
         self.apart_until = now + self._apart_for
         self._apart_for = min(2 * self._apart_for, APART_AT_MOST)
+
+    def forget_hang(self) -> None:
+        """Ends the search for the record that took too long, if there is one."""
+        if self.hang is not None and self.hang.search is not None:
+            self.hang.search.close()
+        self.hang = None
 
     def note_end(self, now: float, end: Offsets) -> None:
         """Notes what its topic has now, by which it is told whether it is busy."""

@@ -20,7 +20,8 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from master_log.fetching import LeaderChanged
 from master_log.offsets import Offsets
 from master_log.reading import stream
-from speed_layer.member import Committer, Member, Part, Parts, Records, StartAgain, alone
+from speed_layer.member import Committer, Member, Part, Records, StartAgain, alone
+from speed_layer.parts import Parts
 from speed_layer.prepared import FEW, few_of, of_topic
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ AT_ONCE = 4
 """Members whose parts of a micro-batch are computed, and committed, at the same time."""
 
 SETTLES_WITHIN = 1.0
-"""Seconds for which a run that is to end waits for its micro-batch; what is not computed by then is computed anew."""
+"""Seconds a stopping run waits for its current micro-batch. Unfinished work is cancelled and recomputed later."""
 
 
 class Run:
@@ -92,6 +93,9 @@ class Run:
         self._committer.stopped.set()
         if self._in_micro_batch.acquire(timeout=SETTLES_WITHIN):
             self._in_micro_batch.release()  # to one that begins now, and ends at once: Spark waits for it
+        else:
+            for member in self.members:
+                member.cancel()
         with suppress(Py4JError, ConnectionError):  # Spark's process is gone, and the query with it
             self._query.stop()
         for member in self.members:
@@ -138,7 +142,8 @@ class Run:
         moved = [(member, range) for member in self.members if (range := member.moved_by(end)) is not None]
         if not self.shared:
             for member, range in moved:
-                member.take(alone(raw), member.follow(range, self._epochs), self._committer, later=raw)
+                part = member.follow(range, self._epochs)
+                self._computing.submit(member.take, alone(raw), part, self._committer, raw).result()
             return
         # All are followed before any is read, since they are read together.
         followed = [(member, self._computing.submit(member.follow, range, self._epochs)) for member, range in moved]

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from master_log.fetching import LeaderChanged
+from master_log.offsets import OffsetRange
 from serving_layer.database import is_away
 from speed_layer.judging import LONGEST_WAIT, Judge, said
-from speed_layer.member import Parts
+from speed_layer.parts import Parts
 from speed_layer.query import Query
 from speed_layer.run import Run, spark_is_gone
 from view_algebra.errors import LaminaError
@@ -52,6 +53,7 @@ class Runs:
                 self._note_end(run, of_run)
             else:
                 self._note_commits(run, of_run)
+                self._give_up(run, of_run)
         self._join()
 
     def begin(self) -> None:
@@ -123,6 +125,25 @@ class Runs:
             self.begin()  # the others, before the questions that the judge asks and waits for
         for query, member, failure in failed:
             self.judge.judge(query, failure, member)
+
+    def _give_up(self, run: Run, of_run: list[Query]) -> None:
+        """Gives up members whose micro-batch takes too long; the next look finds that they have failed.
+
+        Unless their brokers do not give what would be computed: then the wait is no record's fault.
+        """
+        patience = self.parts.patience.shared if run.shared else self.parts.patience.alone
+        for query in of_run:
+            if (member := query.member) is None or (overdue := member.overdue(patience)) is None:
+                continue
+            if self._is_readable(overdue):
+                member.give_up(overdue, patience)
+
+    def _is_readable(self, range: OffsetRange) -> bool:
+        try:
+            self.parts.brokers.tails(range.moved)
+        except LaminaError:
+            return False
+        return True
 
     def _judge(self, queries: list[Query], failure: BaseException) -> None:
         """Of a run that failed, and none of its members: a lone query, or those whose topic is lost, or all."""

@@ -139,13 +139,13 @@ class Deployed:
         end = end or self.deployment.brokers.latest(self.topic(source))
         self.until(lambda: self.progress(source).reaches(end), f"{source} reaches {end}")
 
-    def until(self, condition: Callable[[], bool], what: str) -> None:
+    def until(self, condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
         """Returns when the condition holds."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         while not condition():
             if self.ended:
                 raise self.ended[0]
-            assert time.monotonic() < deadline, f"waited {PATIENCE:.0f} s in vain until {what}"
+            assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain until {what}"
             time.sleep(0.02)
 
     def progress(self, source: str) -> Offsets:

@@ -1,0 +1,134 @@
+"""A process that computes ranges of a source and writes nothing, to be killed when a record in it takes for ever."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn
+
+import psutil
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from lamina.deployment import Deployment
+from lamina.settings import Settings
+from lamina.spark import kill, session
+from master_log import log_times
+from master_log.offsets import OffsetRange, TopicPartition
+from master_log.reading import cause, kafka_range
+from serving_layer import skipping
+from speed_layer.jobs import Jobs
+from speed_layer.member import computation_of
+from view_algebra.compiled import Source
+from view_algebra.errors import LaminaError
+
+log = logging.getLogger("lamina.speed")
+
+NICENESS = 5
+"""It stands back behind the speed layer that asks it, and leaves a processor to it."""
+
+LOOKS_EVERY = 0.2
+"""Seconds between two looks at the tasks of a range."""
+
+ANSWERS_WITHIN = 300.0
+"""Seconds, besides those that its tasks may run, within which a range is read and computed: a JVM's start included."""
+
+
+class ProbeProcess:
+    """Asks one process, one range after the other."""
+
+    def __init__(self, settings: Settings, source: Source) -> None:
+        # Not forked: this process has threads, and the connections of a JVM.
+        context = multiprocessing.get_context("spawn")
+        self._asked, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(settings, source, theirs), name="probe", daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def longest(self, range: OffsetRange) -> tuple[TopicPartition, int] | None:
+        """The record with the longest value."""
+        found: tuple[TopicPartition, int] | None = self._answer(range, None, ANSWERS_WITHIN)
+        return found
+
+    def computes(self, range: OffsetRange, seconds: float) -> bool:
+        """False if its tasks ran for that many seconds; the process is killed then. Raises if it gives no answer."""
+        computed = bool(self._answer(range, seconds, ANSWERS_WITHIN + seconds))
+        if not computed:
+            self.close()
+        return computed
+
+    def _answer(self, range: OffsetRange, seconds: float | None, within: float) -> Any:
+        try:
+            self._asked.send((range, seconds))
+            answer = self._asked.recv() if self._asked.poll(within) else "it gave no answer"
+        except (OSError, EOFError) as error:
+            answer = f"it ended ({type(error).__name__})"
+        if isinstance(answer, str):
+            self.close()
+            raise LaminaError("The process that looks for a record failed", evidence=answer)
+        return answer
+
+    def close(self) -> None:
+        """Kills it, with its JVM; whoever waits for an answer gets none."""
+        with suppress(psutil.Error):
+            process = psutil.Process(self._process.pid)
+            for each in (*process.children(recursive=True), process):
+                with suppress(psutil.Error):
+                    each.kill()
+        self._process.join(1.0)
+
+
+def _serve(settings: Settings, source: Source, asked: Connection) -> None:
+    """Answers one question after the other until nobody asks any more, or a range took too long."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for whoever asks
+    deployment = Deployment(replace(settings, spark_master="local[1]"))
+    spark = session(deployment.settings, "probe", nice=NICENESS, short_lived=True)
+    with ThreadPoolExecutor(1) as computing, suppress(EOFError):
+        answer: object = True
+        while answer is not False:
+            range, seconds = asked.recv()
+            jobs = Jobs(spark)
+            answering = computing.submit(_answer, deployment, jobs, source, range, compute=seconds is not None)
+            while not wait([answering], LOOKS_EVERY).done and not (seconds and jobs.run_longer_than(seconds)):
+                if asked.poll():  # nobody asks two at a time: whoever asked has ended
+                    _end()
+            answer = answering.result() if answering.done() else False
+            asked.send(answer)
+    _end()
+
+
+def _end() -> NoReturn:
+    """A task that spins would keep an orderly end from ending."""
+    kill()
+    os._exit(0)
+
+
+def _answer(deployment: Deployment, jobs: Jobs, source: Source, range: OffsetRange, *, compute: bool) -> object:
+    """Reads a range, and gives where its longest value is; or computes it, which alone is counted. Else why not."""
+    with deployment.database.begin() as connection:
+        skipped, computation = skipping.read(connection), computation_of(connection, source)
+    raw = kafka_range(jobs.spark, deployment.brokers, source, range, skipped)
+    if source.kind == "table":
+        raw = log_times.of_raw(raw, source.topic, {})
+    raw = raw.persist()
+    try:
+        longest = raw.selectExpr("max_by(struct(partition, offset), coalesce(length(value), 0)) AS at").first()
+        if not compute:
+            at = None if longest is None else longest["at"]
+            return at and (TopicPartition(source.topic, at["partition"]), at["offset"])
+    except (PySparkException, Py4JJavaError) as error:
+        return cause(error)
+    try:
+        with jobs.counted():
+            computation.try_over(raw)
+    except (PySparkException, Py4JJavaError):
+        log.debug("%s: a range fails, which a micro-batch of it would say", source.name, exc_info=True)
+    finally:
+        raw.unpersist()
+    return True

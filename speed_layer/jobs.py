@@ -1,0 +1,66 @@
+"""The Spark jobs of one micro-batch of a source: how long their tasks have been running, and their end."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """All jobs that are begun within `counted`, by the name of their group.
+
+    began: when, on the monotonic clock.
+    """
+
+    spark: SparkSession = field(repr=False)
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    began: float = field(default_factory=time.monotonic)
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Every job that this thread begins inside the block is one of these."""
+        context = self.spark.sparkContext
+        context.setJobGroup(self.name, "a micro-batch", interruptOnCancel=True)
+        try:
+            yield
+        finally:
+            with suppress(Py4JError, ConnectionError):  # Spark's process is gone, and the thread's group with it
+                context._jsc.clearJobGroup()  # noqa: SLF001 (pyspark has no way to leave a group)
+
+    def cancel(self) -> None:
+        """Fails whoever waits for these jobs, at once. A task ends when it looks at its interrupt, which may be never:
+        Java's regular expressions do not.
+        """
+        with suppress(Py4JError, ConnectionError):
+            self.spark.sparkContext.cancelJobGroup(self.name)
+
+    def run_longer_than(self, seconds: float) -> bool:
+        """True if tasks of a stage run that was begun so long ago; also after the jobs were cancelled.
+
+        Not true of jobs that are planned, that wait for a free core, or for Postgres.
+        """
+        if time.monotonic() < self.began + seconds:
+            return False
+        with suppress(Py4JError, ConnectionError):
+            return any(ago >= seconds for ago in self._stages())
+        return False
+
+    def _stages(self) -> Iterator[float]:
+        """For each stage that has running tasks, how many seconds ago it was begun."""
+        tracker: Any = self.spark.sparkContext._jsc.sc().statusTracker()  # noqa: SLF001 (pyspark's own tells no times)
+        for job in tracker.getJobIdsForGroup(self.name):
+            found = tracker.getJobInfo(job)
+            for stage in found.get().stageIds() if found.isDefined() else ():
+                info = tracker.getStageInfo(stage)
+                if info.isDefined() and info.get().numActiveTasks() > 0:
+                    yield time.time() - info.get().submissionTime() / 1000

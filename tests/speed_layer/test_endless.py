@@ -1,0 +1,88 @@
+"""A record that Spark would compute for ever: its source leaves the others alone, names it, and goes on after it."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psutil
+
+from tests.fix_lamina import CommandLine, Deployed
+
+SOURCES = """
+    CREATE TABLE {0} (k STRING, a STRING) USING kafka OPTIONS (topic '{{topics}}_{0}', format 'json')
+    TBLPROPERTIES ('partitions' = '1');
+    CREATE VIEW {0}_found AS
+    SELECT count(*) AS records, count(*) FILTER (WHERE a RLIKE concat('.*foo.*bar', '.*')) AS found FROM {0};
+"""
+JVMS_TAKE = 400.0
+"""Seconds: a JVM is started for each part of the range that had to be killed."""
+
+HOSTILE = {"k": "a", "a": "foo" * 20_000}
+"""Java looks at every start, every `foo` and every end of it: for hours."""
+
+
+@contextmanager
+def impatient(lamina: CommandLine, *patience: float) -> Iterator[subprocess.Popen[str]]:
+    """A speed layer with its own JVM."""
+    process = lamina.start_program("-m", "tests.impatient", *map(str, patience))
+    try:
+        yield process
+    finally:
+        below = psutil.Process(process.pid).children(recursive=True)
+        process.terminate()
+        try:
+            print(process.communicate(timeout=60)[1])
+        finally:
+            for each in below:
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
+    assert process.returncode == 0
+
+
+def stopped(deployed: Deployed, name: str) -> str:
+    [(why,)] = deployed.owner(f"SELECT stopped FROM lamina.query WHERE name = '{name}'")
+    return str(why)
+
+
+def test_a_record_that_computes_for_ever_holds_no_other_source_up_and_is_named_and_skipped(
+    deployed: Deployed, lamina: CommandLine
+) -> None:
+    deployed.apply(a=SOURCES.format("a"), b=SOURCES.format("b"))
+    with impatient(lamina, 5, 10, 5) as process:
+        for name in ("a", "b"):
+            deployed.send(name, {"k": "a", "a": "foo bar"})
+        for name in ("a", "b"):
+            deployed.wait_for(name)
+        deployed.send("a", *[{"k": "a", "a": "foo"}] * 3, HOSTILE, {"k": "a", "a": "foo bar"})
+        began = time.monotonic()
+        deployed.send("b", {"k": "a", "a": "foo bar"})
+        deployed.wait_for("b")
+        assert time.monotonic() - began < 30
+        deployed.until(lambda: "lamina skip a 0 4 --reason" in stopped(deployed, "a"), "it is named", JVMS_TAKE)
+        assert stopped(deployed, "b") == "None"
+        deployed.send("b", {"k": "a", "a": "foo bar"})
+        deployed.wait_for("b")
+        source = deployed.deployment.deployed().sources["a"]
+        deployed.deployment.skip(source, 0, 4, "it takes too long")
+        deployed.send("a", {"k": "a", "a": "foo"})
+        deployed.wait_for("a")
+        assert cores_used(process) < 0.5, "nothing spins"
+    assert deployed.rows("SELECT * FROM a_found") == [(6, 2)]
+    assert deployed.rows("SELECT * FROM b_found") == [(3, 3)]
+    assert len(deployed.check()) == 2
+
+
+def cores_used(process: subprocess.Popen[str]) -> float:
+    """The least that a process and those below it used in one of some seconds."""
+
+    def used() -> float:
+        return sum(sum(each.cpu_times()[:2]) for each in psutil.Process(process.pid).children(recursive=True))
+
+    least, before = float("inf"), used()
+    for _ in range(5):
+        time.sleep(1.0)
+        least, before = min(least, used() - before), used()
+    return least

@@ -1,0 +1,61 @@
+"""A record that takes too long is found among the others with few questions, of which few have to be killed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from master_log.offsets import OffsetRange, Offsets, TopicPartition
+from speed_layer.endless import find
+from speed_layer.parts import Patience
+
+PATIENCE = Patience()
+WHOLE = OffsetRange(Offsets.of("t", {0: 0, 1: 100}), Offsets.of("t", {0: 1000, 1: 1100}))
+
+
+@dataclass
+class Takes:
+    """Answers as a process would in which the record at an offset takes so many seconds, and any other one a hundredth.
+
+    killed: how often it was.
+    """
+
+    seconds: Mapping[tuple[int, int], float]
+    length: tuple[int, int] = (0, 0)
+    killed: int = field(default=0)
+
+    def longest(self, range: OffsetRange) -> tuple[TopicPartition, int]:
+        return TopicPartition("t", self.length[0]), self.length[1]
+
+    def computes(self, range: OffsetRange, seconds: float) -> bool:
+        [(at, low)] = range.start.items()
+        in_all = sum(self.seconds.get((at.partition, n), 0.01) for n in range_of(low, range.end[at]))
+        self.killed += in_all >= seconds
+        return in_all < seconds
+
+
+range_of = range
+
+
+@pytest.mark.parametrize("offset", [100, 101, 613, 1098, 1099])
+def test_one_record_is_found_wherever_it_is(offset: int) -> None:
+    found = find(WHOLE, Takes({(1, offset): 1e9}), PATIENCE)
+    assert found == (TopicPartition("t", 1), offset)
+
+
+def test_the_longest_record_is_tried_first_and_one_process_is_killed() -> None:
+    asked = Takes({(1, 500): 1e9}, length=(1, 500))
+    assert find(WHOLE, asked, PATIENCE) == (TopicPartition("t", 1), 500)
+    assert asked.killed == 1
+
+
+def test_records_that_take_long_only_together_are_not_named() -> None:
+    asked = Takes({(0, n): 0.1 for n in range(1000)})
+    assert find(WHOLE, asked, PATIENCE) is None
+
+
+def test_a_record_that_takes_less_than_a_record_may_is_not_named() -> None:
+    asked = Takes({(0, 7): PATIENCE.alone - 1, (1, 700): PATIENCE.alone})
+    assert find(WHOLE, asked, PATIENCE) == (TopicPartition("t", 1), 700)
