@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
+from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from master_log.reading import StopsAt
 from speed_layer.parts import Patience, Probe, TooLong
 from view_algebra.compiled import Source
@@ -49,15 +49,13 @@ class Hang:
     """A micro-batch that was given up, until it is known why it took so long.
 
     shared: it was in a run of several sources. at: when it was given up, on the monotonic clock. spins: tasks of
-    it run in spite of being cancelled; None until that is known. ended: Spark's process was ended since. skipped: what
-    was skipped of the micro-batch before the search for its record began.
+    it run in spite of being cancelled; None until that is known. ended: Spark's process was ended since.
     """
 
     given_up: TooLong
     shared: bool
     spins: bool | None = None
     ended: bool = False
-    skipped: Skipped = frozenset()
     at: float = field(default_factory=time.monotonic)
     search: Search | None = None
 

@@ -37,6 +37,11 @@ class Jobs:
             with suppress(Py4JError, ConnectionError):  # Spark's process is gone, and the thread's group with it
                 context._jsc.clearJobGroup()  # noqa: SLF001 (pyspark has no way to leave a group)
 
+    @property
+    def seconds(self) -> float:
+        """How long ago they began."""
+        return time.monotonic() - self.began
+
     def cancel(self) -> None:
         """Fails whoever waits for these jobs, at once. A task ends when it looks at its interrupt, which may be never:
         Java's regular expressions do not.
@@ -49,7 +54,7 @@ class Jobs:
 
         Not true of jobs that are planned, that wait for a free core, or for Postgres.
         """
-        if time.monotonic() < self.began + seconds:
+        if self.seconds < seconds:
             return False
         with suppress(Py4JError, ConnectionError):
             return any(ago >= seconds for ago in self._stages())

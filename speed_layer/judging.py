@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from master_log.client import KafkaAway
-from master_log.offsets import OffsetRange, TopicPartition
+from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.reading import StopsAt, cause
 from serving_layer import progress, rebuilds, skipping
 from serving_layer.database import PostgresError, first_line, is_away
@@ -198,22 +198,27 @@ class Judge:
             passed = progress.read(connection, [query.source.name]).get(reason.at, 0) > reason.offset
             return not passed and (reason.at, reason.offset) not in skipping.read(connection)
 
+    def skipped_since(self, range: OffsetRange, known: Skipped) -> bool:
+        """True if a record of a range was skipped that was not skipped when the range was read."""
+        with self.parts.database.begin() as connection:
+            return bool(range.holds(skipping.read(connection)) - known)
+
     def _is_explained(self, query: Query, hang: Hang) -> bool:
         """True once it is known why a micro-batch took too long, and the query may go on."""
-        if hang.search is None:
-            hang.look()
-            if hang.spins is False:
-                self._halve(query, hang)
-            elif hang.spins and (hang.ended or self.parts.renew is None):
-                self._look_for_the_record(query, hang)
-            return query.hang is None
-        with self.parts.database.begin() as connection:
-            skipped = hang.given_up.range.holds(skipping.read(connection))
-        query.not_before = self.clock() + SEARCHED_EVERY
-        if skipped - hang.skipped:  # whoever skips a record of it may know which one it is
+        hang.look()
+        if hang.spins is None or (hang.spins and not hang.ended and self.parts.renew is not None):
+            return False
+        if self._is_passed(query, hang):
             query.forget_hang()
             query.fence = None
             return True
+        if hang.search is None:
+            if hang.spins or self.bound(query) == 1:
+                self._look_for_the_record(query, hang)
+                return False
+            self._halve(query, hang)
+            return True
+        query.not_before = self.clock() + SEARCHED_EVERY
         if not hang.search.over:
             return False
         if hang.search.found is None:
@@ -223,6 +228,13 @@ class Judge:
         self.refuse(query, self._endless(query, *hang.search.found))
         return False
 
+    def _is_passed(self, query: Query, hang: Hang) -> bool:
+        """Was a record of it skipped, or did a leap go past all of them? Whoever skips one may know which it is."""
+        range = hang.given_up.range
+        with self.parts.database.begin() as connection:
+            reached = progress.read(connection, [query.source.name]).reaches(range.moved)
+        return reached or self.skipped_since(range, hang.given_up.skipped)
+
     def _endless(self, query: Query, at: TopicPartition, offset: int) -> Endless:
         with self.parts.database.begin() as connection:
             maintained = names_maintained(connection, query.source)
@@ -230,10 +242,8 @@ class Judge:
 
     def _look_for_the_record(self, query: Query, hang: Hang) -> None:
         range = hang.given_up.range
-        with self.parts.database.begin() as connection:
-            hang.skipped = range.holds(skipping.read(connection))
         hang.search = Search(partial(self.parts.probe, query.source), range, self.parts.patience)
-        what = f"{hang.given_up}, and it does not stop: one of their records takes too long, and is looked for"
+        what = f"{hang.given_up}, and was stopped: the record that takes so long is looked for"
         log.error("%s: %s", query.source.name, what)
         with suppress(Fenced):  # as by a skip, which the next look finds
             self._tell(query, what + (_ways_past(query, range) if range.size == len(range.moved) else ""))

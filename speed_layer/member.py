@@ -150,11 +150,15 @@ class Member:
         """The range of a micro-batch whose tasks have been running for so long."""
         return next((range for range, jobs in tuple(self._computing) if jobs.run_longer_than(seconds)), None)
 
-    def give_up(self, range: OffsetRange, seconds: float) -> None:
+    def skipped(self, range: OffsetRange) -> Skipped:
+        """What of a range is skipped, as far as it knows."""
+        return range.holds(self._skipped)
+
+    def give_up(self, range: OffsetRange) -> None:
         """Fails, and cancels the micro-batch that is overdue."""
         for each, jobs in tuple(self._computing):
             if each == range:
-                self._raised, self.failed = TooLong(range, jobs, seconds), range
+                self._raised, self.failed = TooLong(range, jobs, self.skipped(range)), range
                 jobs.cancel()
 
     def cancel(self) -> None:

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from master_log.kafka import Brokers
-from master_log.offsets import OffsetRange, TopicPartition
+from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from serving_layer.database import Database
 from speed_layer.computation import Computation
 from speed_layer.jobs import Jobs
@@ -28,12 +28,15 @@ log = logging.getLogger("lamina.speed")
 
 
 class TooLong(Exception):
-    """A micro-batch was given up because Spark had been computing it for too long."""
+    """A micro-batch was given up because Spark had been computing it for too long.
 
-    def __init__(self, range: OffsetRange, jobs: Jobs, seconds: float) -> None:
+    skipped: what of its range had been skipped when it was read.
+    """
+
+    def __init__(self, range: OffsetRange, jobs: Jobs, skipped: Skipped) -> None:
         each = "; ".join(f"{range.start[at]} to {end} of partition {at.partition}" for at, end in range.moved.items())
-        super().__init__(f"Spark had been computing the offsets {each} for {seconds:.0f} s")
-        self.range, self.jobs = range, jobs
+        super().__init__(f"Spark had been computing the offsets {each} for {jobs.seconds:.0f} s")
+        self.range, self.jobs, self.skipped = range, jobs, skipped
 
 
 class Probe(Protocol):

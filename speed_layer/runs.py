@@ -127,16 +127,19 @@ class Runs:
             self.judge.judge(query, failure, member)
 
     def _give_up(self, run: Run, of_run: list[Query]) -> None:
-        """Gives up members whose micro-batch takes too long; the next look finds that they have failed.
+        """Gives up members whose micro-batch takes too long, or in which a record was skipped meanwhile.
 
-        Unless their brokers do not give what would be computed: then the wait is no record's fault.
+        The next look finds that they have failed. If the brokers do not give what is read, the wait is no record's
+        fault, and goes on.
         """
-        patience = self.parts.patience.shared if run.shared else self.parts.patience.alone
+        shortest = self.parts.patience.shared
+        longest = shortest if run.shared else self.parts.patience.alone
         for query in of_run:
-            if (member := query.member) is None or (overdue := member.overdue(patience)) is None:
+            if (member := query.member) is None or (range := member.overdue(shortest)) is None:
                 continue
-            if self._is_readable(overdue):
-                member.give_up(overdue, patience)
+            late = member.overdue(longest) is not None or self.judge.skipped_since(range, member.skipped(range))
+            if late and self._is_readable(range):
+                member.give_up(range)
 
     def _is_readable(self, range: OffsetRange) -> bool:
         try:
