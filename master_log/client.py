@@ -188,10 +188,18 @@ class Client:
         )
 
 
+_LONGEST_REASON = 300
+"""Characters of a reason that are shown: the client lists every partition of a topic in it."""
+
+
+def _cut(reason: str) -> str:
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
+
+
 def unreachable(bootstrap_servers: str, reasons: Iterable[str]) -> KafkaAway:
     """The error that says so."""
     return KafkaAway(
         f"Kafka does not answer at {bootstrap_servers}",
-        evidence="\n".join(reasons),
+        evidence="\n".join(map(_cut, reasons)),
         way_out="Start the brokers, or correct the address (LAMINA_KAFKA, host:port) and how to log in there.",
     )

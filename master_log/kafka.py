@@ -19,13 +19,16 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError, RetriableError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
 from master_log import fetching, transactions
-from master_log.client import PATIENCE_MS, Client, unreachable
+from master_log.client import PATIENCE_MS, Client, KafkaAway, unreachable
 from master_log.fetching import Epochs
 from master_log.login import Login
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from master_log.producer import Producer
 from master_log.tails import Differs, Tails
 from view_algebra.errors import LaminaError
+
+CREATED_WITHIN = 120.0
+"""Seconds for which a new topic is waited for. A broker makes a thousand partitions in 10 s on two busy cores."""
 
 SAMPLE_SECONDS = 2.0
 """How long a sample of the newest records may take."""
@@ -269,13 +272,22 @@ class Brokers:
         )
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> bool:
-        """Creates the topic and waits until it can be written to; False, and nothing done, when it exists."""
+        """Creates the topic and waits until it can be read and written; False, and nothing done, when it exists."""
         wanted = {topic: {"num_partitions": partitions, "configs": dict(settings or {})}}
+        deadline = time.monotonic() + CREATED_WITHIN
         try:
             self._ask(lambda client: client.create_topics(wanted, wait_for_metadata=True))
         except TopicAlreadyExistsError:
             return False
-        return True
+        while True:  # a broker is named as the leader of partitions that it has not made yet
+            try:
+                self.latest(topic)
+            except KafkaAway:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+            else:
+                return True
 
     def delete(self, topic: str) -> None:
         """Deletes the topic with all its records."""

@@ -198,3 +198,12 @@ def test_a_tail_is_the_batch_below_an_offset_however_large_it_is(
     while not brokers.retention(name).compacted:
         time.sleep(0.02)
     assert brokers.differing(Offsets.of(name, {1: 1}), other) == [], "compaction rewrites batches"
+
+
+def test_a_topic_of_a_thousand_partitions_is_created_and_read_at_once(brokers: Brokers) -> None:
+    assert brokers.create("wide", 1_000)
+    try:
+        assert brokers.latest("wide") == Offsets.of("wide", dict.fromkeys(range(1_000), 0))
+        assert brokers.tails(brokers.latest("wide")) == {}
+    finally:
+        brokers.delete("wide")
