@@ -248,9 +248,14 @@ class _Answers:
         return self._rows
 
     def _holding(self) -> tuple[list[int], int]:
-        """The newest micro-batches whose own records give a row of the key, and the step from which on they are all."""
+        """The newest micro-batches whose own records give a row of the key, and the step from which on they are all.
+
+        They are looked for in the runs whose own records give one: if the key does not exist, that is one question.
+        """
         found: list[int] = []
-        for first, end in reversed(self._runs()):
+        runs = self._runs()
+        holding = [run for run, holds in zip(runs, self._hold(runs), strict=True) if holds]
+        for first, end in reversed(holding):
             spans = [(first, end)]
             while any(b - a > 1 for a, b in spans):
                 parts = max(2, SLICES // len(spans))
@@ -262,6 +267,10 @@ class _Answers:
             if len(found) >= self._limit:
                 return found, found[0]
         return found, 0
+
+    def _hold(self, spans: Sequence[tuple[int, int]]) -> list[bool]:
+        """As the oracle's `hold`, of any number of them."""
+        return [each for at in range(0, len(spans), SLICES) for each in self._oracle.hold(spans[at : at + SLICES])]
 
     def _runs(self) -> list[tuple[int, int]]:
         """The longest runs of micro-batches with no hand-over between them."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from batch_layer.blame import Blame, Event, blame
+from batch_layer.oracle import Oracle
 from lamina.blame import show
 from lamina.render import Output
 from master_log.offsets import OffsetRange, Offsets
@@ -57,7 +59,9 @@ def send(deployed: Deployed, partition: int, *records: dict[str, object]) -> Non
     deployed.catch_up()
 
 
-def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(deployed: Deployed) -> None:
+def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     deployed.apply(events=EVENTS, hourly=HOURLY, places=PLACES, totals=TOTALS, clicks=CLICKS)
     send(deployed, 0, *(event(n) for n in range(12)))
     send(deployed, 1, at(5, "DE", 7), at(6, None, 1))
@@ -85,6 +89,17 @@ def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(deployed: D
     ]
     newest = micro_batches(blamed(deployed, "totals", limit=1))
     assert [(each.micro_batches, moved(each, "events")) for each in newest] == [(3, [(0, 15)]), (1, [(15, 18)])]
+    asked = list[tuple[int, int]]()
+    hold = Oracle.hold
+
+    def counted(self: Oracle, spans: Sequence[tuple[int, int]]) -> list[bool]:
+        asked.extend(spans)
+        return hold(self, spans)
+
+    monkeypatch.setattr(Oracle, "hold", counted)
+    with pytest.raises(LaminaError, match="no such row"):
+        blamed(deployed, "hourly", HOUR, "XX")
+    assert len(asked) == 1, "no micro-batch is looked into, as all of them together have no such row"
 
 
 def test_blame_tells_hand_overs_apart_and_what_is_wrong_now(deployed: Deployed) -> None:
