@@ -12,16 +12,22 @@ import psutil
 from tests.fix_lamina import CommandLine, Deployed
 
 SOURCES = """
-    CREATE TABLE {0} (k STRING, a STRING) USING kafka OPTIONS (topic '{{topics}}_{0}', format 'json')
+    CREATE TABLE {0} (k STRING, a STRING, xs ARRAY<BIGINT>) USING kafka OPTIONS (topic '{{topics}}_{0}', format 'json')
     TBLPROPERTIES ('partitions' = '1');
     CREATE VIEW {0}_found AS
-    SELECT count(*) AS records, count(*) FILTER (WHERE a RLIKE concat('.*foo.*bar', '.*')) AS found FROM {0};
+    SELECT count(*) AS records,
+      count(*) FILTER (WHERE a RLIKE concat('.*foo.*bar', '.*')) AS found,
+      count(*) FILTER (WHERE exists(xs, x -> exists(xs, y -> exists(xs, z -> x + y + z < 0)))) AS negative
+    FROM {0};
 """
 JVMS_TAKE = 400.0
 """Seconds: a JVM is started for each part of the range that had to be killed."""
 
 HOSTILE = {"k": "a", "a": "foo" * 20_000}
 """Java looks at every start, every `foo` and every end of it: for hours."""
+
+NESTED = {"k": "a", "xs": [1] * 5_000}
+"""Three of them are added up in 125 billion ways."""
 
 
 @contextmanager
@@ -69,9 +75,14 @@ def test_a_record_that_computes_for_ever_holds_no_other_source_up_and_is_named_a
         deployed.deployment.skip(source, 0, 4, "it takes too long")
         deployed.send("a", {"k": "a", "a": "foo"})
         deployed.wait_for("a")
+        deployed.send("a", NESTED)
+        deployed.until(lambda: "is looked for" in stopped(deployed, "a"), "another one is looked for", JVMS_TAKE)
+        deployed.deployment.skip(source, 0, 7, "it takes too long, too")
+        deployed.send("a", {"k": "a", "a": "foo", "xs": [1, -2]})
+        deployed.wait_for("a")
         assert cores_used(process) < 0.5, "nothing spins"
-    assert deployed.rows("SELECT * FROM a_found") == [(6, 2)]
-    assert deployed.rows("SELECT * FROM b_found") == [(3, 3)]
+    assert deployed.rows("SELECT * FROM a_found") == [(7, 2, 1)]
+    assert deployed.rows("SELECT * FROM b_found") == [(3, 3, 0)]
     assert len(deployed.check()) == 2
 
 
