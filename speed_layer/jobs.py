@@ -43,11 +43,12 @@ class Jobs:
         return time.monotonic() - self.began
 
     def cancel(self) -> None:
-        """Fails whoever waits for these jobs, at once. A task ends when it looks at its interrupt, which may be never:
-        Java's regular expressions do not.
+        """Fails whoever waits for these jobs, or is about to begin one of them, at once.
+
+        A task ends when it looks at its interrupt, which may be never: Java's regular expressions do not.
         """
         with suppress(Py4JError, ConnectionError):
-            self.spark.sparkContext.cancelJobGroup(self.name)
+            self.spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self.name)  # noqa: SLF001 (not in pyspark)
 
     def run_longer_than(self, seconds: float) -> bool:
         """True if tasks of a stage run that was begun so long ago; also after the jobs were cancelled.

@@ -20,11 +20,13 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from master_log.fetching import LeaderChanged
 from master_log.offsets import Offsets
 from master_log.reading import stream
+from speed_layer.jobs import Jobs
 from speed_layer.member import Committer, Member, Part, Records, StartAgain, alone
 from speed_layer.parts import Parts
 from speed_layer.prepared import FEW, few_of, of_topic
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -55,6 +57,7 @@ class Run:
             member.shares = self.shared
         self._committed_before = self._commits()
         self._in_micro_batch = threading.Lock()
+        self._reading = Jobs(parts.spark)
         self._raised: BaseException | None = None
         self._epochs = parts.brokers.leader_epochs(*(member.source.topic for member in self.members))
         self._query = self._start()
@@ -94,6 +97,7 @@ class Run:
         if self._in_micro_batch.acquire(timeout=SETTLES_WITHIN):
             self._in_micro_batch.release()  # to one that begins now, and ends at once: Spark waits for it
         else:
+            self._reading.cancel()
             for member in self.members:
                 member.cancel()
         with suppress(Py4JError, ConnectionError):  # Spark's process is gone, and the query with it
@@ -175,7 +179,7 @@ class Run:
         conf.set("spark.sql.shuffle.partitions", "1")
         all_of_them = raw.coalesce(raw.sparkSession.sparkContext.defaultParallelism)
         small = all(part.range.size <= FEW for part in parts)
-        few = self._computing.submit(few_of, all_of_them) if small else None
+        few = self._computing.submit(self._few_of, all_of_them) if small else None
         try:
             yield lambda member: Records(
                 lambda: _of(all_of_them.persist(), member).coalesce(1),
@@ -183,6 +187,10 @@ class Run:
             )
         finally:
             all_of_them.unpersist()
+
+    def _few_of(self, records: DataFrame) -> pa.Table | None:
+        with self._reading.counted():
+            return few_of(records)
 
 
 def _of(records: DataFrame, member: Member) -> DataFrame:
