@@ -223,10 +223,9 @@ def _select(spark: SparkSession, view: View, begins: datetime | None) -> None:
 
 
 def shown_columns(view: View) -> str:
-    """The columns of the view, with each FLOAT as the number it is: its text is a shorter one beside it."""
-    return ", ".join(
-        f"{quoted(column.name)}::float8" if column.postgres == FLOAT else quoted(column.name) for column in view.columns
-    )
+    """The columns of the view: a FLOAT as the number that it is, since its text is shorter, and bytes as text."""
+    shown = {FLOAT: "{}::float8", "bytea": "translate(encode({}, 'base64'), E'\\n', '')"}
+    return ", ".join(shown.get(column.postgres, "{}").format(quoted(column.name)) for column in view.columns)
 
 
 def _over(below: dict[str, Offsets], sources: Sequence[str]) -> Offsets:
@@ -234,14 +233,15 @@ def _over(below: dict[str, Offsets], sources: Sequence[str]) -> Offsets:
 
 
 def rows_of(found: DataFrame) -> list[Row]:
-    """The rows of the author's SELECT, nested values as the JSON that the view shows of them."""
-    from pyspark.sql.functions import col, to_json
+    """The rows of the author's SELECT, nested values as the JSON that the view shows, and bytes in base64."""
+    from pyspark.sql.functions import base64, col, to_json, translate
 
-    nested = [field.dataType.typeName() in ("struct", "array", "map") for field in found.schema]
+    kinds = [field.dataType.typeName() for field in found.schema]
+    nested = [kind in ("struct", "array", "map") for kind in kinds]
+    told = {"binary": lambda name: translate(base64(name), "\r\n", "")}
+    told |= dict.fromkeys(("struct", "array", "map"), lambda name: to_json(name, JSON_TIMES))
     names = [f"`{column}`" for column in found.columns]
-    table = found.select(
-        [to_json(n, JSON_TIMES) if json_ else col(n) for n, json_ in zip(names, nested, strict=True)]
-    ).toArrow()
+    table = found.select([told.get(kind, col)(name) for name, kind in zip(names, kinds, strict=True)]).toArrow()
     columns = [
         [None if value is None else json.loads(value) for value in column.to_pylist()] if json_ else column.to_pylist()
         for column, json_ in zip(table.columns, nested, strict=True)

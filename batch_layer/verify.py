@@ -146,6 +146,8 @@ def _as_texts(rows: DataFrame) -> DataFrame:
 
     def text(name: str, kind: str) -> Column:
         column = spark_name(name)
+        if kind == "binary":
+            return expr(f"concat('\\\\x', hex({column}))")
         if kind.startswith(("struct", "array", "map")):
             return regexp_replace(to_json(col(column), JSON_TIMES), ZERO, "$1\ufffd")
         if kind.startswith("interval"):

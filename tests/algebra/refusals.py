@@ -1521,11 +1521,6 @@ VIEWS = [
         "SELECT count(*) AS n FROM events WHERE hex(kafka_key) IN (SELECT hex(kafka_key) FROM events)",
     ),
     view(
-        "bytes as a column",
-        "SELECT kafka_key FROM events",
-        "SELECT hex(kafka_key) AS k FROM events",
-    ),
-    view(
         "IN of another type of time",
         "SELECT count(*) AS n FROM events WHERE ts IN (SELECT CAST(ts AS DATE) FROM events)",
         "SELECT count(*) AS n FROM events WHERE CAST(ts AS DATE) IN (SELECT CAST(ts AS DATE) FROM events)",
@@ -2048,11 +2043,6 @@ VIEWS = [
         "SELECT flatten(array(tags, tags)) AS t FROM events",
     ),
     view(
-        "bytes of a text as a column",
-        "SELECT unhex(kind) AS b FROM events",
-        "SELECT hex(unhex(kind)) AS b FROM events",
-    ),
-    view(
         "a group that a pattern has not",
         "SELECT regexp_extract(kind, 'a+') AS k FROM events",
         "SELECT regexp_extract(kind, 'a+', 0) AS k FROM events",
@@ -2083,9 +2073,14 @@ VIEWS = [
         "SELECT country, lag(n, 2) OVER (ORDER BY country, hour) AS f FROM hourly WHERE n IS NOT NULL",
     ),
     view(
+        "other characters than UTF-8",
+        "SELECT decode(kafka_key, 'ISO-8859-1') AS k FROM events",
+        "SELECT decode(kafka_key, 'UTF-8') AS k FROM events",
+    ),
+    view(
         "bytes as a group key",
-        "SELECT CAST(kafka_key AS STRING) AS k, count(*) AS n FROM events GROUP BY CAST(kafka_key AS STRING)",
-        "SELECT hex(kafka_key) AS k, count(*) AS n FROM events GROUP BY hex(kafka_key)",
+        "SELECT kafka_key AS k, count(*) AS n FROM events GROUP BY kafka_key",
+        "SELECT decode(kafka_key, 'UTF-8') AS k, count(*) AS n FROM events GROUP BY decode(kafka_key, 'UTF-8')",
     ),
     view("a schema", "SELECT country FROM analytics.hourly", "SELECT country FROM hourly"),
     view("a schema of a database", "SELECT country FROM lamina.analytics.hourly", "SELECT country FROM hourly"),

@@ -263,6 +263,8 @@ def _readable(name: str, kind: str) -> str:
     """Times as text: Python's datetime has neither all of Spark's years nor its time zone."""
     if kind in ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"):
         return f"date_format(`{name}`, 'yyyy-MM-dd HH:mm:ss.SSSSSS') AS `{name}`"
+    if kind == "BINARY":
+        return f"lower(hex(`{name}`)) AS `{name}`"
     if not kind.startswith(("STRUCT", "ARRAY", "MAP")):
         return f"`{name}`"
     options = ", ".join(f'"{text}"' for pair in JSON_TIMES.items() for text in pair)
@@ -273,7 +275,7 @@ def _text_of_time(name: str, kind: str) -> str:
     time = f"\"{name}\" AT TIME ZONE 'UTC'" if kind == "timestamptz" else f'"{name}"'
     if kind in ("timestamptz", "timestamp", "date"):
         return f"to_char({time}, 'YYYY-MM-DD HH24:MI:SS.US')"
-    return f'"{name}"'
+    return f"encode(\"{name}\", 'hex')" if kind == "bytea" else f'"{name}"'
 
 
 def _full(kind: str) -> str:

@@ -20,7 +20,7 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
 )
-from view_algebra.language.limits import can_make_any_text, leaves_calendar
+from view_algebra.language.limits import can_make_any_text, leaves_calendar, text_of_bytes
 from view_algebra.language.long_numbers import bounded, short_number
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
@@ -116,13 +116,15 @@ def storable(expression: Expr) -> str:
     """An expression whose value goes to Postgres: what Postgres cannot hold becomes NULL, or U+FFFD in a text.
 
     Declared columns are looked at when records are read; here it is what functions make of them. A nested value becomes
-    the text of its JSON.
+    the text of its JSON, and bytes what Postgres reads as bytea.
     """
     text, kind = spark(expression), expression.type
     if kind.nested:
         text = f"to_json({text}{_JSON_TIMES})"
         made = any(can_make_any_text(part) for part in walk(expression))
         return f"regexp_replace(make_valid_utf8({text}), {_ZERO}, {_UNKNOWN})" if made else text
+    if kind.name == "BINARY":
+        return f"concat('\\\\x', hex({text}))"
     if kind.name in CALENDAR and any(map(leaves_calendar, walk(expression))):
         first, last = CALENDAR[kind.name]
         return f"CASE WHEN {text} BETWEEN {first} AND {last} THEN {text} END"
@@ -255,6 +257,8 @@ ESCAPES_NOTHING = r"(?<!\\)(\\\\)*\\(?![%_\\])"
 
 def _cast(call: Call) -> str:
     text = spark(call.arguments[0])
+    if call.type == STRING and call.arguments[0].type.name == "BINARY":
+        return text_of_bytes(text)
     if call.type.name == "DECIMAL" and call.arguments[0].type == STRING:
         text = short_number(text)
     if call.type == TIMESTAMP and call.arguments[0].type == STRING:

@@ -248,6 +248,7 @@ _MICROS_ABOVE = (
     " + make_interval(days => ({0} / 86400000000)::integer) + ({0} % 86400000000) * interval '1 microsecond')"
     " AT TIME ZONE 'UTC' END"
 )
+_SECONDS_OF_CALENDAR = "{0} >= -62135596800 AND {0} < 253402300800"
 _WEEKDAY = "strpos('MOTUWETHFRSASU', {1}) / 2"
 _DAYS_APART = "({0} AT TIME ZONE 'UTC')::date - ({1} AT TIME ZONE 'UTC')::date"
 
@@ -435,6 +436,7 @@ _TEXT = [
     _f("hex", "string", STRING, "upper(encode(convert_to({0}, 'UTF8'), 'hex'))"),
     _f("hex", "bigint", STRING, "upper(to_hex({0}::bigint))"),
     _f("unhex", "string", BINARY, why=_HASH),
+    _f("unbase64", "string", BINARY, why=_HASH, below="try_to_binary({0}, 'base64')"),
     _f("base64", "binary", STRING, why=_HASH),
     _f(
         "base64",
@@ -557,6 +559,18 @@ _TIME = [
         TIMESTAMP,
         _in_calendar("to_timestamp", 1).replace("L ", " "),
         below=_in_calendar("timestamp_seconds", 1),
+    ),
+    _f(
+        "timestamp_seconds",
+        "decimal",
+        TIMESTAMP,
+        below=f"CASE WHEN {_SECONDS_OF_CALENDAR} THEN timestamp_micros(CAST({{0}} * 1000000 AS BIGINT)) END",
+    ),
+    _f(
+        "timestamp_seconds",
+        "double",
+        TIMESTAMP,
+        below=f"CASE WHEN {_SECONDS_OF_CALENDAR} THEN timestamp_seconds({{0}}) END",
     ),
     _f("timestamp_millis", "bigint", TIMESTAMP, below=_in_calendar("timestamp_millis", 1000)),
     _f("timestamp_micros", "bigint", TIMESTAMP, _MICROS_ABOVE),
@@ -761,7 +775,7 @@ FOREIGN: dict[str, str] = {
     "like": "x LIKE 'a%'",
     "div": "a DIV b",
     "arrays_zip": "transform(a, (x, i) -> struct(x, get(b, i))), which is as long as a",
-    **dict.fromkeys(("encode", "binary", "to_binary"), "CAST(x AS BINARY) inside hex(…) or base64(…)"),
+    **dict.fromkeys(("binary", "to_binary", "try_to_binary"), "unbase64(x), unhex(x) or encode(x, 'UTF-8')"),
     "countif": "count_if(x)",
     "sumif": "sum(x) FILTER (WHERE a)",
 }

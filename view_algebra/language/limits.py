@@ -30,11 +30,15 @@ def prefix(argument: Expr) -> str:
     return MADE if any(can_make_any_text(part) or leaves_calendar(part) for part in walk(argument)) else ""
 
 
+def text_of_bytes(value: str) -> str:
+    """Spark SQL of bytes as a text that Postgres can hold: what is no UTF-8 among them, and U+0000, is U+FFFD."""
+    return f"replace(make_valid_utf8(CAST({value} AS STRING)), chr(0), '\ufffd')"
+
+
 def can_make_any_text(part: Expr) -> bool:
     """Can it make a text that no record holds: one with U+0000, or that is no UTF-8?"""
     if isinstance(part, Field):
         return part.path[0].startswith(MADE)
     if not isinstance(part, Call):
         return isinstance(part, Constant) and "\0" in (part.value or "")
-    from_bytes = part.function == "cast" and part.arguments[0].type.name == "BINARY"
-    return from_bytes or part.function in words("chr char get_json_object try_url_decode from_json json_tuple")
+    return part.function in words("chr char get_json_object try_url_decode from_json json_tuple")

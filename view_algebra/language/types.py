@@ -51,6 +51,11 @@ class Type:
         return 'text COLLATE "C"' if self.name == "STRING" else self.postgres
 
     @property
+    def staged(self) -> str:
+        """The Spark type in which a value goes to Postgres: nested values and bytes go as texts."""
+        return "STRING" if self.nested or self.name == "BINARY" else self.spark
+
+    @property
     def integral(self) -> bool:
         """Is it one of the whole-number types?"""
         return self.name in INTEGRAL
@@ -137,7 +142,7 @@ MAX_PRECISION = 38
 
 def postgres_types() -> dict[str, str]:
     """What Postgres calls each of Spark's types that a column can have."""
-    own = {name: kind for name, kind in _POSTGRES.items() if name not in ("VOID", "INTERVAL", "BINARY", "WINDOW")}
+    own = {name: kind for name, kind in _POSTGRES.items() if name not in ("VOID", "INTERVAL", "WINDOW")}
     return own | {"DECIMAL(p,s)": "numeric(p,s)"}
 
 

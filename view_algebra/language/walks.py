@@ -100,11 +100,6 @@ def is_asked(expression: Expr) -> bool:
     return any(map(asks, walk(expression)))
 
 
-def is_made_of_bytes(part: Expr) -> bool:
-    """Is it a cast of bytes? What is no UTF-8 among them is one and the same character to Postgres."""
-    return isinstance(part, Call) and part.function == "cast" and part.arguments[0].type.name == "BINARY"
-
-
 def rewrite(expression: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     """An expression with parts replaced, outermost first; what `change` gives is not looked into again."""
     changed = change(expression)

@@ -45,7 +45,6 @@ from view_algebra.language.walks import (
     expressions_in,
     expressions_of,
     is_asked,
-    is_made_of_bytes,
     is_of_elements,
     outer_fields,
     relations_named,
@@ -310,8 +309,7 @@ def _of_cells(block: Select, streams: Mapping[str, _Rows]) -> Select | None:
 
 def _may_be_key(value: Expr) -> bool:
     """Can cells be kept by it, so that what is computed of the key is what is computed of the value?"""
-    exact = not (value.type.nested or value.type.name in ("BINARY", "FLOAT", "DOUBLE"))  # as -0.0, which is 0.0
-    return exact and not any(map(is_made_of_bytes, walk(value)))
+    return not (value.type.nested or value.type.name in ("BINARY", "FLOAT", "DOUBLE"))  # as -0.0, which is 0.0
 
 
 def _searched(condition: Expr, *, whole: bool = False) -> set[Expr]:

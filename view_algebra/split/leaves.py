@@ -26,7 +26,7 @@ from view_algebra.language.time_windows import (
     seen,
 )
 from view_algebra.language.types import BIGINT, INT
-from view_algebra.language.walks import above_group, decided, is_asked, is_made_of_bytes, kept_by, walk
+from view_algebra.language.walks import above_group, decided, is_asked, kept_by, walk
 from view_algebra.refusals import Wrong
 from view_algebra.split.distinct import most_values
 from view_algebra.split.joins import MOST_KEYS
@@ -155,9 +155,6 @@ def _of_records(stream: Stream, where: Expr | None, kept: Sequence[Expr]) -> Lea
     )
     keys += tuple((names.give(slug(p)), p) for p in (Field("", (g.columns[0][0],), INT) for g in generators))
     values = [e for e in kept if e not in dict(keys).values()]
-    for value in values:
-        if value.type.name == "BINARY":
-            raise Wrong(value.place, "a column of type BINARY", "Take hex(…) or base64(…) of it.")
     values.sort(key=spark)
     columns = tuple(Kept(names.give(slug(e)), e, None) for e in values)
     return Leaf(source_of(stream.source), generators, "row", where, keys, columns)
@@ -173,8 +170,8 @@ def _of_groups(stream: Stream, where: Expr | None, group: tuple[Expr, ...], kept
     for key in group:
         if key.type.nested:
             raise Wrong(key.place, f"different values of type {key.type}", "Take to_json(…) of them.")
-        if key.type.name == "BINARY" or any(is_made_of_bytes(e) for e in walk(key)):
-            raise Wrong(key.place, "a key made of bytes that might not be text", "Take hex(…) of them.")
+        if key.type.name == "BINARY":
+            raise Wrong(key.place, "a key of type BINARY", "Take hex(…) of it.")
     names = Names()
     keys = tuple((names.give(slug(e)), e) for e in group)
     columns = tuple(Kept(names.give(part_name(p)), p.input, p) for p in sorted(kept, key=_in_order))

@@ -27,7 +27,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.quoting import words
 from view_algebra.language.relations import inputs_of, relations_in, with_nested
-from view_algebra.language.types import CALENDAR, not_in_json
+from view_algebra.language.types import BINARY, CALENDAR, not_in_json
 from view_algebra.language.walks import rewrite, rewritten, walk
 from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, conditions, of_one_row
 
@@ -79,7 +79,8 @@ class _Table:
             return False
         if compared and part.type.name in CALENDAR and any(map(leaves_calendar, inside)):
             return False
-        return part.type.name not in ("BINARY", "VOID") and not part.type.length and not_in_json(part.type) is None
+        whole = part.type == BINARY or (part.type.name != "VOID" and not_in_json(part.type) is None)
+        return whole and not part.type.length
 
     @property
     def alias(self) -> str:

@@ -73,7 +73,7 @@ def version_of(tables: tuple[CellTable, ...], parses: tuple[str, ...]) -> str:
 
 
 def _column(name: str, kind: Type) -> Column:
-    return Column(name, "STRING" if kind.nested else kind.spark, kind.postgres)
+    return Column(name, kind.staged, kind.postgres)
 
 
 def _partial(kept: Kept, columns: Mapping[Part, str]) -> Partial:
@@ -100,7 +100,7 @@ def _input(kept: Kept) -> Input:
     part = kept.part
     if part is None:
         kind = kept.expression.type
-        return Input(storable(kept.expression), "STRING" if kind.nested else kind.spark)
+        return Input(storable(kept.expression), kind.staged)
     if part.counts:
         always = isinstance(part.input, Constant) and part.input.value == "true"
         return Input("1L" if always else f"CASE WHEN {spark(part.input)} THEN 1L ELSE 0L END", "BIGINT")
@@ -108,11 +108,11 @@ def _input(kept: Kept) -> Input:
         return _ordered_input(part)
     if part.other is not None:
         return Input(_pair(part), part.type.spark, "STRUCT<x: DOUBLE, y: DOUBLE>")
-    return Input(storable(part.input), part.input.type.spark)
+    return Input(storable(part.input), part.input.type.staged)
 
 
 def _ordered_input(part: Part) -> Input:
-    value, kind = storable(part.input), "STRING" if part.type.nested else part.type.spark
+    value, kind = storable(part.input), part.type.staged
     if part.type.integral:
         value, kind = f"CAST({value} AS BIGINT)", BIGINT.spark
     order, types = _order(part), ", ".join(f"o{n}: {e.type.spark}" for n, e in enumerate(part.order))

@@ -160,7 +160,7 @@ def _postgres(kind: str) -> str:
 
 
 def _read_back(slot: str, column: Column) -> str:
-    cast = f"::{column.postgres}" if column.postgres in ("smallint", "integer", "jsonb") else ""
+    cast = f"::{column.postgres}" if column.postgres in ("smallint", "integer", "jsonb", "bytea") else ""
     return f"{slot}{cast} AS {postgres_name(column.name)}"
 
 

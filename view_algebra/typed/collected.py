@@ -23,7 +23,7 @@ from view_algebra.language.operators import condition
 from view_algebra.language.structs import by as chosen
 from view_algebra.language.structs import extreme, has_order, is_struct, keys_of, order_of
 from view_algebra.language.times import OF_LENGTHS, aggregated
-from view_algebra.language.types import BOOLEAN, DOUBLE, FLOAT, INT, WINDOW, Type, not_in_json, of_scalars
+from view_algebra.language.types import BINARY, BOOLEAN, DOUBLE, FLOAT, INT, WINDOW, Type, not_in_json, of_scalars
 from view_algebra.language.walks import walk
 from view_algebra.refusals import AsksForRecords, Wrong, span
 from view_algebra.typed.calls import aggregate, call_of, refuse_aggregates
@@ -165,8 +165,9 @@ def _by(name: str, node: exp.Anonymous, scope: Scope, when: Expr | None, ignores
     arguments = [resolved(a, scope) for a in given]
     for argument in arguments:
         refuse_aggregates(argument, f"{name}()", "Aggregate in a subquery first.")
-        whole = argument is arguments[0] and argument.type.nested and not_in_json(argument.type) is None
-        if not (AGGREGATES[function].accepts(argument.type) or (whole and argument.type != WINDOW)):
+        whole = argument.type == BINARY or (argument.type.nested and not_in_json(argument.type) is None)
+        taken = argument is arguments[0] and whole and argument.type != WINDOW
+        if not (AGGREGATES[function].accepts(argument.type) or taken):
             way_out = f"Write {name}() of a scalar value, a struct of such, or to_json(…)."
             raise Wrong(argument.place or place, f"{name}() of {argument.type}", way_out)
     texts, chosen_by_value = [operand(a) for a in given], scope.above and has_order(arguments[0].type)

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from view_algebra.language.casts import instead_of, is_untried, tries
 from view_algebra.language.expressions import Call, Constant, Expr
+from view_algebra.language.limits import text_of_bytes
 from view_algebra.language.long_numbers import short_number
 from view_algebra.language.meeting import cast
 from view_algebra.language.operators import number
@@ -71,6 +72,8 @@ def as_type(kind: Type, node: exp.Expr, what: exp.Expr, scope: Scope) -> Expr:
         return cast_of(value, kind, span(node))
     if (way_out := instead_of(value.type, kind)) is not None:
         raise Wrong(span(node), f"CAST of {value.type} to {kind}, which Spark refuses", way_out)
+    if value.type.name == "BINARY" and kind == STRING:
+        spell(node, text_of_bytes(written(what)))
     if value.type == STRING and kind.name == "DECIMAL":
         spell(node, f"CAST({short_number(written(what))} AS {kind.spark})")
     if isinstance(value, Constant) and value.type == STRING and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):

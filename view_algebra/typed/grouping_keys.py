@@ -12,7 +12,7 @@ from view_algebra.language.fields import member
 from view_algebra.language.structs import scalars
 from view_algebra.language.time_windows import TIME_WINDOWS, bounds, is_session, window_key
 from view_algebra.language.types import WINDOW, Type
-from view_algebra.language.walks import is_made_of_bytes, walk
+from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.calls import refuse_aggregates
 from view_algebra.typed.groupings import Sets, keys_of, leaves_of, sets_of
@@ -69,10 +69,8 @@ def _key(item: exp.Expr, scope: Scope, outputs: list[Output]) -> Expr | None:
         raise Wrong(span(item), f"a group key of type {key.type}", way_out)
     if key.type.session:
         raise Wrong(span(item), "GROUP BY the sessions of a subquery", OVERLAPPING)
-    if any(is_made_of_bytes(e) for e in walk(key)):
-        raise Wrong(span(item), "a group key made of bytes that might not be text", "Group by hex(…).")
     if key.type.name == "BINARY":
-        raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…).")
+        raise Wrong(span(item), "a group key of type BINARY", "Group by hex(…), or by decode(…, 'UTF-8') of a text.")
     return None if isinstance(key, Constant) else key
 
 

@@ -248,6 +248,9 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
         raise Wrong(place, f"{name}() of a unit in quotes", f"Write {name}({given[0].name.upper()}, a, b).")
     if name in sugar.CASTS and len(given) == 1:
         return as_type(sugar.CASTS[name], node, given[0], scope)
+    if len(given) == 2 and name in sugar.CHARACTERS:
+        sugar.refuse_other_characters(name, given[1])
+        return as_type(sugar.CHARACTERS[name], node, given[0], scope)
     arguments = [expression(a, scope) for a in node.expressions]
     made = sugar.made(name, arguments, place) or call(name, arguments, place)
     _guard_for_spark(name, made, node)
@@ -268,8 +271,8 @@ def _guard_for_spark(name: str, made: Expr, node: exp.Anonymous) -> None:
         spell(node, row.below.format(*(f"({written(each)})" for each in given)))
 
 
-_GUARDED = words("from_utc_timestamp to_utc_timestamp get_json_object")
-"""Functions whose last argument, where a record decides it, may be one at which Spark raises."""
+_GUARDED = words("from_utc_timestamp to_utc_timestamp get_json_object unbase64 timestamp_seconds")
+"""Functions with an argument at which Spark raises, where a record decides it."""
 
 
 def _filtered(node: exp.Filter, scope: Scope) -> Expr:

@@ -18,6 +18,7 @@ from view_algebra.language.quoting import words
 from view_algebra.language.times import MONTHS, field_of, interval, sequence, shifted
 from view_algebra.language.types import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -32,9 +33,12 @@ from view_algebra.language.types import (
     Type,
     decimal,
 )
-from view_algebra.refusals import Wrong, suggestion
+from view_algebra.refusals import Wrong, span, suggestion
 
 Arguments = Sequence[Expr]
+
+CHARACTERS: dict[str, Type] = {"decode": STRING, "encode": BINARY}
+"""Functions between bytes and texts: what they give."""
 
 CASTS: dict[str, Type] = {
     "boolean": BOOLEAN,
@@ -186,6 +190,12 @@ def made(name: str, given: Arguments, place: Place) -> Expr | None:
         more = " or more" if name == "decode" else ""
         raise Wrong(place, f"{name}() with {len(given)} arguments", f"It takes {fewest}{more}.")
     return make(given, place)
+
+
+def refuse_other_characters(name: str, characters: exp.Expr) -> None:
+    """Refuses another set of characters than UTF-8, in which Postgres and Spark keep texts."""
+    if not isinstance(characters, exp.Literal) or characters.name.upper() not in ("UTF-8", "UTF8"):
+        raise Wrong(span(characters), f"{name}() of other characters than UTF-8", f"Write {name}(x, 'UTF-8').")
 
 
 def in_zone(time: Expr, zone: Expr, place: Place) -> tuple[str, Expr]:

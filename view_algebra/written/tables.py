@@ -92,6 +92,8 @@ def is_there(column: str, kind: Type) -> str | None:
     own, placeholder = spark_name(column), spark_text(UNAVAILABLE)
     if kind.name == "STRING":
         return f"{own} IS DISTINCT FROM {placeholder}"
+    if kind.name == "BINARY":
+        return f"hex({own}) IS DISTINCT FROM hex({placeholder})"
     if kind.name == "ARRAY" and kind.element is not None and kind.element.name == "STRING":
         return f"NOT coalesce({own}[0] = {placeholder}, false)"
     if kind.name == "MAP" and kind.key is not None and kind.key.name == "STRING":
