@@ -241,8 +241,8 @@ def _reason(path: str, kind: Type) -> str:
 def _value(path: str, text: str, first: str | None, kind: Type, reading: Reading, depth: int = 0) -> str:
     """A value from its text; of a struct, a list or a map, a struct of the value `v` and of `why` it is bad."""
     if _is_nested(kind):
-        read = _struct if kind.name == "STRUCT" else _listing
-        return read(path, text, first, kind, reading, depth)
+        nested = _struct if kind.name == "STRUCT" else _listing
+        return nested(path, text, first, kind, reading, depth)
     if reading.encodings.decodes(kind):
         return f"coalesce({first}, {_variant(text)})" if first else _variant(text)
     if kind == STRING:
