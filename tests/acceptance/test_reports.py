@@ -50,7 +50,7 @@ class Catalog:
             sql = sql.replace(old, new)
         sql = re.sub(r"topic '([^']+)'", rf"topic '{{topics}}_{self.prefix}\1'", sql)
         names = re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", sql)
-        return re.sub(rf"(?<![\w.'])({'|'.join(names)})\b(?!')", rf"{self.prefix}\1", sql)
+        return re.sub(rf"(?<![\w.'])(?<!AS )({'|'.join(names)})\b(?!')", rf"{self.prefix}\1", sql)
 
     @property
     def path(self) -> Path:
@@ -73,7 +73,15 @@ CATALOGS = [
     Catalog("01-delete-then-insert-again"),
     Catalog("02-toast-placeholder"),
     Catalog("02-toast-placeholder", "catalog_way_out"),
+    Catalog("04-decimal-precise-base64"),
     Catalog("08-truncate-and-reload"),
+    Catalog("15-epoch-millis-birthdays", edits={"'registered_at')": "'registered_at', 'epoch' = 'ms')"}),
+    Catalog("15-epoch-millis-birthdays", "catalog_way_out"),
+    Catalog(
+        "17-empty-strings-and-zero-dates",
+        edits={"format 'json');": "format 'json') TBLPROPERTIES ('on_bad_field' = 'null');"},
+    ),
+    Catalog("17-empty-strings-and-zero-dates", "catalog_way_out"),
     Catalog("32-rolling-seven-day-distinct", "catalog_way_out"),
     Catalog("57-local-days-shown-one-day-off"),
 ]
