@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import re
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+"""What Spark raises while it plans or computes; PySpark passes exceptions on that it has no name for as Py4J's."""
+
 
 def cause(said: str) -> str:
     """The line that names the cause: the last `Caused by`, or the last exception that is named.

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from batch_layer.causes import SPARK_ERRORS
 from batch_layer.compute import counting, kept
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
@@ -171,12 +172,10 @@ def _check(
 
 def _compared(spark: SparkSession, view: View, shown: _Shown, below: Offsets, failure: Exception | None) -> Checked:
     """The rows of a view next to those of its SELECT; or why there are none to compare."""
-    from pyspark.errors import PySparkException
-
     if failure is None:
         try:
             return compare(view, rows_of(spark.table(view.name)), shown.rows(view.name), below)
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             failure = error
     return Checked(view.name, 0, below, [], [], failure=failure)
 
@@ -192,15 +191,13 @@ def _select_each(
     spark: SparkSession, views: Iterable[View], since: Mapping[str, datetime | None]
 ) -> dict[str, Exception]:
     """Makes the SELECT of each view a table of Spark's; gives why Spark refuses some, or one that they read."""
-    from pyspark.errors import PySparkException
-
     failures: dict[str, Exception] = {}
     for view in views:
         failing = next((failures[name] for name in view.reads if name in failures), None)
         try:
             if failing is None:
                 _select(spark, view, since.get(view.name))
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             failing = error
         if failing is not None:
             failures[view.name] = failing

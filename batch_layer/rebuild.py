@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from batch_layer import checking, compute, patience
 from batch_layer.archiving import Logs
-from batch_layer.causes import cause
+from batch_layer.causes import SPARK_ERRORS, cause
 from batch_layer.leap import Leap
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
@@ -107,14 +107,12 @@ class BatchLayer:
 
         A leap, which hands all views over or none, ends with the first of them.
         """
-        from pyspark.errors import PySparkException
-
         sealed = self.generations(id)
         reasons: dict[str, str] = {}
         for each in sealed:
             try:
                 self.compute_unless_dropped(id, each.view)
-            except PySparkException as error:
+            except SPARK_ERRORS as error:
                 reasons[each.view] = cause(str(error))
                 if leap or len(reasons) == len(sealed):
                     raise _not_computed(reasons) from error

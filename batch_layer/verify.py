@@ -24,8 +24,8 @@ from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from serving_layer.receipts import Digest, Receipt
 from view_algebra.compiled import JSON_TIMES, Catalog, View
-from view_algebra.engines.spark import ZERO
 from view_algebra.errors import LaminaError
+from view_algebra.language.guards import ZERO
 from view_algebra.language.quoting import spark_name
 
 if TYPE_CHECKING:

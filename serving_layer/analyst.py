@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psycopg2
 import psycopg2.errors
+import psycopg2.extensions
 import sqlglot
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
@@ -29,6 +30,26 @@ FETCHED = 10_000
 Row = tuple[Any, ...]
 
 
+def _or_infinity(read: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Reads a time, and an infinity as Postgres writes it, of which the driver makes Python's first or last day."""
+
+    def found(value: Any, cursor: Any) -> Any:
+        return value if value in ("infinity", "-infinity") else read(value, cursor)
+
+    return found
+
+
+_TIMES = [
+    psycopg2.extensions.new_type(oids, name, _or_infinity(read))
+    for oids, name, read in (
+        ((1082,), "DATE", psycopg2.extensions.PYDATE),
+        ((1114,), "TIMESTAMP", psycopg2.extensions.PYDATETIME),
+        ((1184,), "TIMESTAMPTZ", psycopg2.extensions.PYDATETIMETZ),
+    )
+]
+"""How times are read, by the number that Postgres has for their type (pg_type)."""
+
+
 @contextlib.contextmanager
 def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row]]]:
     """Column names, and the rows as they come, of one SELECT in one snapshot, as the role that `url` names.
@@ -47,6 +68,8 @@ def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row
         settings, start = "LAMINA_ANALYST or LAMINA_POSTGRES", "Start it (`lamina up`)"
         raise no_connection(error, str(error).strip(), settings, start=start) from error
     is_opened(connection)
+    for each in _TIMES:
+        psycopg2.extensions.register_type(each, connection)
     try:
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
         with connection.cursor(name="answer") as cursor:

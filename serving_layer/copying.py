@@ -8,6 +8,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, date, datetime
 from typing import IO, TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -142,6 +143,41 @@ def csv(table: pa.Table) -> bytes:
     """
     import pyarrow.csv
 
-    out = io.BytesIO()
+    out, table = io.BytesIO(), with_infinities(table)
     pyarrow.csv.write_csv(table, out, pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed"))
     return out.getvalue()
+
+
+def with_infinities(table: pa.Table) -> pa.Table:
+    r"""The rows with Postgres' infinities for times outside of the years 1 to 9999, of which Spark has no others.
+
+    >>> import pyarrow as pa
+    >>> from datetime import date
+    >>> days = pa.array([2932897, -719163, 0], pa.int32()).cast(pa.date32())
+    >>> with_infinities(pa.table({"day": days}))["day"].to_pylist()
+    ['infinity', '-infinity', '1970-01-01']
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for number, field in enumerate(table.schema):
+        if not pa.types.is_date(field.type) and not pa.types.is_timestamp(field.type):
+            continue
+        first, last = (pa.scalar(bound).cast(field.type) for bound in _bounds(field.type))
+        column = table.column(number)
+        before, after = pc.less(column, first), pc.greater(column, last)
+        if pc.any(pc.or_(before, after)).as_py():
+            within = pc.if_else(pc.or_(before, after), pa.scalar(None, field.type), column)
+            texts = pc.if_else(after, "infinity", pc.if_else(before, "-infinity", within.cast(pa.string())))
+            table = table.set_column(number, field.name, texts)
+    return table
+
+
+def _bounds(kind: pa.DataType) -> tuple[date | datetime, date | datetime]:
+    """The first and the last value of the calendar."""
+    import pyarrow as pa
+
+    if pa.types.is_date(kind):
+        return date.min, date.max
+    zone = UTC if kind.tz is not None else None
+    return datetime.min.replace(tzinfo=zone), datetime.max.replace(tzinfo=zone)

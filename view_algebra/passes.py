@@ -20,6 +20,7 @@ from view_algebra.engines.postgres.queries import reading_of
 from view_algebra.engines.postgres.times import with_lengths
 from view_algebra.language.aggregates import MOMENTS
 from view_algebra.language.blocks import renamed
+from view_algebra.language.endless import without
 from view_algebra.language.expressions import Query, Read, Select
 from view_algebra.language.lengths import as_numbers
 from view_algebra.language.types import SYSTEM_COLUMNS, Type
@@ -102,7 +103,7 @@ def compile_view(written: Written, known: Known) -> View:
     known.views[view.name], known.splits[view.name] = view, split
     known.keys[view.name] = unique_keys(split.above, known.keys)
     known.sortings[view.name] = sorting(typed.query, known.sortings)
-    known.types[view.name] = typed.query.columns
+    known.types[view.name] = tuple((name, without(kind)) for name, kind in typed.query.columns)
     return view
 
 
@@ -264,7 +265,7 @@ def as_texts(split: Split, known: Known) -> View:
 def final_text(split: Split, cell_tables: tuple[CellTable, ...]) -> str:
     """The query over cells and views, in Postgres' SQL."""
     final = postgres_query(with_bounds(split.above), reading_of([table.name for table in cell_tables]))
-    return with_lengths(calendars.in_postgres(final, split.above), split.typed.query.columns)
+    return with_lengths(calendars.in_postgres(final, split.above, split.typed.query), split.typed.query.columns)
 
 
 def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:

@@ -530,6 +530,60 @@ CREATE OR REPLACE AGGREGATE spark.sum(double precision) (
   SFUNC = spark.added, STYPE = double precision, COMBINEFUNC = spark.added, PARALLEL = SAFE
 );
 
+-- times within the calendar, the years 1 to 9999; others are NULL
+
+CREATE OR REPLACE FUNCTION spark.shown(x timestamptz) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x >= timestamptz '0001-01-01 00:00:00+00' AND x < timestamptz '10000-01-01 00:00:00+00' THEN x END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.shown(x timestamp) RETURNS timestamp
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x >= timestamp '0001-01-01 00:00:00' AND x < timestamp '10000-01-01 00:00:00' THEN x END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.shown(x date) RETURNS date
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN x BETWEEN date '0001-01-01' AND date '9999-12-31' THEN x END
+$$;
+
+-- infinities, which a time that is made of one is, too
+
+CREATE OR REPLACE FUNCTION spark.infinite(x timestamptz) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN NOT isfinite(x) THEN x END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.infinite(x timestamp) RETURNS timestamp
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN NOT isfinite(x) THEN x END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.infinite(x date) RETURNS date
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN NOT isfinite(x) THEN x END
+$$;
+
+-- a time moved by a length, within the calendar
+
+CREATE OR REPLACE FUNCTION spark.shifted(x timestamp, length interval) RETURNS timestamp
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN length >= interval '0' THEN CASE WHEN x < timestamp '10000-01-01 00:00:00' - length THEN x + length END
+    WHEN x >= timestamp '0001-01-01 00:00:00' - length THEN x + length
+  END
+$$;
+
+CREATE OR REPLACE FUNCTION spark.shifted(x timestamptz, length interval) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT spark.shifted(x AT TIME ZONE 'UTC', length) AT TIME ZONE 'UTC'
+$$;
+
+CREATE OR REPLACE FUNCTION spark.shifted(x date, length interval) RETURNS date
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT spark.shifted(x::timestamp, length)::date
+$$;
+
 -- days later, within the calendar
 
 CREATE OR REPLACE FUNCTION spark.date_add(x date, days bigint) RETURNS date
@@ -605,13 +659,15 @@ $$;
 CREATE OR REPLACE FUNCTION spark.sequence(first bigint, last bigint) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT jsonb_agg(n) FROM generate_series(first, last, CASE WHEN first <= last THEN 1 ELSE -1 END) AS n
+  WHERE abs(last::numeric - first) < 1000000
 $$;
 
--- without a step in either direction; with one, where Spark would raise, NULL
+-- without a step in either direction; with one, where Spark would raise, NULL; so is what has more than a million elements
 
 CREATE OR REPLACE FUNCTION spark.sequence(first bigint, last bigint, step bigint) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT jsonb_agg(n ORDER BY i) FROM generate_series(first, last, step) WITH ORDINALITY AS each (n, i)
+  WHERE abs(last::numeric - first) <= 999999 * abs(step::numeric)
 $$;
 
 CREATE OR REPLACE FUNCTION spark.days(first date, last date, step integer DEFAULT NULL) RETURNS jsonb
@@ -619,12 +675,14 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT jsonb_agg(first + n ORDER BY i)
   FROM generate_series(0, last - first, coalesce(step, CASE WHEN first <= last THEN 1 ELSE -1 END))
     WITH ORDINALITY AS each (n, i)
+  WHERE abs(last - first) <= 999999 * abs(coalesce(step, 1)::bigint)
 $$;
 
 CREATE OR REPLACE FUNCTION spark.instants(first timestamptz, last timestamptz, seconds integer) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT jsonb_agg(spark.json(first + n * interval '1 second') ORDER BY n)
   FROM generate_series(0, floor(extract(epoch FROM last - first))::bigint, seconds::bigint) AS n
+  WHERE extract(epoch FROM last - first) <= 999999 * seconds::bigint
 $$;
 
 CREATE OR REPLACE FUNCTION spark.array_distinct(x jsonb) RETURNS jsonb

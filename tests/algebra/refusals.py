@@ -2152,11 +2152,6 @@ VIEWS = [
         "SELECT count(*) AS n FROM events JOIN (VALUES ('NL', 'N')) AS names(code, name) ON country = 'NL'",
     ),
     view(
-        "constants with U+0000 for records",
-        "SELECT count(*) AS n FROM events JOIN VALUES ('N\\0L') AS t(c) ON country <> c",
-        "SELECT count(*) AS n FROM events JOIN VALUES ('NL') AS t(c) ON country <> c",
-    ),
-    view(
         "a cast of an array to a number",
         "SELECT event_id, CAST(array(amount) AS DECIMAL(10,2)) AS x FROM events",
         "SELECT event_id, CAST(element_at(array(amount), 1) AS DECIMAL(10,2)) AS x FROM events",

@@ -11,10 +11,12 @@ from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from batch_layer.rollback import roll_back
+from batch_layer.verify import verify
 from lamina.failures import in_our_words
 from lamina.statuses import read_alarms
 from serving_layer import lookup, progress, rebuilds, rollbacks
 from serving_layer.rebuilds import Scheduler
+from serving_layer.receipts import Receipt
 from speed_layer import judging
 from tests.fix_catalogs import CATALOG, CLICKS, EVENTS, HOURLY, PLACES, TOTALS, USERS, event
 from tests.fix_lamina import CommandLine, Deployed, one
@@ -685,3 +687,44 @@ def test_a_view_that_spark_cannot_compute_is_named_and_the_others_have_their_ans
         connection.exec_driver_sql(f"DELETE FROM {place}")
     assert quick_lamina("check", "totals", code=3).out.count("DIFFERENT") == 1
     assert "half: Spark failed" in quick_lamina("check", code=3).err, "a difference outweighs what is not known"
+
+
+def test_an_infinity_is_after_every_time_in_cells_rebuilds_receipts_and_checks(
+    deployed: Deployed, quick_lamina: CommandLine
+) -> None:
+    times = """
+        CREATE VIEW valid AS SELECT kind, timestamp_micros(n) AS until, ts < timestamp_micros(n) AS holds FROM events;
+        CREATE VIEW longest AS
+        SELECT kind, max(timestamp_micros(n)) > max(ts) AS endless, count(timestamp_micros(n)) AS n,
+               max(timestamp_micros(n)) AS last, min(CAST(timestamp_micros(n) AS DATE)) AS first
+        FROM events GROUP BY kind;
+        CREATE VIEW untils AS SELECT timestamp_micros(n) AS until, count(*) AS n, max(chr(n)) AS c FROM events
+          GROUP BY timestamp_micros(n);
+    """
+    numbers = (9223372036825200000, -9223372036832400000, 1_700_000_000_000_000, 253_402_300_800_000_000)
+    deployed.apply(events=EVENTS, times=times)
+    deployed.send("events", *(event(n) | {"kind": "abcd"[n % 4], "n": numbers[n % 4]} for n in range(24)))
+    deployed.catch_up()
+    rows: list[tuple[Any, ...]] = [("a", True, 6, None, None), ("b", False, 6, None, None)]
+    rows += [("c", False, 6, "2023-11-14", "2023-11-14"), ("d", None, 0, None, None)]
+    for _ in ("live", "rebuilt"):
+        found = deployed.rows("SELECT kind, endless, n, last::date::text, first::text FROM longest ORDER BY kind")
+        assert found == rows
+        assert deployed.rows(
+            "SELECT kind, holds, count(*) FROM valid WHERE until IS NULL GROUP BY 1, 2 ORDER BY 1"
+        ) == [
+            ("a", True, 6),
+            ("b", False, 6),
+            ("d", None, 6),
+        ]
+        assert deployed.rows("SELECT n FROM untils") == [(6,)] * 4
+        deployed.check()
+        for view in ("valid", "longest", "untils"):
+            receipt = Receipt.read(str(one(deployed.rows(f"SELECT lamina.receipt('{view}')"))[0]))
+            opened = deployed.deployment
+            assert verify(opened.database, opened.spark, opened.log, opened.brokers, receipt).equal
+        assert [proof.differing for proof in deployed.deployment.batch.rebuild()] == [0, 0, 0]
+    asked = "SELECT timestamptz '-infinity' AS a, date 'infinity' AS b, timestamp '2024-01-01' AS c"
+    assert quick_lamina("sql", asked, "--json").lines() == [
+        {"a": "-infinity", "b": "infinity", "c": "2024-01-01T00:00:00"}
+    ]

@@ -26,6 +26,7 @@ from lamina.testing import QUICK, raw_records
 from master_log import log_times
 from master_log.log_times import LogTimes
 from master_log.offsets import TopicPartition
+from serving_layer.copying import with_infinities
 from view_algebra import SPARK_FUNCTIONS, Catalog, CellTable, Fused, Source, View, fuse, rows
 from view_algebra.compiled import JSON_TIMES
 
@@ -133,7 +134,7 @@ class Engines:
         staged = self.spark.sql(fused.sql).drop("newest").toArrow()
         assert tuple(staged.column_names) == tuple(c.name for c in fused.columns)
         text = io.BytesIO()
-        csv.write_csv(staged, text, csv.WriteOptions(include_header=False))
+        csv.write_csv(with_infinities(staged), text, csv.WriteOptions(include_header=False))
         text.seek(0)
         with self.connection.cursor() as cursor:
             cursor.execute("BEGIN")

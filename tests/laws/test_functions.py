@@ -252,7 +252,7 @@ def texts_made(above: bool) -> list[str]:
     found = dict.fromkeys(
         f"{row.name}({', '.join([*own[:at], other, *own[at + 1 :]])})"
         for row in ROWS
-        if (row.above if above else row.below != "") and row.name not in SPECIAL
+        if (row.above if above else not row.above_only) and row.name not in SPECIAL
         for own in [[ARGUMENTS[kind.rstrip("*?")] for kind in row.takes]]
         for at, name in enumerate(own)
         for kind in [row.takes[at].rstrip("*?")]
@@ -539,7 +539,7 @@ def compare(engines: Engines, views: dict[str, str]) -> list[str]:
 
 def test_a_function_below_the_aggregation_has_the_type_and_value_that_spark_gives_it(engines: Engines) -> None:
     below = [
-        *(call for row in ROWS if row.below != "" for call in calls(row)),
+        *(call for row in ROWS if not row.above_only for call in calls(row)),
         "map.a",
         "map.A",
         "map['a']",

@@ -10,9 +10,10 @@ from py4j.protocol import Py4JJavaError
 
 from tests.laws.engines import Engines
 from view_algebra import Catalog, compile_catalog
-from view_algebra.engines.spark import ESCAPES_NOTHING, TIME_ALONE, ZERO, constant
+from view_algebra.engines.spark import constant
 from view_algebra.language.backtracking import endless
 from view_algebra.language.expressions import Constant
+from view_algebra.language.guards import ESCAPES_NOTHING, TIME_ALONE, ZERO
 from view_algebra.language.long_numbers import (
     BARE_AND_LONG,
     EXPONENT,

@@ -20,14 +20,24 @@ from view_algebra.language.expressions import (
     Subquery,
     Windowed,
 )
-from view_algebra.language.limits import can_make_any_text, leaves_calendar, text_of_bytes
-from view_algebra.language.long_numbers import bounded, short_number
+from view_algebra.language.guards import (
+    READS_TIMES,
+    as_text,
+    clean_json,
+    not_alone,
+    or_endless,
+    read_json,
+    read_time,
+    refuses_pattern,
+    within_calendar,
+)
+from view_algebra.language.limits import leaves_calendar, makes_any_text, text_of_bytes
+from view_algebra.language.long_numbers import short_number
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
-from view_algebra.language.quoting import spark_name, spark_text, words
+from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.times import BOUNDED
 from view_algebra.language.types import BOOLEAN, CALENDAR, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
-from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong
 
 _COMPARISON = 4
@@ -42,9 +52,6 @@ _BINDS = {
     "negative": 7,
 }
 _ATOM = 9
-
-TIME_ALONE = r"^[\x00-\x20]*(T|[0-9]{1,2}:)"
-"""A text that Spark takes for a time of the day on which it is read; here it is no time at all."""
 
 
 def spark(expression: Expr, least: int = 0) -> str:
@@ -84,10 +91,17 @@ def _written(expression: Expr) -> tuple[str, int]:
 
 
 def _call(call: Call) -> tuple[str, int]:
+    """A call whose value Postgres can hold: NULL for a time outside of the calendar, U+FFFD for what no text holds."""
+    text, binds = _unguarded(call)
+    if leaves_calendar(call):
+        return within_calendar(text, call.type), _ATOM
+    if makes_any_text(call):
+        return as_text(text), _ATOM
+    return text, binds
+
+
+def _unguarded(call: Call) -> tuple[str, int]:
     name, arguments = call.function, call.arguments
-    if _is_day_made_instant(call):
-        day = storable(arguments[0])  # the days that can be computed are more than those that have instants
-        return (day if call.implicit else f"CAST({day} AS {call.type.spark})"), _ATOM
     if name == "cast" and call.implicit:
         return _written(arguments[0])
     binds = _BINDS.get(name, _ATOM)
@@ -100,7 +114,7 @@ def _call(call: Call) -> tuple[str, int]:
         left = spark(arguments[0], binds + (binds == _COMPARISON))
         return f"{left} {name.upper()} {spark(arguments[1], binds + 1)}", binds
     row = overload(call)
-    if row is not None and row.below == "":
+    if row is not None and row.above_only:
         raise without_bound(call, *(spark(each, _ATOM) for each in arguments))
     if row is not None and row.below is not None:
         return row.below.format(*(spark(each, _ATOM) for each in arguments)), _ATOM
@@ -113,28 +127,12 @@ def _bounded_sequence(call: Call) -> str:
 
 
 def storable(expression: Expr) -> str:
-    """An expression whose value goes to Postgres: what Postgres cannot hold becomes NULL, or U+FFFD in a text.
-
-    Declared columns are looked at when records are read; here it is what functions make of them. A nested value becomes
-    the text of its JSON, and bytes what Postgres reads as bytea.
-    """
-    text, kind = spark(expression), expression.type
-    if kind.nested:
-        text = f"to_json({text}{_JSON_TIMES})"
-        made = any(can_make_any_text(part) for part in walk(expression))
-        return f"regexp_replace(make_valid_utf8({text}), {_ZERO}, {_UNKNOWN})" if made else text
-    if kind.name == "BINARY":
+    """An expression as Postgres stores it: a nested value becomes the text of its JSON, and bytes what it reads as bytea."""
+    text = spark(expression)
+    if expression.type.name == "BINARY":
         return f"concat('\\\\x', hex({text}))"
-    if kind.name in CALENDAR and any(map(leaves_calendar, walk(expression))):
-        first, last = CALENDAR[kind.name]
-        return f"CASE WHEN {text} BETWEEN {first} AND {last} THEN {text} END"
-    if kind == STRING and any(can_make_any_text(part) for part in walk(expression)):
-        return f"replace(make_valid_utf8({text}), '\\u0000', '\\ufffd')"
-    return text
+    return f"to_json({text}{_JSON_TIMES})" if expression.type.nested else text
 
-
-ZERO = r"(?<!\\)((?:\\\\)*)\\u0000"
-"""U+0000 in JSON, which Postgres cannot hold, behind backslashes that are escaped."""
 
 BEGINNING = 100
 """Characters of a long text that are kept; with the digest that is at least `SHORTEST` bytes."""
@@ -229,7 +227,8 @@ def _session(call: Call) -> str:
 
 def _window(call: Call) -> str:
     start, end = call.arguments
-    return f"named_struct('start', {storable(start)}, 'end', {spark(end)})"
+    assert isinstance(end, Call)
+    return f"named_struct('start', {spark(start)}, 'end', {_unguarded(end)[0]})"  # a window is whole
 
 
 def _months_apart(call: Call) -> str:
@@ -243,16 +242,8 @@ def _like(call: Call) -> str:
         regex = regular(pattern.value or "")
         like = f"LIKE {spark(pattern, 5)}" if regex is None else f"RLIKE {constant(Constant(regex, STRING))}"
         return f"{spark(text, 5)} {like}"
-    escapes = f"{spark(pattern, 5)} RLIKE {constant(Constant(ESCAPES_NOTHING, STRING))}"
-    long = f"char_length({spark(pattern)}) > {LONGEST_PATTERN}"
-    return f"CASE WHEN NOT ({long} OR {escapes}) THEN {spark(text, 5)} RLIKE {regular_in_spark(spark(pattern))} END"
-
-
-LONGEST_PATTERN = 10_000
-"""Characters of a pattern of LIKE that a record holds: Java recurses for each of its `%`."""
-
-ESCAPES_NOTHING = r"(?<!\\)(\\\\)*\\(?![%_\\])"
-"""What a pattern of LIKE holds at which Spark stops: a backslash before what needs none, or at its end."""
+    refused = refuses_pattern(spark(pattern, 5))
+    return f"CASE WHEN NOT ({refused}) THEN {spark(text, 5)} RLIKE {regular_in_spark(spark(pattern))} END"
 
 
 def _cast(call: Call) -> str:
@@ -262,32 +253,19 @@ def _cast(call: Call) -> str:
     if call.type.name == "DECIMAL" and call.arguments[0].type == STRING:
         text = short_number(text)
     if call.type == TIMESTAMP and call.arguments[0].type == STRING:
-        text = f"CASE WHEN NOT ({text}) RLIKE {constant(Constant(TIME_ALONE, STRING))} THEN {text} END"
+        text = not_alone(text)
     return f"CAST({text} AS {call.type.spark})"
 
 
 def _read_time(call: Call) -> str:
-    """A text as a time, by a pattern: where Spark raises, as of the year 294248, NULL."""
-    text, *pattern = call.arguments
-    if text.type != STRING or (not pattern and not call.function.endswith("unix_timestamp")):
-        return _cast(call) if call.type == TIMESTAMP else f"{call.function}({spark(text)})"
-    by = spark(pattern[0]) if pattern else "'yyyy-MM-dd HH:mm:ss'"
-    time = f"try_add(to_timestamp({spark(text)}, {by}), INTERVAL 0 SECONDS)"
-    return f"{call.function}({time})" if call.type != TIMESTAMP else time
-
-
-def _is_day_made_instant(call: Call) -> bool:
-    if call.function != "cast" or call.type not in (TIMESTAMP, TIMESTAMP_NTZ):
-        return False
-    return call.arguments[0].type == DATE and any(map(leaves_calendar, walk(call.arguments[0])))
+    if call.arguments[0].type != STRING:
+        return _cast(call) if call.type == TIMESTAMP else f"{call.function}({spark(call.arguments[0])})"
+    return read_time(call.function, [*map(spark, call.arguments)])
 
 
 def _shifted(call: Call) -> str:
-    """A time plus or minus an interval; of a computed time, which may be near the end of all times, the one tried."""
     time, length = call.arguments
-    if not any(map(leaves_calendar, walk(time))):
-        return f"{spark(time, 5)} {call.function[0]} {spark(length)}"
-    return f"try_{'add' if call.function[0] == '+' else 'subtract'}({spark(time)}, {spark(length)})"
+    return f"{spark(time, 5)} {call.function[0]} {spark(length)}"
 
 
 def _from_entries(call: Call) -> str:
@@ -296,6 +274,16 @@ def _from_entries(call: Call) -> str:
     assert listed.type.element is not None
     name = spark_name(listed.type.element.fields[0][0])
     return f"map_from_entries(filter({spark(listed)}, e -> e.{name} IS NOT NULL))"
+
+
+def _from_json(call: Call) -> str:
+    text, schema = map(spark, call.arguments)
+    return read_json(text, schema, call.type)
+
+
+def _json_tuple(call: Call) -> str:
+    text, *fields = map(spark, call.arguments)
+    return f"json_tuple({', '.join([clean_json(text), *fields])})"
 
 
 def _from_texts(call: Call) -> str:
@@ -307,8 +295,11 @@ def _from_texts(call: Call) -> str:
 _FORMS: dict[str, Callable[[Call], str]] = {
     "cast": _cast,
     "try_cast": lambda c: f"try_cast({spark(c.arguments[0])} AS {c.type.spark})",
-    **dict.fromkeys(words("to_timestamp try_to_timestamp to_date unix_timestamp to_unix_timestamp"), _read_time),
-    "from_json": lambda c: f"from_json({bounded(spark(c.arguments[0]), c.type)}, {spark(c.arguments[1])})",
+    **dict.fromkeys(READS_TIMES, _read_time),
+    "json_tuple": lambda c: (
+        f"json_tuple({', '.join([clean_json(spark(c.arguments[0])), *map(spark, c.arguments[1:])])})"
+    ),
+    "from_json": _from_json,
     "not": _not,
     "like": _like,
     "is null": lambda c: f"{spark(c.arguments[0], 5)} IS NULL",
@@ -318,6 +309,8 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     **dict.fromkeys(("+ interval", "- interval"), _shifted),
     "timestampdiff": _months_apart,
     BOUNDED: _bounded_sequence,
+    "finite": lambda c: within_calendar(spark(c.arguments[0]), c.type),
+    "endless": lambda c: or_endless(spark(c.arguments[0]), spark(c.arguments[1]), c.arguments[1].type, c.type),
     "window_start": _window_start,
     "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
     "hops": _hops,
@@ -368,7 +361,5 @@ def constant(literal: Constant) -> str:
             return f"CAST({value} AS {kind.name})"
     return value
 
-
-_ZERO, _UNKNOWN = (constant(Constant(text, STRING)) for text in (ZERO, r"$1\\ufffd"))
 
 _JSON_TIMES = f", map({', '.join(constant(Constant(text, STRING)) for pair in JSON_TIMES.items() for text in pair)})"

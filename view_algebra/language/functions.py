@@ -18,6 +18,7 @@ from view_algebra.language.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    ENDLESS,
     FLOAT,
     INT,
     SMALLINT,
@@ -81,6 +82,9 @@ KINDS = {
 }
 """The kinds of arguments that are no type's name. Literals are checked, since Spark raises at a bad one."""
 
+LONGEST_SEQUENCE = 1_000_000
+"""Elements of a sequence of numbers or times: a longer one is NULL, which neither engine's memory has to hold."""
+
 Gives = Type | str | Callable[[Sequence[Type], Sequence[str | None]], Type]
 """A fixed type, `first` (the type of the first argument), `common` (of all), or computed from types and literals."""
 
@@ -95,8 +99,9 @@ class Function:
         as parts of a nested value, `{element}` for the type of the first one's elements. None: below the aggregation
         only.
     why: for the author, why it works below only.
-    below: Spark's expression where calling the function itself could raise: no value may stop a stream. Where there is
-        none, it is empty, and the function works above only.
+    below: Spark's expression where calling the function itself could raise: no value may stop a stream, or end the
+        SELECT that `lamina check` runs.
+    above_only: does it work above only, since a record could ask for too much?
     """
 
     name: str
@@ -105,6 +110,7 @@ class Function:
     above: str | None = None
     why: str = ""
     below: str | None = None
+    above_only: bool = False
 
 
 def _whole(types: Sequence[Type], _: Sequence[str | None]) -> Type:
@@ -142,8 +148,22 @@ _TEXT_TO_TIME = "Postgres reads other texts as times than Spark does"
 _NESTED = "to Postgres nested values are JSON, which has no such function"
 _HASH = "Postgres has no such function"
 _SPLIT = "CASE WHEN {0} = '' THEN '[\"\"]' ELSE to_jsonb(string_to_array({0}, nullif({1}, ''))) END"
-_NUMBERS = "CASE WHEN {0} <= {1} THEN sequence({0}, {1}, {2}) END"
-_DAYS = "CASE WHEN {0} <= {1} THEN sequence({0}, {1}, INTERVAL '{2}' DAY) END"
+_APART = "(CAST({1} AS DECIMAL(20, 0)) - {0})"
+_NUMBERS = f"CASE WHEN abs({_APART}) < {LONGEST_SEQUENCE} THEN sequence({{0}}, {{1}}) END"
+_STEPS = (
+    f"CASE WHEN {_APART} * {{2}} BETWEEN 0 AND {LONGEST_SEQUENCE - 1} * CAST({{2}} AS DECIMAL(20, 0)) * {{2}}"
+    " THEN sequence({0}, {1}, {2}) END"
+)
+_DAYS = f"CASE WHEN abs(datediff({{1}}, {{0}})) < {LONGEST_SEQUENCE} THEN sequence({{0}}, {{1}}) END"
+_STEPS_OF_DAYS = (
+    f"CASE WHEN datediff({{1}}, {{0}}) BETWEEN 0 AND {LONGEST_SEQUENCE - 1}L * {{2}}"
+    " THEN sequence({0}, {1}, INTERVAL '{2}' DAY) END"
+)
+_STEPS_OF_SECONDS = (
+    f"CASE WHEN unix_micros({{1}}) - unix_micros({{0}}) BETWEEN 0"
+    f" AND {LONGEST_SEQUENCE - 1}000000 * CAST({{2}} AS DECIMAL(20, 0))"
+    " THEN sequence({0}, {1}, INTERVAL '{2}' SECOND) END"
+)
 
 
 _AT_A_PATH = r"CASE WHEN NOT {1} RLIKE '\\[0*[1-9][0-9]{{18}}' THEN get_json_object({0}, {1}) END"
@@ -151,16 +171,45 @@ _AT_A_PATH = r"CASE WHEN NOT {1} RLIKE '\\[0*[1-9][0-9]{{18}}' THEN get_json_obj
 
 
 def _f(
-    name: str, takes: str, gives: Gives, above: str | None = None, why: str = "", below: str | None = None
+    name: str,
+    takes: str,
+    gives: Gives,
+    above: str | None = None,
+    why: str = "",
+    below: str | None = None,
+    *,
+    above_only: bool = False,
 ) -> Function:
     why = why or ("" if above else "Postgres has no function that agrees")
-    return Function(name, tuple(takes.split()), gives, above, why, below)
+    return Function(name, tuple(takes.split()), gives, above, why, below, above_only)
 
 
-def _in_calendar(name: str, per_second: int) -> str:
-    """A call that is NULL outside the years 0001 to 9999, where Spark's own would overflow and raise."""
+def _since_1970(name: str, per_second: int) -> str:
+    """A time of a number of units since 1970, in Spark: NULL outside the years 1 to 9999, or an infinity."""
     first, end = -62_135_596_800 * per_second, 253_402_300_800 * per_second
-    return f"CASE WHEN {{0}} BETWEEN {first}L AND {end - 1}L THEN {name}({{0}}) END"
+    infinities = _infinities(per_second, "L", "TIMESTAMP '0000-12-31 00:00:00'", "TIMESTAMP '10000-01-01 00:00:00'")
+    return f"CASE WHEN {{0}} BETWEEN {first}L AND {end - 1}L THEN {name}({{0}}){infinities} END"
+
+
+_ENDLESS_MICROS = {"before": 9223372036832400000, "after": 9223372036825200000}
+"""What Debezium writes of Postgres' infinite timestamps: microseconds, the first ones negative."""
+
+
+def _infinities(per_second: int, suffix: str, before: str, after: str) -> str:
+    """The branches for the two infinities: the number of microseconds, and the same in another unit."""
+    written = {
+        side: ", ".join(
+            f"{'-' if side == 'before' else ''}{number}{suffix}" for number in sorted({n, n * per_second // 10**6})
+        )
+        for side, n in _ENDLESS_MICROS.items()
+    }
+    return f" WHEN {{0}} IN ({written['after']}) THEN {after} WHEN {{0}} IN ({written['before']}) THEN {before}"
+
+
+def _sequence(takes: str, of: Type) -> Function:
+    """sequence() of numbers that a record may decide."""
+    arguments, below = ("{0}, {1}, {2}", _STEPS) if takes.endswith("nonzero") else ("{0}, {1}", _NUMBERS)
+    return _f("sequence", takes, _array_of(of), f"spark.sequence({arguments})", below=below, above_only=True)
 
 
 def _of_lists(name: str, others: str, gives: Gives, above: str) -> list[Function]:
@@ -243,10 +292,15 @@ _MONTHS_ABOVE = "(extract(year FROM {0}) * 12 + extract(month FROM {0}) - 1)::bi
 _MONTHS_BELOW = "year({0}) * 12L + month({0}) - 1 + {1} BETWEEN 12 AND 119999"
 """Is a date so many months later within the years 1 to 9999?"""
 
+_ENDLESS_ABOVE = ("timestamptz '-infinity'", "timestamptz 'infinity'")
 _MICROS_ABOVE = (
     "CASE WHEN {0} BETWEEN -62135596800000000 AND 253402300799999999 THEN (timestamp '1970-01-01 00:00:00'"
     " + make_interval(days => ({0} / 86400000000)::integer) + ({0} % 86400000000) * interval '1 microsecond')"
-    " AT TIME ZONE 'UTC' END"
+    f" AT TIME ZONE 'UTC'{_infinities(10**6, '', *_ENDLESS_ABOVE)} END"
+)
+_SECONDS_ABOVE = (
+    "CASE WHEN {0} BETWEEN -62135596800 AND 253402300799 THEN to_timestamp({0})"
+    f"{_infinities(1, '', *_ENDLESS_ABOVE)} END"
 )
 _SECONDS_OF_CALENDAR = "{0} >= -62135596800 AND {0} < 253402300800"
 _WEEKDAY = "strpos('MOTUWETHFRSASU', {1}) / 2"
@@ -514,7 +568,7 @@ _TIME = [
     _f("datediff", "timestamp timestamp", INT, _DAYS_APART),
     _f("date_diff", "date date", INT, "{0} - {1}"),
     _f("date_diff", "timestamp timestamp", INT, _DAYS_APART),
-    _f("add_months", "date whole", DATE, "({0} + make_interval(months => {1}))::date"),
+    _f("add_months", "date whole", DATE, "spark.shifted({0}, make_interval(months => {1}))"),
     _f("last_day", "date", DATE, "(date_trunc('month', {0}::timestamp) + interval '1 month')::date - 1"),
     _f(
         "add_months",
@@ -525,11 +579,21 @@ _TIME = [
     ),
     _f("months_between", "timestamp timestamp", DOUBLE, f"spark.months_between({_BOTH_TIMES})"),
     _f("months_between", "timestamp timestamp flag", DOUBLE, why="Postgres would round it to 8 digits"),
-    _f("next_day", "date weekday", DATE, f"{{0}} + ({_WEEKDAY} - extract(isodow FROM {{0}})::integer + 7) % 7 + 1"),
+    _f(
+        "next_day",
+        "date weekday",
+        DATE,
+        f"spark.shown({{0}} + ({_WEEKDAY} - extract(isodow FROM {{0}})::integer + 7) % 7 + 1)",
+    ),
     _f("dayname", "date", STRING, "to_char({0}, 'Dy')"),
     _f("monthname", "date", STRING, "to_char({0}, 'Mon')"),
     _f("make_date", "int int int", DATE, "spark.make_date({0}, {1}, {2})"),
-    _f("make_timestamp", "int int int int int double", TIMESTAMP),
+    _f(
+        "make_timestamp",
+        "int int int int int double",
+        TIMESTAMP,
+        below="CASE WHEN {0} BETWEEN 1 AND 9999 THEN make_timestamp({0}, {1}, {2}, {3}, {4}, {5}) END",
+    ),
     _f("date_format", "timestamp pattern", STRING, "to_char({0} AT TIME ZONE 'UTC', {1})"),
     _f("date_format", "timestamp_ntz pattern", STRING, "to_char({0}, {1})"),
     _f(
@@ -551,14 +615,15 @@ _TIME = [
         "int",
         DATE,
         "CASE WHEN {0} BETWEEN -719162 AND 2932896 THEN date '1970-01-01' + {0} END",
+        below="CASE WHEN {0} BETWEEN -719162 AND 2932896 THEN date_from_unix_date({0}) END",
     ),
     _f("from_unixtime", "bigint format?", STRING, why="there, date_format(timestamp_seconds(x), …) gives the same"),
     _f(
         "timestamp_seconds",
         "bigint",
-        TIMESTAMP,
-        _in_calendar("to_timestamp", 1).replace("L ", " "),
-        below=_in_calendar("timestamp_seconds", 1),
+        ENDLESS,
+        _SECONDS_ABOVE,
+        below=_since_1970("timestamp_seconds", 1),
     ),
     _f(
         "timestamp_seconds",
@@ -572,8 +637,8 @@ _TIME = [
         TIMESTAMP,
         below=f"CASE WHEN {_SECONDS_OF_CALENDAR} THEN timestamp_seconds({{0}}) END",
     ),
-    _f("timestamp_millis", "bigint", TIMESTAMP, below=_in_calendar("timestamp_millis", 1000)),
-    _f("timestamp_micros", "bigint", TIMESTAMP, _MICROS_ABOVE),
+    _f("timestamp_millis", "bigint", ENDLESS, below=_since_1970("timestamp_millis", 1000)),
+    _f("timestamp_micros", "bigint", ENDLESS, _MICROS_ABOVE, below=_since_1970("timestamp_micros", 10**6)),
     *_in_a_zone("from_utc_timestamp"),
     *_in_a_zone("to_utc_timestamp"),
 ]
@@ -584,15 +649,22 @@ _NESTED_VALUES = [
     _f("to_json", "map", STRING, why=_NESTED),
     _f("array", "", _array_of(VOID), "jsonb_build_array()"),
     _f("array", "common common*", lambda t, _: _array_of(t[0]), "jsonb_build_array({inside})"),
-    _f("sequence", "natural natural", _array_of(INT), "spark.sequence({0}, {1})"),
-    _f("sequence", "day day", _array_of(DATE), "spark.days({0}, {1})"),
-    _f("sequence", "day day positive", _array_of(DATE), "spark.days({0}, {1}, {2})", below=_DAYS),
-    _f("sequence", "instant instant positive", _array_of(TIMESTAMP), "spark.instants({0}, {1}, {2})", below=""),
-    _f("sequence", "int int", _array_of(INT), "spark.sequence({0}, {1})", below=""),
-    _f("sequence", "bigint bigint", _array_of(BIGINT), "spark.sequence({0}, {1})", below=""),
-    _f("sequence", "natural natural positive", _array_of(INT), "spark.sequence({0}, {1}, {2})", below=_NUMBERS),
-    _f("sequence", "int int nonzero", _array_of(INT), "spark.sequence({0}, {1}, {2})", below=""),
-    _f("sequence", "bigint bigint nonzero", _array_of(BIGINT), "spark.sequence({0}, {1}, {2})", below=""),
+    _f("sequence", "natural natural", _array_of(INT), "spark.sequence({0}, {1})", below=_NUMBERS),
+    _f("sequence", "day day", _array_of(DATE), "spark.days({0}, {1})", below=_DAYS),
+    _f("sequence", "day day positive", _array_of(DATE), "spark.days({0}, {1}, {2})", below=_STEPS_OF_DAYS),
+    _f(
+        "sequence",
+        "instant instant positive",
+        _array_of(TIMESTAMP),
+        "spark.instants({0}, {1}, {2})",
+        below=_STEPS_OF_SECONDS,
+        above_only=True,
+    ),
+    _sequence("int int", INT),
+    _sequence("bigint bigint", BIGINT),
+    _f("sequence", "natural natural positive", _array_of(INT), "spark.sequence({0}, {1}, {2})", below=_STEPS),
+    _sequence("int int nonzero", INT),
+    _sequence("bigint bigint nonzero", BIGINT),
     _f("size", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),
     _f("size", "map", INT, why=_NESTED),
     _f("cardinality", "array", INT, "coalesce(jsonb_array_length({0}), -1)"),

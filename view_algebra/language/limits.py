@@ -1,33 +1,37 @@
-"""What Postgres cannot hold, and which expressions can make it: times beyond its clients, texts that are none."""
+"""What Postgres cannot hold, and which calls can make it: times beyond its clients, and texts that are not texts."""
 
 from __future__ import annotations
 
-from view_algebra.language.expressions import Call, Constant, Expr, Field
+from view_algebra.language.expressions import Call, Expr
 from view_algebra.language.quoting import words
-from view_algebra.language.types import CALENDAR
-from view_algebra.language.walks import walk
+from view_algebra.language.types import CALENDAR, STRING
 
-_STAYS_WITHIN = words("coalesce nvl ifnull nullif nvl2 if greatest least date_trunc trunc to_date to_timestamp")
+_GUARDED = words("timestamp_seconds timestamp_millis timestamp_micros date_from_unix_date make_timestamp session_until")
+"""Functions whose own guard in the table keeps them within the calendar; and what a session is merged by."""
+
+_STAYS_WITHIN = words(
+    "finite endless coalesce nvl ifnull nullif nvl2 if greatest least date_trunc trunc to_date to_timestamp"
+    " [] . get element_at try_element_at array_max array_min aggregate reduce"
+)
+"""Functions that give a time of those that they take, or one before it that is within the calendar."""
 
 
-def leaves_calendar(part: Expr) -> bool:
-    """Is it a time, or a day, that may be outside of the years 1 to 9999, other than by what it is made of?"""
-    if part.type.name not in CALENDAR:
+def leaves_calendar(call: Expr) -> bool:
+    """True if a call can make a time outside of the years 1 to 9999 of arguments that are within them."""
+    if not isinstance(call, Call) or call.type.name not in CALENDAR or call.implicit or call.function in _GUARDED:
         return False
-    if isinstance(part, Field):
-        return part.path[0].startswith(MADE)
-    if isinstance(part, Call) and (part.function == "cast" or part.function in _STAYS_WITHIN):
-        return part.arguments[-1 if part.function == "date_trunc" else 0].type.name not in CALENDAR
-    return isinstance(part, Call)
+    if call.function in ("cast", "try_cast") or call.function in _STAYS_WITHIN:
+        of = call.arguments[-1 if call.function == "date_trunc" else 0].type
+        return of.name not in CALENDAR and not of.nested
+    return True
 
 
-MADE = "made "
-"""Begins the names of a generator's columns where it may give what Postgres cannot hold."""
+def makes_any_text(call: Call) -> bool:
+    """True if a call can make a text with U+0000, or one that is not UTF-8, of texts that are neither.
 
-
-def prefix(argument: Expr) -> str:
-    """What begins the names of the columns of a generator."""
-    return MADE if any(can_make_any_text(part) or leaves_calendar(part) for part in walk(argument)) else ""
+    A cast of bytes gives `text_of_bytes`.
+    """
+    return call.type == STRING and call.function in _MAKES_CHARACTERS
 
 
 def text_of_bytes(value: str) -> str:
@@ -35,10 +39,4 @@ def text_of_bytes(value: str) -> str:
     return f"replace(make_valid_utf8(CAST({value} AS STRING)), chr(0), '\ufffd')"
 
 
-def can_make_any_text(part: Expr) -> bool:
-    """Can it make a text that no record holds: one with U+0000, or that is no UTF-8?"""
-    if isinstance(part, Field):
-        return part.path[0].startswith(MADE)
-    if not isinstance(part, Call):
-        return isinstance(part, Constant) and "\0" in (part.value or "")
-    return part.function in words("chr char get_json_object try_url_decode from_json json_tuple")
+_MAKES_CHARACTERS = words("chr char get_json_object try_url_decode")

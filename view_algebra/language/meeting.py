@@ -36,6 +36,8 @@ def cast(expression: Expr, kind: Type, implicit: bool = False) -> Expr:
     """An expression as another type; a literal becomes a literal of that type where both engines agree on it."""
     if expression.type == kind:
         return expression
+    if expression.type.endless and kind in TIMES:
+        kind = replace(kind, endless=True)
     if isinstance(expression, Constant) and implicit and expression.value is None:
         return replace(expression, type=kind)
     if isinstance(expression, Constant) and expression.type == STRING and expression.value is not None:

@@ -162,4 +162,5 @@ def case(branches: Sequence[tuple[Expr, Expr]], otherwise: Expr | None, place: P
     values = [then for _, then in branches] + ([] if otherwise is None else [otherwise])
     met = meet(values, place, "CASE", texts=True)
     pairs = tuple((when, then) for (when, _), then in zip(branches, met, strict=False))
-    return Case(pairs, None if otherwise is None else met[-1], met[0].type, place)
+    kind = next((each.type for each in met if each.type.endless), met[0].type)
+    return Case(pairs, None if otherwise is None else met[-1], kind, place)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from view_algebra.language.backtracking import endless
+from view_algebra.language.endless import KEEPS, MOVES, finite
 from view_algebra.language.expressions import Call, Constant, Expr, Field, Place
 from view_algebra.language.formats import refuse_format
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, NON_DETERMINISTIC, UNBOUNDED, Function
@@ -15,6 +16,7 @@ from view_algebra.language.meeting import as_time, cast, meet, refuse_another_da
 from view_algebra.language.quoting import words
 from view_algebra.language.types import (
     BOOLEAN,
+    CALENDAR,
     DATE,
     DOUBLE,
     INTEGRAL,
@@ -36,6 +38,8 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
     'DECIMAL(3,1)'
     """
     name = name.lower()
+    if name not in KEEPS and name not in MOVES:
+        arguments = [finite(each) if each.type.endless else each for each in arguments]
     if name in NON_DETERMINISTIC:
         why, way_out = NON_DETERMINISTIC[name]
         raise Wrong(place, f"{name}() {why}", way_out)
@@ -241,10 +245,11 @@ def overload(expression: Call) -> Function | None:
 def _given(row: Function, arguments: Sequence[Expr], literals: Sequence[str | None]) -> Type:
     types = [a.type for a in arguments]
     if isinstance(row.gives, Type):
-        return row.gives
-    if isinstance(row.gives, str):
-        return types[0]
-    return row.gives(types, literals)
+        kind = row.gives
+    else:
+        kind = types[0] if isinstance(row.gives, str) else row.gives(types, literals)
+    kept = row.name in KEEPS and kind.name in CALENDAR and any(each.endless for each in types)
+    return replace(kind, endless=True) if kept else kind
 
 
 def _taken(row: Function, arguments: Sequence[Expr], exactly: bool, place: Place) -> tuple[Expr, ...] | None:

@@ -102,7 +102,8 @@ def shifted(operator: str, left: Expr, right: Expr, place: Place) -> Expr | None
         return call("date_add" if operator == "+" else "date_sub", [left, right], place)
     if left.type in (DATE, TIMESTAMP) and right.type == DURATION:
         micros = call("unix_micros", [cast(left, TIMESTAMP)], place)
-        return call("timestamp_micros", [calculate(operator, micros, number_of(right), place)], place)
+        moved = call("timestamp_micros", [calculate(operator, micros, number_of(right), place)], place)
+        return replace(moved, type=TIMESTAMP)
     if left.type in TIMES or right.type in TIMES:
         way_out = "Write CAST(… AS TIMESTAMP)." if right.type == DURATION else "Write ts + INTERVAL 5 MINUTES."
         if STRING in (left.type, right.type):

@@ -23,6 +23,8 @@ class Type:
     key: Type | None = None
     session: bool = field(default=False, compare=False)
     """Is it a session's window? What overlaps becomes one to Spark, wherever it groups by it."""
+    endless: bool = field(default=False, compare=False)
+    """May one of its times be an infinity, which is after every time, or before?"""
 
     @property
     def spark(self) -> str:
@@ -136,6 +138,9 @@ WINDOW = Type("WINDOW", fields=(("start", TIMESTAMP), ("end", TIMESTAMP)))
 """To Spark a struct like any other; NULL as a whole, never in part."""
 SESSION = replace(WINDOW, session=True)
 
+ENDLESS = replace(TIMESTAMP, endless=True)
+"""A TIMESTAMP that may be an infinity."""
+
 MAX_PRECISION = 38
 """Spark's and most engines' largest DECIMAL."""
 
@@ -207,7 +212,7 @@ def common(left: Type, right: Type) -> Type | None:
     Text is of no rank among them: what it is beside a number, `meeting` knows.
     """
     if left == right:
-        return left
+        return right if right.endless else left
     if left == VOID or right == VOID:
         return right if left == VOID else left
     if left.name == right.name and VOID in (left.element, right.element):  # array() and map()
@@ -224,7 +229,7 @@ def common(left: Type, right: Type) -> Type | None:
         return high
     times = {left.name, right.name}
     if times == {"DATE", "TIMESTAMP"}:
-        return TIMESTAMP
+        return ENDLESS if left.endless or right.endless else TIMESTAMP
     if times == {"DATE", "TIMESTAMP_NTZ"}:
         return TIMESTAMP_NTZ
     if times == {"TIMESTAMP", "TIMESTAMP_NTZ"}:

@@ -23,7 +23,6 @@ from view_algebra.language.expressions import (
     conjuncts,
 )
 from view_algebra.language.fields import VARIABLE, member
-from view_algebra.language.limits import prefix
 from view_algebra.language.relations import with_nested
 from view_algebra.language.time_windows import is_session, window_key
 from view_algebra.language.walks import above_group, decided, is_asked, rewrite, rewritten
@@ -157,7 +156,7 @@ def _own_columns(query: Select, stream: Stream) -> Select:
     for number, each in enumerate(stream.generators, 1):
         argument, element = rewrite(each.argument, strip), each.argument.type.element
         given = ("key", "value") if argument.type.name == "MAP" else ("element",)
-        names = [f"position {number}"] * each.positions + [f"{prefix(argument)}{name} {number}" for name in given]
+        names = [f"position {number}"] * each.positions + [f"{name} {number}" for name in given]
         columns = tuple((name, kind) for name, (_, kind) in zip(names, each.columns, strict=False))
         if each.fields and element is not None:
             pairs = zip(each.columns, element.fields, strict=True)

@@ -53,7 +53,7 @@ def _bounded(expression: Expr, known: Sequence[Expr]) -> Expr:
 
 def _may_be_long(call: Call) -> bool:
     row = overload(call)
-    return row is not None and row.below == ""
+    return row is not None and row.above_only
 
 
 def _most_elements(call: Call, known: Sequence[Expr]) -> Fraction | None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from view_algebra.language.expressions import (
-    Call,
     Combined,
-    Exploded,
     Expr,
     Field,
     Hopped,
@@ -22,10 +20,9 @@ from view_algebra.language.expressions import (
     Select,
     Subquery,
 )
-from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.quoting import postgres_name, spark_name
 from view_algebra.language.relations import relations_in
-from view_algebra.language.time_windows import HOP, HOP_END, SESSION_END
+from view_algebra.language.time_windows import HOP, HOP_END
 from view_algebra.language.types import CALENDAR
 from view_algebra.language.walks import walk
 
@@ -40,13 +37,13 @@ Given = Sequence[tuple[str, tuple[str, str] | None]]
 """Columns, and, of those with times, the first and the last that are shown."""
 
 
-def in_postgres(final: str, query: Query) -> str:
+def in_postgres(final: str, query: Query, typed: Query) -> str:
     """The text of a view in Postgres, with NULL for what its clients cannot read.
 
     The ends that hopping windows are listed by are found by index, which no expression of them is. So those that can be
     read stay as they are, and the others, which are few, are rows of their own.
     """
-    leaving = _leaving(query)
+    leaving = _leaving(query) | _endless(typed)
     given = [(postgres_name(name), _IN_POSTGRES.get(kind.name)) for name, kind in query.columns]
     indexed = leaving & _listed_ends(query)
     if not indexed:
@@ -59,7 +56,7 @@ def in_postgres(final: str, query: Query) -> str:
 
 def in_spark(select: str, query: Query) -> str:
     """The author's SELECT with NULL for the same."""
-    leaving = _leaving(query)
+    leaving = _leaving(query) | _endless(query)
     given = [(spark_name(name), CALENDAR.get(kind.name)) for name, kind in query.columns]
     named = f" ({', '.join(name for name, _ in given)})"
     return _shown(select, given, leaving) + named if leaving else select
@@ -100,6 +97,11 @@ def _leaving(query: Query) -> frozenset[int]:
     return frozenset(number for number, output in enumerate(query.outputs) if _may_leave(output.expression, query))
 
 
+def _endless(query: Query) -> frozenset[int]:
+    """The numbers of the columns that may be infinities."""
+    return frozenset(number for number, (_, kind) in enumerate(query.columns) if kind.endless)
+
+
 def _may_leave(expression: Expr, query: Select) -> bool:
     return expression.type.name in CALENDAR and any(_leaves(part, query.relation) for part in walk(expression))
 
@@ -109,9 +111,7 @@ def _leaves(part: Expr, relation: Relation | None) -> bool:
         case Subquery():
             return bool(_leaving(part.query))
         case Field():
-            return part.path[-1] == SESSION_END or _is_listed_end(part, relation) or _given(part, relation)
-        case Call():
-            return leaves_calendar(part)
+            return _is_listed_end(part, relation) or _given(part, relation)
     return False
 
 
@@ -123,6 +123,4 @@ def _given(column: Field, relation: Relation | None) -> bool:
             return any(names[number] == column.path[0].lower() for number in _leaving(each.query))
         if isinstance(each, Read) and each.alias == column.relation and len(column.path) > 1:
             return True  # inside a nested value of a view, which is shown as it is
-        if isinstance(each, Exploded) and column.path[0] in {n for made in each.generators for n, _ in made.columns}:
-            return True
     return False

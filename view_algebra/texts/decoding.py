@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
-from view_algebra.engines.spark import TIME_ALONE
 from view_algebra.language.encodings import DAY, UNITS, Encodings, as_json
+from view_algebra.language.guards import TIME_ALONE
 from view_algebra.language.long_numbers import mapped
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, Type, inside

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from view_algebra.engines.spark import TIME_ALONE
 from view_algebra.language.encodings import PLAIN, Encodings
+from view_algebra.language.guards import TIME_ALONE
 from view_algebra.language.long_numbers import permissive
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, STRING, Type

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Literal as Choice
 
 from view_algebra.compiled import BAD_FIELDS, DELETED, LEFT_OUT, LOG_TIME, MOVED_FROM, SOURCE_TIME, TOMBSTONE, TRUNCATES
-from view_algebra.engines.spark import TIME_ALONE, constant
+from view_algebra.engines.spark import constant
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
+from view_algebra.language.guards import TIME_ALONE
 from view_algebra.language.long_numbers import (
     TOO_LONG,
     bounded,
@@ -27,6 +28,7 @@ from view_algebra.language.long_numbers import (
 )
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type
+from view_algebra.language.unique_keys import with_unique_keys
 from view_algebra.texts import debezium
 from view_algebra.texts.decoding import CORRUPT, UNDECODED, Columns, Decoding
 from view_algebra.texts.fields import (
@@ -249,7 +251,10 @@ def _of_table(columns: Columns, row: _Row) -> str:
 
 def _values(columns: Columns, of_key: Columns, row: _Row) -> str:
     """The declared columns."""
-    values = [(n, _of_both(n, kind) if (n, kind) in of_key else _declared(n, kind)) for n, kind in columns]
+    values = [
+        (n, _of_both(n, kind) if (n, kind) in of_key else with_unique_keys(_declared(n, kind), kind))
+        for n, kind in columns
+    ]
     kept = None
     if row.changes_table:  # what was before a deletion is not the row, nor the time of it
         kept = f"{debezium.OP} <> 'd'"

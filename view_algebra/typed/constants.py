@@ -36,7 +36,6 @@ from view_algebra.language.expressions import (
     Windowed,
 )
 from view_algebra.language.fields import VARIABLE
-from view_algebra.language.limits import can_make_any_text
 from view_algebra.language.literals import folded
 from view_algebra.language.meeting import cast
 from view_algebra.language.times import MOST_ELEMENTS
@@ -192,8 +191,6 @@ def joined(join: Joined) -> Relation:
     names = [name for name, _ in _columns(other)]
     if not all(names) or len({name.lower() for name in names}) < len(names):
         raise Wrong(other.place, "constants without column names of their own", "Write … AS names(code, name).")
-    if any(can_make_any_text(part) for row in rows for value in row.values() for part in walk(value)):
-        raise Wrong(other.place, "constants for records that might not be text", "Leave out what is not Unicode text.")
     element = Type("STRUCT", fields=_columns(other))
     argument: Expr = Call("array", tuple(_struct(names, row, element) for row in rows), Type("ARRAY", element=element))
     if join.condition is not None:

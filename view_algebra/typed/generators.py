@@ -8,12 +8,14 @@ from sqlglot import exp
 
 from view_algebra.language.expressions import Constants, Exploded, Expr, Generator, Place, Relation
 from view_algebra.language.functions import GENERATORS
+from view_algebra.language.guards import clean_json
 from view_algebra.language.types import INT
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.constants import elements, table
 from view_algebra.typed.names import Scope
 from view_algebra.typed.nested import is_empty, json_fields, stacked
 from view_algebra.typed.scalars import expression
+from view_algebra.written.oracle import spell, written
 
 
 def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Generator:
@@ -23,6 +25,7 @@ def generated(node: exp.Expr, names: list[str], alias: str, scope: Scope) -> Gen
         given = [stacked(given, place)]
     if node.name.lower() == "json_tuple":
         given = [json_fields(given, place)]
+        spell(node.expressions[0], clean_json(written(node.expressions[0])))
     if len(given) != 1:
         raise Wrong(place, f"{node.name}() with {len(given)} arguments", f"Write {node.name}(tags).")
     if is_empty(given[0]):

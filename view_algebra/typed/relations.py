@@ -9,19 +9,23 @@ from typing import cast as typed
 from sqlglot import exp
 
 from view_algebra.compiled import changes_of
+from view_algebra.language.endless import finite
 from view_algebra.language.expressions import (
     TRUE,
+    Combined,
     Constant,
     Constants,
     Expr,
     Joined,
     Nested,
+    Query,
     Read,
     Relation,
     Stream,
     both,
 )
 from view_algebra.language.functions import WINDOWED, instead_of_rows
+from view_algebra.language.guards import within_calendar
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import condition
 from view_algebra.language.quoting import spark_name
@@ -51,7 +55,7 @@ from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import refuse_in_join, refuse_joins_behind, refuse_windows_in_join
 from view_algebra.typed.using import common_columns, using_condition
 from view_algebra.written.dialect import parsed
-from view_algebra.written.oracle import is_edited, put
+from view_algebra.written.oracle import guarded, is_edited, put, written
 from view_algebra.written.pivots import pivoted, refuse_counts
 
 AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
@@ -208,7 +212,20 @@ def _records_of(node: exp.Table, alias: str, names: list[str], scope: Scope) -> 
         outputs = zip(select.expressions, names, strict=True)
         select.set("expressions", [named_item(item, name) for item, name in outputs])
         names = []
-    return _in_place_of(node, select, names, scope)
+    return _in_place_of(node, select, names, scope, of_view=True)
+
+
+def _without_infinities(query: Query, select: exp.Expr) -> Query:
+    """The SELECT of a view as others read it: infinities are NULL where a view shows them."""
+    select = select.unnest()
+    if isinstance(query, Combined):
+        left, right = _without_infinities(query.left, select.this), _without_infinities(query.right, select.expression)
+        return replace(query, left=left, right=right)
+    for output, item in zip(query.outputs, select.expressions, strict=False):
+        if output.expression.type.endless:
+            guarded(item.unalias(), within_calendar(written(item.unalias()), output.expression.type))
+    outputs = (replace(o, expression=finite(e)) if (e := o.expression).type.endless else o for o in query.outputs)
+    return replace(query, outputs=tuple(outputs))
 
 
 def _named_anew(node: exp.Table, names: list[str], scope: Scope) -> Nested:
@@ -221,12 +238,15 @@ def _named_anew(node: exp.Table, names: list[str], scope: Scope) -> Nested:
     return found
 
 
-def _in_place_of(node: exp.Table, select: exp.Expr, names: list[str], scope: Scope) -> Nested | None:
+def _in_place_of(
+    node: exp.Table, select: exp.Expr, names: list[str], scope: Scope, *, of_view: bool = False
+) -> Nested | None:
     """A SELECT over records in the place of a name, where it is one; Spark is told the same."""
     hidden = next((each.name for each in select.find_all(exp.Table) if each.name.lower() in scope.ctes), None)
     if hidden is not None:  # Spark would read the CTE
         raise Wrong(span(node), f"{node.name}, of records of {hidden}, beside a CTE of that name", "Rename the CTE.")
     inner, alias = scope.context.query(select, Outside(scope.context)), (node.alias or node.name).lower()
+    inner = _without_infinities(inner, select) if of_view else inner
     if not is_in_order(inner, windows=False):
         return None
     named = named_by(inner, names, span(node)) if names else inner

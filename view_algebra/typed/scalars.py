@@ -13,11 +13,10 @@ from sqlglot import exp
 from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, is_aggregate
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
 from view_algebra.language.functions import FOREIGN, GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
-from view_algebra.language.long_numbers import bounded, has_decimals
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import BITWISE, bitwise, calculate, case, condition, negative, number
-from view_algebra.language.overloads import call, overload
-from view_algebra.language.quoting import words
+from view_algebra.language.overloads import call
+from view_algebra.language.quoting import spark_text
 from view_algebra.language.time_windows import TIME_WINDOWS, window_key
 from view_algebra.language.times import interval, shifted
 from view_algebra.language.types import BIGINT, BOOLEAN, STRING, TINYINT, VOID
@@ -29,6 +28,7 @@ from view_algebra.typed.collected import collected, ignoring_nulls, sorted_list
 from view_algebra.typed.conversions import as_type, cast_to, try_cast_to
 from view_algebra.typed.dotted_names import column_named
 from view_algebra.typed.entries import map_from_entries
+from view_algebra.typed.guards import guard
 from view_algebra.typed.names import Scope
 from view_algebra.typed.nested import LAMBDAS, over_elements, structured
 from view_algebra.typed.patterns import escaped_like, like
@@ -68,14 +68,15 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
     refuse_order_of_operators(node)
     reader = _READERS.get(type(node))
     if reader is not None:
-        made = reader(node, scope)
+        made = guard(node, reader(node, scope), partial(expression, scope=scope))
         if made.type == VOID and not any(isinstance(part, (Aggregate, Subquery)) for part in walk(made)):
             return replace(NULL, place=span(node))
         # sqlglot notes the NOT of `x NOT LIKE y` beside the rest
         return Call("not", (made,), BOOLEAN, place=span(node)) if node.args.get("negate") else made
     operator = BINARY.get(type(node))
     if operator is not None:
-        return _binary(operator, typed(exp.Binary, node), scope)
+        made = _binary(operator, typed(exp.Binary, node), scope)
+        return guard(node, made, partial(expression, scope=scope))
     if isinstance(node, exp.Func) and not isinstance(node, exp.Binary):
         return call(node.sql_name(), [], span(node))
     other = (
@@ -252,27 +253,7 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
         sugar.refuse_other_characters(name, given[1])
         return as_type(sugar.CHARACTERS[name], node, given[0], scope)
     arguments = [expression(a, scope) for a in node.expressions]
-    made = sugar.made(name, arguments, place) or call(name, arguments, place)
-    _guard_for_spark(name, made, node)
-    return made
-
-
-def _guard_for_spark(name: str, made: Expr, node: exp.Anonymous) -> None:
-    """Tells Spark what is NULL here and would raise there."""
-    given = node.expressions
-    if name == "from_json" and has_decimals(made.type):
-        spell(node, f"from_json({bounded(written(given[0]), made.type)}, {written(given[1])})")
-    if isinstance(made, Call) and made.function == "sequence" and len(given) == 3:  # Spark raises where it goes back
-        first, last = written(given[0]), written(given[1])
-        forth = "<=" if not str(getattr(made.arguments[2], "value", "")).startswith("-") else ">="
-        spell(node, f"CASE WHEN ({first}) {forth} ({last}) THEN {written(node)} END")
-    row = overload(made) if name in _GUARDED and isinstance(made, Call) else None
-    if row is not None and row.below:
-        spell(node, row.below.format(*(f"({written(each)})" for each in given)))
-
-
-_GUARDED = words("from_utc_timestamp to_utc_timestamp get_json_object unbase64 timestamp_seconds")
-"""Functions with an argument at which Spark raises, where a record decides it."""
+    return sugar.made(name, arguments, place) or call(name, arguments, place)
 
 
 def _filtered(node: exp.Filter, scope: Scope) -> Expr:
@@ -330,7 +311,7 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
     exp.BitwiseLeftShift: lambda n, scope: _several("shiftleft", [n.left, n.right], scope, span(n)),
     exp.BitwiseRightShift: _shifted_right,
     exp.ILike: like,
-    exp.RawString: lambda node, _: Constant(node.name, STRING, span(node)),
+    exp.RawString: lambda node, _: _text(node, node.name),
     exp.RegexpLike: lambda n, scope: _several("rlike", [n.this, n.expression], scope, span(n)),
     exp.DPipe: lambda n, scope: _several("concat", [n.left, n.right], scope, span(n)),
     exp.Concat: lambda n, scope: _several("concat", n.expressions, scope, span(n)),
@@ -372,10 +353,18 @@ def _aggregates(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls))
 
 
+def _text(node: exp.Expr, value: str) -> Constant:
+    """A literal text; U+0000, which Postgres cannot hold, is U+FFFD."""
+    if "\0" in value:
+        value = value.replace("\0", "\ufffd")
+        spell(node, spark_text(value))
+    return Constant(value, STRING, span(node))
+
+
 def _literal(node: exp.Expr) -> Expr:
     place = span(node)
     if isinstance(node, exp.Literal):
-        return Constant(node.name, STRING, place) if node.is_string else number(node.name, place)
+        return _text(node, node.name) if node.is_string else number(node.name, place)
     return (
         Constant(None, VOID, place) if isinstance(node, exp.Null) else Constant(str(node.this).lower(), BOOLEAN, place)
     )

@@ -25,15 +25,16 @@ _EDIT = "lamina_edit"
 class Edit:
     """What Spark is told otherwise at a node.
 
-    instead: what stands in its place. columns: what a `*` stands for. alias: what it is called, where the author gives
-    it no name. order: the keys of the ORDER BY that it inherits; ties: those that break ties. outputs: columns that it
-    gives besides, by name.
+    instead: what stands in its place; guarded: is it the node with a guard, which is put around it once? columns: what
+    a `*` stands for. alias: what it is called, where the author gives it no name. order: the keys of the ORDER BY that
+    it inherits; ties: those that break ties. outputs: columns that it gives besides, by name.
     keys_as_columns: LIMIT goes by keys that are no columns, in a query about a row around it; Spark picks any rows
     there, unless the keys are columns. whole_conditions: LIMIT picks from what conditions about a row around it leave;
     Spark compares after LIMIT where `=` has to cast one of its sides, unless that is IS TRUE.
     """
 
     instead: exp.Expr | None = None
+    guarded: bool = False
     columns: Sequence[exp.Expr] = ()
     alias: str = ""
     order: Sequence[exp.Expr] = ()
@@ -59,6 +60,17 @@ def _edit(node: exp.Expr) -> Edit:
 def spell(node: exp.Expr, text: str) -> None:
     """Puts a text of Spark SQL in the place of a node."""
     put(node, parsed(text))
+
+
+def guarded(node: exp.Expr, text: str) -> None:
+    """Puts a guard around a node, of which it is told when the node is read again."""
+    spell(node, text)
+    _edit(node).guarded = True
+
+
+def is_guarded(node: exp.Expr) -> bool:
+    """True if a node that is read again has its guard."""
+    return _EDIT in node.meta and _edit(node).guarded
 
 
 def put(node: exp.Expr, other: exp.Expr) -> None:

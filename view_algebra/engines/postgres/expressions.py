@@ -43,7 +43,6 @@ from view_algebra.engines.postgres.writing import (
     is_column,
     typed_text,
 )
-from view_algebra.engines.spark import ESCAPES_NOTHING
 from view_algebra.language.casts import cast_in_postgres, tried_in_postgres
 from view_algebra.language.expressions import (
     Aggregate,
@@ -58,6 +57,7 @@ from view_algebra.language.expressions import (
     Windowed,
 )
 from view_algebra.language.fields import VARIABLE
+from view_algebra.language.guards import ESCAPES_NOTHING
 from view_algebra.language.lengths import COUNTED
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
@@ -219,6 +219,12 @@ def _bounded_sequence(call: Call, reading: Reading) -> tuple[str, int]:
     return _call(replace(call, function="sequence"), reading)
 
 
+def _endless(call: Call, reading: Reading) -> tuple[str, int]:
+    """What is made of a time; of an infinity the same infinity."""
+    made, time = (reading.text(each) for each in call.arguments)
+    return f"coalesce({made}, spark.infinite({time})::{call.type.postgres})", ATOM
+
+
 _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     **dict.fromkeys(("and", "or"), _logical),
     "not": _not,
@@ -234,6 +240,8 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     "timestampdiff": months_apart,
     COUNTED: counted,
     BOUNDED: _bounded_sequence,
+    "finite": lambda call, reading: (f"spark.shown({reading.text(call.arguments[0])})", ATOM),
+    "endless": _endless,
     "window_start": window_start,
     "window_end": window_end,
     "window": window_as_json,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from view_algebra.engines.postgres.times import whole_end
 from view_algebra.engines.postgres.writing import ATOM, CAST, OTHER, Reading, bare_value, constant
 from view_algebra.language.expressions import Call, Constant, Expr, Field
 from view_algebra.language.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
@@ -19,8 +20,10 @@ def shares(call: Call, reading: Reading) -> tuple[str, int]:
 
 def window_as_json(call: Call, reading: Reading) -> tuple[str, int]:
     """A window as Spark writes it; a grouping that leaves it out has none."""
-    start, end = (inside(a, reading) for a in call.arguments)
-    pairs = f"'start', {start}, 'end', {end}"
+    start, end = call.arguments
+    # a window is whole: its end may be the first instant after the calendar
+    after = whole_end(end, reading) if isinstance(end, Call) and end.function == "window_end" else reading.text(end)
+    pairs = f"'start', {inside(start, reading)}, 'end', {in_json(after, end.type)}"
     known = reading.text(call.arguments[0], OTHER)
     return f"CASE WHEN {known} IS NOT NULL THEN jsonb_build_object({pairs}) END", ATOM
 

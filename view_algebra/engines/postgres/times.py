@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from view_algebra.engines.postgres.writing import ADD, ATOM, CAST, MULTIPLY, Reading, constant
-from view_algebra.language.expressions import Call, Constant
+from view_algebra.engines.postgres.writing import ADD, ATOM, CAST, MULTIPLY, Reading
+from view_algebra.language.expressions import Call
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.times import MONTHS
-from view_algebra.language.types import DATE, DAYS, DURATION, TIMESTAMP, Type
+from view_algebra.language.types import DAYS, DURATION, Type
 from view_algebra.refusals import AsksForRecords
 
 
@@ -27,7 +27,7 @@ def window_start(call: Call, reading: Reading) -> tuple[str, int]:
     if slide:
         way_out = "Hop over the records, or add up by sum(x) OVER (ORDER BY t RANGE BETWEEN INTERVAL … PRECEDING …)."
         raise AsksForRecords(call.place, "a hopping window above the aggregation", way_out)
-    return f"date_bin({length(size)}, {reading.text(call.arguments[0])}, {origin(offset)})", ATOM
+    return f"spark.shown(date_bin({length(size)}, {reading.text(call.arguments[0])}, {origin(offset)}))", ATOM
 
 
 def hops(window: Call, reading: Reading) -> str:
@@ -47,20 +47,19 @@ def origin(offset: int) -> str:
 def window_end(call: Call, reading: Reading) -> tuple[str, int]:
     """The end of a window, from its start."""
     size = int(str(getattr(call.arguments[1], "value", 0)))
-    return f"{reading.text(call.arguments[0], ADD)} + {length(size)}", ADD
+    return f"spark.shifted({reading.text(call.arguments[0])}, {length(size)})", ATOM
+
+
+def whole_end(end: Call, reading: Reading) -> str:
+    """The end of a window, after the calendar, too."""
+    return f"{reading.text(end.arguments[0], ADD)} + {length(int(str(getattr(end.arguments[1], 'value', 0))))}"
 
 
 def shifted(call: Call, reading: Reading) -> tuple[str, int]:
-    """A time moved by an INTERVAL; days and months are those of UTC, whatever a reader's time zone."""
+    """A time moved by an INTERVAL, NULL outside of the calendar; days and months are those of UTC."""
     time, by = call.arguments
-    sign, text = call.function[0], reading.text(time, ADD)
-    unit = str(getattr(by, "value", "")).split(" ")[-1]
-    interval = constant(by) if isinstance(by, Constant) else ""
-    if time.type == DATE:
-        return f"({text} {sign} {interval})::date", CAST
-    if time.type == TIMESTAMP and unit in ("day", "week", "month", "quarter", "year"):
-        return f"({reading.text(time, CAST)} AT TIME ZONE 'UTC' {sign} {interval}) AT TIME ZONE 'UTC'", 0
-    return f"{text} {sign} {interval}", ADD
+    sign = "-" if call.function[0] == "-" else ""
+    return f"spark.shifted({reading.text(time)}, {sign}{reading.text(by)})", ATOM
 
 
 def length(microseconds: int) -> str:
