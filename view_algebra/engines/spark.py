@@ -127,7 +127,7 @@ def _bounded_sequence(call: Call) -> str:
 
 
 def storable(expression: Expr) -> str:
-    """An expression as Postgres stores it: a nested value becomes the text of its JSON, and bytes what it reads as bytea."""
+    """An expression as Postgres stores it: of a nested value the text of its JSON, of bytes what it reads as bytea."""
     text = spark(expression)
     if expression.type.name == "BINARY":
         return f"concat('\\\\x', hex({text}))"

@@ -59,9 +59,10 @@ from view_algebra.language.expressions import (
 from view_algebra.language.fields import VARIABLE
 from view_algebra.language.guards import ESCAPES_NOTHING
 from view_algebra.language.lengths import COUNTED
+from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
-from view_algebra.language.quoting import postgres_name
+from view_algebra.language.quoting import postgres_name, words
 from view_algebra.language.times import BOUNDED
 from view_algebra.language.types import DOUBLE, FLOAT, STRING, Type, inside
 from view_algebra.refusals import AsksForRecords
@@ -115,6 +116,20 @@ def _field(column: Field, reading: Reading) -> tuple[str, int]:
 
 
 def _call(call: Call, reading: Reading) -> tuple[str, int]:
+    text, binds = _unguarded(call, reading)
+    if leaves_calendar(call) and call.function not in _WITHIN_CALENDAR:
+        return f"spark.shown({text})", ATOM
+    return text, binds
+
+
+_WITHIN_CALENDAR = {
+    *("+ interval", "- interval"),
+    *words("window_start window_end date_add dateadd date_sub add_months last_day next_day make_date"),
+}
+"""Calls of which the text is NULL outside of the calendar by itself."""
+
+
+def _unguarded(call: Call, reading: Reading) -> tuple[str, int]:
     form = _FORMS.get(call.function)
     if form is not None:
         return form(call, reading)
