@@ -140,7 +140,7 @@ def blame(
     with database.snapshot() as connection:
         known = _read(connection, name, key, began)
     states, steps = _states(known, name)
-    with closing(Oracle(database, spark(), log(), brokers, name, key, states)) as oracle:
+    with closing(Oracle(database, spark(), log(), brokers, name, key, states, known.read_at)) as oracle:
         rows = _Answers(oracle, states, steps, limit).all()
     view = known.catalog.views[name]
     if not known.rows and not any(rows.values()):

@@ -13,13 +13,14 @@ import pickle
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import func, select
 from sqlglot import exp
 
 from batch_layer.causes import SPARK_ERRORS
@@ -33,6 +34,7 @@ from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from view_algebra.compiled import JSON_TIMES, SHORTENED, View
 from view_algebra.errors import LaminaError
+from view_algebra.language.clock import NOW_IN_SPARK
 from view_algebra.language.quoting import quoted, spark_name
 from view_algebra.language.types import Type
 from view_algebra.language.types import read as read_type
@@ -146,6 +148,7 @@ def _check(
         skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
         failures: dict[str, Exception] = {}
+        clock: datetime = connection.execute(select(func.now())).scalar_one()
         for name in wanted:
             columns = shown_columns(catalog.views[name])
             try:
@@ -159,7 +162,8 @@ def _check(
         log.create(catalog.sources[name], topic_ids[name], log_begins[name])
         records = log.records(catalog.sources[name], below[name], brokers, since=starts[name])
         counting(records, catalog.sources[name]).createOrReplaceTempView(spark_name(catalog.sources[name].records))
-    selected = (view for view in catalog.views.values() if set(view.sources) <= set(sources))
+    selected = [view for view in catalog.views.values() if set(view.sources) <= set(sources)]
+    set_clock(spark, selected, clock)
     failures = {**_select_each(spark, selected, begins), **failures}
     found = []
     for name in wanted:
@@ -204,11 +208,21 @@ def _select_each(
     return failures
 
 
-def select_all(spark: SparkSession, views: Iterable[View], since: Mapping[str, datetime | None]) -> None:
+def set_clock(spark: SparkSession, views: Iterable[View], at: datetime) -> None:
+    """Sets what `now()` is in the SELECTs of views: the time of the snapshot that they were read in."""
+    if any(NOW_IN_SPARK in view.spelled for view in views):
+        text = f"TIMESTAMP '{at.astimezone(UTC).isoformat()}'"
+        spark.sql(f"DECLARE OR REPLACE VARIABLE lamina_now TIMESTAMP DEFAULT {text}")
+
+
+def select_all(
+    spark: SparkSession, views: Collection[View], since: Mapping[str, datetime | None], clock: datetime
+) -> None:
     """Makes the author's SELECT of each view a table of Spark's: those that it reads come first, and its records.
 
-    since: by view, when the groups begin that it keeps.
+    since: by view, when the groups begin that it keeps. clock: what `now()` is in it.
     """
+    set_clock(spark, views, clock)
     for view in views:
         _select(spark, view, since.get(view.name))
 

@@ -45,7 +45,10 @@ class State:
 
 
 class Oracle:
-    """Answers for the rows of one key of a view, at any of these states; the last is the newest."""
+    """Answers for the rows of one key of a view, at any of these states; the last is the newest.
+
+    clock: what `now()` is at all of them, so that what differs between two was moved by records.
+    """
 
     def __init__(
         self,
@@ -56,7 +59,9 @@ class Oracle:
         name: str,
         key: Key,
         states: Sequence[State],
+        clock: datetime,
     ) -> None:
+        self._clock = clock
         self._spark, self._log, self._brokers, self._name, self._key = spark, log, brokers, name, key
         self._states = states
         self._records: dict[tuple[str, str], tuple[DataFrame, DataFrame]] = {}
@@ -137,7 +142,7 @@ class Oracle:
             newer = recent.where(within(OffsetRange(_on(state.below[name], begins[name]), state.below[name])))
             records = newer if after is not None else older.unionByName(newer)
             counting(records, source).createOrReplaceTempView(spark_name(source.records))
-        select_all(self._spark, definition.views.values(), state.since)
+        select_all(self._spark, definition.views.values(), state.since, self._clock)
         return self._spark.table(self._name).where(self._key.spark(definition.views[self._name]))
 
     def _of(self, definition: str, source: Source) -> tuple[DataFrame, DataFrame]:

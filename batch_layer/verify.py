@@ -54,7 +54,7 @@ def verify(database: Database, spark: SparkSession, log: MasterLog, brokers: Bro
     with database.begin() as connection:
         definition = definitions.get(connection, receipt.definition, receipt.view)
     _read_records(database, log, brokers, receipt, definition)
-    select_all(spark, definition.views.values(), receipt.since)
+    select_all(spark, definition.views.values(), receipt.since, receipt.clock)
     view, rows = definition.views[receipt.view], Rows()
     for batch in batches(_as_texts(spark.table(receipt.view))):
         rows.add(pa.table(batch.columns, [column.name for column in view.columns]))

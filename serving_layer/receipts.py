@@ -63,13 +63,17 @@ class Counted:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a view showed. `since`: by view that it was made of, when the groups began that were kept."""
+    """What a view showed. `since`: by view that it was made of, when the groups began that were kept.
+
+    clock: what `now()` was.
+    """
 
     view: str
     version: str
     definition: str
     generation: int | None
     read_at: str
+    clock: datetime
     digest: Digest
     sources: Mapping[str, Counted]
     since: Mapping[str, datetime]
@@ -103,6 +107,7 @@ def _read(given: Mapping[str, Any]) -> Receipt:
         definition=str(given["definition"]),
         generation=given["generation"],
         read_at=str(given["read_at"]),
+        clock=datetime.fromisoformat(str(given.get("clock", given["read_at"]))),
         digest=Digest.read(given),
         sources={name: _counted(each) for name, each in given["sources"].items()},
         since={name: datetime.fromisoformat(since) for name, since in kept.items()},

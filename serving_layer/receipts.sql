@@ -110,7 +110,8 @@ BEGIN
   digest := lamina.digest(format('analytics.%I', receipt.view)::regclass, stands.columns);
   RETURN json_build_object(
     'receipt', 1, 'view', stands.view, 'version', stands.version, 'generation', stands.generation,
-    'definition', stands.definition, 'read_at', statement_timestamp(), 'rows', digest -> 'rows', 'digest', digest -> 'digest',
+    'definition', stands.definition, 'read_at', statement_timestamp(), 'clock', now(),
+    'rows', digest -> 'rows', 'digest', digest -> 'digest',
     'columns', digest -> 'columns', 'doubles', digest -> 'doubles', 'left_out', digest -> 'left_out',
     'made_of', stands.made_of, 'sources', stands.sources)::text;
 END

@@ -927,13 +927,13 @@ VIEWS = [
     view("sum of times", "SELECT sum(ts) AS n FROM events", "SELECT sum(CAST(ts AS BIGINT)) AS n FROM events"),
     view(
         "the wall clock",
-        "SELECT count(*) AS n FROM events WHERE ts > current_timestamp()",
-        "SELECT count(*) AS n FROM events WHERE ts > kafka_timestamp",
+        "SELECT max(now() - ts) AS late FROM events",
+        "SELECT now() - min(ts) AS late FROM events",
     ),
     view(
         "the date of today",
-        "SELECT count(*) AS n FROM events WHERE day = current_date",
-        "SELECT count(*) AS n FROM events WHERE day = CAST(kafka_timestamp AS DATE)",
+        "SELECT sum(datediff(current_date, day)) AS days FROM events",
+        "SELECT sum(datediff(current_date, day) * n) AS days FROM (SELECT day, count(*) AS n FROM events GROUP BY day)",
     ),
     view(
         "chance",

@@ -21,6 +21,7 @@ import psycopg2.extensions
 from pyarrow import csv
 from pyspark.sql import DataFrame, SparkSession
 
+from batch_layer.check import set_clock
 from batch_layer.compute import counting
 from lamina.testing import QUICK, raw_records
 from master_log import log_times
@@ -175,6 +176,7 @@ class Engines:
     def oracle(self, catalog: Catalog, batches: Mapping[str, Batches]) -> None:
         """Makes Spark views of all records, and of every view's whole SELECT over them."""
         quick(self.spark)
+        set_clock(self.spark, catalog.views.values(), datetime.now(UTC))
         for name, source in catalog.sources.items():
             self.at_hand(source, [value for batch in batches.get(name, ()) for value in batch])
         for view in in_order(catalog):

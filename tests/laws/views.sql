@@ -1907,3 +1907,22 @@ CREATE VIEW numbers_of_records AS
 SELECT n, count(*) AS c, min(city) AS m FROM (SELECT city, explode(if(user_id BETWEEN 0 AND 5, sequence(user_id, 3), array())) AS n FROM events) GROUP BY n;
 CREATE VIEW steps_of_records AS
 SELECT event_id, sequence(user_id, 10, 4) AS up, sequence(CAST(user_id AS BIGINT), CAST(-6 AS BIGINT), -3) AS down FROM events WHERE user_id BETWEEN -100 AND 100;
+
+CREATE VIEW of_late AS
+SELECT event_id, ts, now() > ts AS past, CAST(now() AS DATE) = current_date AS today, current_timestamp() - ts > INTERVAL 9000 DAYS AS old,
+       CAST(localtimestamp() AS TIMESTAMP) = now() AS utc, unix_timestamp() > user_id AS later, year(current_date()) > 2000 AS y
+FROM events WHERE ts > now() - INTERVAL 12 YEARS AND city <> 'b';
+CREATE VIEW counted_of_late AS
+SELECT city, count(*) AS n, sum(amount) AS a, count(DISTINCT user_id) AS u, last(kind) AS k, min(price) AS p, max(ts) < now() AS past
+FROM events WHERE date_trunc('hour', ts) > current_timestamp - INTERVAL 12 YEARS GROUP BY city HAVING max(ts) > now() - INTERVAL 13 YEARS;
+CREATE VIEW new_and_old AS
+SELECT CASE WHEN ts > now() - INTERVAL 12 YEARS THEN 'new' WHEN ts <= now() THEN 'old' ELSE 'none' END AS c, count(*) AS n,
+       count(*) FILTER (WHERE ts > now() - INTERVAL 12 YEARS AND city = 'a') AS f FROM events GROUP BY 1;
+CREATE VIEW newest_of_late AS
+SELECT event_id, row_number() OVER (PARTITION BY city ORDER BY ts DESC, event_id) AS rn FROM events
+WHERE ts BETWEEN now() - INTERVAL 12 YEARS AND now() QUALIFY rn <= 3;
+CREATE VIEW of_views_of_late AS SELECT y, count(*) AS n FROM of_late WHERE ts < now() GROUP BY y;
+CREATE VIEW hours_of_late AS
+SELECT window(ts, '2 hours', '1 hour').start AS h, count(*) AS n FROM events WHERE ts > now() - INTERVAL 12 YEARS GROUP BY window(ts, '2 hours', '1 hour');
+CREATE VIEW joined_of_late AS
+SELECT a.city, count(*) AS n FROM events a JOIN events b ON a.event_id = b.event_id AND b.ts > now() - INTERVAL 12 YEARS GROUP BY a.city;

@@ -9,6 +9,7 @@ from view_algebra.compiled import JSON_TIMES, SHORTENED
 from view_algebra.engines.likes import regular, regular_in_spark
 from view_algebra.engines.sequences import bounded_sequence, without_bound
 from view_algebra.language.expressions import (
+    NOW,
     Aggregate,
     Call,
     Case,
@@ -102,6 +103,8 @@ def _call(call: Call) -> tuple[str, int]:
 
 def _unguarded(call: Call) -> tuple[str, int]:
     name, arguments = call.function, call.arguments
+    if name == NOW:
+        raise Wrong(call.place, "the clock below the aggregation, where records are read at any time", _ABOVE)
     if name == "cast" and call.implicit:
         return _written(arguments[0])
     binds = _BINDS.get(name, _ATOM)
@@ -119,6 +122,11 @@ def _unguarded(call: Call) -> tuple[str, int]:
     if row is not None and row.below is not None:
         return row.below.format(*(spark(each, _ATOM) for each in arguments)), _ATOM
     return f"{name}({', '.join(map(spark, arguments))})", _ATOM
+
+
+_ABOVE = (
+    "Aggregate first, and use the clock around it, as in now() - max(ts). In WHERE and FILTER it may stand as it is."
+)
 
 
 def _bounded_sequence(call: Call) -> str:

@@ -384,6 +384,10 @@ NULL = Constant(None, VOID)
 ONE = Constant("1", BIGINT)
 
 
+NOW = "now"
+"""The call of a function that tells the time, which is that of the reader's transaction."""
+
+
 def conjuncts(condition: Expr | None) -> Iterator[Expr]:
     """The conditions that must all hold."""
     if isinstance(condition, Call) and condition.function == "and":

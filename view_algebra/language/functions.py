@@ -731,8 +731,8 @@ _PLACE = "depends on how Spark happens to split the records"
 _REFUSED = (
     (
         _WALL_CLOCK,
-        "Compare with the clock when reading the view, or use the event time or kafka_timestamp.",
-        "now current_timestamp current_date curdate localtimestamp current_timezone current_time getdate sysdate",
+        "Write now(), or current_date(), which are those of the moment at which the view is read.",
+        "current_timezone current_time getdate sysdate",
     ),
     (
         _CHANCE,

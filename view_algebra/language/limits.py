@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from view_algebra.language.expressions import Call, Expr
+from view_algebra.language.expressions import NOW, Call, Expr
 from view_algebra.language.quoting import words
 from view_algebra.language.types import CALENDAR, STRING
 
@@ -23,7 +23,7 @@ def leaves_calendar(call: Expr) -> bool:
     if call.function in ("cast", "try_cast") or call.function in _STAYS_WITHIN:
         of = call.arguments[-1 if call.function == "date_trunc" else 0].type
         return of.name not in CALENDAR and not of.nested
-    return True
+    return call.function != NOW
 
 
 def makes_any_text(call: Call) -> bool:

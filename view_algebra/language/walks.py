@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from view_algebra.language.expressions import (
+    NOW,
     PLAINLY,
     Aggregate,
     Beside,
@@ -91,12 +92,13 @@ def is_of_elements(part: Expr) -> bool:
 
 
 def asks(part: Expr) -> bool:
-    """Is it answered by rows of another block?"""
-    return isinstance(part, Subquery) or (isinstance(part, Field) and part.outer)
+    """Is it answered by rows of another block, or by the clock?"""
+    told = isinstance(part, Call) and part.function == NOW
+    return told or isinstance(part, Subquery) or (isinstance(part, Field) and part.outer)
 
 
 def is_asked(expression: Expr) -> bool:
-    """Does it need an answer by rows of another block?"""
+    """Does it need an answer by rows of another block, or by the clock?"""
     return any(map(asks, walk(expression)))
 
 

@@ -144,7 +144,7 @@ def _refuse_in_windows(block: Select, group: Sequence[Expr], window: Call) -> No
         return
     if is_session(window):
         way_out = "Put conditions on the records alone there, or filter the sessions in a view over this one."
-        raise Wrong(block.place, "a subquery in WHERE of sessions", way_out)
+        raise Wrong(block.place, "a subquery, or the clock, in WHERE of sessions", way_out)
     for part in walk(block.undecided):
         if hops(part) or (isinstance(part, Subquery) and part.correlated):
             what = "a subquery in WHERE about hopping windows, or about the records in them"

@@ -8,6 +8,7 @@ from typing import cast as typed
 
 from sqlglot import exp
 
+from view_algebra.language import clock
 from view_algebra.language.expressions import Call, Expr
 from view_algebra.language.fields import member
 from view_algebra.language.functions import NON_DETERMINISTIC
@@ -25,6 +26,7 @@ from view_algebra.typed.names import (
     resolved,
 )
 from view_algebra.typed.output_names import spell_in_window
+from view_algebra.written.oracle import spell
 
 
 def column_named(node: exp.Expr, scope: Scope) -> Expr:
@@ -62,6 +64,9 @@ def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> 
     place, alias = span(node), scope.aliases.get(names[0].lower())
     if alias is None and names[0].lower() in NON_DETERMINISTIC:
         return call(names[0], [], place)
+    if alias is None and len(names) == 1 and names[0].lower() in _WITHOUT_PARENTHESES:
+        spell(node, clock.in_spark(names[0]))
+        return clock.told(names[0], place)
     hidden = len(names) > 1 and is_column(names[:1], scope)  # by a column that is called as the relation
     if alias is None and scope.outer is not None and is_column(names, scope.outer) and not hidden:
         return find_outside(names, scope, place)
@@ -71,3 +76,7 @@ def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> 
     refuse_unclear(names[0].lower(), scope, place)
     spell_in_window(node)
     return reduce(lambda value, name: member(value, name, place), names[1:], alias)
+
+
+_WITHOUT_PARENTHESES = ("current_timestamp", "current_date", "localtimestamp")
+"""Functions of the clock that may be called by their name alone, where no column has it."""

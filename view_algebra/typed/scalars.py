@@ -10,7 +10,9 @@ from typing import cast as typed
 
 from sqlglot import exp
 
+from view_algebra.language import clock
 from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, is_aggregate
+from view_algebra.language.clock import CLOCK
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
 from view_algebra.language.functions import FOREIGN, GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
 from view_algebra.language.meeting import compare
@@ -231,6 +233,12 @@ def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, fil
 def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     """A call of a function of one row."""
     place, given = span(node), node.expressions
+    if name in CLOCK and not given:
+        spell(node, clock.in_spark(name))
+        return clock.told(name, place)
+    if name in ("unix_timestamp", "to_unix_timestamp") and not given:
+        spell(node, f"unix_timestamp({clock.in_spark('now')})")
+        return call("unix_timestamp", [clock.told("now", place)], place)
     if name in ("sort_array", "array_sort") and (listed := sorted_list(given, scope)) is not None:
         return listed
     if name in ("struct", "named_struct", "map"):

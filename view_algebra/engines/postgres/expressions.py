@@ -45,6 +45,7 @@ from view_algebra.engines.postgres.writing import (
 )
 from view_algebra.language.casts import cast_in_postgres, tried_in_postgres
 from view_algebra.language.expressions import (
+    NOW,
     Aggregate,
     Call,
     Case,
@@ -257,6 +258,7 @@ _FORMS: dict[str, Callable[[Call, Reading], tuple[str, int]]] = {
     BOUNDED: _bounded_sequence,
     "finite": lambda call, reading: (f"spark.shown({reading.text(call.arguments[0])})", ATOM),
     "endless": _endless,
+    NOW: lambda _call, _reading: ("now()", ATOM),
     "window_start": window_start,
     "window_end": window_end,
     "window": window_as_json,

@@ -1,0 +1,34 @@
+"""The clock: `now()` and its like are the moment at which a view is read, which no record decides.
+
+They stand in what Postgres computes when a view is read. There it is the time of the reader's transaction; dates and
+wall clocks are those of UTC, as in Spark's session.
+"""
+
+from __future__ import annotations
+
+from view_algebra.language.expressions import NOW, Call, Expr, Place
+from view_algebra.language.meeting import cast
+from view_algebra.language.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Type
+
+CLOCK: dict[str, Type] = {
+    "now": TIMESTAMP,
+    "current_timestamp": TIMESTAMP,
+    "localtimestamp": TIMESTAMP_NTZ,
+    "current_date": DATE,
+    "curdate": DATE,
+}
+"""Functions that tell the time, each with its type."""
+
+NOW_IN_SPARK = "system.session.lamina_now"
+"""A variable of Spark's session: the time of the snapshot that the oracle is compared with."""
+
+
+def told(name: str, place: Place) -> Expr:
+    """What a function of the clock gives."""
+    return cast(Call(NOW, (), TIMESTAMP, place=place), CLOCK[name.lower()])
+
+
+def in_spark(name: str) -> str:
+    """The same in the SELECT that Spark runs."""
+    kind = CLOCK[name.lower()]
+    return NOW_IN_SPARK if kind == TIMESTAMP else f"CAST({NOW_IN_SPARK} AS {kind.spark})"
