@@ -26,6 +26,7 @@ from view_algebra.written.checks import CheckDeclaration, check_declaration
 from view_algebra.written.clauses import refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.written.dialect import Statement, parse
+from view_algebra.written.size import refuse_large
 from view_algebra.written.tables import as_view, changing
 
 
@@ -282,6 +283,7 @@ class _Work:
         """Compiles a view over the rows of others or, where these do not tell what it asks, over their records; of a
         table, over where its newest ones are, too, where that is asked. A view that retains has not the rows of all.
         """
+        refuse_large(d.select)
         refuse_unread(d.select)
         try:
             compile_view(Written(d), known)

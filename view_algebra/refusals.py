@@ -116,10 +116,16 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 def span(node: exp.Expr) -> Span | None:
     """Where a node stands in its file: its own token, else from its first to its last token."""
-    meta = node.meta
-    if "start" in meta:
-        return Span(meta["start"], meta["end"] + 1)
-    spans = [Span(n.meta["start"], n.meta["end"] + 1) for n in node.walk() if "start" in n.meta]
-    if not spans:
-        return None
-    return Span(min(s.start for s in spans), max(s.end for s in spans))
+    if "start" in node.meta:
+        return Span(node.meta["start"], node.meta["end"] + 1)
+    inside = [part for part in node.walk(prune=lambda part: _EXTENT in part.meta) if _EXTENT not in part.meta]
+    for part in reversed(inside):  # what is inside a part comes before it
+        spans = [Span(part.meta["start"], part.meta["end"] + 1)] if "start" in part.meta else []
+        spans += [extent for each in part.iter_expressions() if (extent := each.meta[_EXTENT]) is not None]
+        part.meta[_EXTENT] = Span(min(s.start for s in spans), max(s.end for s in spans)) if spans else None
+    found: Span | None = node.meta[_EXTENT]
+    return found
+
+
+_EXTENT = "lamina_extent"
+"""The entry of a node's `meta` with the span of all its tokens: a long sum is not walked once for each term."""

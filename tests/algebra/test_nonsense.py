@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from view_algebra import Refused, compile_catalog
 from view_algebra.language.aggregates import AGGREGATES
 from view_algebra.language.functions import FUNCTIONS, GENERATORS
@@ -81,3 +83,19 @@ def test_nonsense_is_compiled_or_refused() -> None:
         inputs = (each for table in view.cell_tables for each in (*table.key_inputs, *table.partial_inputs))
         assert not any(each.type == "VOID" or each.type.startswith("INTERVAL") for each in inputs), select
     assert compiled > 100
+
+
+def test_a_view_that_would_take_minutes_to_compile_is_refused_at_once() -> None:
+    ctes = ", ".join(f"c{n} AS (SELECT a.id, a.n FROM c{n - 1} a JOIN c{n - 1} b ON a.id = b.id)" for n in range(1, 23))
+    grown = f"WITH c0 AS (SELECT id, n FROM e), {ctes} SELECT id, n FROM c22"
+    with pytest.raises(Refused, match="c9 reads 512 relations"):
+        compile_catalog({"c.sql": f"{CATALOG}CREATE VIEW v AS {grown};"})
+    with pytest.raises(Refused, match="more than 2,000 expressions within each other"):
+        compile_catalog({"c.sql": f"{CATALOG}CREATE VIEW v AS SELECT id, n{' + 1' * 20_000} AS m FROM e;"})
+
+
+def test_a_sum_of_a_thousand_terms_and_a_chain_of_ctes_compile() -> None:
+    ctes = ", ".join(f"c{n} AS (SELECT id, n + 1 AS n FROM c{n - 1})" for n in range(1, 50))
+    chained = f"WITH c0 AS (SELECT id, n FROM e), {ctes} SELECT id, n FROM c49"
+    text = f"{CATALOG}CREATE VIEW v AS SELECT id, n{' + 1' * 1_000} AS m FROM e; CREATE VIEW w AS {chained};"
+    assert compile_catalog({"c.sql": text}).views.keys() >= {"v", "w"}

@@ -63,9 +63,11 @@ def children(expression: Expr) -> tuple[Expr, ...]:
 
 def walk(expression: Expr) -> Iterator[Expr]:
     """An expression and all inside it, outermost first."""
-    yield expression
-    for child in children(expression):
-        yield from walk(child)
+    left = [expression]
+    while left:
+        part = left.pop()
+        yield part
+        left.extend(reversed(children(part)))
 
 
 def decided(expression: Expr) -> Iterator[Expr]:

@@ -84,9 +84,9 @@ def refuse_elsewhere(block: Select) -> None:
 
     for output in block.outputs if block.group is not None else ():
         rewrite(output.expression, known)
-    shown = {part for output in block.outputs for part in walk(output.expression)}
-    for key in block.group or ():
-        if isinstance(key, Subquery) and key.correlated and key.kind == "scalar" and key not in shown:
+    about_a_row = [each for each in block.group or () if isinstance(each, Subquery) and each.correlated]
+    for key in (each for each in about_a_row if each.kind == "scalar"):
+        if all(part != key for output in block.outputs for part in walk(output.expression)):
             way_out = "Select it, too, or compute it in a subquery in FROM, and group around it."
             raise Wrong(key.place, "GROUP BY a value about a row that is not selected", way_out)
 
