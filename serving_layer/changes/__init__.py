@@ -12,7 +12,7 @@ from dataclasses import replace
 from serving_layer import renames
 from serving_layer.changes.known import Change, Known
 from serving_layer.changes.sources import read_anew, source_change
-from serving_layer.changes.views import breaks, view_change
+from serving_layer.changes.views import breaks, view_change, words_of_postgres
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError
 
@@ -29,7 +29,7 @@ def compare(before: Catalog, after: Catalog, known: Known) -> list[Change]:
     changes = [source_change(name, before, after, anew, known) for name in sorted({*before.sources, *after.sources})]
     names = [*after.views, *(name for name in before.views if name not in after.views)]
     changes += [view_change(name, before, after, anew, known) for name in names]
-    return [_with_readers(change, after, known) for change in changes]
+    return [_with_quotes(_with_readers(change, after, known), after) for change in changes]
 
 
 def _with_renames(said: Mapping[str, str], before: Catalog, after: Catalog, known: Known) -> list[Change]:
@@ -140,6 +140,17 @@ def _with_readers(change: Change, after: Catalog, known: Known) -> Change:
         return change
     ours = sorted(name for name, each in after.views.items() if change.name in each.reads)
     return replace(change, dependents=(*ours, *known.others.get(change.name, ())))
+
+
+def _with_quotes(change: Change, after: Catalog) -> Change:
+    """A change of a view, which warns of columns that are functions to Postgres."""
+    view = after.views.get(change.name) if change.kind == "view" else None
+    names = () if view is None else words_of_postgres(view.columns)
+    if not names or change.action in ("nothing", "keep", "refuse"):
+        return change
+    quoted = " and ".join(f'"{name}"' for name in names)
+    effect = f"{change.effect}; readers have to quote {quoted}: without quotes, Postgres gives them its own value"
+    return replace(change, effect=effect)
 
 
 def _over_its_cells(old: View | None, new: View) -> View:

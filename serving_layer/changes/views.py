@@ -14,6 +14,18 @@ from view_algebra.compiled import Catalog, Column, View
 _OTHER_CHECKS = "its checks changed: they are run before the next hand-over"
 
 
+_OWN_VALUES = (
+    *("user", "current_user", "session_user", "system_user", "current_role", "current_catalog", "current_schema"),
+    *("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"),
+)
+"""Words that are functions to Postgres, also where a table has a column of that name."""
+
+
+def words_of_postgres(columns: Sequence[Column]) -> tuple[str, ...]:
+    """The columns that a reader gets only in quotes: `SELECT user FROM v` gives the reader's own name in each row."""
+    return tuple(column.name for column in columns if column.name in _OWN_VALUES)
+
+
 def breaks(old: Sequence[Column], new: Sequence[Column]) -> tuple[str, ...]:
     """The columns that a reader by name would miss, or find of another type.
 

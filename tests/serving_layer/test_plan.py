@@ -244,3 +244,16 @@ def test_a_rename_is_refused_where_cells_would_be_others_or_the_old_view_stays()
     other = "CREATE VIEW extra AS SELECT max(n) AS m FROM events;"
     both = planned(sums=added, extra=other, total=TOTAL.replace("sums", "added").replace("sum(c)", "max(c)"))
     assert both["added"].action == "update"
+
+
+def test_a_column_that_postgres_takes_for_a_function_is_said_to_need_quotes() -> None:
+    by_user = "CREATE VIEW by_user AS SELECT k AS user, count(*) AS c, current_date() AS day FROM events GROUP BY k;"
+    table = (
+        "CREATE TABLE logins (session_user STRING PRIMARY KEY, n INT) USING kafka OPTIONS (topic 'l', format 'json');"
+    )
+    changes = planned(by_user=by_user, logins=table)
+    said = 'readers have to quote "{}": without quotes, Postgres gives them its own value'
+    assert said.format("user") in changes["by_user"].effect
+    assert said.format("session_user") in changes["logins"].effect
+    others = planned(sums=SUMS.replace("sum(n)", "max(n)"))
+    assert not any("quote" in change.effect for change in others.values())
