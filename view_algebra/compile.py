@@ -6,7 +6,7 @@ What becomes of one view is in `passes.py`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from sqlglot import exp
 from view_algebra.checking import compile_check, with_checks
 from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_of
 from view_algebra.errors import Refused
-from view_algebra.passes import Known, Split, Written, compile_view
+from view_algebra.passes import Known, Split, Written, compile_view, type_of_function
 from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.fields import Reading
@@ -26,6 +26,14 @@ from view_algebra.written.checks import CheckDeclaration, check_declaration
 from view_algebra.written.clauses import refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
 from view_algebra.written.dialect import Statement, parse
+from view_algebra.written.functions import (
+    FunctionDeclaration,
+    calls_of,
+    expanded,
+    function_declaration,
+    is_function,
+    written_out,
+)
 from view_algebra.written.size import refuse_large
 from view_algebra.written.tables import as_view, changing
 
@@ -99,8 +107,12 @@ def _too_deep(place: Span | None) -> Wrong:
 
 def _compiled(files: Mapping[str, str], deployed: Mapping[str, Source] = MappingProxyType({})) -> Known:
     work = _Work()
-    for path in sorted(files):
-        work.read(File(path, files[path]))
+    written = [(file, work.parsed(file)) for file in (File(path, files[path]) for path in sorted(files))]
+    for file, statements in written:
+        work.read_functions(file, statements)
+    work.check_functions()
+    for file, statements in written:
+        work.read(file, statements)
     work.check_names()
     sources = {name: _as_deployed(_source(d), deployed.get(name)) for name, d in sorted(work.sources.items())}
     known = work.compile_views(sources)
@@ -160,6 +172,8 @@ class _Work:
     sources: dict[str, SourceDeclaration] = field(default_factory=dict)
     views: dict[str, ViewDeclaration] = field(default_factory=dict)
     checks: dict[tuple[str, str], CheckDeclaration] = field(default_factory=dict)
+    functions: dict[str, FunctionDeclaration] = field(default_factory=dict)
+    wrong_functions: set[str] = field(default_factory=set)
     mistakes: list[Mistake] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
 
@@ -168,16 +182,63 @@ class _Work:
 
     # pass 1: declarations
 
-    def read(self, file: File) -> None:
+    def parsed(self, file: File) -> list[Statement]:
         try:
-            statements = parse(file)
+            return parse(file)
         except Wrong as wrong:
             self.wrong(file, "", wrong)
-            return
         except RecursionError:
             self.wrong(file, "", _too_deep(None))
-            return
+        return []
+
+    def read_functions(self, file: File, statements: Iterable[Statement]) -> None:
         for statement in statements:
+            if not is_function(statement.tree):
+                continue
+            try:
+                found = function_declaration(file, statement)
+            except Wrong as wrong:
+                self.wrong(file, _name_of(statement.tree), wrong)
+                continue
+            known = self.functions.setdefault(found.name, found)
+            if known is not found:
+                line = known.file.line(known.place.start) if known.place else 1
+                what = f"declared already in {known.file.path}:{line}"
+                self.wrong(file, found.name, Wrong(found.place, what, "Give one of them another name."))
+
+    def check_functions(self) -> None:
+        """Types each function by itself: a mistake is shown where it stands, and not at each call."""
+        left, wrong = dict(self.functions), set[str]()
+        while left:
+            ready = [d for d in left.values() if not calls_of(d.body, left) - {d.name}]
+            for d in ready or list(left.values()):  # which call each other in a circle
+                del left[d.name]
+                if calls_of(d.body, self.functions) & wrong:
+                    wrong.add(d.name)
+                    continue
+                try:
+                    type_of_function(written_out(d, self.functions), d.name, d.takes)
+                except Wrong as mistake:
+                    wrong.add(d.name)
+                    self.wrong(d.file, d.name, mistake)
+        self.wrong_functions = wrong
+
+    def _written_out(self, file: File, statement: Statement) -> Statement | None:
+        """A statement without calls of functions of the catalog; None if one of these is wrong."""
+        if calls_of(statement.tree, self.functions) & self.wrong_functions:
+            self.broken.add(_name_of(statement.tree))
+            return None
+        try:
+            return expanded(statement, self.functions)
+        except Wrong as wrong:
+            name = _name_of(statement.tree)
+            self.wrong(file, name, wrong)
+            self.broken.add(name)
+            return None
+
+    def read(self, file: File, statements: Iterable[Statement]) -> None:
+        declared = (each for each in statements if not is_function(each.tree))
+        for statement in (each for one in declared if (each := self._written_out(file, one)) is not None):
             if isinstance(statement.tree, exp.Alter):
                 self._read_check(file, statement)
                 continue

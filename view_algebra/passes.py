@@ -8,9 +8,9 @@ View       the texts that run                                                   
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from sqlglot import exp
 
@@ -23,7 +23,7 @@ from view_algebra.language.blocks import renamed
 from view_algebra.language.endless import without
 from view_algebra.language.expressions import Query, Read, Select
 from view_algebra.language.lengths import as_numbers
-from view_algebra.language.types import SYSTEM_COLUMNS, Type
+from view_algebra.language.types import SYSTEM_COLUMNS, Type, read
 from view_algebra.language.walks import every_relation
 from view_algebra.lineage import lineage
 from view_algebra.refusals import Span, Wrong, span
@@ -35,7 +35,7 @@ from view_algebra.texts import calendars
 from view_algebra.texts.cells import cell_table, longest_text, version_of
 from view_algebra.texts.records import OF_TABLES, PSEUDO_COLUMNS
 from view_algebra.typed.determinism import refuse_ties, unique_keys
-from view_algebra.typed.names import Columns, Context, Outside
+from view_algebra.typed.names import Columns, Context, Outside, Scope
 from view_algebra.typed.queries import query
 from view_algebra.typed.rows import Keys, Sorting
 from view_algebra.typed.scalars import expression
@@ -105,6 +105,15 @@ def compile_view(written: Written, known: Known) -> View:
     known.sortings[view.name] = sorting(typed.query, known.sortings)
     known.types[view.name] = tuple((name, without(kind)) for name, kind in typed.query.columns)
     return view
+
+
+def type_of_function(body: exp.Expr, name: str, takes: Sequence[tuple[str, exp.DataType]]) -> Type:
+    """The type of a function of the catalog; raises for what is wrong in its expression."""
+    nothing: dict[str, Any] = {}
+    context = Context(*[nothing] * 7, expression=expression, query=query)
+    scope = Scope(Outside(context))
+    scope.relations[name] = tuple((parameter, kind) for parameter, each in takes if (kind := read(each)) is not None)
+    return expression(body, scope).type
 
 
 # pass 1: names, types, orders

@@ -30,6 +30,6 @@ def test_the_examples_of_the_page_compile_as_one_catalog() -> None:
     blocks = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     catalog = compile_catalog({f"{number}.sql": text for number, text in enumerate(blocks)})
     assert [*catalog.sources] == ["clicks", "customers", "orders", "payments"]
-    others = ["by_city", "by_city_then", "customers", "paid"]
+    others = ["by_city", "by_city_then", "customers", "net_revenue", "paid"]
     assert sorted(catalog.views) == sorted([*others, "best_countries", "buyers", "order_status", "revenue", "visits"])
     assert catalog.views["best_countries"].kind == "derived"

@@ -257,3 +257,13 @@ def test_a_column_that_postgres_takes_for_a_function_is_said_to_need_quotes() ->
     assert said.format("session_user") in changes["logins"].effect
     others = planned(sums=SUMS.replace("sum(n)", "max(n)"))
     assert not any("quote" in change.effect for change in others.values())
+
+
+def test_a_changed_function_changes_the_views_that_call_it() -> None:
+    called = SUMS.replace("sum(n)", "sum(half(n))")
+    half = "CREATE FUNCTION half(x BIGINT) RETURNS BIGINT RETURN x div {};"
+    before = compile_catalog({"a.sql": EVENTS + called + TOTAL, "f.sql": half.format(2)})
+    after = compile_catalog({"a.sql": EVENTS + called + TOTAL, "f.sql": half.format(4)})
+    changes = {change.name: change for change in compare(before, after, Known(counted={"events": 10}))}
+    assert (changes["sums"].action, changes["total"].action) == ("reprocess", "nothing")
+    assert "div 4" in changes["sums"].diff.lower()

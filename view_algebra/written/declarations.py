@@ -115,7 +115,8 @@ def declaration(file: File, written: Statement, report: Report) -> SourceDeclara
         raise Wrong(
             span(statement),
             f"{statement.key.upper()} is not a declaration",
-            "A catalog holds CREATE TABLE … USING kafka, CREATE VIEW … AS SELECT and ALTER VIEW … ADD CONSTRAINT.",
+            "A catalog holds CREATE TABLE … USING kafka, CREATE VIEW … AS SELECT, ALTER VIEW … ADD CONSTRAINT and"
+            " CREATE FUNCTION … RETURN.",
         )
     for option in ("replace", "exists", "temporary"):
         if statement.args.get(option):

@@ -1,0 +1,99 @@
+"""A function of the catalog is put in the place of its calls: no text of a view names it."""
+
+from __future__ import annotations
+
+import pytest
+
+from view_algebra import Refused, compile_catalog
+
+SOURCE = "CREATE TABLE s (k STRING, n BIGINT, e STRING, ts TIMESTAMP) USING kafka OPTIONS (topic 's', format 'json');\n"
+FUNCTIONS = """CREATE FUNCTION next(x INT) RETURNS INT COMMENT 'one more' RETURN x + 1;
+CREATE FUNCTION twice(x INT) RETURNS INT RETURN next(x) + next(x);
+CREATE FUNCTION tagged(t STRING, p STRING) RETURNS STRING
+RETURN array_join(transform(split(t, ','), e -> concat(p, e)), ',');
+CREATE FUNCTION rate() RETURNS DECIMAL(4, 2) RETURN 1.20;
+CREATE FUNCTION long(x BIGINT) RETURN x * 2L;
+CREATE FUNCTION late(t TIMESTAMP) RETURNS BOOLEAN RETURN t < now() - INTERVAL 1 HOUR;
+"""
+
+
+def spelled(select: str) -> str:
+    """The SELECT that `lamina check` runs."""
+    catalog = compile_catalog({"v.sql": f"{SOURCE}CREATE VIEW v AS {select};", "z.sql": FUNCTIONS})
+    view = catalog.views["v"]
+    assert view.sql.startswith("CREATE VIEW v AS ")
+    assert not any(f"{name}(" in view.sql.lower() for name in ("next", "twice", "tagged", "rate", "long", "late"))
+    return view.spelled
+
+
+@pytest.mark.parametrize(
+    ("select", "as_if"),
+    [
+        ("SELECT next(n) AS a FROM s", "SELECT CAST((CAST(n AS INT) + 1) AS INT) AS a FROM s"),
+        ("SELECT LONG(long(n)) AS a FROM s", "SELECT (CAST((CAST(n AS BIGINT) * 2L) AS BIGINT) * 2L) AS a FROM s"),
+        ("SELECT k, sum(twice(n)) AS a FROM s WHERE next(n) > 3 GROUP BY k HAVING next(count(*)) > 1", None),
+        ("SELECT n * rate() AS a FROM s", "SELECT n * CAST((1.20) AS DECIMAL(4, 2)) AS a FROM s"),
+        ("SELECT -long(n + 1) AS a FROM s", "SELECT -(CAST(n + 1 AS BIGINT) * 2L) AS a FROM s"),
+        ("SELECT k FROM s WHERE late(ts)", None),
+        ("SELECT transform(split(k, ','), x -> next(length(x))) AS a FROM s", None),
+    ],
+)  # fmt: skip
+def test_a_call_is_the_expression_of_the_function_with_its_types(select: str, as_if: str | None) -> None:
+    assert as_if is None or spelled(select) == as_if
+    assert spelled(select)
+
+
+def test_a_variable_of_a_lambda_in_a_function_is_no_column_of_the_caller() -> None:
+    written = spelled("SELECT tagged(k, e) AS a FROM s")
+    assert "e_1 -> CONCAT(CAST(e AS STRING), e_1)" in written
+
+
+def test_a_check_may_call_a_function() -> None:
+    view = "CREATE VIEW v AS SELECT k, count(*) AS n FROM s GROUP BY k; "
+    check = "ALTER VIEW v ADD CONSTRAINT some CHECK (long(n) > 1);"
+    catalog = compile_catalog({"v.sql": SOURCE + view + check + FUNCTIONS})
+    [found] = catalog.views["v"].checks
+    assert found.sql == "ALTER VIEW v ADD CONSTRAINT some CHECK ((CAST(n AS BIGINT) * 2L) > 1)"
+
+
+REFUSED = {
+    "CREATE FUNCTION f(x INT) RETURNS INT RETURN g(x); CREATE FUNCTION g(x INT) RETURNS INT RETURN f(x)": "in a circle",
+    "CREATE FUNCTION f(x INT) RETURNS INT RETURN f(x)": "in a circle",
+    "CREATE FUNCTION upper(x STRING) RETURNS STRING RETURN x": "a function of Spark's",
+    "CREATE FUNCTION f(x INT) RETURNS INT RETURN y": "no parameter y",
+    "CREATE FUNCTION f(x INT) RETURNS INT RETURN sum(x)": "of several rows",
+    "CREATE FUNCTION f(x INT) RETURNS INT RETURN row_number() OVER (ORDER BY x)": "of several rows",
+    "CREATE FUNCTION f(x INT) RETURNS INT RETURN (SELECT max(n) FROM s)": "a query in f()",
+    "CREATE FUNCTION f(x INT) RETURNS TABLE(a INT) RETURN SELECT x": "RETURNS TABLE",
+    "CREATE FUNCTION f AS 'com.example.F' USING JAR 'f.jar'": "not an expression of SQL",
+    "CREATE FUNCTION f(x INT, X INT) RETURNS INT RETURN x": "have one name",
+    "CREATE FUNCTION f(x) RETURNS INT RETURN x": "has no type",
+    "CREATE FUNCTION f(x INT DEFAULT 1) RETURNS INT RETURN x": "a default of x",
+    "CREATE FUNCTION f(x ARRAY<INT>) RETURNS INT RETURN x[0]": "ARRAY<INT> of a function",
+    "CREATE OR REPLACE FUNCTION f(x INT) RETURNS INT RETURN x": "OR REPLACE",
+    "CREATE TEMPORARY FUNCTION f(x INT) RETURNS INT RETURN x": "TEMPORARY",
+    "CREATE FUNCTION f(x INT) RETURNS DATE RETURN x": "CAST of INT to DATE",
+    "CREATE FUNCTION f(x INT) RETURNS INT RETURN x; CREATE FUNCTION F(y INT) RETURNS INT RETURN y": "declared already",
+    "CREATE FUNCTION f0(x INT) RETURN x + 1;"
+    + "".join(f"CREATE FUNCTION f{n}(x INT) RETURN f{n - 1}(x) + f{n - 1}(x);" for n in range(1, 23)): "5,000 words",
+}
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_what_cannot_be_a_function_is_refused(sql: str) -> None:
+    with pytest.raises(Refused) as caught:
+        compile_catalog({"v.sql": f"{SOURCE}{sql};"})
+    assert REFUSED[sql] in str(caught.value)
+
+
+def test_a_mistake_is_shown_where_it_stands() -> None:
+    wrong = "CREATE FUNCTION f(x STRING) RETURNS STRING RETURN uper(x);"
+    with pytest.raises(Refused) as caught:  # once, in the function: not at each call
+        compile_catalog({"f.sql": wrong, "v.sql": f"{SOURCE}CREATE VIEW v AS SELECT f(k) AS a FROM s;"})
+    assert str(caught.value).startswith("f.sql:1: f: no function uper()")
+    with pytest.raises(Refused) as caught:
+        spelled("SELECT k,\n  next(n, 1) AS a FROM s")
+    assert "v.sql:3: v: next() with 2 arguments\n\n  3 |   next(n, 1) AS a FROM s;\n        ^^^^" in str(caught.value)
+    with pytest.raises(Refused) as caught:
+        spelled("SELECT k, next(m) AS a FROM s")
+    assert "no column m" in str(caught.value)

@@ -1,0 +1,227 @@
+"""Functions of the catalog: `CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1`, put in the place of their calls.
+
+A call becomes the function's expression, the arguments cast to the types that it declares. That is all: the texts of a
+view, and the SELECT that `lamina check` runs, know no functions of the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+from sqlglot import exp
+
+from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS
+from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS
+from view_algebra.language.types import read
+from view_algebra.refusals import File, Span, Wrong, span, suggestion
+from view_algebra.written.dialect import Statement, text_of
+
+_OF_ROWS = frozenset((*AGGREGATES, *SYNONYMS, *BY_EVENT_ORDER, *BY_BUCKETS, *GENERATORS, *WINDOW_FUNCTIONS))
+_TAKEN = frozenset((*_OF_ROWS, *FUNCTIONS, *NON_DETERMINISTIC)) - FOREIGN.keys()
+
+
+@dataclass(frozen=True)
+class FunctionDeclaration:
+    """A function as its author declared it; `takes`: its parameters, each with its type; `gives`: None if unsaid."""
+
+    name: str
+    file: File
+    place: Span | None
+    takes: tuple[tuple[str, exp.DataType], ...]
+    gives: exp.DataType | None
+    body: exp.Expr
+
+
+MOST_PARTS = 5_000
+"""Names, literals and operators that a call may stand for. A function that calls another one twice doubles them."""
+
+
+def is_function(statement: exp.Expr) -> bool:
+    """Does a statement declare a function?"""
+    return isinstance(statement, exp.Create) and statement.kind == "FUNCTION"
+
+
+def function_declaration(file: File, written: Statement) -> FunctionDeclaration:
+    """The function that a statement declares."""
+    statement = written.tree
+    assert isinstance(statement, exp.Create)
+    head, place = statement.this, span(statement.this)
+    name = (head.this if isinstance(head, exp.UserDefinedFunction) else head).name.lower()
+    for option in ("replace", "exists"):
+        if statement.args.get(option):
+            word = {"replace": "OR REPLACE", "exists": "IF NOT EXISTS"}[option]
+            raise Wrong(place, f"CREATE … {word}", f"Leave {word} out: a catalog says what there is.")
+    if not isinstance(head, exp.UserDefinedFunction) or not isinstance(statement.expression, exp.Return):
+        way_out = "Write CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1."
+        raise Wrong(place, "a function that is not an expression of SQL", way_out)
+    if name in _TAKEN:
+        raise Wrong(place, f"{name}() is a function of Spark's", "Choose another name.")
+    gives = _type_of(statement)
+    takes = tuple(_parameter(item) for item in head.expressions)
+    names = [parameter for parameter, _ in takes]
+    if len(set(names)) < len(names):
+        raise Wrong(place, f"two parameters of {name}() have one name", "Give each a name of its own.")
+    body = statement.expression.this
+    for node in body.walk():
+        _refuse_in_body(node, name, names)
+    return FunctionDeclaration(name, file, place, takes, gives, body)
+
+
+def _type_of(statement: exp.Create) -> exp.DataType | None:
+    """What RETURNS says; a comment, and what is so of every function here, may stand beside it."""
+    gives = None
+    properties = statement.args.get("properties")
+    for item in properties.expressions if properties is not None else []:
+        if isinstance(item, exp.ReturnsProperty) and not item.args.get("is_table"):
+            gives = _scalar(item.this, span(statement.this))
+        elif not isinstance(item, (exp.SchemaCommentProperty, exp.LanguageProperty, exp.StabilityProperty)):
+            way_out = "Write CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1."
+            word = "RETURNS TABLE" if isinstance(item, exp.ReturnsProperty) else "TEMPORARY, or USING,"
+            raise Wrong(span(statement.this), f"{word} of a function", way_out)
+    return gives
+
+
+def _parameter(item: exp.Expr) -> tuple[str, exp.DataType]:
+    kind = item.args.get("kind") if isinstance(item, exp.ColumnDef) else None
+    if kind is None:
+        raise Wrong(span(item), f"parameter {item.name} has no type", f"Write {item.name} STRING, or another type.")
+    for constraint in item.args.get("constraints") or []:
+        if not isinstance(constraint.kind, exp.CommentColumnConstraint):
+            raise Wrong(span(item), f"a default of {item.name}", "Leave it out, and give the argument in each call.")
+    return item.name.lower(), _scalar(kind, span(item))
+
+
+def _scalar(kind: exp.Expr, place: Span | None) -> exp.DataType:
+    found = read(kind)
+    if found is None or found.nested or not isinstance(kind, exp.DataType):
+        raise Wrong(place, f"{kind.sql('spark')} of a function", "Write a scalar type of docs/sql.md.")
+    return kind
+
+
+def _refuse_in_body(node: exp.Expr, name: str, parameters: Collection[str]) -> None:
+    if isinstance(node, exp.Query):
+        raise Wrong(span(node), f"a query in {name}()", "Compute it in the view, and give it to the function.")
+    if isinstance(node, (exp.Window, exp.Star)) or (isinstance(node, exp.Anonymous) and node.name.lower() in _OF_ROWS):
+        raise Wrong(
+            span(node), f"{name}() of several rows", "Aggregate in the view, and give the result to the function."
+        )
+    if isinstance(node, exp.Column) and node.name.lower() not in (*parameters, *_variables(node)):
+        raise Wrong(span(node), f"{name}() has no parameter {node.name}", suggestion(node.name, parameters))
+
+
+def _variables(node: exp.Expr) -> Iterator[str]:
+    """The variables of the lambdas around a node."""
+    around = node.parent
+    while around is not None:
+        if isinstance(around, exp.Lambda):
+            yield from (variable.name.lower() for variable in around.expressions)
+        around = around.parent
+
+
+def expanded(written: Statement, functions: Mapping[str, FunctionDeclaration]) -> Statement:
+    """A statement with each call of a function of the catalog written out; the same one, if it has none.
+
+    >>> from view_algebra.written.dialect import parse
+    >>> f, v = parse(File("", "CREATE FUNCTION f(x INT) RETURN x + 1; CREATE VIEW v AS SELECT f(a) AS b FROM s"))
+    >>> expanded(v, {"f": function_declaration(File("", ""), f)}).select
+    'SELECT (CAST(a AS INT) + 1) AS b FROM s'
+    """
+    if not any(_declared(node, functions) for node in written.tree.walk()):
+        return written
+    tree = _expanded(written.tree.copy(), functions, ())
+    if not written.select:
+        return Statement(tree, text_of(tree), "")
+    select = text_of(tree.expression)
+    return Statement(tree, written.sql[: -len(written.select)] + select, select)
+
+
+def written_out(function: FunctionDeclaration, functions: Mapping[str, FunctionDeclaration]) -> exp.Expr:
+    """What a function gives, as an expression of its parameters that calls no other one of the catalog."""
+    body: exp.Expr = exp.Paren(this=_expanded(function.body.copy(), functions, (function.name,)))
+    return body if function.gives is None else exp.Cast(this=body, to=function.gives.copy())
+
+
+def calls_of(node: exp.Expr, functions: Mapping[str, FunctionDeclaration]) -> set[str]:
+    """The functions of the catalog that are called in a piece of syntax."""
+    return {found.name for part in node.walk() if (found := _declared(part, functions)) is not None}
+
+
+def _declared(node: exp.Expr, functions: Mapping[str, FunctionDeclaration]) -> FunctionDeclaration | None:
+    return functions.get(node.name.lower()) if isinstance(node, exp.Anonymous) else None
+
+
+def _expanded(node: exp.Expr, functions: Mapping[str, FunctionDeclaration], around: tuple[str, ...]) -> exp.Expr:
+    """A node with the calls in it written out, the inner ones first; `around`: the functions that are written out."""
+    for part in reversed([*node.walk()]):
+        if (function := _declared(part, functions)) is None:
+            continue
+        made = _call(part, function, functions, around)
+        if part is node:
+            node = made
+        else:
+            part.replace(made)
+    return node
+
+
+def _call(
+    call: exp.Expr,
+    function: FunctionDeclaration,
+    functions: Mapping[str, FunctionDeclaration],
+    around: tuple[str, ...],
+) -> exp.Expr:
+    """The expression that a call stands for; what is wrong in it is shown where the call stands."""
+    name, given = function.name, call.expressions
+    if name in around:
+        circle = " calls ".join([*around[around.index(name) :], name])
+        raise Wrong(span(call), f"functions call each other in a circle: {circle}", "Break the circle.")
+    if len(given) != len(function.takes):
+        takes = ", ".join(f"{parameter} {kind.sql('spark')}" for parameter, kind in function.takes)
+        raise Wrong(span(call), f"{name}() with {len(given)} arguments", f"Write {name}({takes}).")
+    arguments = {
+        parameter: exp.Cast(this=argument.copy(), to=kind.copy())
+        for (parameter, kind), argument in zip(function.takes, given, strict=True)
+    }
+    body = _placed(_with_own_variables(function.body.copy(), given), span(call))
+    body = _expanded(body, functions, (*around, name))
+    for part in reversed([*body.walk()]):
+        if (
+            isinstance(part, exp.Column)
+            and part.name.lower() in arguments
+            and part.name.lower() not in _variables(part)
+        ):
+            argument = arguments[part.name.lower()].copy()
+            body = argument if part is body else body
+            part.replace(argument)
+    whole = exp.Paren(this=body)
+    if sum(1 for _ in whole.walk()) > MOST_PARTS:
+        what = f"{name}() stands for more than {MOST_PARTS:,} words"
+        raise Wrong(span(call), what, "Compute what it is called with in a subquery, and call it once.")
+    return whole if function.gives is None else exp.Cast(this=whole, to=function.gives.copy())
+
+
+def _with_own_variables(body: exp.Expr, given: Collection[exp.Expr]) -> exp.Expr:
+    """A body whose lambdas have variables that no argument names."""
+    named = {part.name.lower() for argument in given for part in argument.find_all(exp.Identifier)}
+    for made in [each for each in body.walk() if isinstance(each, exp.Lambda)]:
+        for variable in made.expressions:
+            old = variable.name.lower()
+            if old not in named:
+                continue
+            new = next(name for number in count(1) if (name := f"{old}_{number}") not in named)
+            named.add(new)
+            for part in made.find_all(exp.Identifier):
+                if part.name.lower() == old:
+                    part.set("this", new)
+    return body
+
+
+def _placed(body: exp.Expr, place: Span | None) -> exp.Expr:
+    """A body whose parts stand where the call does; a literal stays as long as it is, which tells 2L from 2."""
+    for part in body.walk():
+        if "start" in part.meta and place is not None:
+            length = part.meta["end"] - part.meta["start"]
+            end = place.start + length if isinstance(part, exp.Literal) else place.end - 1
+            part.meta.update(start=place.start, end=end)
+    return body
