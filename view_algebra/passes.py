@@ -110,7 +110,17 @@ def compile_view(written: Written, known: Known) -> View:
 def type_of_function(body: exp.Expr, name: str, takes: Sequence[tuple[str, exp.DataType]]) -> Type:
     """The type of a function of the catalog; raises for what is wrong in its expression."""
     nothing: dict[str, Any] = {}
-    context = Context(*[nothing] * 7, expression=expression, query=query)
+    context = Context(
+        streams=nothing,
+        views=nothing,
+        keys=nothing,
+        sortings=nothing,
+        orders=nothing,
+        tables=nothing,
+        read_through=nothing,
+        expression=expression,
+        query=query,
+    )
     scope = Scope(Outside(context))
     scope.relations[name] = tuple((parameter, kind) for parameter, each in takes if (kind := read(each)) is not None)
     return expression(body, scope).type

@@ -233,12 +233,8 @@ def _call(node: exp.Anonymous, scope: Scope, condition_: Expr | None = None, fil
 def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     """A call of a function of one row."""
     place, given = span(node), node.expressions
-    if name in CLOCK and not given:
-        spell(node, clock.in_spark(name))
-        return clock.told(name, place)
-    if name in ("unix_timestamp", "to_unix_timestamp") and not given:
-        spell(node, f"unix_timestamp({clock.in_spark('now')})")
-        return call("unix_timestamp", [clock.told("now", place)], place)
+    if not given and (told := _of_the_clock(name, node)) is not None:
+        return told
     if name in ("sort_array", "array_sort") and (listed := sorted_list(given, scope)) is not None:
         return listed
     if name in ("struct", "named_struct", "map"):
@@ -262,6 +258,17 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
         return as_type(sugar.CHARACTERS[name], node, given[0], scope)
     arguments = [expression(a, scope) for a in node.expressions]
     return sugar.made(name, arguments, place) or call(name, arguments, place)
+
+
+def _of_the_clock(name: str, node: exp.Anonymous) -> Expr | None:
+    """What a call without arguments says of the time; None if it is of another function."""
+    if name in CLOCK:
+        spell(node, clock.in_spark(name))
+        return clock.told(name, span(node))
+    if name in ("unix_timestamp", "to_unix_timestamp"):
+        spell(node, f"unix_timestamp({clock.in_spark('now')})")
+        return call("unix_timestamp", [clock.told("now", span(node))], span(node))
+    return None
 
 
 def _filtered(node: exp.Filter, scope: Scope) -> Expr:
