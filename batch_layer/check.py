@@ -20,7 +20,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, select
 from sqlglot import exp
 
 from batch_layer.causes import SPARK_ERRORS
@@ -28,7 +27,7 @@ from batch_layer.compute import counting, kept
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
-from serving_layer import lookup, previews, progress, skipping, views
+from serving_layer import history, lookup, previews, progress, skipping, views
 from serving_layer.database import Connection, Database, PostgresError, is_away
 from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
@@ -148,7 +147,7 @@ def _check(
         skipped = skipping.read(connection)
         topic_ids = {name: query.topic_id for name, query in progress.queries(connection).items()}
         failures: dict[str, Exception] = {}
-        clock: datetime = connection.execute(select(func.now())).scalar_one()
+        clock = history.now(connection)
         for name in wanted:
             columns = shown_columns(catalog.views[name])
             try:
