@@ -9,6 +9,7 @@ import psycopg2
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
+from batch_layer.check import check
 from batch_layer.verify import Verified, verify
 from lamina.receipts import show
 from lamina.render import Output
@@ -29,6 +30,12 @@ NESTED = """
            max(to_date(ts)) - DATE '2024-03-01' AS days
     FROM events GROUP BY kind, concat(repeat('long', 800), coalesce(country, ''));
 """
+LATELY = """
+    CREATE VIEW lately AS
+    SELECT kind, count(*) AS n, now() AS read_at, now() - max(ts) AS age, current_date() AS day
+    FROM events WHERE ts > now() - INTERVAL 100 YEARS GROUP BY kind HAVING max(ts) < current_timestamp();
+"""
+AGES = "CREATE VIEW ages AS SELECT n, now() - ts AS age, localtimestamp() AS clock FROM events WHERE ts < now();"
 LARGEST = TOTALS.replace("FROM events", ", max(n) AS largest FROM events")
 UNIQUE = """
     CREATE TABLE orders (id STRING, n BIGINT, UNIQUE (id)) USING kafka OPTIONS (topic '{topics}_orders', format 'json');
@@ -72,6 +79,22 @@ def test_a_receipt_is_verified_after_records_rebuilds_and_a_rollback(deployed: D
     assert json.loads(second)["generation"] != json.loads(third)["generation"]
     assert json.loads(first["totals"])["rows"] == 1
     assert json.loads(first["places"])["made_of"].keys() == {"hourly"}
+
+
+def test_what_a_view_says_of_the_time_is_checked_and_verified_at_the_time_of_its_snapshot(deployed: Deployed) -> None:
+    deployed.apply(events=EVENTS, lately=LATELY, ages=AGES)
+    deployed.send("events", *(event(n) for n in range(60)))
+    deployed.catch_up()
+    lines = [receipt(deployed, view) for view in ("lately", "ages")]
+    opened = deployed.deployment
+    for found in check(opened.database, opened.spark, opened.log, opened.brokers):
+        assert found.equal, found
+    opened.batch.rebuild()
+    for line in lines:
+        found_again = verified(deployed, line)
+        assert json.loads(line)["rows"] > 0
+        assert found_again.equal, found_again
+    assert not verified(deployed, forged(lines[0], clock="2130-01-01T00:00:00+00:00")).equal
 
 
 def test_what_is_forged_differs(deployed: Deployed) -> None:
