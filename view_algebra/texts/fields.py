@@ -60,7 +60,14 @@ _TRUE, _FALSE = (rf"(?i)^{_MARK}?{_SPACE}(?:{word}){_SPACE}$" for word in ("true
 _NO_TIME = rf"^{_MARK}|{TIME_ALONE}|{DIGITS_ALONE}"
 _WITHOUT_ZONE = rf"^{_SPACE}[+-]?[0-9]++(?:-[0-9]++)*+(?:[T ][0-9:.]*+)?{_SPACE}$"
 _EMPTY = rf"^{_SPACE}$"
-_NOTHING = r"^\[[ \t\r\n]*+\]$"
+_NOTHING = rf"^\[[ \t\r\n]*+\]$|{_EMPTY}"
+_IS_NUMBER, _IS_NESTED = rf"^{_MARK}[0-9-]", r"^[{\[]"
+
+PATTERNS = (
+    *(FRACTION, REWRITTEN, _NUMBERS, _OBJECTS_IN_TEXTS, _OWN_MARKS, _MARKS, _WHOLE, _IS_WHOLE, _DECIMAL, _DOUBLE),
+    *(_TRUE, _FALSE, _NO_TIME, _WITHOUT_ZONE, _EMPTY, _NOTHING, _IS_NUMBER, _IS_NESTED),
+)
+"""Every regular expression that the second reading hands to Spark."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +232,7 @@ def _why(path: str, text: str, value: str, kind: Type, reading: Reading) -> str:
     empty = f" AND NOT {text} RLIKE {spark_text(_EMPTY)}" if reading.empty and kind != STRING else ""
     reason = _reason(path, kind)
     if kind.name in CALENDAR and reading.nulls:
-        number, digits = (spark_text(form) for form in (rf"^{_MARK}", DIGITS_ALONE))
+        number, digits = (spark_text(form) for form in (_IS_NUMBER, DIGITS_ALONE))
         name = spark_text(path)
         reason = (
             f"CASE WHEN {text} RLIKE {number} THEN {without_unit(name, PLAIN)}"
@@ -259,7 +266,7 @@ def _value(path: str, text: str, first: str | None, kind: Type, reading: Reading
 
 def _variant(text: str) -> str:
     """What was in JSON: a number, an object, a list, or else a text."""
-    number, nested = (spark_text(form) for form in (rf"^{_MARK}[0-9-]", r"^[{\[]"))
+    number, nested = (spark_text(form) for form in (_IS_NUMBER, _IS_NESTED))
     return (
         f"CASE WHEN {text} RLIKE {number} THEN try_parse_json(substring({text}, 2))"
         f" WHEN {text} RLIKE {nested} THEN try_parse_json({unmarked(text)})"
@@ -346,4 +353,4 @@ def _is_there(text: str, reading: Reading, is_object: bool = True) -> str:
     """Whether a field that should be an object, or a list, has a value; `[]` and '' may mean that it has none."""
     if not reading.empty:
         return f"{text} IS NOT NULL"
-    return f"NOT {text} RLIKE {spark_text(rf'{_NOTHING}|{_EMPTY}' if is_object else _EMPTY)}"
+    return f"NOT {text} RLIKE {spark_text(_NOTHING if is_object else _EMPTY)}"

@@ -69,6 +69,9 @@ MAY_HAVE_COMMA = r"""["'][+-]?(?:[\p{Nd}.]++,|,++[\p{Nd}.])|\\u00(?:2[bBcCdDeE]|
 HAS_COMMA = rf"""[:\[,]"(?!{THOUSANDS}")[+-]?[\p{{Nd}}.]*+,[^"]*+"(?!:)"""
 """Such a number in JSON that Spark writes of texts alone, if its commas might not part thousands."""
 
+COMMA_BEFORE_END = r",([ \t\r\n]*+[}\]])"
+"""A comma behind the last field or element, which JSON does not have."""
+
 _SPACE = "' \\t\\r\\n'"
 _TEXT = "CAST(kafka_value AS STRING)"
 AS_IT_IS = Reading()
@@ -556,7 +559,7 @@ def _why_no_record(text: str) -> str:
     trimmed = f"trim({_SPACE}, {text})"
     is_json = f"try_parse_json({text}) IS NOT NULL"
     inner = f"try_parse_json(try_variant_get(try_parse_json({text}), '$', 'string'))"
-    corrected = f"try_parse_json(regexp_replace({text}, ',([ \\\\t\\\\r\\\\n]*+[}}\\\\]])', '$1'))"
+    corrected = f"try_parse_json(regexp_replace({text}, {_text(COMMA_BEFORE_END)}, '$1'))"
     found = [
         *_before_json(),
         (f"startswith({trimmed}, '{{') AND {corrected} IS NOT NULL", "'not JSON: a comma stands before } or ]'"),
