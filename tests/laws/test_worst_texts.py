@@ -84,7 +84,9 @@ CATALOG = """
 CREATE TABLE s (
   s STRING, d DECIMAL(10,2), at TIMESTAMP, ats ARRAY<TIMESTAMP>, i INT, f FLOAT, b BOOLEAN
 ) USING kafka OPTIONS (topic 's', format 'json');
-CREATE TABLE nulls (s STRING, d DECIMAL(10,2), at TIMESTAMP, ats ARRAY<TIMESTAMP>, st STRUCT<i: INT>, m MAP<STRING, INT>)
+CREATE TABLE nulls (
+  s STRING, d DECIMAL(10,2), at TIMESTAMP, ats ARRAY<TIMESTAMP>, st STRUCT<i: INT>, m MAP<STRING, INT>
+)
 USING kafka OPTIONS (topic 'nulls', format 'json') TBLPROPERTIES ('on_bad_field' = 'null', 'empty_as_null' = 'true');
 CREATE TABLE changes (d DECIMAL(10,2), at TIMESTAMP) USING kafka OPTIONS (topic 'c', format 'debezium-json');
 CREATE VIEW v AS SELECT

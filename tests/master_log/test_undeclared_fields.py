@@ -1,0 +1,37 @@
+"""Fields whose columns are called otherwise, by the names that they have in JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+from lamina.fixtures import fixture
+from master_log.undeclared import in_sample
+from master_log.values import columns
+from view_algebra import compile_catalog
+from view_algebra.errors import LaminaError
+
+CATALOG = compile_catalog(
+    {
+        "c.sql": """
+        CREATE TABLE clicks (userId STRING, lower_id STRING, deleted BOOLEAN, PRIMARY KEY (lower_id))
+        USING kafka OPTIONS (topic 'clicks', format 'json', key_format 'json')
+        TBLPROPERTIES ('field.lower_id' = 'userid', 'field.deleted' = '_deleted');
+        CREATE VIEW users AS SELECT lower_id, deleted FROM clicks;
+        """
+    }
+)
+
+
+def test_a_field_that_a_column_comes_from_is_declared() -> None:
+    source = CATALOG.sources["clicks"]
+    assert list(columns(source)) == ["userId", "userid", "_deleted"]
+    found = in_sample(columns(source), [b'{"userid": "a", "_deleted": true}', b'{"lower_id": 1, "USERID": "b"}'])
+    assert [each.field for each in found] == ["lower_id", "USERID"]
+
+
+def test_a_test_of_a_view_gives_fields_by_their_names_in_json() -> None:
+    text = '-- given clicks\n{"userid": "a", "_deleted": false}\n-- expect users\n{"lower_id": "a", "deleted": false}\n'
+    [record] = fixture("a.test", text, CATALOG).given["clicks"]
+    assert (record.key, record.value) == (b'{"userid": "a"}', b'{"userid": "a", "_deleted": false}')
+    with pytest.raises(LaminaError, match="clicks has no field deleted"):
+        fixture("a.test", text.replace("_deleted", "deleted"), CATALOG)
