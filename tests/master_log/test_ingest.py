@@ -306,10 +306,10 @@ def test_a_parquet_column_of_another_type_makes_its_rows_bad(
     tmp_path: Path, brokers: Brokers, new_source: NewSource
 ) -> None:
     path = tmp_path / "records.parquet"
-    pq.write_table(pa.table({"id": ["1", None], "small": pa.array([1, 40000], pa.int64())}), path)
+    pq.write_table(pa.table({"id": ["x", None], "small": pa.array([1, 40000], pa.int64())}), path)
     with pytest.raises(LaminaError, match="2 of 2 lines are bad") as raised:
         ingest(new_source(), str(path), brokers)
-    assert raised.value.evidence == 'line 1: id is "1", not BIGINT\nline 2: small is 40000, not SMALLINT'
+    assert raised.value.evidence == 'line 1: id is "x", not BIGINT\nline 2: small is 40000, not SMALLINT'
 
 
 def test_records_are_keyed_by_the_unique_columns_or_those_asked_for(
