@@ -42,6 +42,7 @@ def impatient(lamina: CommandLine, *patience: float) -> Iterator[subprocess.Pope
         try:
             print(process.communicate(timeout=60)[1])
         finally:
+            process.kill()
             for each in below:
                 with suppress(psutil.NoSuchProcess):
                     each.kill()
