@@ -69,12 +69,16 @@ class Catalog:
                 yield self.prefix + view, found["columns"], Counter(tuple(row) for row in rows)
 
 
+LAST: list[tuple[Any, ...]] = [("Acme", 1), ("BOLT", 1), ("Dyn", 1), (None, 2)]
+"""Of a key that stands twice in a map the last entry counts; what was published is Spark's own, the first."""
+
 CATALOGS = [
     Catalog("01-delete-then-insert-again"),
     Catalog("02-toast-placeholder"),
     Catalog("02-toast-placeholder", "catalog_way_out"),
     Catalog("04-decimal-precise-base64"),
     Catalog("08-truncate-and-reload"),
+    Catalog("11-infinity-in-validity-columns"),
     Catalog("15-epoch-millis-birthdays", edits={"'registered_at')": "'registered_at', 'epoch' = 'ms')"}),
     Catalog("15-epoch-millis-birthdays", "catalog_way_out"),
     Catalog(
@@ -82,7 +86,12 @@ CATALOGS = [
         edits={"format 'json');": "format 'json') TBLPROPERTIES ('on_bad_field' = 'null');"},
     ),
     Catalog("17-empty-strings-and-zero-dates", "catalog_way_out"),
+    Catalog(
+        "20-keys-twice-and-keys-in-two-cases", rows=dict.fromkeys(("brands", "brands_above", "brands_of_rows"), LAST)
+    ),
     Catalog("32-rolling-seven-day-distinct", "catalog_way_out"),
+    Catalog("34-spans-into-hours", edits={"FROM spans)": "FROM spans WHERE t2 <= t1 + INTERVAL 7 DAYS)"}),
+    Catalog("34-spans-into-hours", "catalog_way_out"),
     Catalog("57-local-days-shown-one-day-off"),
 ]
 
