@@ -179,8 +179,17 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Ex
     if not hits:
         known = [name for columns in relations.values() for name, _ in columns]
         other = COLUMNS.get(names[0].lower())
+        if names[0].lower() in _OF_KAFKA and relations:
+            way_out = (
+                f"Select {names[0]} in the subquery, too. An order needs it for nothing: ties are broken without it."
+            )
+            raise Wrong(place, f"no column {names[0]}", way_out)
         raise Wrong(place, f"no column {'.'.join(names)}", f"Write {other}." if other else suggestion(names[0], known))
     return hits[0][1]
+
+
+_OF_KAFKA = ("kafka_partition", "kafka_offset", "kafka_timestamp", "kafka_key")
+"""Columns that every source has, and that a subquery gives only if it selects them."""
 
 
 def is_column(names: list[str], block: Scope) -> bool:
