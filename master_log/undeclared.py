@@ -12,10 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from view_algebra.language.quoting import words
 from view_algebra.language.types import Type
 
 MOST = 1_000
 """Fields that are counted one by one: records whose keys are data may name any number of them."""
+
+
+ENVELOPE = words("schema payload op before after source transaction ts_ms ts_us ts_ns")
+"""Fields of a change event of Debezium, of which a stream of changes declares those that it reads."""
+
+_OF_EVENTS = words("op source")
+"""Fields that every change event has."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,8 @@ class Strangers:
     def note(self, value: Mapping[str, Any]) -> None:
         """Counts those of one record."""
         self._records += 1
+        if value.keys() >= _OF_EVENTS:
+            value = {name: part for name, part in value.items() if name in self._declared or name not in ENVELOPE}
         if value.keys() <= self._declared.keys() and not self._nested:
             return
         for field in dict.fromkeys(_undeclared(self._declared, value)):

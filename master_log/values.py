@@ -12,6 +12,7 @@ import math
 import re
 import zoneinfo
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -19,6 +20,8 @@ import sqlglot
 
 from master_log.lengths import interval
 from view_algebra.compiled import Source
+from view_algebra.language.encodings import UNITS
+from view_algebra.language.long_numbers import mapped
 from view_algebra.language.types import STRING, Type, read
 from view_algebra.texts.fields import THOUSANDS
 
@@ -45,11 +48,13 @@ _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
 def columns(source: Source) -> dict[str, Type]:
-    """The type of each declared column, by the name of its field in JSON."""
-    return {
+    """The type of each declared column, by the name of its field in JSON; times with the declared unit of numbers."""
+    unit = UNITS.get(source.properties.get("epoch", ""), "")
+    kinds = {
         source.field(column.name): read(sqlglot.exp.DataType.build(column.spark, dialect="spark")) or STRING
         for column in source.columns
     }
+    return {name: mapped(kind, lambda part: replace(part, unit=unit)) for name, kind in kinds.items()}
 
 
 def fits(kind: Type, value: Any) -> bool:
@@ -91,7 +96,7 @@ def from_text(kind: Type, text: str) -> Any:
         case "BOOLEAN":
             return {"true": True, "false": False}.get(stripped.lower(), text)
         case "TIMESTAMP" | "TIMESTAMP_NTZ" | "DATE":
-            return stripped
+            return Decimal(stripped) if kind.unit and _BARE.fullmatch(stripped) else stripped
         case "STRUCT" | "ARRAY" | "MAP":
             try:
                 return json.loads(text)
@@ -202,9 +207,20 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _seconds(value: Any) -> bool:
-    """Seconds since 1970, of the years 1 to 9999."""
-    return _whole(value) and -62_135_596_800 <= value <= 253_402_300_799
+def _since_1970(kind: Type, value: Any) -> bool:
+    """A number in the declared unit, of the years 1 to 9999; without a unit, there is none."""
+    if not kind.unit or not _number(value) or (isinstance(value, float) and not math.isfinite(value)):
+        return False
+    seconds = Decimal(value) * Decimal(kind.unit) / 1_000_000
+    return -62_135_596_800 <= seconds < 253_402_300_800
+
+
+def _base64(text: str) -> bool:
+    try:
+        binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        return False
+    return len(text) % 4 == 0
 
 
 def _number(value: Any) -> bool:
@@ -266,7 +282,10 @@ _FITS: dict[str, Callable[[Type, Any], bool]] = {
     **dict.fromkeys(BITS, _integer),
     **dict.fromkeys(("FLOAT", "DOUBLE"), _double),
     "DECIMAL": lambda kind, value: (isinstance(value, str) or _number(value)) and _decimal(kind, value),
-    "TIMESTAMP": lambda kind, value: _timestamp(kind, value) if isinstance(value, str) else _seconds(value),
-    **dict.fromkeys(("TIMESTAMP_NTZ", "DATE"), lambda kind, value: isinstance(value, str) and _timestamp(kind, value)),
+    "BINARY": lambda _, value: isinstance(value, str) and _base64(value),
+    **dict.fromkeys(
+        ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE"),
+        lambda kind, value: _timestamp(kind, value) if isinstance(value, str) else _since_1970(kind, value),
+    ),
     **dict.fromkeys(("STRUCT", "ARRAY", "MAP"), _nested),
 }

@@ -22,9 +22,9 @@ Contents = Callable[[str], list[tuple[bytes | None, bytes | None]]]
 COLUMNS = "id BIGINT, kind STRING, small SMALLINT, price DECIMAL(12, 2), ts TIMESTAMP"
 
 
-def declared(topic: str, columns: str = COLUMNS) -> Source:
+def declared(topic: str, columns: str = COLUMNS, properties: str = "") -> Source:
     """The source that this declaration makes."""
-    statement = f"CREATE TABLE events ({columns}) USING kafka OPTIONS (topic '{topic}', format 'json');"
+    statement = f"CREATE TABLE events ({columns}) USING kafka OPTIONS (topic '{topic}', format 'json') {properties};"
     return compile_catalog({"sources/events.sql": statement}).sources["events"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from pyspark.sql import SparkSession
 
 from master_log.files import judged
@@ -15,7 +16,7 @@ from view_algebra.language.types import Type
 COLUMNS = (
     "tiny TINYINT, small SMALLINT, number INT, id BIGINT, ratio DOUBLE, price DECIMAL(6, 2), name STRING, "
     "open BOOLEAN, ts TIMESTAMP, wall TIMESTAMP_NTZ, day DATE, "
-    "payload STRUCT<user: STRUCT<id: BIGINT>, tags: ARRAY<STRING>>, counts MAP<STRING, INT>"
+    "payload STRUCT<user: STRUCT<id: BIGINT>, tags: ARRAY<STRING>>, counts MAP<STRING, INT>, raw BINARY"
 )
 
 TIMES = (
@@ -45,6 +46,7 @@ VALUES: dict[str, tuple[object, ...]] = {
         {}, {"user": {}}, {"user": {"id": 1}}, {"user": {"id": "x"}}, {"user": 1}, {"tags": ["a", 1, None]},
         {"tags": "a"}, {"other": 1}, "x", 1, [{}],
     ),
+    "raw": ("", "AA==", "AA=", "AA", "A", "A A=", "AAAA", "AAA-", "AAA/", "=AAA", "AAAA=", "\u0663", 5, True),
     "counts": ({}, {"a": 1}, {"a": None}, {"a": "x"}, {"a": 1.5}, [1], "x"),
 }  # fmt: skip
 
@@ -76,8 +78,11 @@ def test_a_csv_field_of_endless_zeros_is_no_decimal() -> None:
         assert not fits(Type("DECIMAL", 6, 2), text)
 
 
-def test_a_line_is_bad_when_its_record_would_go_to_quarantine_and_hardly_ever_otherwise(spark: SparkSession) -> None:
-    source = declared("any", COLUMNS)
+@pytest.mark.parametrize("epoch", ["", "s", "ms", "us", "ns"])
+def test_a_line_is_bad_when_its_record_would_go_to_quarantine_and_hardly_ever_otherwise(
+    spark: SparkSession, epoch: str
+) -> None:
+    source = declared("any", COLUMNS, epoch and f"TBLPROPERTIES ('epoch' = '{epoch}')")
     lines = [json.dumps({name: value}).encode() for name, values in VALUES.items() for value in values]
     lines += TEXTS
     kinds = columns(source)

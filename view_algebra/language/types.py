@@ -21,6 +21,8 @@ class Type:
     fields: tuple[tuple[str, Type], ...] = ()
     element: Type | None = None
     key: Type | None = None
+    unit: str = field(default="", compare=False)
+    """Microseconds for which 1 stands, where a number in JSON is a time of this type; empty where it is none."""
     session: bool = field(default=False, compare=False)
     """Is it a session's window? What overlaps becomes one to Spark, wherever it groups by it."""
     endless: bool = field(default=False, compare=False)

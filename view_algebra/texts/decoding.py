@@ -22,7 +22,7 @@ DIGITS_ALONE = r"^[\x00-\x20]*+[+-]?+(?:[0-9]{1,3}|[0-9]{5,})[\x00-\x20]*+$"
 INFINITY = r"^(?:[+-]?infinity|[+-][0-9]{6,}-[0-9:tz.-]++)$"
 """What Debezium writes for Postgres' `infinity`, in small letters: the word, or a year far beyond the calendar."""
 
-WITHOUT_ZONE = r"^[+-]?[0-9]{4,6}(?:-[0-9]{1,2}(?:-[0-9]{1,2}(?:[T ][0-9:.]*+)?)?)?Z?$"
+WITHOUT_ZONE = r"^[\x00-\x20]*+[+-]?[0-9]{4,6}(?:-[0-9]{1,2}(?:-[0-9]{1,2}(?:[T ][0-9:.]*+)?)?)?[\x00-\x20]*+$"
 """A time without an offset from UTC."""
 
 PLAIN_DECIMAL = r"^[+-]?[0-9]{1,100}(?:\.[0-9]{0,100})?(?:[eE][+-]?[0-9]{1,3})?$"
@@ -305,10 +305,11 @@ class Decoding:
         return f"CASE WHEN {within} THEN timestamp_micros(CAST({micros} AS BIGINT)) END"
 
     def _time_of_text(self) -> str:
-        day = "f.text"
-        if self.encodings.of_connector:  # as `2024-05-01Z`
-            day = "CASE WHEN length(f.text) <= 11 THEN rtrim('Z', f.text) ELSE f.text END"
-        local = f"CASE WHEN f.text RLIKE {spark_text(WITHOUT_ZONE)} THEN CAST(f.text AS TIMESTAMP_NTZ) END"
+        day = local = "f.text"
+        if self.encodings.of_connector:  # which writes `2024-05-01Z`, and a local time with Z in mode isostring
+            local = "rtrim('Z', f.text)"
+            day = f"CASE WHEN length(f.text) <= 11 THEN {local} ELSE f.text END"
+        local = f"CASE WHEN {local} RLIKE {spark_text(WITHOUT_ZONE)} THEN CAST({local} AS TIMESTAMP_NTZ) END"
         read = (
             f"CASE f.kind WHEN 'TIMESTAMP' THEN CAST(f.text AS TIMESTAMP)"
             f" WHEN 'DATE' THEN {_midnight(f'CAST({day} AS DATE)')} ELSE CAST({local} AS TIMESTAMP) END"
