@@ -136,6 +136,19 @@ SOURCES = [
         f"CREATE TABLE x (a INT PRIMARY KEY) {_KAFKA};",
     ),
     Refusal(
+        "changes without a key",
+        "CREATE TABLE x (a INT, b STRING) USING kafka OPTIONS (topic 'x', format 'debezium-json');",
+        "CREATE TABLE x (op STRING, after STRUCT<a: INT, b: STRING>, ts_ms TIMESTAMP)"
+        " USING kafka OPTIONS (topic 'x', format 'debezium-json');",
+    ),
+    Refusal(
+        "a time of a change that is a number",
+        "CREATE TABLE x (a INT PRIMARY KEY, b BIGINT) USING kafka OPTIONS (topic 'x', format 'debezium-json')"
+        " TBLPROPERTIES ('event_time' = 'b');",
+        "CREATE TABLE x (a INT PRIMARY KEY, b TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'debezium-json')"
+        " TBLPROPERTIES ('event_time' = 'b', 'epoch' = 'us');",
+    ),
+    Refusal(
         "a time that is a number",
         f"CREATE TABLE x (a BIGINT) {_KAFKA} TBLPROPERTIES ('event_time' = 'a');",
         f"CREATE TABLE x (a TIMESTAMP) {_KAFKA} TBLPROPERTIES ('event_time' = 'a', 'epoch' = 'ms');",
@@ -157,14 +170,14 @@ SOURCES = [
     ),
     Refusal(
         "two units",
-        "CREATE TABLE x (a TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'debezium-json', 'time.precision.mode' 'connect')"
+        "CREATE TABLE x (ts_ms TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'debezium-json', 'time.precision.mode' 'connect')"
         " TBLPROPERTIES ('epoch' = 'us');",
-        "CREATE TABLE x (a TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'debezium-json', 'time.precision.mode' 'connect');",
+        "CREATE TABLE x (ts_ms TIMESTAMP) USING kafka OPTIONS (topic 'x', format 'debezium-json', 'time.precision.mode' 'connect');",
     ),
     Refusal(
         "a mode that Debezium has not",
-        "CREATE TABLE x (a DECIMAL) USING kafka OPTIONS (topic 'x', format 'debezium-json', decimal.handling.mode 'text');",
-        "CREATE TABLE x (a DECIMAL) USING kafka OPTIONS (topic 'x', format 'debezium-json', decimal.handling.mode 'string');",
+        "CREATE TABLE x (a DECIMAL) USING kafka OPTIONS (topic 'x', format 'json', decimal.handling.mode 'text');",
+        "CREATE TABLE x (a DECIMAL) USING kafka OPTIONS (topic 'x', format 'json', decimal.handling.mode 'string');",
     ),
     Refusal(
         "two primary keys",

@@ -457,3 +457,61 @@ def test_changes_are_a_stream_without_a_primary_key(engines: Engines) -> None:
     assert [row.kafka_error for row in engines.spark.sql(quarantined(of)).collect()] == [
         "no change event of Debezium: it has no op"
     ]
+
+
+CHANGED = """
+CREATE TABLE changes (
+  op STRING, before STRUCT<id: INT, amount: DECIMAL(12, 2)>, after STRUCT<id: INT, amount: DECIMAL(12, 2)>,
+  ts_ms TIMESTAMP
+) USING kafka OPTIONS (topic 'orders', format 'debezium-json') TBLPROPERTIES ('event_time' = 'ts_ms');
+CREATE TABLE orders (id INT PRIMARY KEY, amount DECIMAL(12, 2))
+USING kafka OPTIONS (topic 'orders', format 'debezium-json');
+CREATE TABLE flat (id INT PRIMARY KEY, amount DECIMAL(12, 2), at TIMESTAMP, __deleted STRING)
+USING kafka OPTIONS (topic 'flat', format 'json', 'decimal.handling.mode' 'precise') TBLPROPERTIES ('epoch' = 'us');
+CREATE VIEW by_op AS
+SELECT op, count(*) AS n, sum(after.amount) AS amount, last(before.id) AS last FROM changes GROUP BY op;
+CREATE VIEW each AS SELECT op, after.id, ts_ms FROM changes;
+"""
+
+
+def test_changes_are_counted_and_tables_over_them_are_right(engines: Engines) -> None:
+    catalog = compile_catalog({"changes.sql": CHANGED})
+
+    def row(id: int, amount: int) -> dict[str, Any]:
+        return {"id": id, "amount": unscaled(amount)}
+
+    def change(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> Record:
+        key = before or after or {}
+        event = {"op": op, "before": before, "after": after, "source": {"ts_ms": 5}, "ts_ms": 1717243200123}
+        return json.dumps({"id": key["id"]}).encode(), json.dumps(event).encode()
+
+    changes: list[Record] = [
+        change("c", None, row(1, 1000)),
+        change("c", None, row(2, -1)),
+        change("u", row(1, 1000), row(1, 2550)),
+        change("d", row(2, -1), None),
+        (b'{"id":2}', None),
+    ]
+    flat: list[Record] = [
+        (b'{"id":1}', json.dumps({**row(1, 1000), "at": 1717243200123456, "__deleted": "false"}).encode()),
+        (b'{"id":2}', json.dumps({**row(2, 7), "at": 9223372036825200000, "__deleted": "false"}).encode()),
+        (b'{"id":3}', json.dumps({**row(3, 7), "at": 5, "__deleted": "false"}).encode()),
+        (b'{"id":3}', json.dumps({**row(3, 7), "at": 5, "__deleted": "true"}).encode()),
+        (b'{"id":3}', None),
+    ]
+    batches = {
+        "changes": [changes[:3], changes[3:]],
+        "orders": [[each] for each in changes],
+        "flat": [[each] for each in flat],
+    }
+    assert engines.differing(catalog, batches) == {}
+    shown = {
+        name: [tuple(map(str, row)) for row in engines.actual(catalog.views[name])]
+        for name in ("by_op", "orders", "flat")
+    }
+    assert shown["by_op"] == [("c", "2", "9.99", "None"), ("d", "1", "None", "2"), ("u", "1", "25.50", "1")]
+    assert shown["orders"] == [("1", "25.50")]
+    assert shown["flat"] == [
+        ("1", "10.00", f"{NOON}.123456", "false"),
+        ("2", "0.07", "None", "false"),
+    ]

@@ -88,7 +88,8 @@ CREATE TABLE nulls (
   s STRING, d DECIMAL(10,2), at TIMESTAMP, ats ARRAY<TIMESTAMP>, st STRUCT<i: INT>, m MAP<STRING, INT>
 )
 USING kafka OPTIONS (topic 'nulls', format 'json') TBLPROPERTIES ('on_bad_field' = 'null', 'empty_as_null' = 'true');
-CREATE TABLE changes (d DECIMAL(10,2), at TIMESTAMP) USING kafka OPTIONS (topic 'c', format 'debezium-json');
+CREATE TABLE changes (after STRUCT<d: DECIMAL(10,2)>, ts_ms TIMESTAMP)
+USING kafka OPTIONS (topic 'c', format 'debezium-json');
 CREATE VIEW v AS SELECT
   CAST(s AS DECIMAL(10,2)) AS a, CAST(s AS TIMESTAMP) AS b, s LIKE concat(s, '%') AS c,
   array(get_json_object(s, '$.a')) AS d,

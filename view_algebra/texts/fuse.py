@@ -12,12 +12,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from view_algebra.compiled import BAD_FIELDS, CellTable, Column, Fused, Input, Merge, Source
+from view_algebra.compiled import BAD_FIELDS, LEFT_OUT, CellTable, Column, Fused, Input, Merge, Source
 from view_algebra.language.merges import MERGES
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.types import INTEGRAL
 
 _GOOD = "kafka_error IS NULL"
+_BAD = f"kafka_error <> '{LEFT_OUT}'"
 
 _POSTGRES = {
     "BIGINT": "bigint",
@@ -126,7 +127,7 @@ def rows(source: Source, tables: Sequence[CellTable]) -> Fused:
 
 
 def _bad(source: Source) -> str:
-    return f"kafka_error IS NOT NULL{f' OR {BAD_FIELDS} IS NOT NULL' if source.counts_bad_fields else ''}"
+    return f"{_BAD}{f' OR {BAD_FIELDS} IS NOT NULL' if source.counts_bad_fields else ''}"
 
 
 def _expect(table: CellTable, source: Source, kind: str) -> None:

@@ -11,7 +11,7 @@ from view_algebra.language.encodings import PLAIN, as_json
 from view_algebra.language.long_numbers import mapped
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, Type
-from view_algebra.texts.decoding import DIGITS_ALONE, Columns, digits_alone, without_unit
+from view_algebra.texts.decoding import CORRUPT, DIGITS_ALONE, Columns, digits_alone, without_unit
 from view_algebra.texts.fields import Reading, json_read
 
 _DIGITS = r"""["'][\x00-\x20]*+[+-]?(?:[0-9]{1,3}|[0-9]{5,})[\x00-\x20]*+["']"""
@@ -37,8 +37,11 @@ def _any(names: Sequence[str]) -> str:
     return "|".join(re.escape(name) for name in dict.fromkeys(names))
 
 
-def numbers(columns: Columns, text: str, reading: Reading) -> list[tuple[str, str]]:
-    """A condition on a record's text and the reason, if a time in it is a number or a text of digits."""
+def numbers(columns: Columns, text: str, reading: Reading, of: str = "parsed") -> list[tuple[str, str]]:
+    """A condition on a record's text and the reason, if a time in it is a number or a text of digits.
+
+    of: the struct that Spark's reader has made of the text.
+    """
     leaves = list(_leaves([(reading.name(name), kind) for name, kind in columns]))
     scalars = [name for name, kind in leaves if kind.name in CALENDAR]
     nested = [name for name, kind in leaves if kind.name not in CALENDAR]
@@ -50,7 +53,28 @@ def numbers(columns: Columns, text: str, reading: Reading) -> list[tuple[str, st
     read = json_read(text, [(name, _as_json(kind)) for name, kind in times], reading)
     reason = f"element_at(transform(array({read}), p -> {first}), 1)"
     may_be = f"{text} RLIKE {spark_text(may_be_numbers(scalars, nested))}"
-    return [(f"{may_be} AND {reason} IS NOT NULL", reason)]
+    looks = "" if nested else f"({' OR '.join([*_looks(columns, of), f'{of}.{CORRUPT} IS NOT NULL'])}) AND "
+    return [(f"{looks}{may_be} AND {reason} IS NOT NULL", reason)]
+
+
+def _looks(columns: Columns, of: str) -> Iterator[str]:
+    """Whether a time that was read may have been a number of seconds, or a text of days: cheaper than the text.
+
+    Spark multiplies seconds by a million, which 64 divides, and so 64 divides what is left where the product wraps. It
+    reads a text of up to three digits as days.
+    """
+    for name, kind in columns:
+        value = f"{of}.{spark_name(name)}"
+        if kind.name == "STRUCT":
+            yield from _looks(kind.fields, value)
+        elif kind.name == "DATE":
+            yield f"{value} NOT BETWEEN {_AFTER_DAYS} AND {CALENDAR['DATE'][1]}"
+        elif kind.name in CALENDAR:
+            micros = value if kind.name == "TIMESTAMP" else f"CAST({value} AS TIMESTAMP)"
+            yield f"(unix_micros({micros}) & 63) = 0"
+
+
+_AFTER_DAYS = "date_from_unix_date(1000)"
 
 
 def _leaves(columns: Columns) -> Iterator[tuple[str, Type]]:

@@ -160,7 +160,7 @@ def _is_read_again(columns: Columns, row: _Row, decoding: Decoding) -> str:
         found.append(digits)
     if row.reading.nulls:
         plain = _plain(columns, decoding)
-        found += [when for when, _ in numbers(plain, row.text, row.reading)]
+        found += [when for when, _ in numbers(plain, row.text, row.reading, "kafka_read")]
         found += [when for when, _ in _field_mistakes(columns, row, decoding, "kafka_read")]
         if any(has_decimals(kind) for _, kind in plain):
             found.append(f"kafka_read IS NULL AND {may_be_long(row.text)}")

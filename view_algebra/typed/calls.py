@@ -115,6 +115,8 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> Non
                 )
             if argument.type.numeric:  # 0.0 and -0.0 are one group to Spark, and two of a set
                 way_out = f"Write {row.name}(CAST(… AS DECIMAL(18, 6)))."
+        if argument.type.name == "BINARY":
+            way_out = f"Write {row.name}(hex(…))."
         if argument.type.name == "STRUCT" and row.name in ("min", "max"):
             way_out = "Take to_json(…) of each list or map in it."
         raise Wrong(place, f"{row.name}() of {argument.type}", way_out)

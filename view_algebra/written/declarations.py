@@ -148,6 +148,8 @@ def _source(file: File, statement: exp.Create, written: Statement, report: Repor
     topic, topic_place = _topic(name, schema, options, report)
     _check_keys(primary, unique, columns, report, span(schema))
     format_ = _format(options, report)
+    if format_ == "debezium-json" and not primary:
+        _check_envelope(columns, report, options["format"][1])
     key_format = _key_format(primary, options, "json" if format_ == "debezium-json" and primary else "none", report)
     event_time = _event_time(properties, columns, report, of_changes=bool(primary) and format_ == "debezium-json")
     newest_by = _newest_by(properties, primary, event_time, format_, report)
@@ -207,6 +209,21 @@ def _format(options: Found, report: Report) -> Choice["json", "debezium-json"]:
         case _:
             report(Wrong(place, f"format {value!r}", "Records are JSON objects: format 'json', or 'debezium-json'."))
     return "json"
+
+
+def _check_envelope(columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
+    """A stream of changes has the columns of their envelope; those of its row are inside `before` and `after`."""
+    if others := [name for name in columns if name not in EVENT_FIELDS]:
+        row = ", ".join(f"{name}: {columns[name]}" for name in others)
+        way_out = (
+            f"Declare the key of the rows that they change: PRIMARY KEY (…). Or a stream of the changes:"
+            f" CREATE TABLE … (op STRING, after STRUCT<{row}>, ts_ms TIMESTAMP)."
+        )
+        report(Wrong(place, f"format 'debezium-json' without a PRIMARY KEY has no column {others[0]}", way_out))
+
+
+EVENT_FIELDS = words("op before after source transaction ts_ms ts_us ts_ns message updateDescription")
+"""Fields of Debezium's change events."""
 
 
 def _encodings(
@@ -444,7 +461,8 @@ def _event_time(
         way_out = f"Name a column of type TIMESTAMP. {_OF_NUMBERS}" if "(" in wanted else known
         report(Wrong(place, f"event_time: no column {wanted}", way_out))
     elif columns[name] not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
-        way_out = f"Declare it TIMESTAMP. {_OF_NUMBERS}" if columns[name].numeric else "Declare it TIMESTAMP."
+        more = _OF_CHANGES if of_changes else _OF_NUMBERS
+        way_out = f"Declare it TIMESTAMP. {more}" if columns[name].numeric else "Declare it TIMESTAMP."
         report(Wrong(place, f"event_time: {wanted} is {columns[name]}", way_out))
     return name
 
@@ -477,6 +495,10 @@ def _newest_by(
     return default
 
 
+_OF_CHANGES = (
+    "If the events come without a schema, say how the connector writes times:"
+    " OPTIONS (…, 'time.precision.mode' 'connect'), or TBLPROPERTIES ('epoch' = 'us') for its default."
+)
 _OF_NUMBERS = "If it is a number in JSON, add its unit: TBLPROPERTIES ('epoch' = 'ms'), or 's', 'us' or 'ns'."
 
 
