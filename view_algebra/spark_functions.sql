@@ -204,7 +204,10 @@ CREATE OR REPLACE FUNCTION spark.power(x double precision, y double precision) R
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
   WITH given AS (
     SELECT y = floor(y) AND y / 2 <> floor(y / 2) AND x::text LIKE '-%' AS below,
-      greatest(-1e300, least(y, 1e300)) * ln(nullif(abs(x), 0)) AS e
+      CASE
+        WHEN abs(y) < 1e-290 AND abs(x) < 'Infinity' THEN 0
+        ELSE greatest(-1e300, least(y, 1e300)) * ln(nullif(abs(x), 0))
+      END AS e
   )
   SELECT CASE
     WHEN y = 0 THEN 1::double precision

@@ -6,8 +6,10 @@ from view_algebra.language.expressions import NOW, Call, Expr
 from view_algebra.language.quoting import words
 from view_algebra.language.types import CALENDAR, STRING
 
-_GUARDED = words("timestamp_seconds timestamp_millis timestamp_micros date_from_unix_date make_timestamp session_until")
-"""Functions whose own guard in the table keeps them within the calendar; and what a session is merged by."""
+_GUARDED = words(
+    "timestamp_seconds timestamp_millis timestamp_micros date_from_unix_date make_timestamp session_until lambda"
+)
+"""Functions whose own guard in the table keeps them within the calendar, what a session is merged by, and lambdas."""
 
 _STAYS_WITHIN = words(
     "finite endless coalesce nvl ifnull nullif nvl2 if greatest least date_trunc trunc to_date to_timestamp"
