@@ -284,7 +284,9 @@ def as_texts(split: Split, known: Known) -> View:
 def final_text(split: Split, cell_tables: tuple[CellTable, ...]) -> str:
     """The query over cells and views, in Postgres' SQL."""
     final = postgres_query(with_bounds(split.above), reading_of([table.name for table in cell_tables]))
-    return with_lengths(calendars.in_postgres(final, split.above, split.typed.query), split.typed.query.columns)
+    keys = {name for leaf in split.leaves if leaf.kind == "aggregate" for name, _ in leaf.keys}
+    shown = calendars.in_postgres(final, split.above, split.typed.query, keys)
+    return with_lengths(shown, split.typed.query.columns)
 
 
 def _kind(leaves: tuple[Leaf, ...]) -> Literal["aggregate", "row", "derived"]:

@@ -6,9 +6,11 @@ computed with as it is, and NULL where a view shows it; in the author's SELECT t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from view_algebra.language.expressions import (
+    Cells,
     Combined,
     Expr,
     Field,
@@ -37,21 +39,25 @@ Given = Sequence[tuple[str, tuple[str, str] | None]]
 """Columns, and, of those with times, the first and the last that are shown."""
 
 
-def in_postgres(final: str, query: Query, typed: Query) -> str:
-    """The text of a view in Postgres, with NULL for what its clients cannot read.
+def in_postgres(final: str, query: Query, typed: Query, keys: Collection[str]) -> str:
+    """The text of a view in Postgres, with NULL for what its clients cannot read; `keys` are those of its groups.
 
-    The ends that hopping windows are listed by are found by index, which no expression of them is. So those that can be
-    read stay as they are, and the others, which are few, are rows of their own.
+    A key of cells, and an end that hopping windows are listed by, is found by index, which no expression of it is. So
+    those that can be read stay as they are, and the others, which are few, are rows of their own.
     """
     leaving = _leaving(query) | _endless(typed)
     given = [(postgres_name(name), _IN_POSTGRES.get(kind.name)) for name, kind in query.columns]
-    indexed = leaving & _listed_ends(query)
+    indexed = sorted(leaving & (_listed_ends(query) | _keys_of_cells(query, keys)))[:1]
     if not indexed:
         return _shown(final, given, leaving) if leaving else final
-    name, years = given[min(indexed)]
+    name, years = given[indexed[0]]
     assert years is not None
-    readable = f"{_shown(final, given, leaving - indexed)}\nWHERE {name} <= {years[1]}"
-    return f"{readable}\nUNION ALL\n{_shown(final, given, leaving)}\nWHERE shown.{name} > {years[1]}"
+    within = f"shown.{name} BETWEEN {years[0]} AND {years[1]}"
+    readable = f"{_shown(final, given, leaving.difference(indexed))}\nWHERE {within}"
+    without = [(each, None if number in indexed else of) for number, (each, of) in enumerate(given)]
+    kind = query.columns[indexed[0]][1].postgres
+    others = _shown(final, without, leaving, {name: f"NULL::{kind} AS {name}"})
+    return f"{readable}\nUNION ALL\n{others}\nWHERE ({within}) IS NOT TRUE"
 
 
 def in_spark(select: str, query: Query) -> str:
@@ -70,6 +76,16 @@ def _listed_ends(query: Query) -> frozenset[int]:
     return frozenset(ends)
 
 
+def _keys_of_cells(query: Query, keys: Collection[str]) -> frozenset[int]:
+    """The numbers of the columns that are keys of cells as they are, of rows that come in any order."""
+    if not isinstance(query, Select) or query.order or query.distinct or query.limit is not None:
+        return frozenset()
+    if not isinstance(query.relation, Cells):
+        return frozenset()
+    columns = ((n, output.expression) for n, output in enumerate(query.outputs))
+    return frozenset(n for n, column in columns if isinstance(column, Field) and column.path[0] in keys)
+
+
 def _is_listed_end(expression: Expr, relation: Relation | None) -> bool:
     if not isinstance(expression, Field) or len(expression.path) > 1:
         return False
@@ -81,8 +97,9 @@ def _is_listed_end(expression: Expr, relation: Relation | None) -> bool:
     return isinstance(below, Select) and any(_is_listed_end(each, below.relation) for each in named)
 
 
-def _shown(text: str, given: Given, leaving: frozenset[int]) -> str:
-    joined = ",\n  ".join(_column(name, years if n in leaving else None) for n, (name, years) in enumerate(given))
+def _shown(text: str, given: Given, leaving: Collection[int], instead: Mapping[str, str] = MappingProxyType({})) -> str:
+    columns = ((name, years if n in leaving else None) for n, (name, years) in enumerate(given))
+    joined = ",\n  ".join(instead.get(name) or _column(name, years) for name, years in columns)
     return f"SELECT\n  {joined}\nFROM (\n{text}\n) AS shown"
 
 
