@@ -300,7 +300,8 @@ def _read_key(text: str, columns: Columns, row: _Row, decoding: Decoding) -> str
     first = json_read(bounded("key_text", Type("STRUCT", fields=tuple(read_as))), read_as, row.reading)
     is_null = [f"key_read.{spark_name(name)} IS NULL" for name, _ in columns]
     again = Again("key_read", "key_text", columns, row.reading, lambda kind: _as_read(kind, decoding)).struct()
-    needed = " OR ".join([*is_null, *filter(None, [loses_digits(columns, "key_read", "key_text")])])
+    mistaken = " OR ".join([*is_null, *filter(None, [loses_digits(columns, "key_read", "key_text")])])
+    needed = f"key_text <> 'null' AND ({mistaken})"
     return f"""element_at(transform(
       array({text}),
       key_text -> element_at(transform(
