@@ -20,8 +20,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from sqlglot import exp
-
 from batch_layer.causes import SPARK_ERRORS
 from batch_layer.compute import counting, kept
 from master_log.archive import MasterLog
@@ -35,11 +33,11 @@ from view_algebra.compiled import JSON_TIMES, SHORTENED, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.clock import NOW_IN_SPARK
 from view_algebra.language.quoting import quoted, spark_name
-from view_algebra.language.types import Type
-from view_algebra.language.types import read as read_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from view_algebra.language.types import Type
 
 EXAMPLES = 5
 """How many rows of each side are shown when they differ."""
@@ -285,7 +283,11 @@ def _with_floats(spark: str) -> Type | None:
     """The type of a column, if it is nested and has a FLOAT inside."""
     if "FLOAT" not in spark or spark == "FLOAT":
         return None
-    return read_type(exp.DataType.build(spark, dialect="spark"))
+    from sqlglot import exp
+
+    from view_algebra.language.types import read
+
+    return read(exp.DataType.build(spark, dialect="spark"))
 
 
 def _floats_as_held(row: Row, floats: Mapping[int, Type]) -> Row:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
+from typing import cast as typed
 
 import pyarrow as pa
 from sqlglot import exp, parse_one
@@ -95,15 +96,31 @@ def translated_view(view: View, select: str | None = None) -> str | None:
 def translate(select: str, edit: Callable[[exp.Select], None] = lambda each: None) -> str | None:
     """A SELECT in DuckDB's SQL, or None where something in it is not known to be alike; `edit` changes each SELECT."""
     try:
-        tree = parse_one(re.sub(r"\bwindow\(", "`window`(", select), dialect="spark")
+        tree = parse_one(re.sub(r"(?i)\bwindow\(", "`window`(", select), dialect="spark")
     except (SqlglotError, RecursionError):
         return None
+    tree = tree.transform(_unguarded)
     for each in list(tree.find_all(exp.Select)):
         _bucket(each)
         edit(each)
     if not all(_alike(node) for node in tree.walk()):
         return None
     return tree.sql(dialect="duckdb", identify=True)
+
+
+def _unguarded(node: exp.Expr) -> exp.Expr:
+    """A time without the guard that makes it NULL outside the calendar: the records that DuckDB is asked for have none.
+
+    >>> guarded = "CASE WHEN t BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59' THEN t END"
+    >>> parse_one(guarded, dialect="spark").transform(_unguarded).sql()
+    't'
+    """
+    if not isinstance(node, exp.Case) or len(node.args["ifs"]) != 1 or node.args.get("default"):
+        return node
+    within, time = node.args["ifs"][0].this, node.args["ifs"][0].args["true"]
+    if not isinstance(within, exp.Between) or within.this != time or "0001-01-01" not in within.args["low"].sql():
+        return node
+    return typed("exp.Expr", time.transform(_unguarded))
 
 
 def _bucket(select: exp.Select) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from batch_layer.causes import cause
 from view_algebra.errors import LaminaError
 
 POSTGRES_AWAY = (
@@ -63,6 +62,8 @@ def by_spark(said: str) -> LaminaError:
     >>> by_spark("Job aborted.|at x.y(z)|Caused by: IOException: No space left".replace("|", chr(10))).evidence
     'IOException: No space left'
     """
+    from batch_layer.causes import cause
+
     lines = [line.strip() for line in said.splitlines()]
     if away := next((line for line in lines if any(sign in line for sign in POSTGRES_AWAY)), None):
         return _away(away)

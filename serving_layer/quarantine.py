@@ -23,8 +23,7 @@ from serving_layer.bookkeeping import bad_count, progress, quarantine
 from serving_layer.copying import Rows, batches
 from serving_layer.database import Database
 from serving_layer.deployed import sources
-from view_algebra.compiled import Source
-from view_algebra.texts.fields import NULLED
+from view_algebra.compiled import NULLED, Source
 from view_algebra.texts.quarantined import LONGEST_KEPT, quarantined
 
 if TYPE_CHECKING:

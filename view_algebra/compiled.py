@@ -21,6 +21,9 @@ DELETED = "kafka_deleted"
 MOVED_FROM = "kafka_moved_from"
 """The column of the records of a table of change events: the key that an update took the row away from, or NULL."""
 
+NULLED = "counted, with NULL for a field: "
+"""How the reason begins if the record counts without the fields that cannot be read."""
+
 LOG_TIME = "kafka_log_time"
 """The column of a table's records that leads their order in the log: the greatest Kafka timestamp of the partition at
 or below the record's offset. It never falls within a partition, so there the order is that of offsets."""

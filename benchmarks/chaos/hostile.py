@@ -75,7 +75,7 @@ HOSTILE: Mapping[str, Hostile] = {
     "text behind the object": Hostile("orders", _says('{"id": #} x')),
     "two objects": Hostile("orders", _says('{"id": #}{"id": 1}')),
     "two lines": Hostile("visits", _says('{"ms": #}\n{"ms": 1}')),
-    "a text for a number": Hostile("orders", _says('{"id": "#", "kind": "refund"}')),
+    "a text for a number": Hostile("orders", _says('{"id": "no #", "kind": "refund"}')),
     "a fraction for a whole number": Hostile("orders", _says('{"id": #.5}')),
     "a number larger than its type": Hostile("orders", _says('{"n": 9999999999#}')),
     "a decimal that does not fit": Hostile("orders", _says('{"amount": 1234567890123.5, "id": #}')),
@@ -89,12 +89,10 @@ HOSTILE: Mapping[str, Hostile] = {
     "a scalar for a record": Hostile("orders", _says('{"payload": 5, "id": #}')),
     "a wrong field deep inside": Hostile("orders", _says('{"payload": {"device": [1]}, "id": #}')),
     "five thousand levels": Hostile("orders", _same(b'{"z":' + b"[" * 5000 + b"]" * 5000 + b"}")),
-    "a number of 1,200 digits": Hostile("visits", _says('{"ratio": ' + "9" * 1200 + "}")),
     "bytes at random": Hostile("visits", lambda number: bytes((number * k * k) % 251 for k in range(3, 60))),
     "UTF-16": Hostile("orders", lambda number: f'{{"id": {number}}}'.encode("utf-16")),
     "a byte order mark": Hostile("orders", _says('\ufeff{"id": #}')),
     "true for a number": Hostile("visits", _says('{"ms": true, "who": "#"}')),
-    "an exponent in a whole number": Hostile("orders", _says('{"n": 1e3, "id": #}')),
     "a control character": Hostile("visits", _says('{"who": "a\x01#"}')),
     "NaN for a whole number": Hostile("orders", _says('{"id": NaN, "customer": "#"}')),
     "a day that is none": Hostile("visits", _says('{"ts": "2024-02-30T00:00:00Z", "ms": #}')),
@@ -132,6 +130,9 @@ HOSTILE: Mapping[str, Hostile] = {
     "the year 2": Hostile(
         "visits", _says('{"ts": "0002-01-02T10:05:00Z", "ms": 1}'), _is(ts=_at(2, 1, 2, 10, 5), ms=1)
     ),
+    "an exponent in a whole number": Hostile("orders", _says('{"n": 1e3, "id": #}'), _is(n=1000, id=...)),
+    "a number in a text": Hostile("orders", _says('{"id": "#", "n": "7"}'), _is(id=..., n=7)),
+    "a number of 1,200 digits": Hostile("visits", _says('{"ratio": ' + "9" * 1200 + "}"), _is(ratio=math.inf)),
     "braces in a text": Hostile("orders", _says('{"customer": "}{#"}'), _is(customer="}{#")),
     "bytes that are no UTF-8": Hostile(
         "orders", lambda n: b'{"kind": "\xff\xfe", "id": %d}' % n, _is(kind="\ufffd\ufffd", id=...)

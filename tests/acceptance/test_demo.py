@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from lamina.catalogs import catalog_files
+from lamina.services.postgres import person
 from tests.fix_lamina import CommandLine, Deployed, one
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -22,7 +23,7 @@ def test_the_demo_ends_by_itself_with_its_proof(lamina: CommandLine) -> None:
     command = CommandLine({**lamina.environment, **embedded}, lamina.folder)
     done = command("demo", "--once", "--lines", "60000", timeout=1200)
     assert re.search(r"^[\d,]+ cells compared, 0 differ$", done.out, re.MULTILINE)
-    assert "postgresql://analyst:" in done.out
+    assert f"postgresql://{person()}:" in done.out
     home = str(Path(lamina.environment["LAMINA_HOME"]) / "demo")
     there, command_, *_ = shlex.split(done.out.splitlines()[-1])  # which a newcomer pastes into a shell
     assert (there, os.access(command_, os.X_OK)) == (f"LAMINA_HOME={home}", True)

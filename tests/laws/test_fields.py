@@ -11,7 +11,7 @@ import pytest
 
 from tests.laws.engines import Engines, Record
 from view_algebra import Source, compile_catalog
-from view_algebra.texts.fields import NULLED
+from view_algebra.compiled import NULLED
 
 COLUMNS = """
   i INT, l BIGINT, t TINYINT, d DOUBLE, f FLOAT, c DECIMAL(10,2), b BOOLEAN, ts TIMESTAMP, ntz TIMESTAMP_NTZ, day DATE,

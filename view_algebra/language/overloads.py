@@ -189,6 +189,7 @@ _EXAMPLES = {
     "schema": "'a INT, b STRING'",
     "unit": "'DAY'",
     "dateunit": "'MONTH'",
+    "zone": "'Europe/Paris'",
 }
 """A literal of each kind that a record may not decide."""
 

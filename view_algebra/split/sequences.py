@@ -170,7 +170,12 @@ def _range_of_call(call: Call) -> _Range | None:
         return _range_of_cast(call, day)
     if name == "datediff":
         return _range(given[0]).minus(_range(given[1])).times(Fraction(1, day)).rounded(-1, 1)
-    if name in ("unix_micros", "negative"):
+    if name in (
+        "unix_micros",
+        "negative",
+        "finite",
+        "endless",
+    ):  # these two are the time, or NULL: then nothing is made
         return _range(given[0]).times(Fraction(-1 if name == "negative" else 1))
     if name in ("unix_timestamp", "unix_seconds") and given[0].type in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
         return _range(given[0]).times(Fraction(1, second)).rounded(-1, 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from view_algebra.compiled import NULLED
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.guards import TIME_ALONE
 from view_algebra.language.long_numbers import permissive
@@ -20,8 +21,6 @@ from view_algebra.texts.decoding import CORRUPT, DIGITS_ALONE, Columns, digits_a
 WRONG = "a field has the wrong type: "
 """How the reason begins if a record is bad for its fields."""
 
-NULLED = "counted, with NULL for a field: "
-"""How the reason begins if the record counts without the fields that cannot be read."""
 
 _MARK = "\uf8ff"
 _IN_TEXT = "t"

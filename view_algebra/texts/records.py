@@ -11,7 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal as Choice
 
-from view_algebra.compiled import BAD_FIELDS, DELETED, LEFT_OUT, LOG_TIME, MOVED_FROM, SOURCE_TIME, TOMBSTONE, TRUNCATES
+from view_algebra.compiled import (
+    BAD_FIELDS,
+    DELETED,
+    LEFT_OUT,
+    LOG_TIME,
+    MOVED_FROM,
+    NULLED,
+    SOURCE_TIME,
+    TOMBSTONE,
+    TRUNCATES,
+)
 from view_algebra.engines.spark import constant
 from view_algebra.language.encodings import PLAIN, Encodings
 from view_algebra.language.expressions import Constant
@@ -32,7 +42,6 @@ from view_algebra.language.unique_keys import with_unique_keys
 from view_algebra.texts import debezium
 from view_algebra.texts.decoding import CORRUPT, UNDECODED, Columns, Decoding
 from view_algebra.texts.fields import (
-    NULLED,
     THOUSANDS,
     Again,
     Reading,

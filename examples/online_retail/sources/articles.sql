@@ -4,4 +4,4 @@ CREATE TABLE articles (
   invoice_date TIMESTAMP COMMENT 'when that line was written'
 ) USING kafka OPTIONS (topic 'invoice_lines', format 'json')
 COMMENT 'every article that was ever sold: the same topic, read as a table'
-TBLPROPERTIES ('event_time' = 'invoice_date');
+TBLPROPERTIES ('event_time' = 'invoice_date', 'newest_by' = 'event_time');

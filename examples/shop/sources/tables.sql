@@ -4,7 +4,7 @@ CREATE TABLE customers (
   moved_at TIMESTAMP
 ) USING kafka OPTIONS (topic 'customers', format 'json', key_format 'json')
 COMMENT 'who buys; made up'
-TBLPROPERTIES ('event_time' = 'moved_at', 'partitions' = '2');
+TBLPROPERTIES ('event_time' = 'moved_at', 'newest_by' = 'event_time', 'partitions' = '2');
 
 CREATE TABLE goods (
   id     INT PRIMARY KEY,
@@ -20,4 +20,4 @@ CREATE TABLE rates (
   since    TIMESTAMP
 ) USING kafka OPTIONS (topic 'rates', format 'json', key_format 'string')
 COMMENT 'rates of exchange; made up'
-TBLPROPERTIES ('event_time' = 'since', 'partitions' = '1');
+TBLPROPERTIES ('event_time' = 'since', 'newest_by' = 'event_time', 'partitions' = '1');
