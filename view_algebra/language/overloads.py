@@ -121,7 +121,7 @@ def text_of(value: Expr) -> Expr:
 
 _KEEPS_TYPES = words(
     "md5 sha sha1 sha2 crc32 base64 unbase64 hex unhex to_date to_timestamp try_to_timestamp unix_timestamp"
-    " to_unix_timestamp"
+    " to_unix_timestamp timestamp_seconds"
     " hour minute second get_json_object from_json json_array_length json_tuple soundex mask format_number parse_url"
 )
 """Functions for which Spark makes no text of a number, or that read texts in their own way."""

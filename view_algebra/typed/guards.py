@@ -139,5 +139,5 @@ def _called(node: exp.Anonymous, made: Call) -> str | None:
         return None
     pairs = zip(texts, made.arguments, strict=True)
     # a length that is a literal is a number of seconds or days there
-    told = (str(a.value) if isinstance(a, Constant) and a.type.integral else f"({text})" for text, a in pairs)
+    told = (a.value if isinstance(a, Constant) and a.type.integral and a.value else f"({text})" for text, a in pairs)
     return row.below.format(*told)
