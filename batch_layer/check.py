@@ -20,9 +20,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from batch_layer.causes import SPARK_ERRORS
 from batch_layer.compute import counting, kept
 from master_log.archive import MasterLog
+from master_log.causes import SPARK_ERRORS
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from serving_layer import history, lookup, previews, progress, skipping, views

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from batch_layer import checking, compute, patience
 from batch_layer.archiving import Logs
-from batch_layer.causes import SPARK_ERRORS, cause
 from batch_layer.leap import Leap
+from master_log.causes import SPARK_ERRORS, cause
 from master_log.kafka import Brokers
 from master_log.offsets import Offsets
 from master_log.tails import Tails

@@ -62,7 +62,7 @@ def by_spark(said: str) -> LaminaError:
     >>> by_spark("Job aborted.|at x.y(z)|Caused by: IOException: No space left".replace("|", chr(10))).evidence
     'IOException: No space left'
     """
-    from batch_layer.causes import cause
+    from master_log.causes import cause
 
     lines = [line.strip() for line in said.splitlines()]
     if away := next((line for line in lines if any(sign in line for sign in POSTGRES_AWAY)), None):

@@ -13,15 +13,14 @@ from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
 import psutil
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 from lamina.deployment import Deployment
 from lamina.settings import Settings
 from lamina.spark import kill, session
 from master_log import log_times
+from master_log.causes import SPARK_ERRORS, cause
 from master_log.offsets import OffsetRange, TopicPartition
-from master_log.reading import cause, kafka_range
+from master_log.reading import kafka_range
 from serving_layer import skipping
 from speed_layer.jobs import Jobs
 from speed_layer.member import computation_of
@@ -122,12 +121,12 @@ def _answer(deployment: Deployment, jobs: Jobs, source: Source, range: OffsetRan
         if not compute:
             at = None if longest is None else longest["at"]
             return at and (TopicPartition(source.topic, at["partition"]), at["offset"])
-    except (PySparkException, Py4JJavaError) as error:
-        return cause(error)
+    except SPARK_ERRORS as error:
+        return cause(str(error))
     try:
         with jobs.counted():
             computation.try_over(raw)
-    except (PySparkException, Py4JJavaError):
+    except SPARK_ERRORS:
         log.debug("%s: a range fails, which a micro-batch of it would say", source.name, exc_info=True)
     finally:
         raw.unpersist()

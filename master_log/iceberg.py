@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from master_log import durable
-from master_log.reading import cause
+from master_log.causes import cause
 from view_algebra.errors import LaminaError
 from view_algebra.language.quoting import spark_path
 
@@ -324,7 +324,7 @@ def _translated(error: Exception, what: str) -> LaminaError | None:
     if of_kafka or "KAFKA_DATA_LOSS" in text:
         return LaminaError(
             f"{what}: Kafka stopped giving its records",
-            evidence=cause(error) if of_kafka else next(line for line in lines if "KAFKA_DATA_LOSS" in line),
+            evidence=cause(str(error)) if of_kafka else next(line for line in lines if "KAFKA_DATA_LOSS" in line),
             way_out="Make sure that the brokers run and still hold these records, and run it again: nothing was"
             " changed.",
         )

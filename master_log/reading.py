@@ -7,16 +7,14 @@ one text by which both layers read a record.
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, lit
 
+from master_log.causes import SPARK_ERRORS, cause
 from master_log.kafka import Brokers
 from master_log.log_times import RAW_LOG_TIME
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
@@ -44,12 +42,6 @@ KAFKA_READER = {
     "failOnDataLoss": "true",
 }
 """Options of everything that reads Kafka with Spark."""
-
-_CAUSE = re.compile(r"\(\S+ executor \S+\): (.+)")
-"""Where Spark says why a task failed."""
-
-_CAUSED_BY = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
-"""Where Java says what an error comes from; the last one is the first of all."""
 
 
 class StopsAt(LaminaError):
@@ -128,8 +120,8 @@ def unreadable(
         part = OffsetRange(Offsets({at: start}), Offsets({at: end}))
         try:
             kafka_range(spark, brokers, source, part, skipped).write.format("noop").mode("overwrite").save()
-        except (PySparkException, Py4JJavaError) as error:
-            said = cause(error)
+        except SPARK_ERRORS as error:
+            said = cause(str(error))
             brokers.latest(source.topic)  # raises where it is not the record but the brokers
             return False
         return True
@@ -161,16 +153,6 @@ def _others(
     if low + 1 < high:
         yield at, high - 1, high
     yield from ((other, end - 1, end) for other, end in latest.items() if other != at and earliest[other] < end)
-
-
-def cause(error: BaseException) -> str:
-    """Why a task of a Spark job failed, where Spark says it; else what the error comes from, or its first line."""
-    text = str(error).strip()
-    found = _CAUSE.search(text)
-    if found:
-        return found[1]
-    causes: list[str] = _CAUSED_BY.findall(text)
-    return causes[-1] if causes else text.partition("\n")[0]
 
 
 def _whole_range(spark: SparkSession, brokers: Brokers, source: Source, rng: OffsetRange) -> DataFrame:

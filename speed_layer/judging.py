@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from master_log.causes import SPARK_ERRORS, cause
 from master_log.client import KafkaAway
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
-from master_log.reading import StopsAt, cause
+from master_log.reading import StopsAt
 from serving_layer import progress, rebuilds, skipping
 from serving_layer.database import PostgresError, first_line, is_away
 from serving_layer.progress import Fenced
@@ -291,7 +292,7 @@ def said(failure: BaseException) -> str:
     """A failure in one line."""
     if isinstance(failure, LaminaError):
         return failure.what
-    return first_line(failure) if isinstance(failure, PostgresError) else cause(failure) or first_line(failure)
+    return cause(str(failure)) if isinstance(failure, SPARK_ERRORS) else first_line(failure)
 
 
 def _named(query: Query, member: Member | None) -> str:

@@ -17,10 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 from master_log import log_times
+from master_log.causes import SPARK_ERRORS
 from master_log.fetching import Epochs, LeaderChanged
 from master_log.log_times import LogTimes
 from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
@@ -218,7 +217,7 @@ class Member:
 
             try:
                 batch = self._computed(records, part, find)
-            except (PySparkException, Py4JJavaError, OSError):
+            except (*SPARK_ERRORS, OSError):
                 if not self.shares or self._raised is not None or committer.stopped.is_set():
                     raise
                 self._ready = self._preparation.ready = None  # Spark may keep in a plan that it failed

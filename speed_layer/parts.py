@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
+from master_log.causes import SPARK_ERRORS
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from serving_layer.database import Database
@@ -99,7 +97,7 @@ class Parts:
             return None
         try:
             made = Prepared(self.spark, computation, self.checkpoints / "few", interpreted=interpreted)
-        except (PySparkException, Py4JJavaError, OSError):
+        except (*SPARK_ERRORS, OSError):
             log.debug("%s: could not be prepared", computation.source.name, exc_info=True)
             return None
         if made.stateful:

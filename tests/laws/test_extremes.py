@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import psycopg2
 
-from batch_layer.causes import SPARK_ERRORS, cause
+from master_log.causes import SPARK_ERRORS, cause
 from tests.laws.engines import Engines
 from tests.laws.test_functions import ARGUMENTS, ROWS, SECOND
 from view_algebra import Refused, compile_catalog
