@@ -135,16 +135,19 @@ class Deployment:
         from speed_layer.layer import SpeedLayer
         from speed_layer.parts import Parts, Patience
 
+        def session() -> SparkSession:
+            return self._session(nice=SPEED_NICENESS)
+
         def renew() -> None:
             self.give_up()
             forget()
-            self._session(nice=SPEED_NICENESS)
+            session()
 
         ours = self.lent is None and self.settings.spark_master.startswith("local")
-        self._session(nice=SPEED_NICENESS)
+        session()
         return SpeedLayer(
             Parts(
-                session=lambda: self._session(nice=SPEED_NICENESS),
+                session=session,
                 database=self.database,
                 brokers=self.brokers,
                 checkpoints=folders.of_this_process(self.settings.home / "checkpoints"),
