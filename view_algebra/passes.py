@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from sqlglot import exp
 
@@ -109,21 +109,27 @@ def compile_view(written: Written, known: Known) -> View:
 
 def type_of_function(body: exp.Expr, name: str, takes: Sequence[tuple[str, exp.DataType]]) -> Type:
     """The type of a function of the catalog; raises for what is wrong in its expression."""
-    nothing: dict[str, Any] = {}
-    context = Context(
-        streams=nothing,
-        views=nothing,
-        keys=nothing,
-        sortings=nothing,
-        orders=nothing,
-        tables=nothing,
-        read_through=nothing,
+    scope = Scope(Outside(_context(Known({}, {}), {})))
+    scope.relations[name] = tuple((parameter, kind) for parameter, each in takes if (kind := read(each)) is not None)
+    return expression(body, scope).type
+
+
+def _context(known: Known, through: Mapping[str, ViewDeclaration]) -> Context:
+    """What a view may read of the sources and views that are known."""
+    streams = {name: each for name, each in known.declared.items() if each.kind == "stream"}
+    tables = {changes_of(name): each for name, each in known.declared.items() if each.kind == "table"}
+    return Context(
+        streams={name: (*PSEUDO_COLUMNS, *each.columns) for name, each in streams.items()}
+        | {name: (*PSEUDO_COLUMNS, *OF_TABLES, *changing(each), *each.columns) for name, each in tables.items()},
+        views=known.types,
+        keys=known.keys,
+        sortings=known.sortings,
+        orders={name: each.order for name, each in (streams | tables).items()},
+        tables={name: each for name, each in known.declared.items() if each.kind == "table"},
+        read_through=through,
         expression=expression,
         query=query,
     )
-    scope = Scope(Outside(context))
-    scope.relations[name] = tuple((parameter, kind) for parameter, each in takes if (kind := read(each)) is not None)
-    return expression(body, scope).type
 
 
 # pass 1: names, types, orders
@@ -144,21 +150,8 @@ def with_meaning(written: Written, known: Known) -> Typed:
     LIMIT 3
     """
     d, syntax = written.declaration, written.declaration.select.copy()
-    streams = {name: each for name, each in known.declared.items() if each.kind == "stream"}
-    tables = {changes_of(name): each for name, each in known.declared.items() if each.kind == "table"}
-    context = Context(
-        streams={name: (*PSEUDO_COLUMNS, *each.columns) for name, each in streams.items()}
-        | {name: (*PSEUDO_COLUMNS, *OF_TABLES, *changing(each), *each.columns) for name, each in tables.items()},
-        views=known.types,
-        keys=known.keys,
-        sortings=known.sortings,
-        orders={name: each.order for name, each in (streams | tables).items()},
-        tables={name: each for name, each in known.declared.items() if each.kind == "table"},
-        read_through=written.through,
-        expression=expression,
-        query=query,
-    )
-    return Typed(d, _with_names(query(syntax, Outside(context)), d), syntax)
+    outside = Outside(_context(known, written.through))
+    return Typed(d, _with_names(query(syntax, outside), d), syntax)
 
 
 def _with_names(query: Query, d: ViewDeclaration) -> Query:
