@@ -132,7 +132,7 @@ class Setting:
 def foreign_settings(connection: Connection, role: str) -> list[Setting]:
     """The settings of the readers' role that Lamina did not make.
 
-    Whoever logs in as a role may change them (`ALTER ROLE … SET`), and Postgres cannot forbid it. Settings that only a
+    A user of the role may change them (`ALTER ROLE … SET`), and Postgres cannot forbid it. Settings that only a
     superuser may change are left out: no reader has made them.
     """
     rows = connection.execute(
@@ -178,8 +178,8 @@ def alarms(connection: Connection, role: str) -> list[str]:
     listed = ", ".join(map(str, foreign[:SHOWN])) + (" …" if len(foreign) > SHOWN else "")
     alarm = (
         f"the role {role} has settings that Lamina did not make, and each of its sessions begins with them: {listed}"
-        f" (`lamina apply` resets them; whoever logs in as {role} can set them, so give each person a login of their"
-        " own: `lamina login NAME`)"
+        f" (`lamina apply` resets them; every user of the login {role} can set them, so give each person a login of"
+        " their own: `lamina login NAME`)"
     )
     return [alarm]
 

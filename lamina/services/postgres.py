@@ -87,7 +87,7 @@ def url(home: Path, port: int, *, role: str = OWNER, database: str = DATABASE) -
 
 
 def person() -> str:
-    """The login of whoever uses this machine, which reads what `analyst` reads and is nobody else's."""
+    """The personal login of this machine's user; it reads what `analyst` reads."""
     name = ""
     with contextlib.suppress(OSError, KeyError):  # a user id without a name
         name = getpass.getuser()
