@@ -280,13 +280,13 @@ class Decoding:
     def _times(self) -> Sequence[str]:
         named = " ".join(f"WHEN '{name}' THEN {factor}BD" for name, factor in SEMANTIC.items())
         of_schema = f"CASE f.schema.name {named} END"
-        told = _step(
+        told = _step("f", "v name kind schema unit", told=_TOLD)
+        written = _step(
             "f",
-            "name kind",
-            v="f.v",
-            told=_TOLD,
-            text="try_variant_get(f.v, '$', 'STRING')",
-            number="try_variant_get(f.v, '$', 'DECIMAL(28, 9)')",
+            "v name kind told",
+            text="CASE WHEN f.told = 'STRING' THEN try_variant_get(f.v, '$', 'STRING') END",
+            # Only of a number: to fail at a text costs Java an exception for every record.
+            number="CASE WHEN f.told = 'NUMBER' THEN try_variant_get(f.v, '$', 'DECIMAL(28, 9)') END",
             unit=f"CASE WHEN f.schema.name IS NULL THEN f.unit ELSE {of_schema} END",
         )
         read = _step(
@@ -295,7 +295,7 @@ class Decoding:
             v="f.v",
             at=f"CASE f.told WHEN 'NUMBER' THEN {self._time_of_number()} WHEN 'STRING' THEN {self._time_of_text()} END",
         )
-        return told, read, f"named_struct('value', {_within('f.at')}, 'why', {self._why_no_time()})"
+        return told, written, read, f"named_struct('value', {_within('f.at')}, 'why', {self._why_no_time()})"
 
     def _time_of_number(self) -> str:
         """What is finer than a microsecond is cut off."""
