@@ -7,10 +7,8 @@ WORKDIR /opt/lamina
 
 # Before the sources: a change of ours does not fetch a gigabyte again. What builds packages is locked, too.
 COPY requirements.lock ./
-RUN awk '/^[a-z]/{keep = /^(setuptools|wheel|packaging)==/} keep' requirements.lock > /tmp/build.lock \
-    && python -m pip install --no-cache-dir --quiet --disable-pip-version-check --require-hashes -r /tmp/build.lock \
-    && python -m pip install --no-cache-dir --disable-pip-version-check --progress-bar off --no-build-isolation \
-        --require-hashes -r requirements.lock
+COPY lamina/services/packages.py /tmp/packages.py
+RUN UV_NO_CACHE=1 PIP_NO_CACHE_DIR=1 UV_COMPILE_BYTECODE=1 python /tmp/packages.py requirements.lock
 
 COPY pyproject.toml README.md ./
 COPY view_algebra ./view_algebra
@@ -20,7 +18,7 @@ COPY batch_layer ./batch_layer
 COPY speed_layer ./speed_layer
 COPY lamina ./lamina
 # Compiled here, because who runs it may write no byte code beside the sources.
-RUN python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable . \
+RUN python -m uv pip install --system --quiet --offline --no-deps --no-build-isolation --editable . \
     && python -m compileall -q view_algebra master_log serving_layer batch_layer speed_layer lamina
 
 # A volume takes its owner from the folder that it is mounted over.

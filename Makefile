@@ -6,7 +6,9 @@ SHELL := /bin/sh
 .PHONY: help setup demo test fuzz check bench lock clean
 
 PY := .venv/bin/python
+DEMO := .venv/.demo
 SETUP := .venv/.complete
+LOCK = $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 # Two runs of tests at a time, each with services and a Spark of its own: a Spark that plans keeps one processor busy.
 PYTEST := $(PY) -m pytest -n $(or $(WORKERS),2) --dist worksteal
 
@@ -19,7 +21,7 @@ setup: $(SETUP)
 	@echo "Ready: try make demo, or make test." >&2
 
 # Shows it all on real data: live views, a rebuild with its proof, a late record (ONCE=1 ends by itself).
-demo: $(SETUP)
+demo: $(DEMO)
 	@$(PY) -m lamina demo $(if $(ONCE),--once)
 
 # Runs the tests, against a real Kafka, Postgres and Spark (ARGS="tests/laws -x" for some of them, WORKERS=1 one by one).
@@ -45,15 +47,11 @@ bench: $(SETUP)
 		echo "$$figure" >&2; $(PY) -m benchmarks.$$figure || missed=1; \
 	done; exit $$missed
 
-# Writes requirements.lock and jars.lock anew, from pyproject.toml and the versions named in lamina/services/jars.py.
+# Writes both locks of packages and jars.lock anew, from pyproject.toml and the versions in lamina/services/jars.py.
 lock: $(SETUP)
-	@rm -rf .venv/uv
-	@$(PY) -m venv .venv/uv
-	@.venv/uv/bin/python -m pip install --quiet uv
-	@.venv/uv/bin/python -m uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
-		--no-emit-index-url --no-header --output-file requirements.lock pyproject.toml
-	@rm -rf .venv/uv
-	@$(PY) -m lamina.services.jars
+	@$(LOCK) --all-extras --output-file requirements.lock pyproject.toml
+	@$(LOCK) --extra embedded --extra build --constraints requirements.lock --output-file demo.lock pyproject.toml
+	@$(PY) -m lamina.services.jars lock
 
 # Stops the embedded services and removes what was brought and made here, data included.
 clean:
@@ -61,8 +59,8 @@ clean:
 	rm -rf .venv .lamina build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The mark that setup is complete; a changed lock undoes it.
-$(SETUP): requirements.lock pyproject.toml lamina/services/jars.lock
+# The mark that the demo can run: Python, its packages and the jars; a changed lock undoes it.
+$(DEMO): demo.lock pyproject.toml lamina/services/packages.py lamina/services/jars.lock
 	@python=; old=; bare=; \
 	for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11 python; do \
 		"$$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || continue; \
@@ -80,19 +78,19 @@ $(SETUP): requirements.lock pyproject.toml lamina/services/jars.lock
 		echo "Making .venv with $$("$$python" --version)" >&2; \
 		"$$python" -m venv --clear .venv || exit 1; \
 	fi
-	@echo "Installing $$(grep -c '^[a-z].*==' requirements.lock) locked packages (once, some minutes)" >&2
-	@awk '/^[a-z]/{keep = /^(setuptools|wheel|packaging)==/} keep' requirements.lock > .venv/build.lock
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/build.lock
-	@rm -f .venv/.failed; { $(PY) -m pip install --disable-pip-version-check --progress-bar off --no-build-isolation \
-		--require-hashes -r requirements.lock \
-		|| touch .venv/.failed; } | awk '\
-		/^Collecting /{ if (++count % 40 == 0) print "  " count " found" } \
-		/^Installing collected/{ print "  installing" } \
-		{ fflush() }' >&2; \
-	if [ -e .venv/.failed ]; then rm -f .venv/.failed; \
-		echo "The packages could not be installed; what pip says above is why. Run make again to go on from here." >&2; exit 1; fi
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
+	@echo "Installing $$(grep -c '^[a-z].*==' demo.lock) locked packages (once, half a minute)" >&2
+	@$(PY) lamina/services/packages.py demo.lock
+	@$(PY) -m uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
+	@echo "Fetching the jars of Kafka and Spark" >&2
+	@$(PY) -m lamina.services.jars
+	@touch $(DEMO)
+
+# The mark that setup is complete; a changed lock undoes it.
+$(SETUP): $(DEMO) requirements.lock
+	@echo "Installing the rest of $$(grep -c '^[a-z].*==' requirements.lock) locked packages: Airflow, tests, linters" >&2
+	@$(PY) lamina/services/packages.py requirements.lock
+	@$(PY) -m uv pip install --quiet --offline --no-deps --no-build-isolation --editable .
 	@$(PY) -m compileall -q view_algebra master_log serving_layer batch_layer speed_layer lamina
-	@echo "Fetching the jars of Kafka and Spark, and starting each once (a minute or two)" >&2
+	@echo "Starting Kafka and Spark once, so that they start faster (a minute)" >&2
 	@$(PY) -m lamina.services.prepare .lamina
 	@touch $(SETUP)

@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import shutil
 import subprocess
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -209,4 +210,11 @@ def write_lock(java: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_lock(java_home(Path(".lamina")))
+    home = Path(".lamina")
+    if sys.argv[1:] == ["lock"]:
+        write_lock(java_home(home))
+    else:
+        try:
+            resolve(home.absolute(), java=java_home(home.absolute()))
+        except LaminaError as error:
+            sys.exit(f"{error}")

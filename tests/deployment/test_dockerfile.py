@@ -16,26 +16,24 @@ from tests.fix_services import REPOSITORY
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text().replace("\\\n", " ")
 MAKEFILE = (REPOSITORY / "Makefile").read_text().replace("\\\n", " ")
 SETUP = MAKEFILE[MAKEFILE.index("\n$(SETUP): ") :]
-LOCKED_BUILD = "awk '/^[a-z]/{keep = /^(setuptools|wheel|packaging)==/} keep' requirements.lock > "
 
 
 def steps(text: str, python: str) -> list[list[str]]:
-    """What is run with `python -m`: its words, but for folders and for what only changes what is shown or kept."""
-    quiet = {"--quiet", "--no-cache-dir", "--progress-bar", "off", "--disable-pip-version-check"}
-    found = re.findall(rf"{re.escape(python)} -m ((?:pip install|compileall|lamina\.)[^|&;}}\n]*)", text)
-    return [[re.sub("^(.venv|/tmp)/", "", word) for word in step.split() if word not in quiet] for step in found]
+    """What Python runs: its words, but for folders and for what only changes where packages go."""
+    found = re.findall(rf"(?<![\w/]){re.escape(python)} ([^|&;}}\n]*)", text)
+    return [[word.rpartition("/")[2] for word in step.split() if word not in ("-m", "--system")] for step in found]
 
 
 def test_the_image_and_the_working_folder_are_set_up_by_the_same_steps() -> None:
-    of_image, of_folder = steps(DOCKERFILE, "python"), steps(SETUP, "$(PY)")
-    assert of_image.pop() == ["lamina.services.prepare", "/var/lib/lamina"]
-    assert of_folder.pop() == ["lamina.services.prepare", ".lamina"]
-    assert of_image == of_folder
-    assert of_image.pop()[0] == "compileall"
-    assert all(step[:2] == ["pip", "install"] for step in of_image)
-    assert all("--require-hashes" in step or "--no-index" in step for step in of_image)
-    assert LOCKED_BUILD in DOCKERFILE
-    assert LOCKED_BUILD in SETUP
+    of_image = steps(DOCKERFILE[DOCKERFILE.index("\nRUN ") :], "python")
+    of_folder = steps(SETUP, "$(PY)")
+    packages, ours, compiled, prepared = of_image
+    assert packages == ["packages.py", "requirements.lock"]
+    assert ours[:3] == ["uv", "pip", "install"]
+    assert "--offline" in ours
+    assert compiled[0] == "compileall"
+    assert prepared == ["lamina.services.prepare", "lamina"]
+    assert of_folder == [packages, ours, compiled, ["lamina.services.prepare", ".lamina"]]
 
 
 def test_the_image_holds_every_package_and_nothing_of_a_working_folder() -> None:
@@ -43,6 +41,7 @@ def test_the_image_holds_every_package_and_nothing_of_a_working_folder() -> None
     packages = {name.rstrip("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]}
     copied = {word for line in re.findall(r"^COPY (.*) \S+$", DOCKERFILE, re.MULTILINE) for word in line.split()}
     let_in = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied.remove("lamina/services/packages.py")  # alone, before the rest
     assert copied == packages | {"requirements.lock", "pyproject.toml", "README.md", "deploy", "dags"}
     assert let_in == copied
     assert "\n*\n" in (REPOSITORY / ".dockerignore").read_text()

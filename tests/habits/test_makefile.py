@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lamina.services.jars import LOCK, locked_hashes
+from lamina.services.packages import as_uv
 from tests.fix_services import REPOSITORY
 
 MAKEFILE = (REPOSITORY / "Makefile").read_text()
@@ -22,14 +23,37 @@ def test_every_target_has_a_comment() -> None:
     assert [lines[number] for number in targets if not lines[number - 1].startswith("# ")] == []
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "lamina/services/jars.lock"])
+@pytest.mark.parametrize("lock", ["requirements.lock", "demo.lock", "lamina/services/jars.lock"])
 def test_no_lock_file_holds_an_address(lock: str) -> None:
     assert re.findall(r"[a-z+]+://|index-url|find-links|@\s*file", (REPOSITORY / lock).read_text()) == []
 
 
+def locked_packages(lock: str) -> list[str]:
+    return re.split(r"\n(?=[a-z0-9])", (REPOSITORY / lock).read_text().strip())
+
+
 def test_every_locked_package_has_a_hash() -> None:
-    packages = re.split(r"\n(?=[a-z0-9])", (REPOSITORY / "requirements.lock").read_text().strip())
+    packages = locked_packages("requirements.lock")
     assert [package.split()[0] for package in packages if "==" in package and "--hash=sha256:" not in package] == []
+
+
+def test_the_demo_installs_versions_that_the_tests_run_with() -> None:
+    every, demo = locked_packages("requirements.lock"), locked_packages("demo.lock")
+    without_reasons = [{re.sub(r"\n    #[^\n]*", "", package) for package in packages} for packages in (every, demo)]
+    assert without_reasons[1] - without_reasons[0] == set()
+    assert len(demo) < len(every) / 4
+
+
+def test_packages_come_from_where_pip_is_told_to_look() -> None:
+    told = "global.cert='/etc/ca.pem'\nglobal.index-url='https://example.com/simple'\n:env:.find-links='/a\\n/b'"
+    expected = {
+        "SSL_CERT_FILE": "/etc/ca.pem",
+        "UV_DEFAULT_INDEX": "https://example.com/simple",
+        "UV_FIND_LINKS": "/a /b",
+    }
+    assert as_uv(told, {}) == expected
+    del expected["SSL_CERT_FILE"]
+    assert as_uv(told, {"SSL_CERT_FILE": "/mine.pem"}) == expected
 
 
 def test_every_jar_has_a_hash() -> None:
@@ -50,7 +74,8 @@ def make_with(tmp_path: Path, python: str | None) -> subprocess.CompletedProcess
         (programs / "python3").write_text(python)
         (programs / "python3").chmod(0o755)
     folder = tmp_path / "a clone"
-    for name in ("Makefile", "requirements.lock", "pyproject.toml", "lamina/services/jars.lock"):
+    needed = ("demo.lock", "requirements.lock", "lamina/services/jars.lock", "lamina/services/packages.py")
+    for name in ("Makefile", "pyproject.toml", *needed):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REPOSITORY / name, folder / name)
     make = shutil.which("make")
