@@ -12,7 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
-from lamina.commands import blame, catalog, previews, reading, rebuilds, records, services  # noqa: F401 - each adds its own
+from lamina.commands import blame, catalog, completion, previews, reading, rebuilds, records, services  # noqa: F401 - each adds its own
 from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
 from serving_layer import database
 

@@ -66,7 +66,14 @@ def install(lock: Path) -> None:
 
 
 def _run(command: list[str], environment: Mapping[str, str]) -> None:
-    if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
+    """Runs a command, whose progress is shown; in a log, uv's list of packages is left out."""
+    shown = None if sys.stderr.isatty() else subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=shown, text=True) as process:
+        for line in process.stderr or ():
+            if not line.startswith((" + ", " - ")):
+                sys.stderr.write(line)
+                sys.stderr.flush()
+    if process.returncode:
         sys.exit("The packages could not be installed; the reason is above. Repeat the command to resume.")
 
 
