@@ -20,6 +20,7 @@ from view_algebra.language.expressions import (
     Joined,
     Nested,
     Output,
+    Place,
     Relation,
     Select,
     Stream,
@@ -27,7 +28,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.quoting import words
 from view_algebra.language.relations import inputs_of, relations_in, with_nested
-from view_algebra.language.types import BINARY, CALENDAR, not_in_json
+from view_algebra.language.types import BINARY, CALENDAR, STRING, not_in_json
 from view_algebra.language.walks import rewrite, rewritten, walk
 from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, conditions, of_one_row
 
@@ -53,27 +54,42 @@ class _Table:
 
     def _newest(self, value: Expr) -> Expr:
         """The value of the newest record, in the order by which that is the newest."""
-        outputs = {o.name.lower(): o.expression for o in self.block.outputs}
-        assert self.block.having is not None
-        newest = next(part for part in walk(self.block.having) if isinstance(part, Aggregate))
+        outputs = self._outputs
 
         def of_record(part: Expr) -> Expr | None:
             if not isinstance(part, Field) or part.relation != self.nested.alias:
                 return None
-            of_key = outputs[part.path[0].lower()]
-            of_one = of_key.arguments[0] if isinstance(of_key, Aggregate) else of_key
+            of_one = next(_each_newest(outputs[part.path[0].lower()]), None)
+            of_one = outputs[part.path[0].lower()] if of_one is None else of_one.arguments[0]
             if len(part.path) == 1:
                 return replace(of_one, place=part.place)
             assert isinstance(of_one, Field), "only a column has fields"
             return replace(of_one, path=(*of_one.path, *part.path[1:]), type=part.type, place=part.place)
 
-        of_it = rewrite(value, of_record)
-        return replace(newest, arguments=(of_it, *newest.arguments[1:]), type=value.type, place=value.place)
+        of_columns = next(iter(self._told_by(value)), None)
+        return _newest_of(rewrite(value, of_record), self._of_row if of_columns is None else of_columns, value.place)
+
+    @property
+    def _outputs(self) -> dict[str, Expr]:
+        """What its columns are, by their names in small letters."""
+        return {o.name.lower(): o.expression for o in self.block.outputs}
+
+    @property
+    def _of_row(self) -> Expr:
+        """What says whether the newest record takes the row away, which every record tells."""
+        assert self.block.having is not None
+        return next(part for part in walk(self.block.having) if any(_each_newest(part)))
+
+    def _told_by(self, value: Expr) -> set[Expr]:
+        """How the columns in a value choose the newest of their records, keys aside: some records do not tell all."""
+        named = {e.path[0].lower() for e in walk(value) if isinstance(e, Field) and e.relation == self.nested.alias}
+        chosen = (self._outputs[name] for name in named)
+        return {_newest_of(_ANY, each) for each in chosen if any(_each_newest(each))}
 
     def decides(self, part: Expr, *, compared: bool) -> bool:
         """Is it made of one row of the table alone, and of a value that its cells can keep?"""
         inside = list(walk(part))
-        if not of_one_row(part, {self.alias}):
+        if not of_one_row(part, {self.alias}) or len(self._told_by(part)) > 1:
             return False
         if self.nullable and not all(isinstance(e, (Field, Constant)) or _is_null_of_null(e) for e in inside):
             return False
@@ -86,6 +102,30 @@ class _Table:
     def alias(self) -> str:
         """What the block calls it."""
         return self.nested.alias
+
+
+_ANY = Constant("", STRING)
+"""Stands for a value of a record."""
+
+
+def _each_newest(column: Expr) -> Iterator[Aggregate]:
+    """The aggregates that give a column of a table, one of which its CASE takes; none for a column of the key."""
+    if isinstance(column, Aggregate):
+        yield column
+    elif isinstance(column, Case):
+        for value in (*(value for _, value in column.branches), column.otherwise):
+            if value is not None:
+                yield from _each_newest(value)
+
+
+def _newest_of(value: Expr, column: Expr, place: Place = None) -> Expr:
+    """A value of the record from which a table has one of its columns."""
+    if isinstance(column, Case):
+        branches = tuple((when, _newest_of(value, each, place)) for when, each in column.branches)
+        otherwise = None if column.otherwise is None else _newest_of(value, column.otherwise, place)
+        return replace(column, branches=branches, otherwise=otherwise, type=value.type, place=place)
+    assert isinstance(column, Aggregate)
+    return replace(column, arguments=(value, *column.arguments[1:]), type=value.type, place=place)
 
 
 def _is_null_of_null(part: Expr) -> bool:
