@@ -31,8 +31,9 @@ or below the record's offset. It never falls within a partition, so there the or
 SOURCE_TIME = "kafka_source_time"
 """The column of a change event's commit time in its source; NULL if it names none."""
 
-TOMBSTONE, TRUNCATES = "kafka_tombstone", "kafka_truncates"
-"""The columns of a change event: does the record have no value? Does it remove all rows before it?"""
+TOMBSTONE, TRUNCATES, SNAPSHOT = "kafka_tombstone", "kafka_truncates", "kafka_snapshot"
+"""The columns of a change event: does the record have no value? Does it remove all rows before it? Is it a row that a
+snapshot read, and no change?"""
 
 LEFT_OUT = ""
 """The error of a record that is neither good nor bad: in a stream of changes, what Debezium sends behind a deletion."""

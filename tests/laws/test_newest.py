@@ -37,6 +37,7 @@ CREATE VIEW priced_by_kafka AS SELECT o.sku, o.id, p.price FROM orders o
 LEFT JOIN timeless FOR SYSTEM_TIME AS OF o.at AS p ON p.sku = o.sku;
 CREATE VIEW written AS SELECT o.doc, o.id, d.title, d.body FROM orders o
 JOIN documents FOR SYSTEM_TIME AS OF o.at AS d ON d.id = o.doc;
+CREATE VIEW shouted AS SELECT id, initcap(body) AS body, concat(title, '!') AS title FROM documents;
 CREATE VIEW latest AS
 SELECT sku, last(id) AS id, first(id) AS first_id, collect_list(id) AS ids FROM orders GROUP BY sku;
 """
@@ -162,6 +163,17 @@ DOCUMENTS = [
         sent({"id": 10}, None, 15),
         document("c", 10, "again", 4, 16),
     ],
+    # changes that were committed while a snapshot was being read, which its rows do not have
+    [document("r", 11, "read", 50, 51, body=LONG), document("u", 11, "changed", 20, 60, body=UNAVAILABLE)],
+    [document("r", 12, "read", 50, 51), document("d", 12, "read", 20, 60), sent({"id": 12}, None, 60)],
+    [document("r", 13, "read", 50, 51), document("u", 13, "changed", 20, 51)],
+    # a snapshot's row that is newer, and a change that left what it read as it was
+    [document("u", 14, "changed", 20, 21, body="short"), document("r", 14, "read again", 50, 51, body=LONG)],
+    [
+        document("c", 15, "changed", 20, 21, body="short"),
+        document("r", 15, "read again", 50, 51, body=LONG),
+        document("u", 15, "changed again", 40, 60, body=UNAVAILABLE),
+    ],
 ]
 
 
@@ -246,6 +258,15 @@ def test_a_snapshot_s_row_is_older_than_a_change_that_came_before_it(shown: Show
     assert [row[0] for row in shown("documents", 6)] == ["last of it"]
 
 
+def test_a_change_that_follows_a_snapshot_s_row_is_newer_than_it(shown: Shown) -> None:
+    """Whatever their times say: a snapshot takes long, and its rows have the time at which they were read."""
+    assert shown("documents", 11) == [("changed", LONG, None)]
+    assert shown("documents", 12) == []
+    assert shown("documents", 13) == [("changed", None, None)]
+    assert shown("documents", 14) == [("read again", LONG, None)]
+    assert shown("documents", 15) == [("changed again", LONG, None)]
+
+
 def test_a_deletion_and_its_tombstone_are_older_than_the_row_that_follows(shown: Shown) -> None:
     """The tombstone has Kafka's time, which is later than the source's of that row."""
     assert [row[0] for row in shown("documents", 7)] == ["again"]
@@ -265,6 +286,7 @@ def test_a_value_that_a_change_left_as_it_was_stays(shown: Shown) -> None:
     assert shown("documents", 1) == [("c", LONG, ["x"])]
     assert shown("documents", 2) == [("f", None, None)]
     assert shown("documents", 3) == [("never told", None, None)]
+    assert shown("shouted", 1) == [(" ".join(LONG.split()).title() + " ", "c!")]
     assert shown("written", 1) == [(1, "a", LONG), (2, "b", LONG), (3, "c", LONG)]
     assert shown("written", 2) == [(1, "d", LONG), (2, "e", None), (3, "f", None)]
 

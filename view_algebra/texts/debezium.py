@@ -70,6 +70,9 @@ that it repeats, and is older than every change: which row it takes away, its pl
 IS_TRUNCATION = f"coalesce({OP} = 't', false)"
 """Does a record remove all rows before it?"""
 
+IS_SNAPSHOT = f"coalesce({OP} = 'r', false)"
+"""Is a record a row that a snapshot read?"""
+
 DELETES = f"(kafka_value IS NULL OR {OP} = 'd')"
 """Does a record take the row away? After a deletion, Debezium sends a record without a value, too."""
 

@@ -18,6 +18,7 @@ from view_algebra.compiled import (
     LOG_TIME,
     MOVED_FROM,
     NULLED,
+    SNAPSHOT,
     SOURCE_TIME,
     TOMBSTONE,
     TRUNCATES,
@@ -258,6 +259,7 @@ def _of_table(columns: Columns, row: _Row) -> str:
         f"{deleted},\n  {_moved_from(columns, row.key)} AS {MOVED_FROM}"
         f",\n  {debezium.SOURCE_MS_AS_TIME} AS {SOURCE_TIME}"
         f",\n  kafka_value IS NULL AS {TOMBSTONE},\n  {debezium.IS_TRUNCATION} AS {TRUNCATES}"
+        f",\n  {debezium.IS_SNAPSHOT} AS {SNAPSHOT}"
     )
 
 

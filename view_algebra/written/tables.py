@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from view_algebra.compiled import DELETED, MOVED_FROM, SOURCE_TIME, TOMBSTONE, TRUNCATES, changes_of
+from view_algebra.compiled import DELETED, LOG_TIME, MOVED_FROM, SNAPSHOT, SOURCE_TIME, TOMBSTONE, TRUNCATES, changes_of
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import BOOLEAN, TIMESTAMP, Type
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
@@ -84,6 +84,7 @@ def changing(table: SourceDeclaration) -> list[tuple[str, Type]]:
         (SOURCE_TIME, TIMESTAMP),
         (TOMBSTONE, BOOLEAN),
         (TRUNCATES, BOOLEAN),
+        (SNAPSHOT, BOOLEAN),
     ]
 
 
@@ -101,22 +102,68 @@ def is_there(column: str, kind: Type) -> str | None:
     return None
 
 
-def _since_truncation(table: SourceDeclaration) -> str:
-    """The condition that the newest change of a row is newer than the newest truncation.
+@dataclass(frozen=True)
+class _Newest:
+    """Which record of a key a table shows, as SQL over the records of the key.
 
-    A truncation is written to one partition. A change of the same time in another one is newer: a transaction that
-    truncates a table and loads it again has one commit time.
+    By the source's time, a snapshot's row and the changes are looked at apart. The time of a snapshot's row says when
+    it was read, and a snapshot takes long: a change that follows it in the log is newer, whatever its time.
     """
 
-    def newest(value: str) -> str:
-        return (
-            f"(SELECT last_value({value}) FROM {spark_name(changes_of(table.name))} AS truncations WHERE {TRUNCATES})"
-        )
+    table: SourceDeclaration
 
-    time, partition, offset = first_known(table.order), "kafka_partition", "kafka_offset"
-    later = f"last_value({partition}) <> {newest(partition)} OR last_value({offset}) > {newest(offset)}"
-    same_time = f"last_value({time}) = {newest(time)} AND ({later})"
-    return f"coalesce(last_value({time}) > {newest(time)} OR {same_time}, true)"
+    def value(self, value: str, there: str | None = None) -> str:
+        """The value of the newest record; `there`: the condition that a change tells it."""
+        if self.table.newest_by != "source":
+            return _last(value, there)
+        changed = _last(value, _and(f"NOT {SNAPSHOT}", there))
+        return f"CASE WHEN {self._is_change(there)} THEN {changed} ELSE {_last(value, SNAPSHOT)} END"
+
+    def is_since_truncation(self) -> str:
+        """The condition that it is newer than the newest truncation.
+
+        A truncation is written to one partition. A change of the same time in another one is newer: a transaction that
+        truncates a table and loads it again has one commit time.
+        """
+        records = spark_name(changes_of(self.table.name))
+
+        def truncation(value: str) -> str:
+            return f"(SELECT last_value({value}) FROM {records} AS truncations WHERE {TRUNCATES})"
+
+        def newer(when: str | None) -> str:
+            time, partition, offset = (_last(each, when) for each in (self._time, "kafka_partition", "kafka_offset"))
+            later = f"{partition} <> {truncation('kafka_partition')} OR {offset} > {truncation('kafka_offset')}"
+            same_time = f"{time} = {truncation(self._time)} AND ({later})"
+            return f"coalesce({time} > {truncation(self._time)} OR {same_time}, true)"
+
+        if self.table.newest_by != "source":
+            return newer(None)
+        of_change = f"WHEN {self._is_change(None)} THEN {newer(f'NOT {SNAPSHOT}')}"
+        return f"CASE {of_change} ELSE {newer(SNAPSHOT)} END"
+
+    @property
+    def _time(self) -> str:
+        return first_known(self.table.order)
+
+    def _is_change(self, there: str | None) -> str:
+        """The condition that the newest record is a change, rather than a snapshot's row."""
+        change = _and(f"NOT {SNAPSHOT}", there)
+
+        def compared(value: str, operator: str) -> str:
+            return f"{_last(value, change)} {operator} {_last(value, SNAPSHOT)}"
+
+        later = f"{compared('kafka_partition', '<>')} OR {compared('kafka_offset', '>')}"
+        in_the_log = f"{compared(LOG_TIME, '>')} OR {compared(LOG_TIME, '=')} AND ({later})"
+        alone = f"{_last('kafka_offset', SNAPSHOT)} IS NULL"
+        return f"coalesce({compared(self._time, '>')} OR {in_the_log}, {alone})"
+
+
+def _last(value: str, when: str | None) -> str:
+    return f"last_value({value})" + (f" FILTER (WHERE {when})" if when else "")
+
+
+def _and(condition: str, other: str | None) -> str:
+    return f"{condition} AND {other}" if other else condition
 
 
 def as_view(table: SourceDeclaration, passing: Mapping[str, str] = MappingProxyType({})) -> ViewDeclaration:
@@ -125,20 +172,19 @@ def as_view(table: SourceDeclaration, passing: Mapping[str, str] = MappingProxyT
     The order of events says which record is newest (`SourceDeclaration.order`). A column that a change event does not
     tell has the value of the newest one that does.
     """
-    of = changes(table)
+    of, newest = changes(table), _Newest(table)
     outputs = []
     for name, kind in table.columns:
-        newest = f"last_value({of.column(name)})"
-        if table.of_changes and (there := is_there(name, kind)) is not None:
-            newest = f"{newest} FILTER (WHERE {there})"
-        outputs.append(f"{of.column(name) if name in table.unique else newest} AS {spark_name(name)}")
-    outputs += [f"last_value({text}) AS {name}" for name, text in passing.items()]
+        there = is_there(name, kind) if table.of_changes else None
+        value = of.column(name) if name in table.unique else newest.value(of.column(name), there)
+        outputs.append(f"{value} AS {spark_name(name)}")
+    outputs += [f"{newest.value(text)} AS {name}" for name, text in passing.items()]
     keys = ", ".join(of.column(name) for name in table.unique)
-    having = f"NOT last_value({of.deleted})"
+    having = f"NOT {newest.value(of.deleted)}"
     if table.newest_by == "source":
         having += f" AND NOT {IN_THE_LOG}({TOMBSTONE} AND NOT {_LEFT})"
     if table.of_changes:
-        having += f" AND {_since_truncation(table)}"
+        having += f" AND {newest.is_since_truncation()}"
     select = parsed(f"SELECT {', '.join(outputs)} FROM {of.from_}{of.where} GROUP BY {keys} HAVING {having}")
     return ViewDeclaration(
         name=table.name,
