@@ -8,13 +8,15 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from kafka import KafkaProducer
 from rich.console import Group
 from rich.live import Live
 from rich.progress import (
@@ -45,8 +47,17 @@ from view_algebra.errors import LaminaError
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "online_retail"
 LINES = EXAMPLE / "data" / "online_retail.parquet"
 
+FIRST = 500
+"""Lines that are sent before the speed layer counts: the others wait for it, so that all of them are seen arriving."""
+
 FAST, STEADY = 25_000, 2_000
 """Records a second: while the views fill, and while the rebuild runs."""
+
+LEAD = 50_000
+"""Lines that may be sent and not counted yet, while the views fill: on a slow machine, too, rows are seen moving."""
+
+LINE_EVERY = 5.0
+"""Seconds between two lines about the views, if stderr is not a terminal."""
 
 BEFORE_THE_REBUILD = 0.83
 """Of all records. The rest arrives while the rebuild runs and after it."""
@@ -80,11 +91,11 @@ class Traffic:
     sent: int = 0
     failed: BaseException | None = None
     stopping: threading.Event = field(default_factory=threading.Event)
-    paused: threading.Event = field(default_factory=threading.Event)
+    may_send: int = FIRST
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begins to send, in a thread."""
+        """Sends the lines that may be sent, in a thread."""
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
         self._thread.start()
 
@@ -108,18 +119,24 @@ class Traffic:
     def _run(self) -> None:
         try:
             with self.deployment.brokers.producer() as producer:
-                for batch in pq.ParquetFile(LINES).iter_batches(batch_size=500):
+                for batch in pq.ParquetFile(LINES).iter_batches(batch_size=FIRST):
                     batch = batch[: self.total - self.sent]  # noqa: PLW2901
                     began = time.monotonic()
                     for row in batch.to_pylist():
                         producer.send("invoice_lines", json.dumps(row, default=_plain).encode())
                     self.sent += batch.num_rows
-                    while self.paused.is_set() and not self.stopping.wait(0.1):
-                        pass
+                    self._wait_until_counted(producer)
                     if self.stopping.wait(max(0.0, batch.num_rows / self.rate - (time.monotonic() - began))):
                         return
         except BaseException as error:  # noqa: BLE001 (raised again by whoever waits for the traffic)
             self.failed = error
+
+    def _wait_until_counted(self, producer: KafkaProducer) -> None:
+        """Returns when more lines may be sent."""
+        if self.sent >= self.may_send:
+            producer.flush()
+        while self.sent >= self.may_send and not self.stopping.wait(0.1):
+            pass
 
 
 def run(output: Output, *, once: bool, lines: int | None = None) -> None:
@@ -128,6 +145,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
     total = every if lines is None else min(lines, every)
     before = round(total * BEFORE_THE_REBUILD)
     home = _fresh_home()
+    began = time.monotonic()
     with waiting(output.tell, f"starting Kafka and Postgres in {home}"):
         Embedded(home).start()
     settings = Settings.read(home, {"LAMINA_HOME": str(home)})
@@ -135,23 +153,14 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
     speed = embedded.SpeedProcess(home)
     traffic = Traffic(deployment, total)
     try:
-        output.tell(f"Kafka and Postgres are up, in {home}")
+        output.tell(f"Kafka and Postgres run in {home}.")
         deployment.install()
+        running = speed.start(alone=True)  # Spark starts while the catalog is deployed
         deployment.apply(catalog_files(EXAMPLE))
-        running = speed.start(alone=True)
-        output.tell("The catalog examples/online_retail is deployed; the speed layer is starting.\n")
+        output.tell("The catalog examples/online_retail is deployed. The speed layer is starting.\n")
         traffic.start()
-        with Live(console=output.err, refresh_per_second=4, transient=False) as live:
-            while traffic.sent < before or _counted(deployment) < before // 2:
-                if traffic.sent >= before:
-                    traffic.paused.set()  # a slow machine is to be seen counting, too
-                speed.expect(running)
-                traffic.check()
-                live.update(Group(*_dashboard(deployment, traffic)))
-                time.sleep(0.5)
-            live.update(Group(*_dashboard(deployment, traffic)))
+        _fill(output, deployment, traffic, expect=lambda: speed.expect(running), until=before, began=began)
         traffic.rate = STEADY
-        traffic.paused.clear()
         _rebuild(output, deployment, traffic)
         traffic.rate = FAST
         traffic.wait()
@@ -193,9 +202,47 @@ def _counted(deployment: Deployment) -> int:
         return sum(progress.read(connection, ["invoice_lines"]).values())
 
 
-def _dashboard(deployment: Deployment, traffic: Traffic) -> list[Any]:
-    counted, sent, status = _counted(deployment), traffic.sent, read(deployment)
-    table = Table("view", "rows", "freshness", "progress", "generation", box=None, pad_edge=False, header_style="bold")
+def _fill(
+    output: Output,
+    deployment: Deployment,
+    traffic: Traffic,
+    *,
+    expect: Callable[[], None],
+    until: int,
+    began: float,
+) -> None:
+    """Shows the views while so many lines are sent and counted; `began`: when the demo did."""
+    with Live(console=output.err, refresh_per_second=4) if output.err.is_terminal else nullcontext() as live:
+        shown_at, counted = 0.0, 0
+        while traffic.sent < until or counted < until // 2:
+            expect()
+            traffic.check()
+            counted = _counted(deployment)
+            if counted and traffic.may_send == FIRST:
+                output.tell(f"The first rows are there, {time.monotonic() - began:.0f} s after the start.")
+            traffic.may_send = counted + LEAD if counted else FIRST
+            if isinstance(live, Live):
+                live.update(Group(*_dashboard(deployment, traffic, counted)))
+            elif counted and time.monotonic() - shown_at >= LINE_EVERY:
+                output.tell(_line(deployment, traffic, counted))
+                shown_at = time.monotonic()
+            time.sleep(0.25)
+    traffic.may_send = traffic.total
+    if live is None:
+        output.err.print(Group(*_dashboard(deployment, traffic, counted)))
+
+
+def _line(deployment: Deployment, traffic: Traffic, counted: int) -> str:
+    """The views in one line: those that are fed by the invoice lines, with their rows and the oldest freshness."""
+    views = [view for view in read(deployment).views if view.rows is not None]
+    rows = ", ".join(f"{view.view} {view.rows:,}" for view in views)
+    oldest = max((view.freshness for view in views if view.freshness is not None), default=None)
+    return f"{traffic.sent:,} lines sent, {counted:,} counted, at most {seconds(oldest)} behind; rows: {rows}"
+
+
+def _dashboard(deployment: Deployment, traffic: Traffic, counted: int) -> list[Any]:
+    sent, status = traffic.sent, read(deployment)
+    table = Table("view", "rows", "freshness", "counted", "generation", box=None, pad_edge=False, header_style="bold")
     for column in table.columns[1:]:
         column.justify = "right"
     for view in status.views:
@@ -223,6 +270,7 @@ class _Arriving(ProgressColumn):
 
 def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
     output.tell("A rebuild from the master log, while lines keep arriving:")
+    began = time.monotonic()
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -231,6 +279,7 @@ def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
         TimeElapsedColumn(),
         _Arriving(traffic),
         console=output.err,
+        disable=not output.err.is_terminal,
     ) as bar:
         names = [view.view for view in read(deployment).views if view.kind != "derived"]
         steps = ["seal", "archive", *(f"compute {name}" for name in sorted(names))]
@@ -240,6 +289,8 @@ def _rebuild(output: Output, deployment: Deployment, traffic: Traffic) -> None:
 
         def done(place: str) -> None:
             if place.startswith("after "):
+                if not output.err.is_terminal:
+                    output.tell(f"  {bar.tasks[task].description}, after {time.monotonic() - began:.0f} s")
                 bar.update(task, advance=1, description=next(ahead, "done"))
 
         deployment.spark  # noqa: B018 (started here, so that the bar shows what takes the time)
