@@ -85,6 +85,36 @@ def _wait_for_services(output: Output, stopping: threading.Event) -> None:
 
 
 @command()
+@click.option("--listen", metavar="HOST:PORT", help="Serve the numbers at http://HOST:PORT/metrics until stopped.")
+def metrics(output: Output, listen: str | None) -> None:
+    """Print the numbers that a monitoring system watches, in Prometheus' text format.
+
+    docs/metrics.md lists them, with the alert rules and the Grafana board that come with them.
+    """
+    from prometheus_client import generate_latest, start_http_server
+
+    from lamina.metrics import Numbers, labels_of, registry
+
+    with deployment(output) as opened:
+        if listen is not None:
+            host, _, port = listen.rpartition(":")
+            if not port.isdigit():
+                raise click.BadParameter(f"{listen!r} has no port: write HOST:PORT, as in 127.0.0.1:9464")
+            server, thread = start_http_server(int(port), host or "127.0.0.1", registry(opened))
+            output.tell(f"Serving http://{host or '127.0.0.1'}:{port}/metrics. Press Ctrl-C to stop.")
+            try:
+                thread.join()
+            finally:
+                server.shutdown()
+        elif output.as_json:
+            for each in Numbers(opened).samples():
+                labels = dict(zip(labels_of(each.metric), each.labels, strict=True))
+                output.record({"metric": each.metric, "labels": labels, "value": each.value})
+        else:
+            output.text(generate_latest(registry(opened)).decode().rstrip())
+
+
+@command()
 def password(output: Output) -> None:
     """Give the analyst's role the password in LAMINA_ANALYST."""
     with deployment(output) as opened:

@@ -1,0 +1,187 @@
+"""`lamina metrics`: the numbers of `serving_layer/metrics.py` for Prometheus, with what only the brokers know.
+
+The alert rules, the Grafana board and the table in docs/metrics.md are made from the same list, by
+`python -m lamina.metrics`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
+
+from lamina import __version__
+from lamina.deployment import Deployment
+from master_log.kafka import Brokers
+from master_log.offsets import Offsets
+from serving_layer import progress
+from serving_layer.database import PostgresError, is_away
+from serving_layer.metrics import METRICS, Alert, Metric, Sample, read
+from view_algebra.errors import LaminaError
+
+UP = (
+    Metric(
+        "lamina_postgres_up",
+        "1 if the serving database answers.",
+        alert=Alert("LaminaPostgresDown", "lamina_postgres_up == 0", "1m", "Start Postgres. Nothing is lost."),
+    ),
+    Metric(
+        "lamina_kafka_up",
+        "1 if the brokers answer.",
+        alert=Alert("LaminaKafkaDown", "lamina_kafka_up == 0", "1m", "Start the brokers. Nothing is lost."),
+    ),
+    Metric("lamina_build_info", "1, with the versions that run.", ("version", "spark")),
+)
+"""Metrics that are there whatever is down."""
+
+EVERY = (*UP, *METRICS)
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers(Collector):
+    """Collects the numbers of a deployment when they are asked for; threads may share it."""
+
+    opened: Deployment
+
+    def collect(self) -> Iterator[Family]:
+        """A family per metric, with or without samples."""
+        samples = list(self.samples())
+        for metric in EVERY:
+            family = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+            named = family(metric.name.removesuffix("_total"), metric.help, labels=metric.labels)
+            for sample in samples:
+                if sample.metric == metric.name:
+                    named.add_metric(sample.labels, sample.value)
+            yield named
+
+    def samples(self) -> Iterator[Sample]:
+        """All samples of now. If Postgres or Kafka does not answer, `…_up` is 0, and what it knows is missing."""
+        yield Sample("lamina_build_info", (__version__, version("pyspark")), 1)
+        try:
+            with self.opened.database.snapshot() as connection:
+                found = list(read(connection))
+                reached = {name: progress.read(connection, [name]) for name in progress.queries(connection)}
+        except (PostgresError, LaminaError) as error:
+            if not is_away(error):
+                raise
+            yield Sample("lamina_postgres_up", (), 0)
+            return
+        yield Sample("lamina_postgres_up", (), 1)
+        yield from found
+        brokers = self.opened.brokers
+        answers = brokers.listening()
+        yield Sample("lamina_kafka_up", (), answers)
+        unarchived = {each.labels: each.value for each in found if each.metric == "lamina_archive_lag_offsets"}
+        for source, offsets in reached.items() if answers else ():
+            with suppress(LaminaError):  # the topic of this source is gone, or the brokers are by now
+                yield from _of_brokers(brokers, source, offsets, unarchived)
+
+
+def _of_brokers(
+    brokers: Brokers, source: str, reached: Offsets, unarchived: Mapping[tuple[str, ...], float]
+) -> Iterator[Sample]:
+    """How far a source is behind the end of its topic, and what Kafka still holds of what is archived."""
+    ends, earliest = brokers.latest(*reached.topics()), brokers.earliest(*reached.topics())
+    for at, below in reached.items():
+        labels = (source, str(at.partition))
+        yield Sample("lamina_source_lag_offsets", labels, max(0, ends.get(at, below) - below))
+        if labels in unarchived and at in earliest:
+            yield Sample("lamina_archive_headroom_offsets", labels, below - unarchived[labels] - earliest[at])
+
+
+def labels_of(name: str) -> tuple[str, ...]:
+    """The names of a metric's labels."""
+    return next(metric.labels for metric in EVERY if metric.name == name)
+
+
+def registry(opened: Deployment) -> CollectorRegistry:
+    """What Prometheus' client writes out, or serves."""
+    found = CollectorRegistry(auto_describe=False)
+    found.register(Numbers(opened))
+    return found
+
+
+def rules() -> str:
+    """Prometheus' alert rules: one for each metric that has an alert."""
+    alerting = [(metric, metric.alert) for metric in EVERY if metric.alert is not None]
+    listed = [
+        {
+            "alert": alert.name,
+            "expr": alert.when,
+            "for": alert.lasts,
+            "annotations": {"summary": metric.help, "description": alert.way_out},
+        }
+        for metric, alert in alerting
+    ]
+    return json.dumps({"groups": [{"name": "lamina", "rules": listed}]}, indent=2) + "\n"
+
+
+def board() -> str:
+    """A Grafana board with a panel for each metric."""
+    shown = [metric for metric in EVERY if metric.name != "lamina_build_info"]
+    source = {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Prometheus"}
+    described = {
+        "title": "Lamina",
+        "uid": "lamina",
+        "schemaVersion": 39,
+        "refresh": "10s",
+        "time": {"from": "now-1h", "to": "now"},
+        "templating": {"list": [source]},
+        "panels": [_panel(number, metric) for number, metric in enumerate(shown)],
+    }
+    return json.dumps(described, indent=2) + "\n"
+
+
+def _panel(number: int, metric: Metric) -> dict[str, object]:
+    """A chart of a metric, two in a row; of a counter, its rate."""
+    query = f"rate({metric.name}[1m])" if metric.kind == "counter" else metric.name
+    unit = next((UNITS[ending] for ending in UNITS if metric.name.endswith(ending)), "short")
+    legend = " ".join(f"{{{{{label}}}}}" for label in metric.labels)
+    return {
+        "id": number + 1,
+        "type": "timeseries",
+        "title": metric.help,
+        "gridPos": {"h": 8, "w": 12, "x": 12 * (number % 2), "y": 8 * (number // 2)},
+        "datasource": {"type": "prometheus", "uid": "${datasource}"},
+        "fieldConfig": {"defaults": {"unit": unit}, "overrides": []},
+        "targets": [{"refId": "A", "expr": query, "legendFormat": legend}],
+    }
+
+
+UNITS = {"_seconds": "s", "_behind": "s", "_bytes": "bytes"}
+"""Grafana's units, by the endings of names."""
+
+
+def document() -> str:
+    """The rows of docs/metrics.md: a metric, its labels, its meaning, and when somebody is called."""
+    rows = [f"| `{metric.name}` | {', '.join(metric.labels)} | {metric.help} | {_called(metric)} |" for metric in EVERY]
+    return "\n".join(["| metric | labels | value | alert |", "|---|---|---|---|", *rows]) + "\n"
+
+
+def _called(metric: Metric) -> str:
+    alert = metric.alert
+    if alert is None:
+        return ""
+    lasts = "" if alert.lasts == "0m" else f" for {alert.lasts}"
+    return f"`{alert.when}`{lasts}. {alert.way_out}".replace("|", "\\|")
+
+
+FILES: dict[str, Callable[[], str]] = {
+    "deploy/prometheus/lamina.rules.json": rules,
+    "deploy/grafana/lamina.json": board,
+}
+"""Files that are made from the list of metrics."""
+
+if __name__ == "__main__":
+    for name, made in FILES.items():
+        path = Path(__file__).resolve().parents[1] / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(made())

@@ -1,0 +1,111 @@
+"""The numbers for a monitoring system: true of a deployment, and the files made from their list."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg2
+from prometheus_client import start_http_server
+from prometheus_client.parser import text_string_to_metric_families
+
+from lamina.deployment import Deployment
+from lamina.metrics import EVERY, FILES, Numbers, document, registry
+from tests.fix_lamina import Deployed
+from tests.fix_services import REPOSITORY
+
+CLICKS = """
+CREATE TABLE clicks (id BIGINT, page STRING, UNIQUE (id)) USING kafka OPTIONS (topic '{topics}_clicks', format 'json')
+TBLPROPERTIES ('partitions' = '1');
+CREATE VIEW pages AS SELECT page, count(*) AS n FROM clicks GROUP BY page;
+ALTER VIEW pages ADD CONSTRAINT no_home CHECK (page <> 'home') NOT ENFORCED;
+"""
+
+Found = dict[tuple[str, ...], float]
+
+
+def samples(opened: Deployment) -> Found:
+    return {(each.metric, *each.labels): each.value for each in Numbers(opened).samples()}
+
+
+def test_the_numbers_are_those_of_the_deployment(deployed: Deployed) -> None:
+    deployed.apply(clicks=CLICKS)
+    deployed.send("clicks", {"id": 1, "page": "home"}, {"id": 2, "page": "shop"}, {"id": 2, "page": "shop"}, b"{")
+    assert samples(deployed.deployment)["lamina_source_lag_offsets", "clicks", "0"] == 4
+    deployed.catch_up()
+    assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
+    found = samples(deployed.deployment)
+    outcomes = {key[-1]: value for key, value in found.items() if key[0] == "lamina_source_records_total"}
+    assert outcomes == {"counted": 2, "bad": 1, "bad_field": 0, "duplicate": 1, "skipped": 0}
+    expected = {
+        ("lamina_postgres_up",): 1,
+        ("lamina_kafka_up",): 1,
+        ("lamina_source_lag_offsets", "clicks", "0"): 0,
+        ("lamina_source_next_offset", "clicks", "0"): 4,
+        ("lamina_archive_lag_offsets", "clicks", "0"): 0,
+        ("lamina_archive_headroom_offsets", "clicks", "0"): 4,
+        ("lamina_source_stopped", "clicks"): 0,
+        ("lamina_proof_compared_cells", "pages"): 2,
+        ("lamina_proof_differing_cells", "pages"): 0,
+        ("lamina_view_held", "pages"): 0,
+        ("lamina_rebuild_failed",): 0,
+    }
+    assert {key: found.get(key) for key in expected} == expected
+    assert found["lamina_view_seconds_behind", "pages"] < 600
+    assert found["lamina_view_bytes", "pages"] > 0
+    names = {metric.name for metric in EVERY}
+    assert {key[0] for key in found} <= names
+    assert names - {key[0] for key in found} == {"lamina_check_failing"}  # none is declared to be enforced when read
+
+
+def test_prometheus_reads_what_is_served(deployed: Deployed) -> None:
+    deployed.apply(clicks=CLICKS)
+    server, thread = start_http_server(0, "127.0.0.1", registry(deployed.deployment))
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics") as answer:
+            families = {family.name for family in text_string_to_metric_families(answer.read().decode())}
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert families == {metric.name.removesuffix("_total") for metric in EVERY}
+
+
+def test_a_reader_in_an_old_snapshot_is_seen(deployed: Deployed) -> None:
+    reader = psycopg2.connect(deployed.deployment.settings.reader())
+    try:
+        reader.set_session(isolation_level="REPEATABLE READ")
+        with reader.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            assert samples(deployed.deployment)["lamina_oldest_snapshot_seconds",] > 0
+    finally:
+        reader.close()
+
+
+def test_what_is_down_is_told_as_down(deployed: Deployed) -> None:
+    away = replace(deployed.deployment.settings, postgres="postgresql://nobody:x@127.0.0.1:1/x")
+    opened = Deployment(away, tell=lambda line: None)
+    try:
+        found = samples(opened)
+    finally:
+        opened.close()
+    assert found["lamina_postgres_up",] == 0
+    assert {key[0] for key in found} == {"lamina_postgres_up", "lamina_build_info"}
+
+
+def test_the_rules_the_board_and_the_document_are_made_from_the_list() -> None:
+    for name, made in FILES.items():
+        assert (REPOSITORY / name).read_text() == made(), f"run python -m lamina.metrics for {name}"
+    assert (REPOSITORY / "docs" / "metrics.md").read_text().endswith(document())
+
+
+def test_every_alert_and_panel_asks_for_metrics_that_are_there() -> None:
+    names = {metric.name for metric in EVERY}
+    rules = json.loads(Path(REPOSITORY / "deploy/prometheus/lamina.rules.json").read_text())["groups"][0]["rules"]
+    panels = json.loads(Path(REPOSITORY / "deploy/grafana/lamina.json").read_text())["panels"]
+    asked = [rule["expr"] for rule in rules] + [target["expr"] for panel in panels for target in panel["targets"]]
+    assert len(asked) > 25
+    assert {name for query in asked for name in re.findall(r"lamina_\w+", query)} <= names
