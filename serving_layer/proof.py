@@ -108,14 +108,20 @@ def held_back(connection: Connection, new: Sequence[Generation]) -> list[str]:
 
 def _comparison(connection: Connection, row, new: str, old: str, where: str) -> str:  # type: ignore[no-untyped-def]
     """Counts and shows the groups that differ in the tables `new` and `old`."""
-    shown = ", ".join(f"{postgres_text(name)}, {quoted(name)}" for name in row.partials)
-    found = ", ".join([*(f"{postgres_text(name)}, {quoted(name)}" for name in row.keys), "'cells', \"Sides\""])
-    sides = f'jsonb_object_agg("Side", jsonb_build_object({shown})) AS "Sides"'
+    found = _object({**{name: name for name in row.keys}, "cells": "Sides"})
+    sides = f'jsonb_object_agg("Side", {_object({name: name for name in row.partials})}) AS "Sides"'
     return f"""
         WITH {comparison(connection, row, new, old, also=sides, where=where)}
         SELECT ((SELECT count(*) FROM {new} WHERE {where}) + (SELECT count(*) FROM {old} WHERE {where})
                 - (SELECT count(*) FROM unequal)) / 2 + (SELECT count(*) FROM groups) AS cells,
             (SELECT count(*) FROM groups WHERE "Differs") AS differing,
-            (SELECT jsonb_agg(jsonb_build_object({found}))
+            (SELECT jsonb_agg({found})
                 FROM (SELECT * FROM groups WHERE "Differs" LIMIT {EXAMPLES}) AS first) AS examples
     """
+
+
+def _object(columns: Mapping[str, str]) -> str:
+    """SQL of a JSON object with columns, by its names; 50 fields at a time, since a function takes 100 arguments."""
+    fields = [f"{postgres_text(name)}, {quoted(column)}" for name, column in columns.items()]
+    parts = (", ".join(fields[first : first + 50]) for first in range(0, len(fields), 50))
+    return " || ".join(f"jsonb_build_object({part})" for part in parts)

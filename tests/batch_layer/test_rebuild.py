@@ -637,11 +637,14 @@ def test_a_total_of_records_of_which_none_is_meant_is_proven(deployed: Deployed)
     none = (
         "SELECT sum(n) AS s, avg(n) AS mean, min(n) AS least, count(n) AS c, count(1) AS n FROM events WHERE n > 9999"
     )
-    deployed.apply(events=EVENTS, nothing=f"CREATE VIEW nothing AS {none};", totals=TOTALS)
+    sums = ", ".join(f"sum(n + {more}) AS plus_{more}" for more in range(60))
+    views = f"CREATE VIEW nothing AS {none}; CREATE VIEW wide AS SELECT country, {sums} FROM events GROUP BY country;"
+    deployed.apply(events=EVENTS, views=views, totals=TOTALS)
     deployed.send("events", event(1))
     deployed.catch_up()
     assert deployed.rows("SELECT * FROM nothing") == [(None, None, None, 0, 0)]
-    assert [proof.differing for proof in deployed.deployment.batch.rebuild()] == [0, 0]
+    assert deployed.rows("SELECT plus_59 - plus_0 FROM wide") == [(59,)]
+    assert [proof.differing for proof in deployed.deployment.batch.rebuild()] == [0, 0, 0]
 
 
 def test_a_view_that_spark_cannot_compute_is_named_and_the_others_have_their_answers(
