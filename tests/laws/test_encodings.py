@@ -425,6 +425,90 @@ def test_flattened_values_are_decoded_by_the_modes(engines: Engines) -> None:
     assert read(engines, of, [record], "d", "at", "day") == [("-26672.12", f"{NOON}.123", "2024-06-01", None)]
 
 
+def test_a_number_in_a_text_may_be_a_decimal_in_base64(engines: Engines) -> None:
+    """Debezium writes no other number as a text."""
+    of_mode = {
+        "": "for certain: set decimal.handling.mode in OPTIONS to that of the connector",
+        ", 'decimal.handling.mode' 'precise'": "in a text: declare it DECIMAL",
+    }
+    rows: list[dict[str, Any]] = [{"n": "1000"}, {"x": "1000"}, {"x": "AA=="}, {"n": 5, "x": 1.5}, {"x": "NaN"}]
+    records = [(b'{"id":1}', created({"id": 1, **row})) for row in rows]
+    for mode, why in of_mode.items():
+        of = source("id BIGINT PRIMARY KEY, n BIGINT, x DOUBLE", DEBEZIUM + mode)
+        wrong = {name: f"a field has the wrong type: {name} is no {kind} {why}" for name, kind in COLUMNS}
+        assert read(engines, of, records, "n", "x") == [
+            (None, None, wrong["n"]),
+            (None, None, wrong["x"]),
+            (None, None, wrong["x"]),
+            ("5", "1.5", None),
+            (None, "NaN", None),
+        ]
+    of = source("id BIGINT PRIMARY KEY, n BIGINT, x DOUBLE", f"{DEBEZIUM}, 'decimal.handling.mode' 'string'")
+    assert read(engines, of, records[:2], "n", "x") == [("1000", None, None), (None, "1000.0", None)]
+
+
+COLUMNS = [("n", "BIGINT"), ("x", "DOUBLE")]
+
+
+def test_a_document_of_mongodb_is_a_text_in_json(engines: Engines) -> None:
+    of = source("id STRING PRIMARY KEY, status STRING, items ARRAY<STRUCT<sku: STRING>>", DEBEZIUM)
+    key = json.dumps({"id": '{"$oid": "a"}'}).encode()
+    document = json.dumps({"_id": {"$oid": "a"}, "status": "new", "items": [{"sku": "x"}]})
+    event = {"op": "c", "after": document, "before": None, "source": {"ts_ms": 1}}
+    records: list[Record] = [
+        (key, json.dumps(event).encode()),
+        (key, json.dumps({**event, "op": "d", "after": None}).encode()),
+        (key, None),
+    ]
+    found = read(engines, of, records, "id", "kafka_deleted", "status", "items")
+    gone = ('{"$oid": "a"}', "true", None, None, None)
+    assert found == [('{"$oid": "a"}', "false", "new", "[{x}]", None), gone, gone]
+
+
+def test_a_record_may_be_beside_its_schema(engines: Engines) -> None:
+    """As Kafka Connect writes it by default; some may come without."""
+    columns = "id INT PRIMARY KEY, d DECIMAL(12, 2), made TIMESTAMP, day DATE, x BINARY, __deleted STRING"
+    connect = "format 'json', key_format 'json', 'schemas.enable' 'true'"
+    of = source(columns, connect, "'field.made' = 'at'")
+    fields = [
+        of_type("id", "int32"),
+        of_type("d", "bytes", "org.apache.kafka.connect.data.Decimal", scale="2"),
+        of_type("at", "int64", "org.apache.kafka.connect.data.Timestamp"),
+        of_type("day", "int32", "org.apache.kafka.connect.data.Date"),
+        of_type("x", "bytes"),
+        of_type("__deleted", "string"),
+    ]
+
+    def beside(payload: object, fields: Sequence[object]) -> bytes:
+        return json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": payload}).encode()
+
+    row = {"id": 1, "d": "1000", "at": -1, "day": -1, "x": "AQI=", "__deleted": "false"}
+    plain = {"id": 1, "d": "9.90", "at": "2024-06-01T12:00:00Z", "payload": {"id": 2}}
+    key = beside({"id": 1}, [of_type("id", "int32")])
+    records: list[Record] = [
+        (key, beside(row, fields)),
+        (key, beside({**row, "__deleted": "true"}, fields)),
+        (key, None),
+        (b'{"id": 1}', json.dumps(plain).encode()),
+        (key, beside(None, fields)),
+        (key, b"{"),
+    ]
+    found = read(engines, of, records, "kafka_deleted", "id", "d", "made", "day", "hex(x)")
+    gone = ("true", "1", None, None, None, None, None)
+    null = "the JSON value null, not an object: a deletion is a record without a value"
+    assert found == [
+        ("false", "1", "-26672.12", "1969-12-31 23:59:59.999", "1969-12-31", "0102", None),
+        gone,
+        gone,
+        ("false", "1", "9.90", NOON, None, None, None),
+        ("false", "1", None, None, None, None, null),
+        ("false", "1", None, None, None, None, "not JSON, or nested too deep"),
+    ]
+    undeclared = source("id INT PRIMARY KEY", "format 'json', key_format 'json'")
+    way_out = "the record is beside its schema, as Kafka Connect writes it: set schemas.enable to true in OPTIONS"
+    assert read(engines, undeclared, [(key, beside(row, fields))], "id") == [(None, way_out)]
+
+
 def test_changes_are_a_stream_without_a_primary_key(engines: Engines) -> None:
     row = "STRUCT<id: INT, d: DECIMAL(12, 2), at: TIMESTAMP>"
     columns = f"op STRING, before {row}, after {row}, source STRUCT<ts_ms: TIMESTAMP, lsn: BIGINT>, ts_ms TIMESTAMP"

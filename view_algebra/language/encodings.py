@@ -25,8 +25,14 @@ TIME_MODES = {
 DECIMAL_MODES = ("precise", "string", "double")
 """Values of Debezium's `decimal.handling.mode`: base64 of the unscaled number, a text, a number."""
 
+SCHEMAS = ("true", "false")
+"""Values of `schemas.enable` of Kafka Connect's JSON converter: is a record beside its schema?"""
+
 BINARY_MODES = ("bytes", "base64", "base64-url-safe", "hex")
 """Values of Debezium's `binary.handling.mode`; `bytes` are base64 in JSON."""
+
+PLACEHOLDER = "__debezium_unavailable_value"
+"""Debezium's default for `unavailable.value.placeholder`: a long value that a change left as it was."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,9 @@ class Encodings:
 
     changes: a record is a change event of Debezium, whose schema, if it has one, goes before what is said here.
     envelope: its columns are those of the envelope (`op`, `after`, …), not of the row.
-    epoch: the unit of numbers. times, decimals, binaries: the modes of the connector.
+    epoch: the unit of numbers. times, decimals, binaries: the modes of the connector. placeholder: what a table's
+    records have for a value that a change left as it was. schemas: a record may be the `payload` beside its `schema`,
+    as Kafka Connect writes it by default; the schema goes before what is said here.
     """
 
     changes: bool = False
@@ -44,11 +52,18 @@ class Encodings:
     times: str | None = None
     decimals: str | None = None
     binaries: str | None = None
+    placeholder: str | None = None
+    schemas: bool = False
 
     @property
     def of_connector(self) -> bool:
-        """True if Debezium wrote the values, in envelopes or flattened."""
-        return self.changes or any((self.times, self.decimals, self.binaries))
+        """True if a connector wrote the values, such as Debezium's, in envelopes or flattened."""
+        return self.has_schema or any((self.times, self.decimals, self.binaries))
+
+    @property
+    def has_schema(self) -> bool:
+        """True if a record may come with its schema."""
+        return self.changes or self.schemas
 
     @property
     def unit(self) -> str | None:
@@ -65,9 +80,9 @@ class Encodings:
         """True if values of this scalar type are read as JSON first, and then made what they stand for."""
         match kind.name:
             case "DECIMAL":
-                return self.changes or self.decimals is not None
+                return self.has_schema or self.decimals is not None
             case "BINARY":
-                return self.changes or self.binaries is not None
+                return self.has_schema or self.binaries is not None
         return kind.name in CALENDAR and (self.of_connector or self.epoch is not None)
 
     def decodes_in(self, kind: Type) -> bool:

@@ -22,10 +22,16 @@ _OF_KEY = f"""try_variant_get(
             try_parse_json(CASE WHEN whole IS NULL THEN make_valid_utf8(CAST(key AS STRING)) END),
             '$.schema.fields', 'ARRAY<{_FIELD}>'
           )"""
-_FIELDS = f"""map_from_entries(transform(
-          filter(coalesce({_OF_ROW}, {_OF_KEY}), part -> part.field IS NOT NULL),
+
+
+def _by_name(fields: str) -> str:
+    return f"""map_from_entries(transform(
+          filter({fields}, part -> part.field IS NOT NULL),
           part -> struct(part.field, struct(part.type, part.name, part.parameters.scale))
         ))"""
+
+
+_FIELDS = _by_name(f"coalesce({_OF_ROW}, {_OF_KEY})")
 """What the schema beside a change, or a deletion's key, says of each field of the row."""
 
 UNWRAPPED = f"""(
@@ -33,11 +39,11 @@ UNWRAPPED = f"""(
       *,
       try_variant_get(event, '$.op', 'string') AS {OP},
       try_variant_get(event, '$.source.ts_ms', 'bigint') AS {SOURCE_MS},
-      to_json(variant_get(event, '$.before', 'variant')) AS {BEFORE},
-      to_json(CASE
-        WHEN try_variant_get(event, '$.op', 'string') = 'd' THEN variant_get(event, '$.before', 'variant')
-        ELSE variant_get(event, '$.after', 'variant')
-      END) AS {ROW},
+      try_variant_get(event, '$.before', 'string') AS {BEFORE},
+      CASE
+        WHEN try_variant_get(event, '$.op', 'string') = 'd' THEN try_variant_get(event, '$.before', 'string')
+        ELSE try_variant_get(event, '$.after', 'string')
+      END AS {ROW},
       to_json(event) AS {EVENT}
     FROM (
       SELECT *,
@@ -49,7 +55,28 @@ UNWRAPPED = f"""(
       )
     )
   )"""
-"""The raw records with the operation, the row before it, and the row, each as JSON; a variant keeps every digit."""
+"""The raw records with the operation, the row before it, and the row, each as JSON; a variant keeps every digit.
+
+An object becomes its JSON. MongoDB's connector writes a document as a text that is JSON already.
+"""
+
+_IS_OF_CONNECT = "try_variant_get(whole, '$.schema.type', 'string') = 'struct'"
+PAYLOADS = f"""(
+    SELECT
+      *,
+      CASE WHEN {_IS_OF_CONNECT} THEN coalesce(try_variant_get(whole, '$.payload', 'string'), 'null') ELSE text END
+        AS {EVENT},
+      {_by_name(f"try_variant_get(whole, '$.schema.fields', 'ARRAY<{_FIELD}>')")} AS {FIELDS}
+    FROM (
+      SELECT *, try_parse_json(text) AS whole
+      FROM (SELECT *, CAST(value AS STRING) AS text FROM raw_records)
+    )
+  )"""
+"""The raw records of a source whose records may be beside their schemas, as Kafka Connect writes them by default."""
+
+COLUMNS_OF_PAYLOADS = f"""
+    {EVENT},
+    {FIELDS},"""
 
 COLUMNS = f"""
     {OP},

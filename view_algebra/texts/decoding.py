@@ -6,6 +6,7 @@ there is one, else by what the declaration says. What fits neither is NULL, and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
@@ -105,9 +106,10 @@ class _Slots:
 
 @dataclass(frozen=True)
 class Decoding:
-    """Decodes the columns of one source."""
+    """Decodes the columns of one source; `names`: the fields of columns that are called otherwise."""
 
     encodings: Encodings
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def needed(self, columns: Columns) -> bool:
         """True if there is something to decode."""
@@ -256,14 +258,17 @@ class Decoding:
     def _schema(self, leaf: _Leaf) -> str:
         """What the record's schema says of the field: NULL without one, or of a field inside another."""
         within = (("before",), ("after",)) if self.encodings.envelope else ((),)
-        if self.encodings.changes and leaf.path[:-1] in within:
-            return f"{FIELDS}[{spark_text(leaf.path[-1])}]"
+        if self.encodings.has_schema and leaf.path[:-1] in within:
+            name = leaf.path[-1] if self.encodings.envelope else self.names.get(leaf.path[-1], leaf.path[-1])
+            return f"{FIELDS}[{spark_text(name)}]"
         return f"CAST(NULL AS {FIELD_TYPE})"
 
     def _declared_unit(self, leaf: _Leaf) -> str:
         """Microseconds for which 1 stands, as far as the declaration says."""
         if leaf.path in _ENVELOPE and self.encodings.envelope:
             return f"{UNITS[leaf.path[-1].removeprefix('ts_')]}BD"
+        if unit := _OF_CHANGE.match(self.names.get(leaf.path[0], leaf.path[0])):
+            return f"{UNITS[unit[1]]}BD"
         said = self.encodings.microseconds(leaf.kind)
         return f"{said}BD" if said else "NULL"
 
@@ -388,6 +393,9 @@ class Decoding:
             "hex": "CASE WHEN length(f.text) % 2 = 0 THEN try_to_binary(f.text, 'hex') END",
             "base64-url-safe": f"try_to_binary(rpad({safe}, length({safe}) + pmod(-length({safe}), 4), '='), 'base64')",
         }.get(said or "", base64)
+        if (placeholder := self.encodings.placeholder) is not None:  # some modes write it as it is
+            is_it, bytes_ = f"f.text = {spark_text(placeholder)}", "CAST(f.text AS BINARY)"
+            read, base64 = (f"CASE WHEN {is_it} THEN {bytes_} ELSE {each} END" for each in (read, base64))
         told = _step("f", "v wrong schema", told=_TOLD, text="try_variant_get(f.v, '$', 'STRING')")
         as_text = "NULL" if said is None else read
         of_schema = f"CASE f.schema.type WHEN 'bytes' THEN {base64} WHEN 'string' THEN {as_text} ELSE {read} END"
@@ -452,6 +460,9 @@ _BASE64 = "'base64'"
 
 _ENVELOPE = {(*within, f"ts_{unit}") for within in ((), ("source",)) for unit in ("ms", "us", "ns")}
 """Times of the envelope itself: their names have their unit."""
+
+_OF_CHANGE = re.compile(r"__(?:source_)?ts_(ms|us|ns)$")
+"""Times of the change in a flattened one: their names have their unit."""
 
 TIME_OF_DAY = "a field holds a time of day without the day"
 

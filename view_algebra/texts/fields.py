@@ -60,11 +60,12 @@ _NO_TIME = rf"^{_MARK}|{TIME_ALONE}|{DIGITS_ALONE}"
 _WITHOUT_ZONE = rf"^{_SPACE}[+-]?[0-9]++(?:-[0-9]++)*+(?:[T ][0-9:.]*+)?{_SPACE}$"
 _EMPTY = rf"^{_SPACE}$"
 _NOTHING = rf"^\[[ \t\r\n]*+\]$|{_EMPTY}"
+_NO_BASE64 = rf"^{_MARK}|^(?i:NaN|[+-]?Inf(?:inity)?)$"
 _IS_NUMBER, _IS_NESTED = rf"^{_MARK}[0-9-]", r"^[{\[]"
 
 PATTERNS = (
     *(FRACTION, REWRITTEN, _NUMBERS, _OBJECTS_IN_TEXTS, _OWN_MARKS, _MARKS, _WHOLE, _IS_WHOLE, _DECIMAL, _DOUBLE),
-    *(_TRUE, _FALSE, _NO_TIME, _WITHOUT_ZONE, _EMPTY, _NOTHING, _IS_NUMBER, _IS_NESTED),
+    *(_TRUE, _FALSE, _NO_TIME, _WITHOUT_ZONE, _EMPTY, _NOTHING, _IS_NUMBER, _IS_NESTED, _NO_BASE64),
 )
 """Every regular expression that the second reading hands to Spark."""
 
@@ -230,6 +231,10 @@ def _why(path: str, text: str, value: str, kind: Type, reading: Reading) -> str:
         return "CAST(NULL AS STRING)"
     empty = f" AND NOT {text} RLIKE {spark_text(_EMPTY)}" if reading.empty and kind != STRING else ""
     reason = _reason(path, kind)
+    if kind.numeric and _may_be_base64(reading):
+        mode = reading.encodings.decimals
+        unsure = "for certain: set decimal.handling.mode in OPTIONS to that of the connector"
+        reason = spark_text(f"{path} is no {kind.spark} {unsure if mode is None else 'in a text: declare it DECIMAL'}")
     if kind.name in CALENDAR and reading.nulls:
         number, digits = (spark_text(form) for form in (_IS_NUMBER, DIGITS_ALONE))
         name = spark_text(path)
@@ -259,7 +264,17 @@ def _value(path: str, text: str, first: str | None, kind: Type, reading: Reading
     if kind.name == "BINARY":
         assert first is not None  # bytes are in no list; `true` is base64, too, once it is a text
         return first
-    return _time(text, first, kind, reading) if kind.name in CALENDAR else _scalar(text, kind)
+    if kind.name in CALENDAR:
+        return _time(text, first, kind, reading)
+    value = _scalar(text, kind)
+    if kind.numeric and _may_be_base64(reading):
+        return f"CASE WHEN {text} RLIKE {spark_text(_NO_BASE64)} THEN {value} END"
+    return value
+
+
+def _may_be_base64(reading: Reading) -> bool:
+    """True if a number in a text may be a decimal in base64: Debezium writes other numbers as numbers."""
+    return reading.encodings.of_connector and reading.encodings.decimals != "string"
 
 
 def _variant(text: str) -> str:

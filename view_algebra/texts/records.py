@@ -88,7 +88,7 @@ AS_IT_IS = Reading()
 """The reading of a source that says nothing of it."""
 
 FLATTENED = "__deleted"
-"""The column of a flattened change that is true where the row was deleted."""
+"""The field of a flattened change that is true where the row was deleted."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,16 @@ def parse_text(
     unique: columns of a stream that tell its events apart. A source whose bad fields are NULL has BAD_FIELDS behind the
     error.
     """
-    decoding = Decoding(encodings)
+    decoding = Decoding(encodings, reading.names)
     read_as = _read_as(columns, decoding)
     of_key = [] if key is None or key.format == "none" else [(n, kind) for n, kind in columns if n in key.columns]
     row, log_time = _Row(key, encodings, reading, unique), ("", "") if key is None else _log_time()
     text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
+    of_envelope, raw = "", "raw_records"
+    if encodings.changes:
+        of_envelope, raw = debezium.COLUMNS, debezium.UNWRAPPED
+    elif encodings.schemas:
+        of_envelope, raw = debezium.COLUMNS_OF_PAYLOADS, debezium.PAYLOADS
     parsed = f"""
   SELECT
     * EXCEPT (kafka_read),
@@ -131,9 +136,9 @@ def parse_text(
       {_within_calendar("timestamp")} AS kafka_timestamp,{log_time[1]}
       key AS kafka_key,
       headers AS kafka_headers,
-      value AS kafka_value,{debezium.COLUMNS if encodings.changes else ""}
+      value AS kafka_value,{of_envelope}
       {json_read(text, [*read_as, (CORRUPT, STRING)], reading, permissive(CORRUPT))} AS kafka_read
-    FROM {debezium.UNWRAPPED if encodings.changes else "raw_records"}
+    FROM {raw}
   )"""
     if decoding.needed(columns):
         others = {"key_parsed": of_key} if of_key else {}
@@ -226,22 +231,23 @@ class _Row:
     @property
     def raw(self) -> str:
         """The JSON with the fields, as Spark SQL over raw records."""
-        return self.text if self.encodings.changes else "CAST(value AS STRING)"
+        return self.text if self.encodings.has_schema else "CAST(value AS STRING)"
 
     @property
     def text(self) -> str:
         """The JSON with the fields, as Spark SQL over what has been read."""
         if not self.encodings.changes:
-            return _TEXT
+            return debezium.EVENT if self.encodings.schemas else _TEXT
         return debezium.ROW if self.key is not None else debezium.EVENT
 
     def deletes(self, columns: Columns) -> str:
         """Spark SQL of whether a record removes its row."""
         if self.encodings.changes:
             return debezium.DELETES
-        flattened = FLATTENED in dict(columns)
-        marked = f"lower(CAST(parsed.{FLATTENED} AS STRING)) <=> 'true'"
-        return f"(kafka_value IS NULL OR {marked})" if flattened else "kafka_value IS NULL"
+        marked = next((name for name, _ in columns if self.reading.name(name) == FLATTENED), None)
+        if marked is None:
+            return "kafka_value IS NULL"
+        return f"(kafka_value IS NULL OR lower(CAST(parsed.{spark_name(marked)} AS STRING)) <=> 'true')"
 
 
 def _as_read(kind: Type, decoding: Decoding) -> Type:
@@ -272,10 +278,12 @@ def _values(columns: Columns, of_key: Columns, row: _Row) -> str:
     kept = None
     if row.changes_table:  # what was before a deletion is not the row, nor the time of it
         kept = f"{debezium.OP} <> 'd'"
-    elif row.key is not None and FLATTENED in dict(columns):
+    elif row.key is not None and any(row.reading.name(name) == FLATTENED for name, _ in columns):
         kept = f"NOT {row.deletes(columns)}"
     if kept is not None and row.key is not None:
-        values = [(n, v if n in row.key.columns else f"CASE WHEN {kept} THEN {v} END") for n, v in values]
+        of_change = {n for n, _ in columns if row.reading.name(n).startswith("__")}
+        stay = {*row.key.columns, *(() if row.changes_table else of_change)}
+        values = [(n, v if n in stay else f"CASE WHEN {kept} THEN {v} END") for n, v in values]
     return "".join(f",\n  {value} AS {spark_name(name)}" for name, value in values)
 
 
@@ -293,7 +301,7 @@ def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: Decodi
 def _key_text(columns: Columns, key: Key, row: _Row) -> str:
     """What Kafka's key says of a table's columns: a JSON object; of one column, its value alone, too."""
     text = "make_valid_utf8(CAST(kafka_key AS STRING))"
-    if row.encodings.changes:
+    if row.encodings.has_schema:
         text = f"coalesce(get_json_object({text}, '$.payload'), {text})"
     if len(columns) > 1:
         return text
@@ -417,6 +425,8 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
     if not reading.nulls:
         branches += _field_mistakes(columns, row, decoding, "parsed")[1:]
     if key is not None:
+        if not row.encodings.has_schema:
+            branches.append(_beside_schema(columns, key, text))
         branches += _wrong_keys(columns, key)
     return "\n".join(f"    WHEN {when} THEN {reason}" for when, reason in branches)
 
@@ -495,6 +505,20 @@ def _wrong_keys(columns: Columns, key: Key) -> Iterator[tuple[str, str]]:
             f"{_declared(name, kind)} <> {_in_key(name, kind)}",
             _text(f"the primary key differs from Kafka's key: {name}"),
         )
+
+
+def _beside_schema(columns: Columns, key: Key, text: str) -> tuple[str, str]:
+    """A record of a table of which nothing is read, since it is the payload beside its schema."""
+    missing = " AND ".join(
+        f"{_of_both(n, k) if key.format != 'none' else _declared(n, k)} IS NULL" for n, k in _of(columns, key)
+    )
+    reason = "the record is beside its schema, as Kafka Connect writes it: set schemas.enable to true in OPTIONS"
+    return f"startswith({text}, '{{\"schema\":') AND {missing}", _text(reason)
+
+
+def _of(columns: Columns, key: Key) -> Columns:
+    """The columns of a key."""
+    return [(name, kind) for name, kind in columns if name in key.columns]
 
 
 def _said(columns: Columns, key: Key) -> str:

@@ -17,7 +17,8 @@ from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope
 from view_algebra.written.declarations import SourceDeclaration
 from view_algebra.written.dialect import parsed
-from view_algebra.written.tables import Changes, changes, first_known, is_there
+from view_algebra.written.placeholders import is_there
+from view_algebra.written.tables import Changes, changes, first_known
 
 _TIME = "kafka_time"
 """Stands for the time that the author names."""
@@ -74,7 +75,7 @@ def _until(of: Changes, keys: str) -> str:
 
 def _as_of_change(name: str, kind: Type, table: SourceDeclaration, of: Changes, keys: str) -> str:
     """A column as of a change: where the change does not tell it, as of the newest one before that does."""
-    there = is_there(name, kind) if table.of_changes and name not in table.unique else None
+    there = None if name in table.unique else is_there(name, kind, table.encodings.placeholder)
     if there is None:
         return of.column(name)
     order = ", ".join((first_known(of.order), *of.place))

@@ -11,7 +11,7 @@ from typing import Literal as Choice
 from sqlglot import exp
 
 from view_algebra.compiled import LOG_TIME, SOURCE_TIME
-from view_algebra.language.encodings import TIME_MODES, UNITS, Encodings
+from view_algebra.language.encodings import PLACEHOLDER, TIME_MODES, UNITS, Encodings
 from view_algebra.language.long_numbers import mapped
 from view_algebra.language.quoting import spark_text, words
 from view_algebra.language.types import (
@@ -34,6 +34,7 @@ from view_algebra.written.properties import (
     OF_FIELD,
     OPTIONS,
     SOURCE_PROPERTIES,
+    UNAVAILABLE,
     VIEW_PROPERTIES,
     Found,
     Report,
@@ -253,6 +254,8 @@ def _encodings(
             Wrong(place, f"epoch {epoch!r} beside time.precision.mode {times!r}, which is {TIME_MODES[times]}", way_out)
         )
     changes = format_ == "debezium-json"
+    schemas = said.pop("schemas.enable", None) == "true"
+    flattened = _flattened(columns, properties) or bool(said)
     return Encodings(
         changes=changes,
         envelope=changes and not primary,
@@ -260,7 +263,28 @@ def _encodings(
         times=times,
         decimals=said.get("decimal.handling.mode"),
         binaries=said.get("binary.handling.mode"),
+        schemas=schemas and not changes,
+        placeholder=_placeholder(primary, options, report, of_connector=changes or flattened),
     )
+
+
+def _flattened(columns: Mapping[str, Type], properties: Found) -> bool:
+    """True if records are changes that Debezium's ExtractNewRecordState has flattened."""
+    fields = {properties.get(f"{OF_FIELD}{name}", (name, None))[0] for name in columns}
+    return not fields.isdisjoint(("__deleted", "__op"))
+
+
+def _placeholder(primary: tuple[str, ...], options: Found, report: Report, *, of_connector: bool) -> str | None:
+    """What stands for a value that a change left as it was: Debezium's default, or what the declaration says."""
+    if UNAVAILABLE not in options:
+        return PLACEHOLDER if primary and of_connector else None
+    value, place = options[UNAVAILABLE]
+    if not primary:
+        report(Wrong(place, f"{UNAVAILABLE} of a stream", "Leave it out: a stream shows changes as they are."))
+    if not value or value.startswith("hex:"):
+        way_out = "Write the text that the records have, as the connector's configuration says it."
+        report(Wrong(place, f"{UNAVAILABLE} {value!r}", way_out))
+    return value
 
 
 def _key_format(

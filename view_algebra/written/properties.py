@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 from sqlglot import exp
 
-from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, TIME_MODES, UNITS
+from view_algebra.language.encodings import BINARY_MODES, DECIMAL_MODES, SCHEMAS, TIME_MODES, UNITS
 from view_algebra.refusals import Span, Wrong, span, suggestion
 
 SOURCE_PROPERTIES = {
@@ -29,10 +29,14 @@ MODES: dict[str, tuple[str, ...]] = {
     "time.precision.mode": tuple(TIME_MODES),
     "decimal.handling.mode": DECIMAL_MODES,
     "binary.handling.mode": BINARY_MODES,
+    "schemas.enable": SCHEMAS,
 }
-"""Settings of Debezium's connector that OPTIONS may repeat, and their values."""
+"""Settings of Kafka Connect and Debezium's connectors that OPTIONS may repeat, and their values."""
 
-OPTIONS = ("topic", "format", "key_format", *MODES)
+UNAVAILABLE = "unavailable.value.placeholder"
+"""The setting of Debezium's connector that says what it writes for a value that a change left as it was."""
+
+OPTIONS = ("topic", "format", "key_format", *MODES, UNAVAILABLE)
 """What OPTIONS of a source may say."""
 
 OF_FIELD = "field."

@@ -6,17 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from view_algebra.compiled import DELETED, LOG_TIME, MOVED_FROM, SNAPSHOT, SOURCE_TIME, TOMBSTONE, TRUNCATES, changes_of
-from view_algebra.language.quoting import spark_name, spark_text
+from view_algebra.compiled import DELETED, MOVED_FROM, SNAPSHOT, SOURCE_TIME, TOMBSTONE, TRUNCATES, changes_of
+from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BOOLEAN, TIMESTAMP, Type
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
 from view_algebra.written.dialect import parsed, text_of
+from view_algebra.written.placeholders import is_there
 
 _NTH, _LEFT = "kafka_nth", "kafka_left"
 """Of the changes that a record tells: which it is, and is it about the key that the row left? No declared names."""
-
-UNAVAILABLE = "__debezium_unavailable_value"
-"""What Debezium writes for a long value that a change left as it was, since its source does not log it again."""
 
 IN_THE_LOG = "kafka_last"
 """The aggregate `kafka_last(x)`: the value of the last record in the log, whatever is the newest otherwise."""
@@ -88,20 +86,6 @@ def changing(table: SourceDeclaration) -> list[tuple[str, Type]]:
     ]
 
 
-def is_there(column: str, kind: Type) -> str | None:
-    """The condition that a change tells a column's value, rather than that it is as before; None if it always does."""
-    own, placeholder = spark_name(column), spark_text(UNAVAILABLE)
-    if kind.name == "STRING":
-        return f"{own} IS DISTINCT FROM {placeholder}"
-    if kind.name == "BINARY":
-        return f"hex({own}) IS DISTINCT FROM hex({placeholder})"
-    if kind.name == "ARRAY" and kind.element is not None and kind.element.name == "STRING":
-        return f"NOT coalesce({own}[0] = {placeholder}, false)"
-    if kind.name == "MAP" and kind.key is not None and kind.key.name == "STRING":
-        return f"{own}[{placeholder}] IS NULL"
-    return None
-
-
 @dataclass(frozen=True)
 class _Newest:
     """Which record of a key a table shows, as SQL over the records of the key.
@@ -152,8 +136,7 @@ class _Newest:
         def compared(value: str, operator: str) -> str:
             return f"{_last(value, change)} {operator} {_last(value, SNAPSHOT)}"
 
-        later = f"{compared('kafka_partition', '<>')} OR {compared('kafka_offset', '>')}"
-        in_the_log = f"{compared(LOG_TIME, '>')} OR {compared(LOG_TIME, '=')} AND ({later})"
+        in_the_log = f"{compared('kafka_partition', '=')} AND {compared('kafka_offset', '>')}"
         alone = f"{_last('kafka_offset', SNAPSHOT)} IS NULL"
         return f"coalesce({compared(self._time, '>')} OR {in_the_log}, {alone})"
 
@@ -175,7 +158,7 @@ def as_view(table: SourceDeclaration, passing: Mapping[str, str] = MappingProxyT
     of, newest = changes(table), _Newest(table)
     outputs = []
     for name, kind in table.columns:
-        there = is_there(name, kind) if table.of_changes else None
+        there = is_there(name, kind, table.encodings.placeholder)
         value = of.column(name) if name in table.unique else newest.value(of.column(name), there)
         outputs.append(f"{value} AS {spark_name(name)}")
     outputs += [f"{newest.value(text)} AS {name}" for name, text in passing.items()]

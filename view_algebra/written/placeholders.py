@@ -1,0 +1,49 @@
+"""What Debezium's connector for Postgres writes for a long value that a change left as it was: it is not logged again.
+
+The placeholder is a text. In other types, it is written as its bytes, as numbers of its bytes, or as a fixed value.
+"""
+
+from __future__ import annotations
+
+import uuid
+from hashlib import md5
+
+from view_algebra.language.quoting import spark_name, spark_text
+from view_algebra.language.types import Type
+
+_GEOMETRIES = ("AQEAACDmEAAAAAAA/IPXl8EAAAD8g9eXwQ==", "AQEAACDmEAAADCHn/f9/ZkAYQs77/39WQA==")
+"""`wkb` of the placeholders of a geometry and a geography, in base64."""
+
+
+def is_there(column: str, kind: Type, placeholder: str | None) -> str | None:
+    """The condition that a change tells a column's value, rather than that it is as before; None if it always does.
+
+    >>> from view_algebra.language.types import INT, STRING
+    >>> is_there("body", STRING, "unavailable"), is_there("n", INT, "unavailable")
+    ("body IS DISTINCT FROM 'unavailable'", None)
+    """
+    if placeholder is None:
+        return None
+    own, text = spark_name(column), spark_text(placeholder)
+    fields = dict(kind.fields)
+    if kind.name == "STRING":
+        return f"{own} IS DISTINCT FROM {text}"
+    if kind.name == "BINARY":
+        return f"hex({own}) IS DISTINCT FROM hex({text})"
+    if kind.name == "MAP" and kind.key is not None and kind.key.name == "STRING":
+        return f"{own}[{text}] IS NULL"
+    if kind.name == "STRUCT" and "wkb" in fields and fields["wkb"].name == "STRING":
+        return f"NOT coalesce({own}.wkb IN ({', '.join(map(spark_text, _GEOMETRIES))}), false)"
+    if kind.name != "ARRAY" or kind.element is None:
+        return None
+    if kind.element.name == "STRING":
+        return f"NOT coalesce({own}[0] IN ({text}, {spark_text(_as_uuid(placeholder))}), false)"
+    if kind.element.numeric:
+        numbers = ", ".join(f"CAST({each} AS {kind.element.spark})" for each in placeholder.encode())
+        return f"NOT ({own} <=> array({numbers}))"
+    return None
+
+
+def _as_uuid(placeholder: str) -> str:
+    """The UUID of the placeholder's bytes, as Java's `nameUUIDFromBytes` makes it."""
+    return str(uuid.UUID(bytes=md5(placeholder.encode(), usedforsecurity=False).digest(), version=3))
