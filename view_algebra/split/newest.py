@@ -59,8 +59,8 @@ class _Table:
         def of_record(part: Expr) -> Expr | None:
             if not isinstance(part, Field) or part.relation != self.nested.alias:
                 return None
-            of_one = next(_each_newest(outputs[part.path[0].lower()]), None)
-            of_one = outputs[part.path[0].lower()] if of_one is None else of_one.arguments[0]
+            column = outputs[part.path[0].lower()]
+            of_one = next((each.arguments[0] for each in _each_newest(column)), column)
             if len(part.path) == 1:
                 return replace(of_one, place=part.place)
             assert isinstance(of_one, Field), "only a column has fields"
@@ -89,9 +89,13 @@ class _Table:
     def decides(self, part: Expr, *, compared: bool) -> bool:
         """Is it made of one row of the table alone, and of a value that its cells can keep?"""
         inside = list(walk(part))
-        if not of_one_row(part, {self.alias}) or len(self._told_by(part)) > 1:
+        told = self._told_by(part)
+        if not of_one_row(part, {self.alias}) or len(told) > 1:
             return False
-        if self.nullable and not all(isinstance(e, (Field, Constant)) or _is_null_of_null(e) for e in inside):
+        may_be_untold = told and told != {_newest_of(_ANY, self._of_row)}  # and then NULL, though no record has it
+        if (self.nullable or may_be_untold) and not all(
+            isinstance(e, (Field, Constant)) or _is_null_of_null(e) for e in inside
+        ):
             return False
         if compared and part.type.name in CALENDAR and any(map(leaves_calendar, inside)):
             return False
@@ -136,6 +140,7 @@ def _is_null_of_null(part: Expr) -> bool:
 _NULL_OF_NULL = words(
     "cast try_cast to_date to_timestamp timestamp_millis timestamp_micros timestamp_seconds from_unixtime"
     " unix_timestamp date_format date_trunc trunc from_utc_timestamp to_utc_timestamp get_json_object from_json ."
+    " hex unhex base64 unbase64 crc32 soundex parse_url url_decode json_array_length"
     " concat initcap lower upper split split_part regexp_extract regexp_replace rlike like md5 sha1 sha2"
     " + - * / % = <> < <= > >="
 )
