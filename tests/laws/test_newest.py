@@ -28,6 +28,16 @@ USING kafka OPTIONS (topic 'by_time', format 'json', key_format 'json')
 TBLPROPERTIES ('event_time' = 'updated_at', 'newest_by' = 'event_time');
 CREATE TABLE documents (id BIGINT PRIMARY KEY, title STRING, body STRING, tags ARRAY<STRING>)
 USING kafka OPTIONS (topic 'documents', format 'debezium-json') TBLPROPERTIES ('event_time' = 'source.ts_ms');
+CREATE TABLE files (
+  id BIGINT PRIMARY KEY, n INT, raw BINARY, ints ARRAY<INT>, numbers ARRAY<DOUBLE>, ids ARRAY<STRING>,
+  labels MAP<STRING, STRING>, place STRUCT<wkb: STRING, srid: INT>
+) USING kafka OPTIONS (topic 'files', format 'debezium-json', 'binary.handling.mode' 'hex');
+CREATE TABLE flattened (id BIGINT PRIMARY KEY, name STRING, bio STRING, gone STRING, changed_at TIMESTAMP)
+USING kafka OPTIONS (topic 'flattened', format 'json', key_format 'json', 'unavailable.value.placeholder' 'as before')
+TBLPROPERTIES (
+  'field.gone' = '__deleted', 'field.changed_at' = '__source_ts_ms', 'event_time' = 'changed_at',
+  'newest_by' = 'event_time', 'epoch' = 'us'
+);
 CREATE TABLE orders (id INT, sku STRING, doc BIGINT, at TIMESTAMP)
 USING kafka OPTIONS (topic 'orders', format 'json') TBLPROPERTIES ('event_time' = 'at');
 
@@ -37,7 +47,7 @@ CREATE VIEW priced_by_kafka AS SELECT o.sku, o.id, p.price FROM orders o
 LEFT JOIN timeless FOR SYSTEM_TIME AS OF o.at AS p ON p.sku = o.sku;
 CREATE VIEW written AS SELECT o.doc, o.id, d.title, d.body FROM orders o
 JOIN documents FOR SYSTEM_TIME AS OF o.at AS d ON d.id = o.doc;
-CREATE VIEW shouted AS SELECT id, initcap(body) AS body, concat(title, '!') AS title FROM documents;
+CREATE VIEW shouted AS SELECT id, initcap(body) AS body, concat(title, '!') AS title, size(tags) AS tags FROM documents;
 CREATE VIEW latest AS
 SELECT sku, last(id) AS id, first(id) AS first_id, collect_list(id) AS ids FROM orders GROUP BY sku;
 """
@@ -75,6 +85,18 @@ def document(op: str, id: int, title: str, source: float, kafka: float, partitio
     ts_ms = int(at(source).timestamp() * 1000)
     event = {"before": before, "after": after, "source": {"ts_ms": ts_ms}, "op": op, "ts_ms": ts_ms}
     return sent({"id": id}, event, kafka, partition)
+
+
+def flattened(id: int, name: str, bio: str, source: float, kafka: float, deleted: str = "false") -> Record:
+    """A change whose envelope a connector has taken away."""
+    row = {
+        "id": id,
+        "name": name,
+        "bio": bio,
+        "__deleted": deleted,
+        "__source_ts_ms": int(at(source).timestamp() * 1000),
+    }
+    return sent({"id": id}, row, kafka)
 
 
 def order(sku: str, id: int, time: str | None, doc: int = 0) -> Record:
@@ -121,6 +143,7 @@ ORDERS = [
     *(order("late", day, f"2024-01-0{day}T12:00:00Z") for day in (1, 2, 3)),
     *(order("t", n, f"2024-03-02T00:00:{10 * n - 5:02}Z") for n in (1, 2, 3, 4)),
     *(order("doc", n, f"2024-03-02T00:00:0{n}.500Z", doc) for doc in (1, 2) for n in (1, 2, 3)),
+    *(order("doc", n, f"2024-03-02T00:0{n}:00Z", doc) for doc in (11, 12) for n in (0, 1)),
     order("null", 1, "2024-01-02T00:00:00Z"),
     order("null", 2, None),
     order("null", 3, "2024-01-01T00:00:00Z"),
@@ -176,6 +199,37 @@ DOCUMENTS = [
     ],
 ]
 
+BYTES = list(UNAVAILABLE.encode())
+FILE = {
+    "raw": "0102",
+    "ints": [1],
+    "numbers": [1.5],
+    "ids": ["a"],
+    "labels": {"k": "v"},
+    "place": {"wkb": "AQEAAAA=", "srid": 4326},
+}
+LEFT = {
+    "raw": UNAVAILABLE,
+    "ints": BYTES,
+    "numbers": BYTES,
+    "ids": ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"],
+    "labels": {UNAVAILABLE: UNAVAILABLE},
+    "place": {"wkb": "AQEAACDmEAAAAAAA/IPXl8EAAAD8g9eXwQ==", "srid": 4326},
+}
+FILES = [
+    [
+        sent({"id": id}, {"op": op, "after": {"id": id, **row}, "source": {"ts_ms": n}}, n)
+        for n, (op, row) in enumerate(rows)
+    ]
+    for id, rows in enumerate([[("c", {"n": 1, **FILE}), ("u", {"n": 2, **LEFT})], [("u", {"n": 1, **LEFT})]])
+]
+FLATTENED = [
+    [flattened(1, "a", LONG, 1, 2), flattened(1, "b", "as before", 3, 4)],
+    # a deletion that Kafka got late, and a row that was written again before that
+    [flattened(2, "a", "x", 1, 2), flattened(2, "a", "x", 5, 9, "true"), flattened(2, "again", "y", 6, 9)],
+    [flattened(3, "a", "x", 1, 2), flattened(3, "a", "x", 5, 9, "true"), flattened(3, "late", "x", 4, 12)],
+]
+
 
 def in_turn(cases: Sequence[Sequence[Record]]) -> list[list[Record]]:
     """Micro-batches, each with the next record of every case."""
@@ -208,6 +262,8 @@ def shown(engines: Engines) -> Shown:
             "timeless": in_turn([TIMELESS]),
             "by_time": in_turn([by_time]),
             "documents": in_turn(DOCUMENTS),
+            "files": in_turn(FILES),
+            "flattened": in_turn(FLATTENED),
             "orders": [ORDERS],
         },
     )
@@ -264,6 +320,8 @@ def test_a_change_that_follows_a_snapshot_s_row_is_newer_than_it(shown: Shown) -
     assert shown("documents", 12) == []
     assert shown("documents", 13) == [("changed", None, None)]
     assert shown("documents", 14) == [("read again", LONG, None)]
+    assert shown("written", 11) == [(1, "changed", LONG)]
+    assert shown("written", 12) == []
     assert shown("documents", 15) == [("changed again", LONG, None)]
 
 
@@ -286,9 +344,21 @@ def test_a_value_that_a_change_left_as_it_was_stays(shown: Shown) -> None:
     assert shown("documents", 1) == [("c", LONG, ["x"])]
     assert shown("documents", 2) == [("f", None, None)]
     assert shown("documents", 3) == [("never told", None, None)]
-    assert shown("shouted", 1) == [(" ".join(LONG.split()).title() + " ", "c!")]
+    assert shown("shouted", 1) == [(" ".join(LONG.split()).title() + " ", "c!", 1)]
     assert shown("written", 1) == [(1, "a", LONG), (2, "b", LONG), (3, "c", LONG)]
     assert shown("written", 2) == [(1, "d", LONG), (2, "e", None), (3, "f", None)]
+
+
+def test_a_value_of_any_type_that_a_change_left_as_it_was_stays(shown: Shown) -> None:
+    assert shown("files", 0) == [(2, *FILE.values())]
+    assert shown("files", 1) == [(1, *[None] * len(FILE))]
+
+
+def test_a_flattened_change_tells_when_it_was_also_if_it_deletes(shown: Shown) -> None:
+    """A unit in the name of its time goes before the one of the source."""
+    assert [row[:2] for row in shown("flattened", 1)] == [("b", LONG)]
+    assert shown("flattened", 2) == [("again", "y", "false", "2024-03-02 00:00:06.000000")]
+    assert shown("flattened", 3) == []
 
 
 def test_a_record_without_event_time_is_older_than_those_with_one(shown: Shown) -> None:
@@ -305,11 +375,17 @@ def test_a_truncation_removes_the_rows_before_it(engines: Engines) -> None:
         [document("c", 2, "its own", 5, 6, partition=1), document("c", 3, "later", 7, 8)],
         [document("c", 5, "gone", 1, 2)],
     ]
-    titles = play(engines, {"documents": in_turn(cases)})
+    asked = [order("", second, f"2024-03-02T00:00:{second:02}Z", doc) for doc in (1, 4, 5) for second in (4, 8)]
+    titles = play(engines, {"documents": in_turn(cases), "orders": [asked]})
     assert [titles("documents", id) for id in (1, 2, 3, 4, 5)] == [
         [("its own", None, None)],
         [("its own", None, None)],
         [("later", None, None)],
         [],
         [],
+    ]
+    assert [titles("written", doc) for doc in (1, 4, 5)] == [
+        [(4, "gone", None), (8, "its own", None)],
+        [(4, "read before it", None)],
+        [(4, "gone", None)],
     ]

@@ -7,10 +7,11 @@ is joined are the versions, each with these two times; a deletion ends the one b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
-from view_algebra.compiled import DELETED, changes_of
+from view_algebra.compiled import DELETED, LOG_TIME, SNAPSHOT, SOURCE_TIME, TRUNCATES, changes_of
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import Type
 from view_algebra.refusals import Wrong, span
@@ -22,6 +23,9 @@ from view_algebra.written.tables import Changes, changes, first_known
 
 _TIME = "kafka_time"
 """Stands for the time that the author names."""
+
+_ORDER = "kafka_newness"
+"""The time that says which change of a key is newer."""
 
 HOLDS = FROM, UNTIL = "kafka_from", "kafka_until"
 """When a version begins to hold, and when the next one does: no names of declared columns, unknown to the author."""
@@ -43,15 +47,46 @@ def versions_of(join: exp.Join, kind: str, scope: Scope) -> tuple[exp.Subquery, 
 
 def _versions(table: SourceDeclaration) -> str:
     """The versions of a table's rows, each with the time from which it holds and the one until which it does."""
-    of = changes(table)
+    of = _with_order(table, changes(table))
     keys = ", ".join(map(of.column, table.unique))
     given = ", ".join(spark_name(name) for name, _ in table.columns)
     rows = ", ".join(
         f"{_as_of_change(name, kind, table, of, keys)} AS {spark_name(name)}" for name, kind in table.columns
     )
     at, until = first_known(of.valid_from), _until(of, keys)
+    if table.of_changes:
+        until = f"least({until}, {_truncated(table, of)})"
     every = f"SELECT {rows}, {at} AS {FROM}, {until} AS {UNTIL}, {of.deleted} AS {DELETED} FROM {of.from_}{of.where}"
     return f"SELECT {given}, {FROM}, {UNTIL} FROM ({every}) AS every_version WHERE NOT {DELETED}"
+
+
+def _with_order(table: SourceDeclaration, of: Changes) -> Changes:
+    """The changes with one time that orders them: a change that follows a snapshot's row in the log is newer than it.
+
+    Versions that hold from the source's time follow each other in this order, too.
+    """
+    if table.newest_by != "source":
+        return of
+    keys = ", ".join(map(of.column, table.unique))
+    read_at = f"CASE WHEN {SNAPSHOT} THEN {SOURCE_TIME} END"
+    in_the_log = f"ORDER BY {', '.join((LOG_TIME, *of.place))} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    order = f"greatest({first_known(of.order)}, max({read_at}) OVER (PARTITION BY {keys} {in_the_log}))"
+    columns = [f"{of.column(name)} AS {spark_name(name)}" for name, _ in table.columns]
+    times = [name for name in of.valid_from if name not in dict(table.columns)]
+    given = ", ".join((*columns, f"{of.deleted} AS {DELETED}", *times, *of.place, f"{order} AS {_ORDER}"))
+    from_ = f"(SELECT {given} FROM {of.from_}{of.where}) AS changes"
+    valid_from = (_ORDER,) if of.valid_from[0] == SOURCE_TIME else of.valid_from
+    return replace(
+        of, from_=from_, where="", deleted=DELETED, moved=frozenset(), order=(_ORDER,), valid_from=valid_from
+    )
+
+
+def _truncated(table: SourceDeclaration, of: Changes) -> str:
+    """When a version was truncated; NULL if it was not."""
+    time = first_known(table.order)
+    truncations = f"FROM {spark_name(changes_of(table.name))} AS truncations WHERE {TRUNCATES}"
+    own = ", ".join(f"changes.{spark_name(each)}" for each in of.order)
+    return f"(SELECT min({first_known(table.valid_from)}) {truncations} AND {time} > coalesce({own}))"
 
 
 def _until(of: Changes, keys: str) -> str:
