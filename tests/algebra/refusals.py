@@ -226,6 +226,18 @@ SOURCES = [
         f"CREATE TABLE x (at TIMESTAMP) {_KAFKA} TBLPROPERTIES ('event_time' = 'at');",
     ),
     Refusal(
+        "event_time of a change by another name",
+        "CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'debezium-json')"
+        " TBLPROPERTIES ('event_time' = 'source.ts_us');",
+        "CREATE TABLE x (a INT PRIMARY KEY) USING kafka OPTIONS (topic 'x', format 'debezium-json')"
+        " TBLPROPERTIES ('event_time' = 'source.ts_ms');",
+    ),
+    Refusal(
+        "a placeholder of a stream",
+        "CREATE TABLE x (a INT) USING kafka OPTIONS (topic 'x', format 'json', 'unavailable.value.placeholder' 'same');",
+        f"CREATE TABLE x (a INT) {_KAFKA};",
+    ),
+    Refusal(
         "event_time of another type",
         f"CREATE TABLE x (at STRING) {_KAFKA} TBLPROPERTIES ('event_time' = 'at');",
         f"CREATE TABLE x (at TIMESTAMP) {_KAFKA} TBLPROPERTIES ('event_time' = 'at');",

@@ -482,6 +482,8 @@ def _event_time(
     name = next((c for c in columns if c.lower() == wanted.lower()), None)
     if name is None:
         known = suggestion(wanted, columns)
+        if of_changes:
+            known = f"Write 'source.ts_ms', when the source committed the change, or name a column. {known}"
         way_out = f"Name a column of type TIMESTAMP. {_OF_NUMBERS}" if "(" in wanted else known
         report(Wrong(place, f"event_time: no column {wanted}", way_out))
     elif columns[name] not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
