@@ -30,7 +30,7 @@ CREATE TABLE documents (id BIGINT PRIMARY KEY, title STRING, body STRING, tags A
 USING kafka OPTIONS (topic 'documents', format 'debezium-json') TBLPROPERTIES ('event_time' = 'source.ts_ms');
 CREATE TABLE files (
   id BIGINT PRIMARY KEY, n INT, raw BINARY, ints ARRAY<INT>, numbers ARRAY<DOUBLE>, ids ARRAY<STRING>,
-  labels MAP<STRING, STRING>, place STRUCT<wkb: STRING, srid: INT>
+  labels MAP<STRING, STRING>, place STRUCT<wkb: STRING, srid: INT>, pairs STRING
 ) USING kafka OPTIONS (topic 'files', format 'debezium-json', 'binary.handling.mode' 'hex');
 CREATE TABLE flattened (id BIGINT PRIMARY KEY, name STRING, bio STRING, gone STRING, changed_at TIMESTAMP)
 USING kafka OPTIONS (topic 'flattened', format 'json', key_format 'json', 'unavailable.value.placeholder' 'as before')
@@ -207,6 +207,7 @@ FILE = {
     "ids": ["a"],
     "labels": {"k": "v"},
     "place": {"wkb": "AQEAAAA=", "srid": 4326},
+    "pairs": '{"a":"b"}',
 }
 LEFT = {
     "raw": UNAVAILABLE,
@@ -215,6 +216,7 @@ LEFT = {
     "ids": ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"],
     "labels": {UNAVAILABLE: UNAVAILABLE},
     "place": {"wkb": "AQEAACDmEAAAAAAA/IPXl8EAAAD8g9eXwQ==", "srid": 4326},
+    "pairs": json.dumps({UNAVAILABLE: UNAVAILABLE}, separators=(",", ":")),
 }
 FILES = [
     [

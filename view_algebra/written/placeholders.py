@@ -5,6 +5,7 @@ The placeholder is a text. In other types, it is written as its bytes, as number
 
 from __future__ import annotations
 
+import json
 import uuid
 from hashlib import md5
 
@@ -18,16 +19,16 @@ _GEOMETRIES = ("AQEAACDmEAAAAAAA/IPXl8EAAAD8g9eXwQ==", "AQEAACDmEAAADCHn/f9/ZkAY
 def is_there(column: str, kind: Type, placeholder: str | None) -> str | None:
     """The condition that a change tells a column's value, rather than that it is as before; None if it always does.
 
-    >>> from view_algebra.language.types import INT, STRING
-    >>> is_there("body", STRING, "unavailable"), is_there("n", INT, "unavailable")
-    ("body IS DISTINCT FROM 'unavailable'", None)
+    >>> from view_algebra.language.types import BINARY, INT
+    >>> is_there("photo", BINARY, "unavailable"), is_there("n", INT, "unavailable")
+    ("hex(photo) IS DISTINCT FROM hex('unavailable')", None)
     """
     if placeholder is None:
         return None
     own, text = spark_name(column), spark_text(placeholder)
     fields = dict(kind.fields)
     if kind.name == "STRING":
-        return f"{own} IS DISTINCT FROM {text}"
+        return f"NOT coalesce({own} IN ({text}, {spark_text(_as_json(placeholder))}), false)"
     if kind.name == "BINARY":
         return f"hex({own}) IS DISTINCT FROM hex({text})"
     if kind.name == "MAP" and kind.key is not None and kind.key.name == "STRING":
@@ -42,6 +43,11 @@ def is_there(column: str, kind: Type, placeholder: str | None) -> str | None:
         numbers = ", ".join(f"CAST({each} AS {kind.element.spark})" for each in placeholder.encode())
         return f"NOT ({own} <=> array({numbers}))"
     return None
+
+
+def _as_json(placeholder: str) -> str:
+    """The placeholder of an hstore that the connector writes as JSON in a text."""
+    return json.dumps({placeholder: placeholder}, separators=(",", ":"))
 
 
 def _as_uuid(placeholder: str) -> str:
