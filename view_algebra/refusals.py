@@ -129,3 +129,8 @@ def span(node: exp.Expr) -> Span | None:
 
 _EXTENT = "lamina_extent"
 """The entry of a node's `meta` with the span of all its tokens: a long sum is not walked once for each term."""
+
+
+def forget_extent(node: exp.Expr) -> None:
+    """Lets `span` look again where a node stands, whose tokens were moved."""
+    node.meta.pop(_EXTENT, None)

@@ -2398,4 +2398,135 @@ VIEWS = [
     ),
 ]
 
-REFUSALS = SOURCES + VIEWS
+
+def sources(name: str, columns: str, rewrite: str, of: str = _KAFKA, instead: str = _KAFKA) -> Refusal:
+    return Refusal(name, f"CREATE TABLE x ({columns}) {of};", f"CREATE TABLE x ({rewrite}) {instead};")
+
+
+WHAT_OTHER_SYSTEMS_HAVE = [
+    Refusal(
+        "a computed column of Flink",
+        f"CREATE TABLE x (ms BIGINT, at AS (timestamp_millis(ms))) {_KAFKA};",
+        f"CREATE TABLE x (ms BIGINT) {_KAFKA};\nCREATE VIEW v AS SELECT *, timestamp_millis(ms) AS at FROM x;",
+    ),
+    sources(
+        "a WATERMARK",
+        "ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND",
+        "ts TIMESTAMP",
+        instead=f"{_KAFKA} TBLPROPERTIES ('event_time' = 'ts')",
+    ),
+    sources("a column of METADATA", "a INT, ts TIMESTAMP(3) METADATA FROM 'timestamp'", "a INT"),
+    sources("a ROW", "a ROW<b INT, c STRING>", "a STRUCT<b: INT, c: STRING>"),
+    sources("PARTITIONED BY", "a INT", "a INT", of=f"{_KAFKA} PARTITIONED BY (a)"),
+    sources(
+        "a property among the options",
+        "ts TIMESTAMP",
+        "ts TIMESTAMP",
+        of="USING kafka OPTIONS (topic 'x', format 'json', event_time 'ts')",
+        instead=f"{_KAFKA} TBLPROPERTIES ('event_time' = 'ts')",
+    ),
+    sources(
+        "the topic as ksqlDB calls it",
+        "a INT",
+        "a INT",
+        of="USING kafka OPTIONS (kafka_topic 'x', topic 'x', format 'json')",
+    ),
+    sources("an option among the properties", "a INT", "a INT", of=f"{_KAFKA} TBLPROPERTIES ('value_format' = 'JSON')"),
+    sources(
+        "Kafka's timestamp as the event time",
+        "a INT",
+        "a INT",
+        of=f"{_KAFKA} TBLPROPERTIES ('event_time' = 'kafka_timestamp')",
+    ),
+    Refusal(
+        "a field of a struct as the event time",
+        f"CREATE TABLE x (a INT, b STRING, meta STRUCT<ts: TIMESTAMP>) {_KAFKA} TBLPROPERTIES ('event_time' = 'meta.ts');",
+        f"CREATE TABLE x (a INT, b STRING, meta STRUCT<ts: TIMESTAMP>) {_KAFKA};\nCREATE VIEW v AS SELECT a, max_by(b, meta.ts) AS b FROM x GROUP BY a;",
+    ),
+    Refusal(
+        "a stream of ksqlDB", "CREATE STREAM x (a INT) WITH (kafka_topic = 'x');", f"CREATE TABLE x (a INT) {_KAFKA};"
+    ),
+    Refusal(
+        "a materialized view",
+        "CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM events;",
+        "CREATE VIEW v AS SELECT count(*) AS n FROM events;",
+    ),
+    Refusal(
+        "a function with a schema",
+        "CREATE FUNCTION shop.f(x INT) RETURNS INT RETURN x;",
+        "CREATE FUNCTION f(x INT) RETURNS INT RETURN x;",
+    ),
+    Refusal(
+        "a temporary function",
+        "CREATE TEMPORARY FUNCTION f(x INT) RETURNS INT RETURN x;",
+        "CREATE FUNCTION f(x INT) RETURNS INT RETURN x;",
+    ),
+    Refusal(
+        "a call of a catalog's function that needs a name",
+        "CREATE FUNCTION size_of(x DECIMAL(10, 2)) RETURNS STRING RETURN CASE WHEN x < 10 THEN 'small' ELSE 'large' END;\nCREATE VIEW v AS SELECT country,\n  size_of(amount) FROM events;",
+        "CREATE FUNCTION size_of(x DECIMAL(10, 2)) RETURNS STRING RETURN CASE WHEN x < 10 THEN 'small' ELSE 'large' END;\nCREATE VIEW v AS SELECT country,\n  size_of(amount) AS size FROM events;",
+    ),
+    view(
+        "a value in any element of an array",
+        "SELECT event_id FROM events WHERE 'x' = ANY(tags)",
+        "SELECT event_id FROM events WHERE array_contains(tags, 'x')",
+    ),
+    view(
+        "an array in brackets", "SELECT ARRAY['a', kind] AS a FROM events", "SELECT array('a', kind) AS a FROM events"
+    ),
+    view(
+        "an operator of Postgres for regular expressions",
+        "SELECT event_id FROM events WHERE kind !~ '^a'",
+        "SELECT event_id FROM events WHERE NOT kind RLIKE '^a'",
+    ),
+    view("FLOOR TO", "SELECT FLOOR(ts TO HOUR) AS h FROM events", "SELECT date_trunc('hour', ts) AS h FROM events"),
+    view("a template", "SELECT kind FROM {{ ref('events') }}", "SELECT kind FROM events"),
+    view("ksqlDB's time of a record", "SELECT ROWTIME AS t FROM events", "SELECT kafka_timestamp AS t FROM events"),
+    view(
+        "a number as a time",
+        "SELECT to_timestamp(user_id) AS t FROM events",
+        "SELECT timestamp_millis(user_id) AS t FROM events",
+    ),
+    view(
+        "a window of a number",
+        "SELECT window(user_id, '1 hour').start AS t, count(*) AS n FROM events GROUP BY window(user_id, '1 hour')",
+        "SELECT window(timestamp_millis(user_id), '1 hour').start AS t, count(*) AS n FROM events GROUP BY window(timestamp_millis(user_id), '1 hour')",
+    ),
+    view(
+        "a number of months in an interval",
+        "SELECT ts + user_id * INTERVAL 1 MONTH AS t FROM events",
+        "SELECT add_months(ts, CAST(user_id AS INT)) + (ts - date_trunc('day', ts)) AS t FROM events",
+    ),
+    view(
+        "a RANGE of a month",
+        "SELECT event_id, sum(amount) OVER (PARTITION BY user_id ORDER BY ts RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND CURRENT ROW) AS s FROM events",
+        "SELECT a.event_id, sum(b.amount) AS s FROM events a JOIN events b ON b.user_id = a.user_id AND b.ts BETWEEN a.ts - INTERVAL 1 MONTH AND a.ts GROUP BY a.event_id",
+    ),
+    view(
+        "a series that ends today",
+        "SELECT d FROM (SELECT explode(sequence(DATE '2024-01-01', current_date(), INTERVAL 1 DAY)) AS d) CROSS JOIN (SELECT count(*) AS n FROM events)",
+        "SELECT d FROM (SELECT explode(sequence(DATE '2024-01-01', DATE '2034-12-31', INTERVAL 1 DAY)) AS d) CROSS JOIN (SELECT count(*) AS n FROM events) WHERE d <= current_date()",
+    ),
+    view(
+        "generate_series in FROM",
+        "SELECT d FROM generate_series(1, 10) AS t(d) CROSS JOIN events",
+        "SELECT d FROM range(1, 11) AS t(d) CROSS JOIN events",
+    ),
+    view(
+        "a total in WHERE",
+        "SELECT kind, sum(amount) AS total FROM events WHERE total > 5 GROUP BY kind",
+        "SELECT kind, sum(amount) AS total FROM events GROUP BY kind HAVING total > 5",
+    ),
+    view(
+        "a rank in WHERE",
+        "SELECT kind, rank() OVER (ORDER BY ts) AS r FROM events WHERE r < 5",
+        "SELECT kind, rank() OVER (ORDER BY ts) AS r FROM events QUALIFY r < 5",
+    ),
+    view(
+        "a column that is a function's name, from a subquery",
+        "SELECT user FROM (SELECT kind AS user FROM events) AS e WHERE EXISTS (SELECT 1 FROM users WHERE name = user)",
+        "SELECT user FROM (SELECT kind AS user FROM events) AS e WHERE EXISTS (SELECT 1 FROM users WHERE name = e.user)",
+    ),
+]
+
+REFUSALS = SOURCES + VIEWS + WHAT_OTHER_SYSTEMS_HAVE

@@ -814,7 +814,10 @@ FOREIGN: dict[str, str] = {
     "json_extract_path_text": "get_json_object(x, '$.a')",
     "json_value": "get_json_object(x, '$.a')",
     **dict.fromkeys(
-        ("json_extract", "json_extract_scalar", "json_extract_string", "parse_json", "variant_get"),
+        (
+            *("json_extract", "json_extract_scalar", "json_extract_string", "parse_json", "variant_get"),
+            *("extractjsonfield", "json_query", "jsonb_extract_path_text"),
+        ),
         "get_json_object(x, '$.a')",
     ),
     **dict.fromkeys(("json_object_keys", "json_keys"), "map_keys(from_json(x, 'MAP<STRING, STRING>'))"),
@@ -822,8 +825,14 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(("try_parse_url", "url_extract_host", "domain"), "parse_url(x, 'HOST')"),
     "str_to_map": "nullif(regexp_extract(x, 'a=([^&]*)', 1), '') for one value, or for all of them"
     " map_from_entries(transform(split(x, '&'), e -> struct(split_part(e, '=', 1), split_part(e, '=', 2))))",
-    "convert_timezone": "from_utc_timestamp(ts, 'Europe/Paris')",
-    **dict.fromkeys(("make_interval", "make_dt_interval"), "ts + INTERVAL 15 MINUTES"),
+    "convert_timezone": "from_utc_timestamp(ts, 'Europe/Paris') of a time in UTC,"
+    " or to_utc_timestamp(ts, 'Europe/Paris') of a local one",
+    **dict.fromkeys(("make_interval", "make_dt_interval"), "n * INTERVAL 1 SECOND, or add_months(d, n) of a date"),
+    "age": "a - b",
+    **dict.fromkeys(("mz_now", "proctime", "getdate", "sysdate", "systimestamp", "unix_now"), "now()"),
+    "to_timestamp_ltz": "timestamp_millis(x), or timestamp_seconds(x)",
+    **dict.fromkeys(("stringtotimestamp", "stringtodate"), "to_timestamp(x, 'yyyy-MM-dd HH:mm:ss'), or to_date(x)"),
+    **dict.fromkeys(("timestamptostring", "datetostring"), "date_format(timestamp_millis(x), 'yyyy-MM-dd')"),
     **dict.fromkeys(
         ("strftime", "format_date", "format_timestamp", "format_datetime"), "date_format(ts, 'yyyy-MM-dd')"
     ),
@@ -848,6 +857,10 @@ FOREIGN: dict[str, str] = {
     "div": "a DIV b",
     "arrays_zip": "transform(a, (x, i) -> struct(x, get(b, i))), which is as long as a",
     **dict.fromkeys(("binary", "to_binary", "try_to_binary"), "unbase64(x), unhex(x) or encode(x, 'UTF-8')"),
+    **dict.fromkeys(("schema_of_json", "schema_of_csv"), "the schema as a text: from_json(x, 'a INT, b STRING')"),
+    "as_value": "the column under another name: k AS k2",
+    **dict.fromkeys(("array_any", "any_match", "list_contains"), "exists(x, e -> e > 1), or array_contains(x, 1)"),
+    "zeroifnull": "coalesce(x, 0)",
     "countif": "count_if(x)",
     "sumif": "sum(x) FILTER (WHERE a)",
 }
@@ -857,6 +870,14 @@ COLUMNS: dict[str, str] = {
     "grouping__id": "grouping_id()",
     "window_start": "window(ts, '15 minutes').start, and group by window(ts, '15 minutes')",
     "window_end": "window(ts, '15 minutes').end, and group by window(ts, '15 minutes')",
+    "windowstart": "window(ts, '15 minutes').start, and group by window(ts, '15 minutes')",
+    "windowend": "window(ts, '15 minutes').end, and group by window(ts, '15 minutes')",
+    "rowtime": "kafka_timestamp, or the column that event_time names",
+    "rowkey": "decode(kafka_key, 'UTF-8')",
+    "rowpartition": "kafka_partition",
+    "rowoffset": "kafka_offset",
+    "array": "array(a, b)",
+    "map": "map('a', x)",
     **dict.fromkeys(("rownum", "rowid", "_row_number"), "row_number() OVER (ORDER BY ts)"),
 }
 """What other systems' columns that are no columns of a table are here."""

@@ -68,8 +68,12 @@ def number(of: Expr, place: Place = None) -> Expr:
     if of.value is None:
         return Constant(None, BIGINT, of.place)
     if unit not in MICROSECONDS:
-        what = f"an interval of {unit}s beside a difference of two times, which has none"
-        raise Wrong(of.place or place, what, "Write it in days: INTERVAL 30 DAYS.")
+        what = f"an interval of {unit}s, which are of different lengths, beside a number or a difference of two times"
+        way_out = (
+            "Write a > b - INTERVAL 1 MONTH for a comparison, and add_months(ts, n) + (ts - date_trunc('day', ts))"
+            " for a number of months; or write days: INTERVAL 30 DAYS."
+        )
+        raise Wrong(of.place or place, what, way_out)
     return Constant(str(int(count) * MICROSECONDS[unit]), BIGINT, of.place)
 
 

@@ -85,7 +85,7 @@ def _of_lengths(operator: str, left: Expr, right: Expr, place: Place) -> Expr:
         what = f"{left.type} {operator} {right.type}"
         way_out = "Compute with CAST(… AS BIGINT) of a difference, which is its seconds, or its days, of two dates."
         raise Wrong(place, what, way_out)
-    whole = microseconds_of(left)
+    whole = microseconds_of(left, place)
     return length(calculate("*", whole, right, place) if operator == "*" else quotient(whole, right, place), DURATION)
 
 

@@ -20,6 +20,7 @@ from view_algebra.language.types import (
     DATE,
     DOUBLE,
     INTEGRAL,
+    INTERVAL,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -67,9 +68,21 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
         raise Wrong(place, f"{name}() {why}", way_out)
     given = ", ".join(str(a.type) for a in arguments)
     wanted = " or ".join(sorted({f"{name}({', '.join(map(_told, row.takes))})" for row in overloads}))
-    raise Wrong(
-        place, f"{name}({given}) does not exist", f"There is {wanted}. Write the cast that you mean: CAST(… AS …)."
-    )
+    raise Wrong(place, f"{name}({given}) does not exist", _of_other_types(name, wanted, arguments))
+
+
+def _of_other_types(name: str, wanted: str, arguments: Sequence[Expr]) -> str:
+    """What to write instead of a call with arguments of other types than a function takes."""
+    if name in _OF_DAYS and arguments and arguments[-1].type == INTERVAL:
+        return f"Write d {_OF_DAYS[name]} INTERVAL 7 DAYS."
+    if name in ("to_timestamp", "to_date", "date_trunc", "date_format") and any(e.type.numeric for e in arguments):
+        cast_ = "timestamp_millis(n) of milliseconds, or CAST(n AS TIMESTAMP) of seconds"
+        return f"There is {wanted}. A number is a time as {cast_}."
+    return f"There is {wanted}. Write the cast that you mean: CAST(… AS …)."
+
+
+_OF_DAYS = {"date_add": "+", "dateadd": "+", "date_sub": "-"}
+"""Functions that take a number of days: the signs that an INTERVAL goes with."""
 
 
 def _told(kind: str) -> str:

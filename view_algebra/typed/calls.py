@@ -70,7 +70,7 @@ def aggregate(name: str, node: exp.Anonymous, read: Read, when: Expr | None) -> 
             place, f"{name}() with {len(arguments)} arguments", _USUAL.get(fewest, f"Write {name}(x, y).").format(name)
         )
     for argument in arguments:
-        _check_argument(row, argument, place)
+        _check_argument(row, argument, place, node.name.lower())
     always = len(arguments) == 1 and isinstance(arguments[0], Constant) and arguments[0].value is not None
     if name == "count" and not distinct and always:
         arguments = ()
@@ -99,7 +99,8 @@ _USUAL = {0: "Write count(*).", 1: "Write {}(x)."}
 """A call with the fewest arguments."""
 
 
-def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> None:
+def _check_argument(row: AggregateFunction, argument: Expr, place: Place, called: str) -> None:
+    """Refuses an argument that an aggregate does not take; `called`: the name that its author wrote."""
     place = argument.place or place
     if any(isinstance(e, Aggregate) for e in walk(argument)):
         raise Wrong(place, "an aggregate inside an aggregate", "Aggregate in a subquery first.")
@@ -117,9 +118,11 @@ def _check_argument(row: AggregateFunction, argument: Expr, place: Place) -> Non
                 way_out = f"Write {row.name}(CAST(… AS DECIMAL(18, 6)))."
         if argument.type.name == "BINARY":
             way_out = f"Write {row.name}(hex(…))."
+        if argument.type.name == "ARRAY" and row.name in ("bool_or", "bool_and"):
+            way_out = "Write array_contains(tags, 'x'), or forall(tags, t -> t = 'x')."
         if argument.type.name == "STRUCT" and row.name in ("min", "max"):
             way_out = "Take to_json(…) of each list or map in it."
-        raise Wrong(place, f"{row.name}() of {argument.type}", way_out)
+        raise Wrong(place, f"{called}() of {argument.type}", way_out)
 
 
 def _parameters(name: str, given: Sequence[Expr], place: Place) -> tuple[Constant, ...]:
@@ -176,7 +179,8 @@ def time_window(name: str, node: exp.Anonymous, read: Read) -> Expr:
         raise Wrong(place, f"window() with {len(arguments)} arguments", "Write window(ts, '1 hour').")
     time = arguments[0]
     if time.type != TIMESTAMP:
-        raise Wrong(time.place or place, f"window() over {time.type}", "Write window(CAST(… AS TIMESTAMP), '1 hour').")
+        way_out = f"Write {_of_time('window', time, '1 hour')}."
+        raise Wrong(time.place or place, f"window() over {time.type}", way_out)
     if any(length.type == INTERVAL for length in arguments[1:]):
         raise Wrong(place, "window() with an INTERVAL, which Spark refuses", "Write it as text: window(ts, '1 hour').")
     lengths = [microseconds(a, place) for a in arguments[1:]]
@@ -214,6 +218,13 @@ def in_a_window(window: Call) -> Expr | None:
     return None
 
 
+def _of_time(name: str, time: Expr, length: str) -> str:
+    """A call of a window, of the time that a value of another type is."""
+    if not time.type.numeric:
+        return f"{name}(CAST(… AS TIMESTAMP), '{length}')"
+    return f"{name}(timestamp_millis(n), '{length}') of milliseconds, or of CAST(n AS TIMESTAMP) of seconds"
+
+
 def _session_window(arguments: list[Expr], place: Place) -> Expr:
     """Sessions that end `gap` after their last record; the gap is a literal, or a text that each record decides."""
     if len(arguments) != 2:
@@ -222,7 +233,7 @@ def _session_window(arguments: list[Expr], place: Place) -> Expr:
         )
     time, gap = arguments
     if time.type != TIMESTAMP:
-        way_out = "Write session_window(CAST(… AS TIMESTAMP), '30 minutes')."
+        way_out = f"Write {_of_time('session_window', time, '30 minutes')}."
         raise Wrong(time.place or place, f"session_window() over {time.type}", way_out)
     if gap.type != STRING:
         raise Wrong(
@@ -338,7 +349,13 @@ def _reach(length: Constant, order: Sequence[Order], place: Place) -> str:
         way_out = "Write ORDER BY ts RANGE BETWEEN INTERVAL 1 HOUR PRECEDING AND CURRENT ROW."
         raise Wrong(place, "a RANGE of time over another order than by one time", way_out)
     if unit in ("month", "quarter", "year") or (kind == DATE and unit not in ("day", "week")):
-        raise Wrong(place, f"a RANGE in {unit}s over a {kind}", "Write it in days.")
+        way_out = "Write it in days."
+        if unit in ("month", "quarter", "year"):  # which are of different lengths
+            way_out = (
+                "Write it in days, or join each row with those that it reaches:"
+                " ON b.k = a.k AND b.ts BETWEEN a.ts - INTERVAL 1 MONTH AND a.ts, and aggregate by GROUP BY."
+            )
+        raise Wrong(place, f"a RANGE in {unit}s over a {kind}", way_out)
     if str(length.value).startswith("-"):
         raise Wrong(place, "a RANGE of less than nothing", "Write it as a positive one, and PRECEDING or FOLLOWING.")
     return f"interval '{microseconds(length, place)} microseconds'"

@@ -39,7 +39,7 @@ from view_algebra.language.fields import VARIABLE
 from view_algebra.language.literals import folded
 from view_algebra.language.meeting import cast
 from view_algebra.language.times import MOST_ELEMENTS
-from view_algebra.language.types import BIGINT, BOOLEAN, DATE, INT, STRING, TIMESTAMP, VOID, Type, common
+from view_algebra.language.types import BIGINT, BOOLEAN, CALENDAR, DATE, INT, STRING, TIMESTAMP, VOID, Type, common
 from view_algebra.language.walks import rewrite, walk
 from view_algebra.refusals import Wrong
 from view_algebra.typed.nested import saying_its_type
@@ -90,6 +90,11 @@ def elements(array: Expr, place: Place) -> list[Expr]:
         if 0 <= (last - first) // step < MOST_ELEMENTS:
             return [Constant(str(each), INT) for each in range(first, last + (1 if step > 0 else -1), step)]
     way_out = "Write the rows out: VALUES (1), (2), or for each row CROSS JOIN LATERAL explode(tags) AS t(tag)."
+    if isinstance(array, Call) and array.function == "sequence" and any(each.type.name in CALENDAR for each in given):
+        way_out = (
+            "Write two literals as its ends, such as DATE '2024-01-01' and DATE '2034-12-31', and leave days out where"
+            " the result is read: WHERE day <= current_date(). Or take them of groups: SELECT min(day), max(day)."
+        )
     raise Wrong(place, "explode() of something that is not a record", way_out)
 
 
@@ -187,7 +192,11 @@ def joined(join: Joined) -> Relation:
         return join
     if kind in ("RIGHT", "FULL"):
         what = f"a {join.kind} JOIN of records that keeps constants which no record meets"
-        raise Wrong(join.place, what, "Aggregate the records in a subquery, and join that.")
+        way_out = (
+            "Aggregate the records in a subquery with GROUP BY, and join that:"
+            " … JOIN (SELECT CAST(ts AS DATE) AS day, count(*) AS n FROM s GROUP BY 1) AS r ON r.day = days.day."
+        )
+        raise Wrong(join.place, what, way_out)
     names = [name for name, _ in _columns(other)]
     if not all(names) or len({name.lower() for name in names}) < len(names):
         raise Wrong(other.place, "constants without column names of their own", "Write … AS names(code, name).")

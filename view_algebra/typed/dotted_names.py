@@ -9,7 +9,8 @@ from typing import cast as typed
 from sqlglot import exp
 
 from view_algebra.language import clock
-from view_algebra.language.expressions import Call, Expr
+from view_algebra.language.aggregates import is_aggregate
+from view_algebra.language.expressions import Call, Expr, Place
 from view_algebra.language.fields import member
 from view_algebra.language.functions import NON_DETERMINISTIC
 from view_algebra.language.overloads import call
@@ -26,6 +27,7 @@ from view_algebra.typed.names import (
     resolved,
 )
 from view_algebra.typed.output_names import spell_in_window
+from view_algebra.written.dialect import readable
 from view_algebra.written.oracle import spell
 
 
@@ -63,6 +65,7 @@ def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> 
     """What is no column of FROM: an output, a function without parentheses, or a column of the block around."""
     place, alias = span(node), scope.aliases.get(names[0].lower())
     if alias is None and names[0].lower() in NON_DETERMINISTIC:
+        _refuse_function(names[0], scope, place)
         return call(names[0], [], place)
     if alias is None and len(names) == 1 and names[0].lower() in _WITHOUT_PARENTHESES:
         spell(node, clock.in_spark(names[0]))
@@ -72,10 +75,34 @@ def _elsewhere(names: list[str], node: exp.Expr, scope: Scope, wrong: Wrong) -> 
         return find_outside(names, scope, place)
     if alias is None:
         refuse_far(names, scope, place)
+        _refuse_output(names, node)
         raise wrong
     refuse_unclear(names[0].lower(), scope, place)
     spell_in_window(node)
     return reduce(lambda value, name: member(value, name, place), names[1:], alias)
+
+
+def _refuse_function(name: str, scope: Scope, place: Place) -> None:
+    """A column of the query around that has the name of a function, which Spark calls."""
+    for alias, columns in scope.outer.relations.items() if scope.outer is not None else ():
+        if name.lower() in {column.lower() for column, _ in columns}:
+            raise Wrong(place, f"{name} alone, which to Spark is a function here", f"Write {alias}.{name}.")
+
+
+def _refuse_output(names: list[str], node: exp.Expr) -> None:
+    """An output of the SELECT, which WHERE and ON do not know; what is computed of groups or rows is known later."""
+    block = node.find_ancestor(exp.Select)
+    outputs = block.expressions if block is not None and len(names) == 1 else []
+    found = next((o for o in outputs if isinstance(o, exp.Alias) and o.alias.lower() == names[0].lower()), None)
+    if found is None:
+        return
+    meant = found.this
+    way_out = f"Write {readable(meant if isinstance(meant, (exp.Column, exp.Anonymous)) else exp.Paren(this=meant))}."
+    if meant.find(exp.Window) is not None:
+        way_out = "Write the condition in QUALIFY, which stands behind WHERE, GROUP BY and HAVING."
+    elif any(isinstance(part, exp.Anonymous) and is_aggregate(part.name.lower()) for part in meant.walk()):
+        way_out = "Write the condition in HAVING, which stands behind GROUP BY."
+    raise Wrong(span(node), f"{names[0]} is a column that this SELECT makes, which WHERE and ON do not know", way_out)
 
 
 _WITHOUT_PARENTHESES = ("current_timestamp", "current_date", "localtimestamp")

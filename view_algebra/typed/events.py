@@ -42,9 +42,11 @@ def event_order(
     aggregate that goes by it alone. of: the values that it puts in order.
     """
     if function and scope.records is not None and sorting(scope.records, scope.context.sortings):
-        way_out = "Leave its ORDER BY out, or write max_by(x, t), or listagg(x) WITHIN GROUP (ORDER BY t)."
+        one = "min_by" if function.startswith("first") else "max_by"
+        way_out = f"Leave its ORDER BY out, or write {one}(x, t), or listagg(x) WITHIN GROUP (ORDER BY t)."
         raise Wrong(place, f"{function}() of records that a subquery sorts", way_out)
-    way_out = "Write max_by(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
+    one = "min_by" if function.startswith("first") else "max_by"
+    way_out = f"Write {one}(x, t), listagg(x) WITHIN GROUP (ORDER BY x) or sort_array(collect_list(x))."
     if isinstance(scope.relation, Joined):
         found = _of_a_join(scope.relation, scope.passed, scope.context, place)
         if found is None:

@@ -11,10 +11,11 @@ from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, E
 from view_algebra.language.fields import VARIABLE
 from view_algebra.language.meeting import cast, meet
 from view_algebra.language.operators import condition
-from view_algebra.language.types import BOOLEAN, INT, STRING, VOID, Type
+from view_algebra.language.types import BOOLEAN, INT, MAX_PRECISION, STRING, VOID, Type, decimal
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
 from view_algebra.typed.names import Scope
+from view_algebra.written.ways_out import folded_as
 
 Read = Callable[[exp.Expr, Scope], Expr]
 """Resolves an expression in a scope."""
@@ -145,7 +146,7 @@ def over_elements(node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
         return Call(name, (*arrays, made), Type("ARRAY", element=made.type), place=place)
     assert array.type.element is not None
     if folds:
-        return _folded(array, given[1:], scope, read, place)
+        return _folded(array, node, scope, read)
     made = _lambda(given[1], [array.type.element, INT], scope, read)
     if name == "transform":
         return Call(name, (array, made), Type("ARRAY", element=made.type), place=place)
@@ -164,13 +165,16 @@ def _over_entries(name: str, of: Expr, node: exp.Expr, scope: Scope, read: Read,
     return Call(name, (of, made), of.type, place=place)
 
 
-def _folded(array: Expr, given: Sequence[exp.Expr], scope: Scope, read: Read, place: Place) -> Expr:
+def _folded(array: Expr, node: exp.Anonymous, scope: Scope, read: Read) -> Expr:
+    given, place = node.expressions[1:], span(node)
     start = read(given[0], scope)
     assert array.type.element is not None
     merge = _lambda(given[1], [start.type, array.type.element], scope, read, fewest=2)
     if merge.type != start.type:
-        way_out = f"Write the start as CAST(… AS {merge.type}), or cast the lambda's result."
-        raise Wrong(place, f"aggregate() that starts with {start.type} and continues with {merge.type}", way_out)
+        of_decimals = merge.type.name == "DECIMAL"  # which grow with the start, whatever it is
+        kind = decimal(MAX_PRECISION, max(start.type.scale, merge.type.scale)) if of_decimals else merge.type
+        said = f"{node.name.lower()}() that starts with {start.type} and continues with {merge.type}"
+        raise Wrong(place, said, f"Write {folded_as(node, kind.spark)}.")
     finish = [_lambda(node, [start.type], scope, read) for node in given[2:]]
     return Call("aggregate", (array, start, merge, *finish), finish[0].type if finish else start.type, place=place)
 

@@ -22,6 +22,7 @@ from view_algebra.typed.nested import is_empty
 from view_algebra.typed.scalars import expression
 from view_algebra.typed.spark_refuses import OVERLAPPING
 from view_algebra.written.oracle import spell_columns
+from view_algebra.written.ways_out import one_row_each
 
 
 def outputs_of(node: exp.Select, scope: Scope) -> list[Output]:
@@ -151,7 +152,7 @@ def is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
     """Does it say DISTINCT? Refused where its outputs have no equality that both engines share."""
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
-        raise Wrong(span(node), "DISTINCT ON", "Use row_number() OVER (PARTITION BY … ORDER BY …) = 1.")
+        raise Wrong(span(distinct.args["on"]) or span(node), "DISTINCT ON", f"Write {one_row_each(node)}.")
     kinds = {o.expression: o.expression.type for o in outputs}
     nested = next((e for e, kind in kinds.items() if kind.nested and kind != WINDOW), None)
     if distinct is not None and nested is not None:

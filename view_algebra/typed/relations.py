@@ -28,9 +28,9 @@ from view_algebra.language.functions import WINDOWED, instead_of_rows
 from view_algebra.language.guards import within_calendar
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import condition
-from view_algebra.language.quoting import spark_name
+from view_algebra.language.quoting import spark_name, words
 from view_algebra.language.times import MOST_ELEMENTS
-from view_algebra.language.types import BIGINT
+from view_algebra.language.types import BIGINT, CALENDAR, INTERVAL
 from view_algebra.refusals import Wrong, span, suggestion
 from view_algebra.typed.aliases import (
     alias_of,
@@ -57,9 +57,15 @@ from view_algebra.typed.using import common_columns, using_condition
 from view_algebra.written.dialect import parsed
 from view_algebra.written.oracle import guarded, is_edited, put, written
 from view_algebra.written.pivots import pivoted, refuse_counts
+from view_algebra.written.ways_out import unnested
 
 AS_A_SUBQUERY = "Make it a subquery that names its columns: (SELECT a.k, b.x FROM a JOIN b ON …) AS ab."
 _NAMED_RELATION = "Name a source, a view or a subquery."
+_SERIES = words("generate_series generate_date_array generate_timestamp_array sequence")
+_DAYS = (
+    "Write FROM (SELECT explode(sequence(DATE '2024-01-01', DATE '2024-12-31', INTERVAL 1 DAY)) AS day) AS days,"
+    " with literal dates."
+)
 _FILTERED = "Write ON true, and leave elements out before: LATERAL explode(filter(tags, t -> t > 'a'))."
 
 
@@ -104,9 +110,8 @@ def _named(node: exp.Expr, scope: Scope) -> Relation:
         alias, names = alias_of(node, scope)
         relation = table(_rows(node, scope), names, alias, span(node))
     else:
-        way_out = (
-            "Write CROSS JOIN LATERAL explode(tags) AS t(tag)." if isinstance(node, exp.Unnest) else _NAMED_RELATION
-        )
+        counts = ", which counts from 0" if isinstance(node, exp.Unnest) and node.args.get("offset") else ""
+        way_out = f"Write {unnested(node)}{counts}." if isinstance(node, exp.Unnest) else _NAMED_RELATION
         raise Wrong(span(node), f"{node.key.upper()} in FROM", way_out)
     if relation.alias in scope.relations:
         raise Wrong(span(node), f"two relations are named {relation.alias}", "Give one of them another alias: … AS b.")
@@ -161,7 +166,9 @@ def _made_rows(node: exp.Table, scope: Scope) -> Constants:
     if name == "explode" and len(given) == 1:
         return table([[each] for each in elements(given[0], place)], names or ["col"], alias, place)
     if name != "range" or not 1 <= len(given) <= 3:
-        raise Wrong(place, f"{name}() in FROM", _NAMED_RELATION)
+        of_times = any(each.type.name in CALENDAR or each.type == INTERVAL for each in given)
+        series = _DAYS if of_times else "Write FROM range(1, 11) AS t(n), whose end is not among its rows."
+        raise Wrong(place, f"{name}() in FROM", series if name in _SERIES else _NAMED_RELATION)
     ends = [int(each.value) for each in given if isinstance(each, Constant) and each.type.integral and each.value]
     if len(ends) < len(given) or not 0 < len(found := range(*ends)) <= MOST_ELEMENTS:
         raise Wrong(place, "range() of no rows, or of too many", "Write it as range(0, 24).")

@@ -14,7 +14,7 @@ from view_algebra.language import clock
 from view_algebra.language.aggregates import BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS, is_aggregate
 from view_algebra.language.clock import CLOCK
 from view_algebra.language.expressions import NULL, Aggregate, Call, Constant, Expr, Place, Subquery
-from view_algebra.language.functions import FOREIGN, GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
+from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, WINDOW_FUNCTIONS, instead_of_rows
 from view_algebra.language.meeting import compare
 from view_algebra.language.operators import BITWISE, bitwise, calculate, case, condition, negative, number
 from view_algebra.language.overloads import call
@@ -40,6 +40,7 @@ from view_algebra.typed.windowed import window_function
 from view_algebra.typed.within_group import within_group
 from view_algebra.written.dialect import is_suffixed
 from view_algebra.written.oracle import spell, written
+from view_algebra.written.ways_out import ARROWS, json_field
 
 BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -85,6 +86,8 @@ def expression(node: exp.Expr, scope: Scope) -> Expr:
         "an operator that Spark does not have" if isinstance(node, exp.Binary) else f"{node.key.upper()} is not served"
     )
     said, way_out = _NO_SYNTAX.get(type(node), (other, "Write it with the functions in docs/sql.md."))
+    if isinstance(node, ARROWS):
+        said, way_out = "an arrow into JSON, which Spark does not have", f"Write {json_field(node)}."
     raise Wrong(span(node), said, way_out)
 
 
@@ -93,6 +96,7 @@ _NO_SYNTAX: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Select: ("a SELECT among arguments", "Write (SELECT sort_array(collect_list(x)) FROM s)."),
     exp.Alias: ("AS among arguments", "Write CAST(x AS INT), or try_cast(x AS INT)."),
     exp.Star: ("* beside other arguments", "Write count(*)."),
+    exp.Kwarg: ("an argument by its name", "Write the arguments in order: f(a, b)."),
 }
 """What is said of syntax that other systems have, and what to write instead."""
 
@@ -256,8 +260,18 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
     if len(given) == 2 and name in sugar.CHARACTERS:
         sugar.refuse_other_characters(name, given[1])
         return as_type(sugar.CHARACTERS[name], node, given[0], scope)
-    arguments = [expression(a, scope) for a in node.expressions]
+    arguments = _arguments(name, node, scope)
     return sugar.made(name, arguments, place) or call(name, arguments, place)
+
+
+def _arguments(name: str, node: exp.Anonymous, scope: Scope) -> list[Expr]:
+    """The arguments of a call; one that only another system's function takes is not what is wrong with it."""
+    try:
+        return [expression(argument, scope) for argument in node.expressions]
+    except Wrong as wrong:
+        if name in FOREIGN and name not in (*FUNCTIONS, *sugar.MADE):
+            raise Wrong(span(node), f"no function {name}()", f"Write {FOREIGN[name]}.") from wrong
+        raise
 
 
 def _of_the_clock(name: str, node: exp.Anonymous) -> Expr | None:

@@ -137,6 +137,17 @@ COMPUTED: dict[str, Callable[[Expr, Place], Expr]] = {
 """Fields of EXTRACT that are made of functions."""
 
 
+_OF_OTHERS = {
+    "EPOCH": "Write unix_timestamp(ts), or unix_micros(ts) / 1e6 with its fraction.",
+    "ISOYEAR": "Write EXTRACT(YEAROFWEEK FROM ts).",
+    "ISODOW": "Write EXTRACT(DAYOFWEEK_ISO FROM ts).",
+    "ISOWEEK": "Write EXTRACT(WEEK FROM ts), which is ISO's.",
+    "MILLISECOND": "Write unix_millis(ts) % 1000.",
+    "MILLISECONDS": "Write unix_millis(ts) % 1000.",
+}
+"""Fields of other systems, and what to write instead."""
+
+
 def extracted(field: str, time: Expr, place: Place) -> Expr:
     """EXTRACT(field FROM time)."""
     if time.type.length:
@@ -144,7 +155,7 @@ def extracted(field: str, time: Expr, place: Place) -> Expr:
     if field in FIELDS:
         return call(FIELDS[field], [time], place)
     if field not in COMPUTED:
-        way_out = "Write unix_timestamp(ts)." if field == "EPOCH" else suggestion(field, [*FIELDS, *COMPUTED])
+        way_out = _OF_OTHERS.get(field) or suggestion(field, [*FIELDS, *COMPUTED])
         raise Wrong(place, f"EXTRACT({field} …)", way_out)
     if time.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
         raise Wrong(time.place or place, f"EXTRACT({field} …) of {time.type}", "Write CAST(… AS TIMESTAMP).")
@@ -211,6 +222,10 @@ def in_zone(time: Expr, zone: Expr, place: Place) -> tuple[str, Expr]:
     return f"CAST({text} AS TIMESTAMP_NTZ)", cast(shown, TIMESTAMP_NTZ)
 
 
+_IN_MONTHS = {"MONTH": "n", "QUARTER": "3 * n", "YEAR": "12 * n"}
+"""Units of no fixed length: how many months `n` of them are."""
+
+
 def timed(name: str, unit: str, given: Arguments, place: Place) -> Expr:
     """A function of a unit, and a number and a time or two times."""
     if len(given) != 2:
@@ -221,9 +236,10 @@ def timed(name: str, unit: str, given: Arguments, place: Place) -> Expr:
 def _moved(name: str, unit: str, given: Arguments, place: Place) -> Expr:
     count, time = given
     if not (isinstance(count, Constant) and count.type == INT):
-        raise Wrong(
-            count.place or place, f"{name}() of a number that is not a literal", "Write ts + n * INTERVAL 1 DAY."
-        )
+        way_out = f"Write ts + n * INTERVAL 1 {unit.upper()}."
+        if unit.upper() in _IN_MONTHS:
+            way_out = f"Write add_months(ts, {_IN_MONTHS[unit.upper()]}) + (ts - date_trunc('day', ts))."
+        raise Wrong(count.place or place, f"{name}() of a number that is not a literal", way_out)
     number = int(count.value or 0)
     if unit.lower() == "quarter":
         number, unit = number * MONTHS["quarter"], "month"

@@ -17,6 +17,7 @@ from view_algebra.typed.calls import aggregate_over, frame, refuse_nulls_left_ou
 from view_algebra.typed.names import Scope, resolved
 from view_algebra.typed.orders import sort_keys
 from view_algebra.typed.spark_refuses import refuse_frame, refuse_partition_by_maps
+from view_algebra.written.ways_out import filtered_over
 
 _NAMED_OVER = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
 """What functions of the order of events are called where OVER says the order."""
@@ -36,8 +37,7 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     if isinstance(inner, (exp.IgnoreNulls, exp.RespectNulls)):
         inner = inner.this
     if isinstance(inner, exp.Filter):
-        way_out = "Write f(CASE WHEN … THEN x END) OVER (…)."
-        raise Wrong(place, "FILTER before OVER, which Spark does not run", way_out)
+        raise Wrong(place, "FILTER before OVER, which Spark does not run", f"Write {filtered_over(node)}.")
     if isinstance(inner, exp.WithinGroup):
         inner = _share_of(inner, place)
     if not isinstance(inner, exp.Anonymous):

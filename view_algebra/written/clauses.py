@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from view_algebra.language.quoting import words
 from view_algebra.refusals import Wrong, span
+from view_algebra.written.ways_out import replaced
 
 _OF_A_QUERY = words("with_ order limit offset")
 
@@ -107,5 +108,7 @@ def refuse_unread(query: exp.Expr) -> None:
                 place = next((found for part in parts if isinstance(part, exp.Expr) and (found := span(part))), None)
                 said = _SAID.get(type(node)) or _SYNTAX.get(name, name.strip("_").upper())
                 way_out = _INSTEAD.get(type(node)) or _INSTEAD.get(name, "Leave it out.")
+                if isinstance(node, exp.Star) and name == "replace":
+                    way_out = f"Write {replaced(node)}."
                 around = span(node) or span(node.parent or node)
                 raise Wrong(place or around, f"{said} is not served", way_out)

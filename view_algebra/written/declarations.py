@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal as Choice
 
 from sqlglot import exp
@@ -38,9 +38,11 @@ from view_algebra.written.properties import (
     VIEW_PROPERTIES,
     Found,
     Report,
+    instead_of_option,
     properties_of,
     well_formed,
 )
+from view_algebra.written.ways_out import computed_in_view
 
 ICEBERG_COLUMNS = words("_file _pos _deleted _spec_id _partition _row_id _last_updated_sequence_number")
 """Columns that Iceberg gives every table; one of a table's own by such a name cannot be read back."""
@@ -390,7 +392,8 @@ def _constraint(item: exp.Expr) -> tuple[str, tuple[str, ...]] | None:
 def _topic(name: str, schema: exp.Schema, options: Found, report: Report) -> tuple[str, Span | None]:
     for option in options:
         if option not in OPTIONS:
-            report(Wrong(options[option][1], f"unknown option {option}", suggestion(option, OPTIONS)))
+            value, place = options[option]
+            report(Wrong(place, f"unknown option {option}", instead_of_option(option, value)))
     if "topic" not in options:
         way_out = f"Write USING kafka OPTIONS (topic '{name}', format 'json')."
         report(Wrong(span(schema.this), "a source without a topic", way_out))
@@ -433,6 +436,7 @@ def _refuse_name(item: exp.ColumnDef, columns: Mapping[str, Type], taken: Collec
 def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, str], taken: Collection[str]) -> None:
     name, kind = item.name, read(item.args.get("kind"))
     _refuse_name(item, columns, taken)
+    _refuse_computed(item)
     if item.args.get("kind") is None:
         raise Wrong(span(item), f"column {name} has no type", f"Write {name} STRING, or the type that it has.")
     if kind is None:
@@ -444,6 +448,8 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
         raise Wrong(span(item), what, way_out)
     if kind != BINARY and (why := not_in_json(kind)) is not None:
         way_out = "Declare it STRING and take it apart with get_json_object() or unbase64(), or leave it out."
+        if (by_text := _with_keys_of_text(kind)) != kind and not_in_json(by_text) is None:
+            way_out = f"Write {name} {by_text.spark}: the keys of an object are texts."
         raise Wrong(span(item), f"column {name} has {why}, which JSON does not have", way_out)
     for constraint in item.find_all(exp.ColumnConstraint):
         if isinstance(constraint.kind, exp.CollateColumnConstraint):
@@ -458,6 +464,16 @@ def _column(item: exp.ColumnDef, columns: dict[str, Type], comments: dict[str, s
             comments[name] = constraint.kind.this.name
 
 
+def _refuse_computed(item: exp.ColumnDef) -> None:
+    """A column that is an expression of others, which no record holds."""
+    for constraint in item.find_all(exp.ComputedColumnConstraint):
+        way_out = (
+            f"Leave it out, and write a view: {computed_in_view(item, constraint)}. If it is to be the event time,"
+            " declare the number itself TIMESTAMP, with TBLPROPERTIES ('epoch' = 'ms')."
+        )
+        raise Wrong(span(item), f"column {item.name} is computed, and not in the records", way_out)
+
+
 def _without_twins(kind: Type) -> Type:
     """The type with a map for each struct that has two fields whose names differ in case alone."""
 
@@ -466,6 +482,11 @@ def _without_twins(kind: Type) -> Type:
         return Type("MAP", key=STRING, element=STRING) if len(names) < len(part.fields) else part
 
     return mapped(kind, as_map)
+
+
+def _with_keys_of_text(kind: Type) -> Type:
+    """The type with maps of which every key is a STRING."""
+    return mapped(kind, lambda part: replace(part, key=STRING) if part.name == "MAP" else part)
 
 
 _CONSTRAINTS = (exp.CommentColumnConstraint, exp.PrimaryKeyColumnConstraint, exp.UniqueColumnConstraint)
@@ -485,6 +506,10 @@ def _event_time(
         if of_changes:
             known = f"Write 'source.ts_ms', when the source committed the change, or name a column. {known}"
         way_out = f"Name a column of type TIMESTAMP. {_OF_NUMBERS}" if "(" in wanted else known
+        if wanted.lower() == "kafka_timestamp":
+            way_out = "Leave event_time out: an event without one happened at its Kafka timestamp."
+        elif "." in wanted and wanted.split(".")[0].lower() in {column.lower() for column in columns}:
+            way_out = f"Only a column can be the event time. Order by the field in a view: max_by(x, {wanted})."
         report(Wrong(place, f"event_time: no column {wanted}", way_out))
     elif columns[name] not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
         more = _OF_CHANGES if of_changes else _OF_NUMBERS

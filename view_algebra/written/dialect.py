@@ -332,6 +332,21 @@ _OF_OTHERS = (
     (r"\bADD\s+(CHECK|UNIQUE|FOREIGN)$", "Give the check a name: ADD CONSTRAINT name CHECK (…)."),
     (r"\bEMIT$", "Leave EMIT out: a view always shows what is known."),
     (r"\bTOP\s+\d+$", "Write ORDER BY … LIMIT 10."),
+    (r"\b(FLOOR|CEIL)\s*\([^()]*\bTO$", "Write date_trunc('hour', ts)."),
+    (r"\bRETURNING$", "Write CAST(get_json_object(x, '$.a') AS INT)."),
+    (r"\bMATCH_RECOGNIZE\b", "Compare a row with the next by lead(x) OVER (PARTITION BY … ORDER BY …) in a subquery."),
+    (
+        r"\bMATCH_CONDITION$",
+        "Write JOIN t FOR SYSTEM_TIME AS OF a.ts AS t ON a.k = t.k, where t has a PRIMARY KEY.",
+    ),
+    (r"\{\{", "Write the name alone: FROM orders. A catalog takes no templates."),
+    (r"\bROW$", "Write STRUCT<a: INT, b: STRING>."),
+    (r"\bWATERMARK\s+FOR$", "Leave it out, and name the column: TBLPROPERTIES ('event_time' = 'ts')."),
+    (r"\bMETADATA$", "Leave the column out: every source has kafka_timestamp, kafka_key and their like."),
+    (r"\bCREATE\s+(STREAM|SOURCE\s+\w+)$", "Write CREATE TABLE … USING kafka OPTIONS (topic '…', format 'json')."),
+    (r"\w\s*:\s*\w+\s*\.$", "Write get_json_object(x, '$.a.b')."),
+    (r"\w\s*[!~]$", "Write x RLIKE '^a', or NOT x RLIKE '^a'."),
+    (r"@>?$", "Write array_contains(x, 'a')."),
 )
 """What other systems' SQL looks like up to where Spark's parser stops, and what to write instead."""
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS
 from view_algebra.language.types import read
-from view_algebra.refusals import File, Span, Wrong, span, suggestion
+from view_algebra.refusals import File, Span, Wrong, forget_extent, span, suggestion
 from view_algebra.written.dialect import Statement, text_of
 
 _OF_ROWS = frozenset((*AGGREGATES, *SYNONYMS, *BY_EVENT_ORDER, *BY_BUCKETS, *GENERATORS, *WINDOW_FUNCTIONS))
@@ -56,6 +56,8 @@ def function_declaration(file: File, written: Statement) -> FunctionDeclaration:
     if not isinstance(head, exp.UserDefinedFunction) or not isinstance(statement.expression, exp.Return):
         way_out = "Write CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1."
         raise Wrong(place, "a function that is not an expression of SQL", way_out)
+    if isinstance(head.this, exp.Table) and head.this.args.get("db"):
+        raise Wrong(place, f"{head.this.sql('spark')}() has a schema", f"Write the name alone: {name}.")
     if name in _TAKEN:
         raise Wrong(place, f"{name}() is a function of Spark's", "Choose another name.")
     gives = _type_of(statement)
@@ -76,11 +78,16 @@ def _type_of(statement: exp.Create) -> exp.DataType | None:
     for item in properties.expressions if properties is not None else []:
         if isinstance(item, exp.ReturnsProperty) and not item.args.get("is_table"):
             gives = _scalar(item.this, span(statement.this))
-        elif not isinstance(item, (exp.SchemaCommentProperty, exp.LanguageProperty, exp.StabilityProperty)):
-            way_out = "Write CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1."
-            word = "RETURNS TABLE" if isinstance(item, exp.ReturnsProperty) else "TEMPORARY, or USING,"
-            raise Wrong(span(statement.this), f"{word} of a function", way_out)
+        elif not isinstance(item, _SAID_OF_ALL):
+            word, way_out = item.key.upper().removesuffix("PROPERTY"), "Leave it out."
+            if isinstance(item, exp.ReturnsProperty):
+                word, way_out = "RETURNS TABLE", "Declare a view, and write WHERE where it is read."
+            raise Wrong(span(item) or span(statement.this), f"{word} of a function", way_out)
     return gives
+
+
+_SAID_OF_ALL = (exp.SchemaCommentProperty, exp.LanguageProperty, exp.StabilityProperty, exp.SqlReadWriteProperty)
+"""A comment, and LANGUAGE SQL, DETERMINISTIC and CONTAINS SQL, which hold of every function of a catalog."""
 
 
 def _parameter(item: exp.Expr) -> tuple[str, exp.DataType]:
@@ -178,9 +185,9 @@ def _call(
         raise Wrong(span(call), f"functions call each other in a circle: {circle}", "Break the circle.")
     if len(given) != len(function.takes):
         takes = ", ".join(f"{parameter} {kind.sql('spark')}" for parameter, kind in function.takes)
-        raise Wrong(span(call), f"{name}() with {len(given)} arguments", f"Write {name}({takes}).")
+        raise Wrong(span(call), f"{name}() with {len(given)} arguments", f"It takes ({takes}).")
     arguments = {
-        parameter: exp.Cast(this=argument.copy(), to=kind.copy())
+        parameter: exp.Cast(this=argument.copy(), to=_placed(kind.copy(), span(call)))
         for (parameter, kind), argument in zip(function.takes, given, strict=True)
     }
     body = _placed(_with_own_variables(function.body.copy(), given), span(call))
@@ -198,7 +205,7 @@ def _call(
     if sum(1 for _ in whole.walk()) > MOST_PARTS:
         what = f"{name}() stands for more than {MOST_PARTS:,} words"
         raise Wrong(span(call), what, "Compute what it is called with in a subquery, and call it once.")
-    return whole if function.gives is None else exp.Cast(this=whole, to=function.gives.copy())
+    return whole if function.gives is None else exp.Cast(this=whole, to=_placed(function.gives.copy(), span(call)))
 
 
 def _with_own_variables(body: exp.Expr, given: Collection[exp.Expr]) -> exp.Expr:
@@ -220,6 +227,7 @@ def _with_own_variables(body: exp.Expr, given: Collection[exp.Expr]) -> exp.Expr
 def _placed(body: exp.Expr, place: Span | None) -> exp.Expr:
     """A body whose parts stand where the call does; a literal stays as long as it is, which tells 2L from 2."""
     for part in body.walk():
+        forget_extent(part)
         if "start" in part.meta and place is not None:
             length = part.meta["end"] - part.meta["start"]
             end = place.start + length if isinstance(part, exp.Literal) else place.end - 1

@@ -102,11 +102,47 @@ def properties_of(
         elif type(item) is exp.Property:
             name = item.this.name
             if name not in known and not (name.startswith(OF_FIELD) and known is SOURCE_PROPERTIES):
-                report(Wrong(span(item), f"unknown property {name!r}", suggestion(name, known)))
+                report(Wrong(span(item), f"unknown property {name!r}", _instead_of_property(item, known)))
             properties[name] = (item.args["value"].name, span(item))
         else:
-            report(Wrong(span(item), f"{item.key.upper()} is not served", "Leave it out."))
+            said = _SAID.get(type(item)) or item.key.upper().removesuffix("PROPERTY")
+            report(Wrong(span(item) or span(statement.this), f"{said} is not served", _LEFT_OUT.get(said, _OUT)))
     return properties, options, comment, using
+
+
+_SAID: dict[type[exp.Expr], str] = {
+    exp.PartitionedByProperty: "PARTITIONED BY",
+    exp.ClusteredByProperty: "CLUSTERED BY",
+    exp.ClusterProperty: "CLUSTER BY",
+    exp.LocationProperty: "LOCATION",
+}
+"""What other clauses of CREATE are called."""
+
+_OUT = "Leave it out."
+_LEFT_OUT = {"MATERIALIZED": "Leave it out: every view is kept up to date as records come."}
+
+
+def _instead_of_property(item: exp.Property, known: Collection[str]) -> str:
+    """Where an unknown property belongs, if it is an option or another system's."""
+    name, value = item.this.name, item.args["value"].name
+    if known is SOURCE_PROPERTIES and (name in OPTIONS or name in _OF_OPTIONS):
+        return f"Write it in OPTIONS: {_OF_OPTIONS.get(name, name)} '{value.lower() if 'format' in name else value}'."
+    return suggestion(name, known)
+
+
+def instead_of_option(name: str, value: str) -> str:
+    """Where an unknown option belongs, if it is a property or another system's."""
+    if name in SOURCE_PROPERTIES or name.startswith(OF_FIELD):
+        return f"Write it in TBLPROPERTIES: '{name}' = '{value}'."
+    return f"Write {_OF_OPTIONS[name]} '{value}'." if name in _OF_OPTIONS else suggestion(name, OPTIONS)
+
+
+_OF_OPTIONS = {
+    **dict.fromkeys(("kafka_topic", "subscribe", "topics"), "topic"),
+    **dict.fromkeys(("value_format", "value.format"), "format"),
+    "key.format": "key_format",
+}
+"""Options of other systems: what they are called here."""
 
 
 def _key(node: exp.Expr) -> str:

@@ -1,0 +1,150 @@
+"""The SQL that an error prints for syntax of other systems, made of the names that the author wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from view_algebra.written.dialect import readable
+
+
+def json_field(node: exp.Expr) -> str:
+    """`payload -> 'a' ->> 'b'` as get_json_object().
+
+    >>> from view_algebra.written.dialect import parsed
+    >>> json_field(parsed("payload -> 'items' -> 0 ->> 'sku'"))
+    "get_json_object(payload, '$.items[0].sku')"
+    >>> json_field(parsed("payload #>> '{user,id}'"))
+    "get_json_object(payload, '$.user.id')"
+    """
+    keys: list[str] = []
+    while isinstance(node, ARROWS):
+        keys[:0] = _keys(node.expression)
+        node = node.this
+    path = "".join(f"[{key}]" if key.isdigit() else f".{key}" for key in keys)
+    return f"get_json_object({readable(node)}, '${path}')"
+
+
+ARROWS = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)
+"""The operators of Postgres that take a field out of JSON."""
+
+
+def _keys(path: exp.Expr) -> Iterator[str]:
+    if isinstance(path, exp.JSONPath):
+        yield from (str(part.this) for part in path.expressions if isinstance(part, (exp.JSONPathKey, _BY_NUMBER)))
+    else:
+        yield from (key.strip() for key in path.name.strip("{}").split(","))
+
+
+_BY_NUMBER = exp.JSONPathSubscript
+
+
+def unnested(node: exp.Unnest) -> str:
+    """A join with UNNEST, of SQL's standard and of BigQuery, as one with a generator.
+
+    >>> from view_algebra.written.dialect import parsed
+    >>> def of(text):
+    ...     return unnested(parsed(f"SELECT 1 FROM o {text}").find(exp.Unnest))
+    >>> of("CROSS JOIN UNNEST(tags) AS t(tag)")
+    'CROSS JOIN LATERAL explode(tags) AS t(tag)'
+    >>> of("LEFT JOIN UNNEST(o.items) AS i(sku, qty) ON true")
+    'LEFT JOIN LATERAL inline(o.items) AS i(sku, qty) ON true'
+    >>> of(", UNNEST(items) AS i")
+    'CROSS JOIN LATERAL explode(items) AS t(i)'
+    """
+    join, alias = node.parent, node.args.get("alias")
+    columns = [column.name for column in alias.columns] if alias is not None else []
+    relation = alias.this.name if alias is not None and alias.this is not None else "t"
+    position = node.args.get("offset")
+    name = "inline" if len(columns) > 1 and not position else "explode"
+    if position:
+        name = "posexplode"
+        at = position.name if isinstance(position, exp.Identifier) else (columns.pop() if len(columns) > 1 else "pos")
+        columns = [at, *(columns or [relation])]
+    if not columns:
+        relation, columns = "t" if relation != "t" else "u", [relation if alias is not None else "tag"]
+    given = ", ".join(readable(each) for each in node.expressions)
+    made = f"LATERAL {name}({given}) AS {relation}({', '.join(columns)})"
+    left = isinstance(join, exp.Join) and join.side == "LEFT"
+    return f"LEFT JOIN {made} ON true" if left else f"CROSS JOIN {made}"
+
+
+def one_row_each(block: exp.Select) -> str:
+    """SELECT DISTINCT ON (k) … ORDER BY k, t, as QUALIFY.
+
+    >>> from view_algebra.written.dialect import parsed
+    >>> one_row_each(parsed("SELECT DISTINCT ON (id) id, status FROM orders ORDER BY id, at DESC"))
+    'SELECT id, status FROM orders QUALIFY row_number() OVER (PARTITION BY id ORDER BY at DESC) = 1'
+    """
+    plain = block.copy()
+    on = plain.args["distinct"].args["on"]
+    keys = [readable(each) for each in (on.expressions if isinstance(on, exp.Tuple) else [on.unnest()])]
+    order = plain.args.get("order")
+    sorting = [readable(each) for each in (order.expressions if order is not None else [])]
+    sorting = [each for each in sorting if re.sub(r" (ASC|DESC)\b.*", "", each) not in keys] or keys
+    for clause in ("distinct", "order"):
+        plain.set(clause, None)
+    limit, offset = plain.args.pop("limit", None), plain.args.pop("offset", None)
+    text = f"{readable(plain)} QUALIFY row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {', '.join(sorting)})"
+    behind = "".join(f" {readable(each).strip()}" for each in (limit, offset) if each is not None)
+    return f"{text} = 1{behind}"
+
+
+def filtered_over(window: exp.Window) -> str:
+    """f(x) FILTER (WHERE …) OVER (…) with a CASE.
+
+    >>> from view_algebra.written.dialect import parsed
+    >>> filtered_over(parsed("count(*) FILTER (WHERE a > 1) OVER (PARTITION BY b)"))
+    'count(CASE WHEN a > 1 THEN 1 END) OVER (PARTITION BY b)'
+    """
+    made = window.copy()
+    filter_ = made.this
+    call, when = filter_.this, filter_.expression.this
+    first, *more = call.expressions or [exp.Star()]
+    value = exp.Literal.number(1) if isinstance(first, exp.Star) else first.copy()
+    call.set("expressions", [exp.Case(ifs=[exp.If(this=when.copy(), true=value)]), *more])
+    made.set("this", call.copy())
+    return readable(made)
+
+
+def computed_in_view(column: exp.ColumnDef, computed: exp.ComputedColumnConstraint) -> str:
+    """The SELECT that has a computed column of CREATE TABLE.
+
+    >>> from view_algebra.written.dialect import parsed
+    >>> table = parsed("CREATE TABLE t (ms BIGINT, at AS (timestamp_millis(ms)))")
+    >>> computed_in_view(table.this.expressions[1], table.find(exp.ComputedColumnConstraint))
+    'SELECT *, timestamp_millis(ms) AS at FROM t'
+    """
+    table = column.find_ancestor(exp.Schema)
+    of = table.this.name if table is not None else "t"
+    return f"SELECT *, {readable(computed.this.unnest())} AS {column.name} FROM {of}"
+
+
+def folded_as(call: exp.Anonymous, kind: str) -> str:
+    """aggregate(x, start, (a, e) -> …) of which start and result are of one type.
+
+    >>> from view_algebra.written.dialect import parsed
+    >>> folded_as(parsed("aggregate(x, 0, (a, e) -> a + e.price)"), "DECIMAL(38,2)")
+    'aggregate(x, CAST(0 AS DECIMAL(38,2)), (a, e) -> CAST(a + e.price AS DECIMAL(38,2)))'
+    """
+    _, start, merge, *finish = call.expressions
+    start = start.this if isinstance(start, exp.Cast) else start
+    variables = ", ".join(each.name for each in merge.expressions)
+    of = f"{call.name}({readable(call.expressions[0])}, CAST({readable(start)} AS {kind})"
+    made = [of, f"({variables}) -> CAST({readable(merge.this)} AS {kind})", *map(readable, finish)]
+    return f"{', '.join(made)})"
+
+
+def replaced(star: exp.Star) -> str:
+    """`* REPLACE (x + 1 AS x)` as `* EXCEPT (x), x + 1 AS x`.
+
+    >>> from view_algebra.written.dialect import parsed
+    >>> replaced(parsed("SELECT o.* REPLACE (upper(status) AS status) FROM orders AS o").find(exp.Star))
+    'o.* EXCEPT (status), upper(status) AS status'
+    """
+    given = star.args.get("replace") or []
+    names = ", ".join(each.alias for each in given)
+    of = f"{star.parent.table}." if isinstance(star.parent, exp.Column) else ""
+    return f"{of}* EXCEPT ({names}), {', '.join(readable(each) for each in given)}"
