@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from view_algebra.checking import compile_check, with_checks
 from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_of
+from view_algebra.engines.postgres.writing import GROUP_BELOW
 from view_algebra.errors import Refused
 from view_algebra.passes import Known, Split, Written, compile_view, type_of_function
 from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, suggestion
@@ -22,6 +23,7 @@ from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.fields import Reading
 from view_algebra.texts.records import Key, parse_text
 from view_algebra.typed.passing import passed_by_table
+from view_algebra.written.below import below
 from view_algebra.written.checks import CheckDeclaration, check_declaration
 from view_algebra.written.clauses import refuse_unread
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration, declaration
@@ -352,7 +354,7 @@ class _Work:
             whole = {name: view for name, view in self.views.items() if "retain" not in view.properties}
             through = ({**whole, **self._tables(in_order=each)} for each in (False, True))
             if not any(_compiles(Written(d, each), known) for each in through):
-                raise over_rows from None  # which is told in the words of what the author has written
+                raise _put_below(d, over_rows, known) from None  # in the words of what the author has written
 
     def _tables(self, *, in_order: bool) -> dict[str, ViewDeclaration]:
         """The tables as views of their records; `in_order`: which pass on where these are."""
@@ -384,6 +386,14 @@ def _compiles(written: Written, known: Known) -> bool:
     except Wrong:
         return False
     return True
+
+
+def _put_below(d: ViewDeclaration, wrong: AsksForRecords, known: Known) -> Wrong:
+    """A refusal of what Postgres does not compute, with a way out that Spark computes, if there is one."""
+    found = below(d.select, wrong.span) if wrong.way_out == GROUP_BELOW else None
+    if found is None or not _compiles(Written(replace(d, select=found[1])), known):
+        return wrong
+    return Wrong(wrong.span, wrong.reason, f"Write {found[0]}.")
 
 
 def _no_view(name: str, sources: Collection[str], views: Collection[str]) -> str:

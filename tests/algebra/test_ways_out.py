@@ -140,6 +140,26 @@ WAYS_OUT = {
         "SELECT dateadd(QUARTER, n, ts) AS t FROM (SELECT ts, CAST(user_id AS INT) AS n FROM events)",
         "dateadd(QUARTER, n, ts)",
     ),
+    "a field of the last JSON": (
+        "SELECT user_id, get_json_object(last(kind), '$.a') AS a FROM events GROUP BY user_id",
+        "get_json_object(last(kind), '$.a')",
+    ),
+    "a field of the JSON at the greatest time": (
+        "SELECT user_id, from_json(max_by(kind, ts), 'a INT').a AS a FROM events GROUP BY user_id",
+        "from_json(max_by(kind, ts), 'a INT')",
+    ),
+    "a date in the greatest text": (
+        "SELECT user_id, to_date(max(kind), 'dd.MM.yyyy') AS a FROM events GROUP BY user_id",
+        "to_date(max(kind), 'dd.MM.yyyy')",
+    ),
+    "a cast of the least text": (
+        "SELECT user_id, CAST(min(kind) AS TIMESTAMP) AS a FROM events GROUP BY user_id",
+        "CAST(min(kind) AS TIMESTAMP)",
+    ),
+    "a field of the JSON before": (
+        "SELECT event_id, get_json_object(lag(kind) OVER (PARTITION BY user_id ORDER BY ts), '$.a') AS a FROM events",
+        "get_json_object(lag(kind) OVER (PARTITION BY user_id ORDER BY ts), '$.a')",
+    ),
     "LATERAL VIEW OUTER before a JOIN": (
         "SELECT e.event_id, pos, u.name FROM events e LATERAL VIEW OUTER posexplode(e.tags) t AS pos, tag LEFT JOIN users u ON u.user_id = e.user_id",
         "LATERAL VIEW OUTER posexplode(e.tags) t AS pos, tag",

@@ -14,8 +14,8 @@ OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
 """How tightly Postgres binds, loosest first."""
 
 GROUP_BELOW = (
-    "Compute it of a record, below the aggregation, and group by it (of a side of a join: in a subquery in FROM, under"
-    " a name); or leave it to who reads the view."
+    "Compute it of each record, in the subquery in FROM that reads the source, as in FROM (SELECT *, f(x) AS y FROM s),"
+    " and use y here, in GROUP BY, too; or leave it to the reader of the view."
 )
 """The way out where Postgres has no equal."""
 
