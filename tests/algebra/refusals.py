@@ -2527,6 +2527,58 @@ WHAT_OTHER_SYSTEMS_HAVE = [
         "SELECT user FROM (SELECT kind AS user FROM events) AS e WHERE EXISTS (SELECT 1 FROM users WHERE name = user)",
         "SELECT user FROM (SELECT kind AS user FROM events) AS e WHERE EXISTS (SELECT 1 FROM users WHERE name = e.user)",
     ),
+    view(
+        "a column in double quotes",
+        "SELECT kind FROM events WHERE \"kind\" = 'x'",
+        "SELECT kind FROM events WHERE `kind` = 'x'",
+    ),
+    view(
+        "a column in double quotes, selected",
+        'SELECT "kind", count(*) AS n FROM events GROUP BY "kind"',
+        "SELECT `kind`, count(*) AS n FROM events GROUP BY `kind`",
+    ),
+    view(
+        "a sum of a column in double quotes",
+        'SELECT sum("amount") AS s FROM events',
+        "SELECT sum(`amount`) AS s FROM events",
+    ),
+    view("an alias in double quotes", 'SELECT count(*) AS "n" FROM events', "SELECT count(*) AS `n` FROM events"),
+    view("a column of a relation in double quotes", 'SELECT e."kind" FROM events e', "SELECT e.`kind` FROM events e"),
+    view(
+        "PIVOT of ANY",
+        "SELECT * FROM (SELECT country, kind, amount FROM events) PIVOT (sum(amount) FOR kind IN (ANY))",
+        "SELECT * FROM (SELECT country, kind, amount FROM events) PIVOT (sum(amount) FOR kind IN ('a', 'b'))",
+    ),
+    view(
+        "a list of the rows so far",
+        "SELECT event_id, collect_list(kind) OVER (PARTITION BY user_id ORDER BY ts) AS k FROM events",
+        "SELECT a.event_id, collect_list(b.kind) AS k FROM events AS a JOIN events AS b ON b.user_id = a.user_id AND b.ts <= a.ts GROUP BY a.event_id",
+    ),
+    view(
+        "a sort by a lambda",
+        "SELECT array_sort(tags, (a, b) -> length(a) - length(b)) AS t FROM events",
+        "SELECT array_sort(transform(tags, e -> struct(length(e), e))) AS t FROM events",
+    ),
+    view(
+        "columns of both sides by QUALIFY",
+        "SELECT o.*, e.* FROM orders o JOIN events e ON e.user_id = o.user_id QUALIFY row_number() OVER (PARTITION BY o.id ORDER BY o.ts) = 1",
+        "SELECT o.*, e.* EXCEPT (user_id, ts) FROM orders o JOIN events e ON e.user_id = o.user_id QUALIFY row_number() OVER (PARTITION BY o.id ORDER BY o.ts) = 1",
+    ),
+    view(
+        "a pattern of Postgres",
+        "SELECT to_char(ts, 'YYYY-MM-DD') AS d FROM events",
+        "SELECT to_char(ts, 'yyyy-MM-dd') AS d FROM events",
+    ),
+    view(
+        "a week of ISO's in a pattern",
+        "SELECT to_char(ts, 'IYYY-IW') AS w FROM events",
+        "SELECT concat(EXTRACT(YEAROFWEEK FROM ts), '-W', lpad(weekofyear(ts), 2, '0')) AS w FROM events",
+    ),
+    view(
+        "a cast to INTERVAL",
+        "SELECT ts + '1 day'::interval AS t FROM events",
+        "SELECT ts + INTERVAL '1 day' AS t FROM events",
+    ),
 ]
 
 REFUSALS = SOURCES + VIEWS + WHAT_OTHER_SYSTEMS_HAVE

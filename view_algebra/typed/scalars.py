@@ -29,6 +29,7 @@ from view_algebra.typed.calls import refuse_aggregates, time_window
 from view_algebra.typed.collected import collected, ignoring_nulls, sorted_list
 from view_algebra.typed.conversions import as_type, cast_to, try_cast_to
 from view_algebra.typed.dotted_names import column_named
+from view_algebra.typed.double_quotes import refuse_quoted_column
 from view_algebra.typed.entries import map_from_entries
 from view_algebra.typed.guards import guard
 from view_algebra.typed.names import Scope
@@ -312,9 +313,16 @@ def _tuple(node: exp.Tuple, _: Scope) -> Expr:
     )
 
 
+def _literal_in(node: exp.Literal, scope: Scope) -> Expr:
+    refuse_quoted_column(node, scope)
+    return _literal(node)
+
+
 def _lambda(node: exp.Lambda, _: Scope) -> Expr:
     name = node.parent.name.lower() if isinstance(node.parent, exp.Anonymous) else ""
     way_out = f"Write {FOREIGN[name]}." if name in FOREIGN else f"These take one: {', '.join(LAMBDAS)}."
+    if name == "array_sort":
+        way_out = "Write array_sort(transform(x, e -> struct(e.ts, e.name))), of structs whose first field it goes by."
     raise Wrong(span(node), "a lambda, where none is taken", way_out)
 
 
@@ -323,7 +331,7 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
     exp.Column: column_named,
     exp.Identifier: column_named,
     exp.Dot: column_named,
-    exp.Literal: lambda node, _: _literal(node),
+    exp.Literal: _literal_in,
     exp.Boolean: lambda node, _: _literal(node),
     exp.Null: lambda node, _: _literal(node),
     exp.Neg: _negative,

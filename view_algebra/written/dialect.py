@@ -214,10 +214,32 @@ def parse(file: File) -> list[Statement]:
     except ParseError as error:
         raise _syntax_error(file, error) from error
     written = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+    for tree in written:
+        _note_quotes(tree, file.text)
     return [
         Statement(tree, _text(file, chunk), _text(file, _select(chunk)))
         for tree, chunk in zip(written, _chunks(tokens), strict=True)
     ]
+
+
+def _note_quotes(tree: exp.Expr, text: str) -> None:
+    """Notes which texts are in double quotes. A name in a SELECT is in none, as texts are: Spark would not read it."""
+    for part in tree.find_all(exp.Literal, exp.Identifier):
+        sign = text[part.meta["start"]] if "start" in part.meta else ""
+        names = isinstance(part, exp.Identifier) or (isinstance(part.parent, exp.Column) and part.is_string)
+        if names and sign in ("'", '"') and part.find_ancestor(exp.Query) is not None:
+            raise Wrong(
+                span(part), f"{sign}{part.name}{sign} as a name, which Spark does not read", f"Write `{part.name}`."
+            )
+        part.meta[_DOUBLE_QUOTES] = sign == '"'
+
+
+_DOUBLE_QUOTES = "lamina_double_quotes"
+
+
+def in_double_quotes(literal: exp.Literal) -> bool:
+    """Did its author write a text in double quotes, which Spark takes for texts as well?"""
+    return bool(literal.meta.get(_DOUBLE_QUOTES))
 
 
 def _refuse_gaps(tokens: list[Token]) -> None:
