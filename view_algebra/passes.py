@@ -177,7 +177,8 @@ def _with_names(query: Query, d: ViewDeclaration) -> Query:
                 "Write … AS name, or name the columns: CREATE VIEW v (a, b) AS ….",
             )
         if name.lower() in seen:
-            raise Wrong(place, f"two columns are named {name}", "Write … AS another_name.")
+            way_out = f"Write … AS another_name, or leave it out: t.* EXCEPT ({name})."
+            raise Wrong(place, f"two columns are named {name}", way_out)
         if name in SYSTEM_COLUMNS:
             raise Wrong(place, f"Postgres has a column {name} of its own in every table", "Write … AS another_name.")
         if len(name.encode()) > 63:

@@ -218,6 +218,11 @@ def _shown(argument: Expr) -> str:
 
 def _instead_of(kind: str, name: str, literal: str, of: Expr) -> str:
     """What to write instead of a literal that Spark may refuse while it runs, which would stop the stream."""
+    in_spark = literal.translate(_AS_OTHERS_WRITE)
+    if kind in ("format", "parsed") and in_spark != literal and CHECKED[kind](in_spark):
+        return f"Write '{in_spark}': M is a month, m a minute, d a day and y a year."
+    if kind == "format" and "w" in literal.lower():
+        return "Write concat(EXTRACT(YEAROFWEEK FROM ts), '-W', lpad(weekofyear(ts), 2, '0')) for a week of ISO's."
     if kind != "parsed":
         return _OTHER_LITERALS[kind]
     rest = re.sub(r"^E+,? *", "", literal)
@@ -227,6 +232,9 @@ def _instead_of(kind: str, name: str, literal: str, of: Expr) -> str:
     letters = "y M d D H h m s S a X x Z V O"
     return f"Use the letters {letters}, and take what others stand for out of the text: regexp_replace(x, '…', '')."
 
+
+_AS_OTHERS_WRITE = str.maketrans({"Y": "y", "D": "d"})
+"""Letters in patterns of Postgres, Oracle and Snowflake, which are other fields to Spark."""
 
 _OTHER_LITERALS = {
     "regex": "Write it in the syntax of java.util.regex: 'a(b)?', '^[0-9]+$'.",

@@ -52,6 +52,8 @@ def _cast_to_unknown(node: exp.Cast, scope: Scope) -> Wrong:
         value, kept = resolved(node.this, scope), readable(node.this)
         shown = f"date_format({kept}, 'HH:mm:ss')" if value.type in (TIMESTAMP, TIMESTAMP_NTZ) else kept
         way_out = f"Write {shown}. Texts such as '09:30:00' have the order of the times."
+    if word.upper() == "INTERVAL" and isinstance(node.this, exp.Literal):
+        way_out = f"Write INTERVAL {readable(node.this)}."
     return Wrong(span(node), f"CAST to {word}", way_out)
 
 

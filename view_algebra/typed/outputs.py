@@ -160,5 +160,8 @@ def is_distinct(node: exp.Select, outputs: Sequence[Output]) -> bool:
         raise Wrong(nested.place or span(node), f"SELECT DISTINCT of a column of type {nested.type}", way_out)
     session = next((e for e, kind in kinds.items() if kind.session), None)
     if distinct is not None and session is not None:
-        raise Wrong(session.place or span(node), "SELECT DISTINCT of sessions", OVERLAPPING)
+        way_out = OVERLAPPING
+        if node.args.get("group") is None:
+            way_out = "Write GROUP BY session_window(…), and select session_window.start and session_window.end."
+        raise Wrong(session.place or span(node), "SELECT DISTINCT of sessions", way_out)
     return distinct is not None

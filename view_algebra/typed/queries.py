@@ -86,7 +86,8 @@ def _qualified(node: exp.Select, outside: Outside) -> Query:
     place = span(node.args["qualify"])
     names = [name for name, _ in _block(qualifying(node), Scope(outside)).columns[:-1]]
     if not all(names) or len({name.lower() for name in names}) < len(names):
-        raise Wrong(place, "QUALIFY over columns without names of their own", "Write … AS name.")
+        way_out = "Write … AS name, or leave out a column that comes twice: t.* EXCEPT (id)."
+        raise Wrong(place, "QUALIFY over columns without names of their own", way_out)
     block = without_qualify(node, names)
     put(node, block)
     return query(block, outside)

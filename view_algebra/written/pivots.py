@@ -18,7 +18,7 @@ from view_algebra.language.aggregates import COUNTS, is_aggregate
 from view_algebra.language.expressions import Query
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
-from view_algebra.refusals import Wrong, span
+from view_algebra.refusals import Span, Wrong, span
 from view_algebra.written.dialect import parsed
 from view_algebra.written.oracle import written
 
@@ -51,7 +51,7 @@ def _grouped(
     group = [spark_name(name) for name in columns if name.lower() not in read]
     outputs = list(group)
     for value, alias in values:
-        name = alias or _name(value)
+        name = alias or _name(value, span(pivot))
         here = _here(by, value, columns)
         for each in pivot.expressions:
             call = each.this if isinstance(each, exp.Alias) else each
@@ -112,13 +112,16 @@ def _over(source: exp.Expr, text: str) -> exp.Select:
     return select
 
 
-def _name(value: exp.Expr) -> str:
+def _name(value: exp.Expr, around: Span | None) -> str:
     """What Spark calls the column of a value."""
     if isinstance(value, exp.Literal) and (value.is_string or value.name.isdigit()):
         return value.name
     if isinstance(value, (exp.Boolean, exp.Null)):
         return written(value).lower()
-    raise Wrong(span(value), "a value of PIVOT without a name", _NO_ALIAS)
+    if isinstance(value, (exp.Query, exp.PivotAny, exp.Column)):
+        what = "PIVOT by values that records decide, of which a view would have other columns every day"
+        raise Wrong(span(value) or around, what, "Write the values out: IN ('a', 'b').")
+    raise Wrong(span(value) or around, "a value of PIVOT without a name", _NO_ALIAS)
 
 
 def refuse_counts(pivot: exp.Pivot, query: Query) -> None:

@@ -87,6 +87,12 @@ def merged(value: Merged, reading: Reading) -> tuple[str, int]:
     return aggregate(Aggregate(value.merge, value.columns, None, False, value.type), "", reading)
 
 
+_SO_FAR = (
+    "Join each row with those before it: SELECT a.id, f(b.x) AS x FROM s AS a JOIN s AS b ON b.k = a.k AND b.ts <= a.ts"
+    " GROUP BY a.id."
+)
+"""What to write instead of an aggregate over an order, of which each row has another result."""
+
 _EXACT = {"approx_count_distinct": "Write count(DISTINCT x), which is exact."}
 """What to write instead of an estimate."""
 
@@ -102,6 +108,8 @@ def aggregate(call: Aggregate | Windowed, suffix: str, reading: Reading) -> tupl
             way_out = "Compute it with GROUP BY in a subquery, and join that."
         elif row.over is not None:
             way_out = "Compute it over the records of a source."
+        if isinstance(call, Windowed) and call.order:
+            way_out = _SO_FAR
         raise AsksForRecords(call.place, f"{call.function}() above the aggregation", _EXACT.get(call.function, way_out))
     if len(call.arguments) > 1 and row.arguments[0] < 2:  # count(a, b)
         together = Call("row", call.arguments, STRING)
