@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from master_log.kafka import Brokers
 from serving_layer.alarms import age
+from serving_layer.amounts import size
 from serving_layer.queries import Topic
 from view_algebra.compiled import Catalog, Source
 from view_algebra.errors import LaminaError
@@ -84,4 +85,9 @@ def warnings(brokers: Brokers, source: Source) -> Iterator[str]:
                 f" {age(kept.milliseconds / 1000)} old: records that are sent with older timestamps may be gone before"
                 " they are counted or archived (set the topic's retention.ms to -1, or its message.timestamp.type to"
                 " LogAppendTime)"
+            )
+        if kept.bytes is not None:
+            yield (
+                f"{source.name}: Kafka keeps {size(kept.bytes)} of a partition of topic {source.topic} and removes"
+                " the oldest records beyond that, counted and archived or not (set the topic's retention.bytes to -1)"
             )

@@ -83,6 +83,8 @@ MAY_LOSE = [
     (WEEK | {"cleanup.policy": "compact,delete"}, True),
     (WEEK | {"cleanup.policy": "compact"}, False),
     (WEEK | {"message.timestamp.type": "LogAppendTime"}, False),
+    ({"retention.bytes": "1000000000"}, True),
+    ({"retention.bytes": "1000000000", "cleanup.policy": "compact"}, False),
 ]
 
 
