@@ -131,6 +131,12 @@ _EXTENT = "lamina_extent"
 """The entry of a node's `meta` with the span of all its tokens: a long sum is not walked once for each term."""
 
 
-def forget_extent(node: exp.Expr) -> None:
-    """Lets `span` look again where a node stands, whose tokens were moved."""
-    node.meta.pop(_EXTENT, None)
+def placed(body: exp.Expr, place: Span | None) -> exp.Expr:
+    """A body whose parts stand where what it is for does; a literal stays as long as it is, which tells 2L from 2."""
+    for part in body.walk():
+        part.meta.pop(_EXTENT, None)
+        if "start" in part.meta and place is not None:
+            length = part.meta["end"] - part.meta["start"]
+            end = place.start + length if isinstance(part, exp.Literal) else place.end - 1
+            part.meta.update(start=place.start, end=end)
+    return body

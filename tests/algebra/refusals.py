@@ -2579,6 +2579,53 @@ WHAT_OTHER_SYSTEMS_HAVE = [
         "SELECT ts + '1 day'::interval AS t FROM events",
         "SELECT ts + INTERVAL '1 day' AS t FROM events",
     ),
+    Refusal(
+        "a foreign key of a view that is missing",
+        "ALTER VIEW hourly ADD CONSTRAINT c FOREIGN KEY (country) REFERENCES countries (code);",
+        "ALTER VIEW hourly ADD CONSTRAINT c FOREIGN KEY (country) REFERENCES users (name);",
+    ),
+    Refusal(
+        "a foreign key of another column",
+        "ALTER VIEW hourly ADD CONSTRAINT c FOREIGN KEY (countri) REFERENCES users (name);",
+        "ALTER VIEW hourly ADD CONSTRAINT c FOREIGN KEY (country) REFERENCES users (name);",
+    ),
+    Refusal(
+        "a unique key of another column",
+        "ALTER VIEW hourly ADD CONSTRAINT c UNIQUE (hours);",
+        "ALTER VIEW hourly ADD CONSTRAINT c UNIQUE (hour, country);",
+    ),
+    view(
+        "a column of PIVOT that is missing",
+        "SELECT *\nFROM (SELECT country, kind, amount FROM events) PIVOT (sum(amont) FOR kind IN ('a'))",
+        "SELECT *\nFROM (SELECT country, kind, amount FROM events) PIVOT (sum(amount) FOR kind IN ('a'))",
+    ),
+    view("an alias that another query has", "SELECT x.kind FROM events e", "SELECT e.kind FROM events e"),
+    view(
+        "a field of a text",
+        "SELECT e.kind.user AS u FROM events e",
+        "SELECT get_json_object(kind, '$.user') AS u FROM events e",
+    ),
+    sources(
+        "Kafka's key as the primary key",
+        "a INT, PRIMARY KEY (kafka_key)",
+        "id STRING PRIMARY KEY, a INT",
+        instead="USING kafka OPTIONS (topic 'x', format 'json', key_format 'string')",
+    ),
+    sources("several topics", "a INT", "a INT", of="USING kafka OPTIONS (topic 'a,b', format 'json')"),
+    sources(
+        "the time of a change that is not its source's",
+        "a INT PRIMARY KEY",
+        "a INT PRIMARY KEY",
+        of="USING kafka OPTIONS (topic 'x', format 'debezium-json') TBLPROPERTIES ('event_time' = 'ts_ms')",
+        instead="USING kafka OPTIONS (topic 'x', format 'debezium-json') TBLPROPERTIES ('event_time' = 'source.ts_ms')",
+    ),
+    sources(
+        "the payload of changes",
+        "payload STRUCT<op: STRING>",
+        "op STRING",
+        of="USING kafka OPTIONS (topic 'x', format 'debezium-json')",
+        instead="USING kafka OPTIONS (topic 'x', format 'debezium-json')",
+    ),
 ]
 
 REFUSALS = SOURCES + VIEWS + WHAT_OTHER_SYSTEMS_HAVE

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS
 from view_algebra.language.quoting import words
-from view_algebra.refusals import File, Span, Wrong, span
+from view_algebra.refusals import File, Span, Wrong, placed, span
 from view_algebra.written.dialect import Statement, parsed, text_of
 
 CLOCK = "clock of checks"
@@ -109,10 +109,11 @@ def _failing(view: str, kind: exp.Expr) -> tuple[Choice["row", "key", "whole"], 
         case exp.UniqueColumnConstraint() if isinstance(kind.this, exp.Schema):
             names = [column.name for column in kind.this.expressions]
             columns, there = ", ".join(map(_quoted, names)), " AND ".join(f"{_quoted(n)} IS NOT NULL" for n in names)
-            return "key", parsed(
+            select = (
                 f"SELECT {columns}, count(*) AS `count(*)` FROM {_quoted(view)} WHERE {there}"
                 f" GROUP BY {columns} HAVING count(*) > 1"
             )
+            return "key", placed(parsed(select), span(kind))
         case exp.ForeignKey():
             return "row", _without_partner(view, kind)
     way_out = "Write CHECK (condition), UNIQUE (columns) or FOREIGN KEY (columns) REFERENCES view (columns)."
@@ -131,12 +132,14 @@ def _without_partner(view: str, key: exp.ForeignKey) -> exp.Expr:
         raise Wrong(
             span(target), f"{len(names)} columns reference {len(others)}", "Name as many columns on both sides."
         )
-    there = " AND ".join(f"checked.{_quoted(name)} IS NOT NULL" for name in names)
-    on = " AND ".join(f"partner.{_quoted(b)} = checked.{_quoted(a)}" for a, b in zip(names, others, strict=True))
-    return parsed(
-        f"SELECT checked.* FROM {_quoted(view)} AS checked"
-        f" LEFT ANTI JOIN {text_of(other)} AS partner ON {on} WHERE {there}"
+    checked, partner = _quoted(view), _quoted(other.name if other.name.lower() != view.lower() else "partner")
+    there = " AND ".join(f"{checked}.{_quoted(name)} IS NOT NULL" for name in names)
+    on = " AND ".join(f"{partner}.{_quoted(b)} = {checked}.{_quoted(a)}" for a, b in zip(names, others, strict=True))
+    select = (
+        f"SELECT {checked}.* FROM {_quoted(view)} AS {checked}"
+        f" LEFT ANTI JOIN {text_of(other)} AS {partner} ON {on} WHERE {there}"
     )
+    return placed(parsed(select), span(key))
 
 
 def _aggregates(condition: exp.Expr) -> Iterator[exp.Expr]:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS
 from view_algebra.language.types import read
-from view_algebra.refusals import File, Span, Wrong, forget_extent, span, suggestion
+from view_algebra.refusals import File, Span, Wrong, placed, span, suggestion
 from view_algebra.written.dialect import Statement, text_of
 
 _OF_ROWS = frozenset((*AGGREGATES, *SYNONYMS, *BY_EVENT_ORDER, *BY_BUCKETS, *GENERATORS, *WINDOW_FUNCTIONS))
@@ -187,10 +187,10 @@ def _call(
         takes = ", ".join(f"{parameter} {kind.sql('spark')}" for parameter, kind in function.takes)
         raise Wrong(span(call), f"{name}() with {len(given)} arguments", f"It takes ({takes}).")
     arguments = {
-        parameter: exp.Cast(this=argument.copy(), to=_placed(kind.copy(), span(call)))
+        parameter: exp.Cast(this=argument.copy(), to=placed(kind.copy(), span(call)))
         for (parameter, kind), argument in zip(function.takes, given, strict=True)
     }
-    body = _placed(_with_own_variables(function.body.copy(), given), span(call))
+    body = placed(_with_own_variables(function.body.copy(), given), span(call))
     body = _expanded(body, functions, (*around, name))
     for part in reversed([*body.walk()]):
         if (
@@ -205,7 +205,7 @@ def _call(
     if sum(1 for _ in whole.walk()) > MOST_PARTS:
         what = f"{name}() stands for more than {MOST_PARTS:,} words"
         raise Wrong(span(call), what, "Compute what it is called with in a subquery, and call it once.")
-    return whole if function.gives is None else exp.Cast(this=whole, to=_placed(function.gives.copy(), span(call)))
+    return whole if function.gives is None else exp.Cast(this=whole, to=placed(function.gives.copy(), span(call)))
 
 
 def _with_own_variables(body: exp.Expr, given: Collection[exp.Expr]) -> exp.Expr:
@@ -221,15 +221,4 @@ def _with_own_variables(body: exp.Expr, given: Collection[exp.Expr]) -> exp.Expr
             for part in made.find_all(exp.Identifier):
                 if part.name.lower() == old:
                     part.set("this", new)
-    return body
-
-
-def _placed(body: exp.Expr, place: Span | None) -> exp.Expr:
-    """A body whose parts stand where the call does; a literal stays as long as it is, which tells 2L from 2."""
-    for part in body.walk():
-        forget_extent(part)
-        if "start" in part.meta and place is not None:
-            length = part.meta["end"] - part.meta["start"]
-            end = place.start + length if isinstance(part, exp.Literal) else place.end - 1
-            part.meta.update(start=place.start, end=end)
     return body

@@ -18,7 +18,7 @@ from view_algebra.language.aggregates import COUNTS, is_aggregate
 from view_algebra.language.expressions import Query
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BOOLEAN, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
-from view_algebra.refusals import Span, Wrong, span
+from view_algebra.refusals import Span, Wrong, placed, span
 from view_algebra.written.dialect import parsed
 from view_algebra.written.oracle import written
 
@@ -65,7 +65,7 @@ def _grouped(
             made = f"CASE WHEN count_if({here}) > 0 THEN {written(call)} FILTER (WHERE {here}) END"
             outputs.append(f"{made} AS {spark_name(whole)}")
     grouping = f" GROUP BY {', '.join(group)}" if group else ""
-    return _over(source, f"SELECT {', '.join(outputs)} FROM s{grouping}")
+    return _over(source, f"SELECT {', '.join(outputs)} FROM s{grouping}", span(pivot))
 
 
 def _here(by: Sequence[exp.Expr], value: exp.Expr, columns: Mapping[str, Type]) -> str:
@@ -98,15 +98,15 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, columns: Mapping[str, Type], 
         name = exp.Literal.string(alias or value.name)
         outputs = [*kept, f"{written(name)} AS {spark_name(key)}", f"{written(value)} AS {into}"]
         where = "" if pivot.args.get("include_nulls") else f" WHERE {written(value)} IS NOT NULL"
-        branches.append(_over(source.copy(), f"SELECT {', '.join(outputs)} FROM s{where}"))
+        branches.append(_over(source.copy(), f"SELECT {', '.join(outputs)} FROM s{where}", span(pivot)))
     made = branches[0]
     for branch in branches[1:]:
         made = exp.Union(this=made, expression=branch, distinct=False)
     return made
 
 
-def _over(source: exp.Expr, text: str) -> exp.Select:
-    select = parsed(text)
+def _over(source: exp.Expr, text: str, place: Span | None) -> exp.Select:
+    select = placed(parsed(text), place)
     assert isinstance(select, exp.Select)
     select.args["from_"].set("this", source)
     return select
