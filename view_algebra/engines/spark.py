@@ -125,7 +125,8 @@ def _unguarded(call: Call) -> tuple[str, int]:
 
 
 _ABOVE = (
-    "Aggregate first, and use the clock around it, as in now() - max(ts). In WHERE and FILTER it may stand as it is."
+    "Aggregate first, and use the clock around it, as in now() - max(ts); or select it in a view of rows, and aggregate"
+    " that view. In WHERE and FILTER it may stand as it is."
 )
 
 

@@ -184,8 +184,17 @@ def find(names: list[str], relations: Mapping[str, Columns], place: Place) -> Ex
                 f"Select {names[0]} in the subquery, too. An order needs it for nothing: ties are broken without it."
             )
             raise Wrong(place, f"no column {names[0]}", way_out)
+        other = other or _of_another_alias(names, relations)
         raise Wrong(place, f"no column {'.'.join(names)}", f"Write {other}." if other else suggestion(names[0], known))
     return hits[0][1]
+
+
+def _of_another_alias(names: list[str], relations: Mapping[str, Columns]) -> str | None:
+    """The column under the alias that its relation has here, if it has another one than its author wrote."""
+    if len(names) == 1:
+        return None
+    of = [alias for alias, columns in relations.items() if names[1].lower() in {name.lower() for name, _ in columns}]
+    return " or ".join(f"{alias}.{'.'.join(names[1:])}" for alias in of) or None
 
 
 _OF_KAFKA = ("kafka_partition", "kafka_offset", "kafka_timestamp", "kafka_key")

@@ -217,6 +217,10 @@ def _format(options: Found, report: Report) -> Choice["json", "debezium-json"]:
 def _check_envelope(columns: Mapping[str, Type], report: Report, place: Span | None) -> None:
     """A stream of changes has the columns of their envelope; those of its row are inside `before` and `after`."""
     if others := [name for name in columns if name not in EVENT_FIELDS]:
+        if others == ["payload"]:
+            way_out = "Declare the fields of payload as the columns: op STRING, after STRUCT<…>, ts_ms TIMESTAMP."
+            report(Wrong(place, "format 'debezium-json' reads payload, which holds the columns of the event", way_out))
+            return
         row = ", ".join(f"{name}: {columns[name]}" for name in others)
         way_out = (
             f"Declare the key of the rows that they change: PRIMARY KEY (…). Or a stream of the changes:"
@@ -346,7 +350,12 @@ def _columns(
     declared = {name.lower(): name for name in columns}
     for key in (*unique, *primary):
         if key.lower() not in declared:
-            report(Wrong(constraint, f"no column {key}", suggestion(key, columns)))
+            way_out = suggestion(key, columns)
+            if key.lower() == "kafka_key":
+                way_out = (
+                    "Declare a column for Kafka's key: id STRING PRIMARY KEY, and OPTIONS (…, key_format 'string')."
+                )
+            report(Wrong(constraint, f"no column {key}", way_out))
     unique, primary = (tuple(declared.get(key.lower(), key) for key in each) for each in (unique, primary))
     return columns, comments, unique, primary
 
@@ -400,6 +409,8 @@ def _topic(name: str, schema: exp.Schema, options: Found, report: Report) -> tup
     topic, place = options.get("topic", (name, None))
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic):
         way_out = "Use letters, digits, dots, underscores and hyphens."
+        if re.search(r"[*,]", topic):
+            way_out = "Declare a source for each topic, and a view over all: SELECT * FROM a UNION ALL SELECT * FROM b."
         report(Wrong(place, f"{topic!r} cannot be the name of a Kafka topic", way_out))
     return topic, place
 
@@ -508,6 +519,8 @@ def _event_time(
         way_out = f"Name a column of type TIMESTAMP. {_OF_NUMBERS}" if "(" in wanted else known
         if wanted.lower() == "kafka_timestamp":
             way_out = "Leave event_time out: an event without one happened at its Kafka timestamp."
+        elif of_changes and wanted.lower() in ("ts_ms", "ts_us", "ts_ns", "source.ts_us", "source.ts_ns"):
+            way_out = "Write 'event_time' = 'source.ts_ms', when the database made the change."
         elif "." in wanted and wanted.split(".")[0].lower() in {column.lower() for column in columns}:
             way_out = f"Only a column can be the event time. Order by the field in a view: max_by(x, {wanted})."
         report(Wrong(place, f"event_time: no column {wanted}", way_out))
@@ -560,7 +573,8 @@ def _view(file: File, statement: exp.Create, written: Statement, report: Report)
     name = _name(target, LONGEST_VIEW, report)
     properties, options, comment, using = properties_of(statement, VIEW_PROPERTIES, report)
     if using is not None or options:
-        report(Wrong(using[1] if using else span(target), "USING or OPTIONS on a view", "Leave it out."))
+        place = (using[1] if using else None) or span(target)
+        report(Wrong(place, "USING or OPTIONS on a view", "Leave it out."))
     columns: list[tuple[str, Span | None]] = []
     comments: dict[str, str] = {}
     for item in schema.expressions if schema is not None else []:
