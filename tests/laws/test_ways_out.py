@@ -29,6 +29,8 @@ REFUSED = {
     "so far": "SELECT DISTINCT kind, day, count(DISTINCT user) OVER (PARTITION BY kind ORDER BY day, user DESC) AS v, user FROM visits",
     "of a partition": "SELECT DISTINCT kind, sum(DISTINCT amount) OVER (PARTITION BY kind) AS v FROM visits",
     "of everything": "SELECT DISTINCT avg(DISTINCT amount) OVER () AS v FROM visits",
+    "one row of each user": "SELECT DISTINCT ON (user) user, n, kind AS v FROM visits WHERE amount > 0 ORDER BY user, n DESC",
+    "one row of each user and kind, the first": "SELECT DISTINCT ON (user, kind) user, kind, amount AS v FROM visits ORDER BY user, kind, n",
     "of some rows": "SELECT kind, n, count(DISTINCT user) OVER (PARTITION BY kind ORDER BY n ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS v FROM visits",
 }
 

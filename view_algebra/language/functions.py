@@ -736,7 +736,7 @@ _REFUSED = (
     ),
     (
         _CHANCE,
-        "Use a function of the record, for example md5(event_id) or kafka_offset.",
+        "Use a function of the record, for example md5(event_id), kafka_offset or pmod(hash(id), 10) = 0.",
         "rand random randn uuid shuffle randstr uniform",
     ),
     (

@@ -38,6 +38,8 @@ def bounded(block: Select) -> Select:
     if _unbounded(ordered) is None:
         return ordered
     way_out = "Add an equality, for example ON a.k = b.k AND …; or aggregate one side in a subquery, and join that."
+    if any(isinstance(part, Call) and part.function == "or" for part in conjuncts(found.condition)):
+        way_out = "Write a SELECT for each side of OR, and UNION between them; or add an equality to both."
     raise Wrong(found.place, "a join of records with records without an equality", way_out)
 
 

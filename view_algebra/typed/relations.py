@@ -180,7 +180,7 @@ def _table(node: exp.Table, scope: Scope) -> Stream | Read | Nested:
         way_out = f"Write FROM orders AS o JOIN {node.name} FOR SYSTEM_TIME AS OF o.ts AS {node.name[:1]} ON …."
         raise Wrong(span(node), "FOR SYSTEM_TIME AS OF where nothing is joined", way_out)
     if node.args.get("sample"):
-        raise Wrong(span(node), "TABLESAMPLE is not served", "Use WHERE.")
+        raise Wrong(span(node), "TABLESAMPLE is not served", "Write WHERE pmod(hash(id), 10) = 0, for a tenth.")
     name, alias = node.name, (node.alias or node.name).lower()
     names = column_names(node)
     if node.args.get("db"):
