@@ -2626,6 +2626,21 @@ WHAT_OTHER_SYSTEMS_HAVE = [
         of="USING kafka OPTIONS (topic 'x', format 'debezium-json')",
         instead="USING kafka OPTIONS (topic 'x', format 'debezium-json')",
     ),
+    view(
+        "the length of bytes",
+        "SELECT length(kafka_key) AS n FROM events",
+        "SELECT length(hex(kafka_key)) div 2 AS n FROM events",
+    ),
+    view(
+        "a hash of bytes",
+        "SELECT md5(kafka_key) AS h FROM events",
+        "SELECT md5(decode(kafka_key, 'UTF-8')) AS h FROM events",
+    ),
+    view(
+        "a join by one of two keys",
+        "SELECT e.kind, o.id FROM events e JOIN orders o ON o.user_id = e.user_id OR o.id = e.user_id",
+        "SELECT e.kind, o.id FROM events e JOIN orders o ON o.user_id = e.user_id UNION SELECT e.kind, o.id FROM events e JOIN orders o ON o.id = e.user_id",
+    ),
 ]
 
 REFUSALS = SOURCES + VIEWS + WHAT_OTHER_SYSTEMS_HAVE

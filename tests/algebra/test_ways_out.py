@@ -160,6 +160,10 @@ WAYS_OUT = {
         "SELECT event_id, get_json_object(lag(kind) OVER (PARTITION BY user_id ORDER BY ts), '$.a') AS a FROM events",
         "get_json_object(lag(kind) OVER (PARTITION BY user_id ORDER BY ts), '$.a')",
     ),
+    "a number of digits that a record decides": (
+        "SELECT round(amount, CAST(user_id AS INT)) AS r FROM events",
+        "round(amount, CAST(user_id AS INT))",
+    ),
     "LATERAL VIEW OUTER before a JOIN": (
         "SELECT e.event_id, pos, u.name FROM events e LATERAL VIEW OUTER posexplode(e.tags) t AS pos, tag LEFT JOIN users u ON u.user_id = e.user_id",
         "LATERAL VIEW OUTER posexplode(e.tags) t AS pos, tag",

@@ -73,6 +73,9 @@ def call(name: str, arguments: Sequence[Expr], place: Place = None) -> Expr:
 
 def _of_other_types(name: str, wanted: str, arguments: Sequence[Expr]) -> str:
     """What to write instead of a call with arguments of other types than a function takes."""
+    if any(each.type.name == "BINARY" for each in arguments):
+        of_any = "length(hex(x)) div 2 for the number of bytes" if "length" in name else f"{name}(hex(…))"
+        return f"Write {name}(decode(…, 'UTF-8')) if the bytes are a text, or {of_any}."
     if name in _OF_DAYS and arguments and arguments[-1].type == INTERVAL:
         return f"Write d {_OF_DAYS[name]} INTERVAL 7 DAYS."
     if name in ("to_timestamp", "to_date", "date_trunc", "date_format") and any(e.type.numeric for e in arguments):
@@ -172,7 +175,8 @@ def _refuse_literals(name: str, overloads: Sequence[Function], arguments: Sequen
         for taken, argument in zip(row.takes, arguments, strict=False):
             kind = taken.rstrip("?")
             if kind in NUMBERS and argument.type.integral and not isinstance(argument, Constant):
-                raise Wrong(argument.place, f"{name}() with a number that is not a literal", "Write it out.")
+                what = f"{name}() with a number that is not a literal"
+                raise Wrong(argument.place, what, _of_each(name, "number", arguments, argument))
             if kind not in wanted or argument.type != STRING:
                 continue
             if not isinstance(argument, Constant):
@@ -203,6 +207,7 @@ _EXAMPLES = {
     "unit": "'DAY'",
     "dateunit": "'MONTH'",
     "zone": "'Europe/Paris'",
+    "number": "2",
 }
 """A literal of each kind that a record may not decide."""
 
@@ -211,6 +216,9 @@ def _shown(argument: Expr) -> str:
     """An argument as its author wrote it, where it is a column or a plain literal."""
     if isinstance(argument, Field):
         return ".".join(argument.path)
+    if isinstance(argument, Call) and argument.function == "cast":
+        inner = _shown(argument.arguments[0])
+        return inner if argument.implicit else f"CAST({inner} AS {argument.type.spark})"
     if not isinstance(argument, Constant):
         return "x"
     return f"'{argument.value}'" if argument.type == STRING else str(argument.value)
