@@ -519,8 +519,6 @@ def _event_time(
         way_out = f"Name a column of type TIMESTAMP. {_OF_NUMBERS}" if "(" in wanted else known
         if wanted.lower() == "kafka_timestamp":
             way_out = "Leave event_time out: an event without one happened at its Kafka timestamp."
-        elif of_changes and wanted.lower() in ("ts_ms", "ts_us", "ts_ns", "source.ts_us", "source.ts_ns"):
-            way_out = "Write 'event_time' = 'source.ts_ms', when the database made the change."
         elif "." in wanted and wanted.split(".")[0].lower() in {column.lower() for column in columns}:
             way_out = f"Only a column can be the event time. Order by the field in a view: max_by(x, {wanted})."
         report(Wrong(place, f"event_time: no column {wanted}", way_out))
