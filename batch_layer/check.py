@@ -13,7 +13,7 @@ import pickle
 import re
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,15 +21,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from batch_layer.compute import counting, kept
+from batch_layer.stalls import Stalled, Watching, Work, unwatched
 from master_log.archive import MasterLog
 from master_log.causes import SPARK_ERRORS
 from master_log.kafka import Brokers
-from master_log.offsets import Offsets
-from serving_layer import history, lookup, previews, progress, skipping, views
+from master_log.offsets import OffsetRange, Offsets, Skipped
+from serving_layer import definitions, history, lookup, previews, progress, skipping, views
 from serving_layer.database import Connection, Database, PostgresError, is_away
 from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
-from view_algebra.compiled import JSON_TIMES, SHORTENED, View
+from view_algebra.compiled import JSON_TIMES, SHORTENED, Catalog, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.clock import NOW_IN_SPARK
 from view_algebra.language.quoting import quoted, spark_name
@@ -86,14 +87,29 @@ def check(
     brokers: Brokers,
     names: Iterable[str] = (),
     preview: str | None = None,
+    *,
+    watching: Watching = unwatched,
+    again: Callable[[], tuple[SparkSession, MasterLog]] | None = None,
 ) -> list[Checked]:
     """Checks the views named (all that are served, when none is), as of one snapshot of Postgres.
 
     A view whose rows cannot be computed has its `failure`; the other views have their answers. `preview`: the views of
-    a preview, in place of the deployed ones.
+    a preview, in place of the deployed ones. again: gives another Spark when `watching` has ended this one.
     """
     with TemporaryDirectory(prefix="lamina-check-") as folder:
-        return _check(database, spark, log, brokers, names, preview, _Shown(Path(folder)))
+        shown = _Shown(Path(folder))
+        asked = _read(database, names, preview, shown)
+        failures = {**_select_asked(asked, spark, log, brokers), **asked.failures}
+        found = []
+        for name in asked.wanted:
+            compared = _compared(spark, asked, name, shown, failures.get(name), watching)
+            if isinstance(compared.failure, Stalled) and name not in failures:
+                failures |= _with_readers(asked.catalog, name, compared.failure)
+                if again is not None and not failures.keys() >= set(asked.wanted):
+                    spark, log = again()
+                    _select_asked(asked, spark, log, brokers)
+            found.append(compared)
+        return found
 
 
 @dataclass(frozen=True)
@@ -115,15 +131,42 @@ class _Shown:
         return self.folder / name.encode().hex()
 
 
-def _check(
-    database: Database,
-    spark: SparkSession,
-    log: MasterLog,
-    brokers: Brokers,
-    names: Iterable[str],
-    preview: str | None,
-    shown: _Shown,
-) -> list[Checked]:
+@dataclass(frozen=True)
+class _Asked:
+    """What was read in one snapshot: which views, below which offsets, and since which.
+
+    log_begins, topic_ids: of the sources' topics. since: by view, when its groups begin. clock: what `now()` is.
+    failures: why Postgres could not compute some views.
+    """
+
+    catalog: Catalog
+    wanted: Sequence[str]
+    below: Mapping[str, Offsets]
+    starts: Mapping[str, Offsets]
+    log_begins: Mapping[str, Offsets]
+    topic_ids: Mapping[str, str]
+    since: Mapping[str, datetime | None]
+    skipped: Skipped
+    clock: datetime
+    failures: Mapping[str, Exception]
+
+    @property
+    def selected(self) -> list[View]:
+        """The views whose sources are read, those that others read first."""
+        return [view for view in self.catalog.views.values() if set(view.sources) <= self.below.keys()]
+
+    def work(self, name: str) -> Work:
+        """What Spark computes of a view."""
+        under = definitions.of(self.catalog, name).views.keys()
+        reads = {}
+        for source in self.catalog.views[name].sources:
+            begins = Offsets({at: self.starts[source].get(at, 0) for at in self.below[source]})
+            reads[source] = (self.catalog.sources[source], OffsetRange(begins, self.below[source]))
+        return Work(name, reads, [table for each in under for table in self.catalog.views[each].cell_tables])
+
+
+def _read(database: Database, names: Iterable[str], preview: str | None, shown: _Shown) -> _Asked:
+    """Reads views and progress in one snapshot, and keeps what the views show."""
     with database.snapshot() as connection:
         catalog = deployed(connection) if preview is None else previews.get(connection, preview)
         served = views.served(connection) if preview is None else set(catalog.views)
@@ -155,30 +198,45 @@ def _check(
                 if is_away(error):
                     raise
                 failures[name] = error
-    for name in sources:
-        log.create(catalog.sources[name], topic_ids[name], log_begins[name])
-        records = log.records(catalog.sources[name], below[name], brokers, since=starts[name])
-        counting(records, catalog.sources[name]).createOrReplaceTempView(spark_name(catalog.sources[name].records))
-    selected = [view for view in catalog.views.values() if set(view.sources) <= set(sources)]
-    set_clock(spark, selected, clock)
-    failures = {**_select_each(spark, selected, begins), **failures}
-    found = []
-    for name in wanted:
-        over = _over(below, catalog.views[name].sources)
-        compared = _compared(spark, catalog.views[name], shown, over, failures.get(name))
-        left_out = sum(offset < over.get(at, 0) for at, offset in skipped)
-        found.append(replace(compared, skipped=left_out))
-    return found
+    return _Asked(catalog, wanted, below, starts, log_begins, topic_ids, begins, skipped, clock, failures)
 
 
-def _compared(spark: SparkSession, view: View, shown: _Shown, below: Offsets, failure: Exception | None) -> Checked:
+def _select_asked(asked: _Asked, spark: SparkSession, log: MasterLog, brokers: Brokers) -> dict[str, Exception]:
+    """Makes the records, and the SELECT of each view, tables of Spark's; gives why Spark refuses some."""
+    for name, below in asked.below.items():
+        source = asked.catalog.sources[name]
+        log.create(source, asked.topic_ids[name], asked.log_begins[name])
+        records = log.records(source, below, brokers, since=asked.starts[name])
+        counting(records, source).createOrReplaceTempView(spark_name(source.records))
+    set_clock(spark, asked.selected, asked.clock)
+    return _select_each(spark, asked.selected, asked.since)
+
+
+def _with_readers(catalog: Catalog, name: str, failure: Exception) -> dict[str, Exception]:
+    """A failure of a view and of all that read it."""
+    failures = {name: failure}
+    for view in catalog.views.values():
+        if failures.keys() & set(view.reads):
+            failures[view.name] = failure
+    return failures
+
+
+def _compared(
+    spark: SparkSession, asked: _Asked, name: str, shown: _Shown, failure: Exception | None, watching: Watching
+) -> Checked:
     """The rows of a view next to those of its SELECT; or why there are none to compare."""
+    view = asked.catalog.views[name]
+    below = _over(asked.below, view.sources)
+    found = None
     if failure is None:
         try:
-            return compare(view, rows_of(spark.table(view.name)), shown.rows(view.name), below)
-        except SPARK_ERRORS as error:
+            with watching(asked.work(name)):
+                selected = rows_of(spark.table(name))
+            found = compare(view, selected, shown.rows(name), below)
+        except (*SPARK_ERRORS, Stalled) as error:
             failure = error
-    return Checked(view.name, 0, below, [], [], failure=failure)
+    found = found or Checked(name, 0, below, [], [], failure=failure)
+    return replace(found, skipped=sum(offset < below.get(at, 0) for at, offset in asked.skipped))
 
 
 def _begins(connection: Connection, preview: str | None) -> dict[str, datetime | None]:
@@ -236,7 +294,7 @@ def shown_columns(view: View) -> str:
     return ", ".join(shown.get(column.postgres, "{}").format(quoted(column.name)) for column in view.columns)
 
 
-def _over(below: dict[str, Offsets], sources: Sequence[str]) -> Offsets:
+def _over(below: Mapping[str, Offsets], sources: Sequence[str]) -> Offsets:
     return Offsets({at: offset for source in sources for at, offset in below[source].items()})
 
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from batch_layer import checking, compute, patience
 from batch_layer.archiving import Logs
 from batch_layer.leap import Leap
+from batch_layer.stalls import Stalled, Watching, Work, unwatched
 from master_log.causes import SPARK_ERRORS, cause
 from master_log.kafka import Brokers
-from master_log.offsets import Offsets
+from master_log.offsets import OffsetRange, Offsets
 from master_log.tails import Tails
 from serving_layer import (
     checks,
@@ -58,7 +59,7 @@ class BatchLayer:
 
     spark: gives the session when a step needs one. dsn: how executors reach Postgres. tell: takes a line of narration.
     at: called at named places; the tests stop there. give_up: ends at once what Spark computes, and Spark with it.
-    on_held: takes the views that a rebuild does not hand over.
+    watching: ends what stands still. on_held: takes the views that a rebuild does not hand over.
     """
 
     database: Database
@@ -69,6 +70,7 @@ class BatchLayer:
     tell: Callable[[str], None] = logging.getLogger("lamina.batch").info
     at: Callable[[str], None] = lambda place: None
     give_up: Callable[[], None] = lambda: None
+    watching: Watching = unwatched
     on_held: Callable[[Sequence[str]], None] = lambda views: None
 
     def rebuild(
@@ -112,8 +114,8 @@ class BatchLayer:
         for each in sealed:
             try:
                 self.compute_unless_dropped(id, each.view)
-            except SPARK_ERRORS as error:
-                reasons[each.view] = cause(str(error))
+            except (*SPARK_ERRORS, Stalled) as error:
+                reasons[each.view] = _reason(error)
                 if leap or len(reasons) == len(sealed):
                     raise _not_computed(reasons) from error
                 self.tell(f"{each.view}: Spark cannot compute it, so it is left out and stays as it is")
@@ -209,7 +211,9 @@ class BatchLayer:
             source = version.sources[table.source]
             records = self.log().records_below(source, cut, since=start)
             computed = compute.cells_of(records, source, table, each.since)
-            parts = compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
+            begins = Offsets({at: start.get(at, 0) for at in cut})
+            with self.watching(Work(name, {source.name: (source, OffsetRange(begins, cut))}, [table])):
+                parts = compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
             total += sum(parts.values())
             self.at(f"compute {name}")
             with self.database.begin() as connection:
@@ -429,6 +433,12 @@ class BatchLayer:
         with self.database.begin() as connection:
             rebuilds.finished(connection, id, step)
         self.at(f"after {step}")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, Stalled):
+        return f"{error.what.partition(': ')[2]}: {error.evidence}. {error.way_out}"
+    return cause(str(error))
 
 
 def _not_computed(reasons: Mapping[str, str]) -> LaminaError:

@@ -6,6 +6,7 @@ a part in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from batch_layer.check import FLOAT, FLOAT_TOLERANCE, select_all
 from batch_layer.compute import counting
+from batch_layer.stalls import Watching, Work, unwatched
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange
@@ -23,7 +25,7 @@ from serving_layer.database import Database
 from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from serving_layer.receipts import Digest, Receipt
-from view_algebra.compiled import JSON_TIMES, Catalog, View
+from view_algebra.compiled import JSON_TIMES, Catalog, CellTable, View
 from view_algebra.errors import LaminaError
 from view_algebra.language.guards import ZERO
 from view_algebra.language.quoting import spark_name
@@ -49,21 +51,42 @@ class Verified:
         return not self.differing
 
 
-def verify(database: Database, spark: SparkSession, log: MasterLog, brokers: Brokers, receipt: Receipt) -> Verified:
+def verify(
+    database: Database,
+    spark: SparkSession,
+    log: MasterLog,
+    brokers: Brokers,
+    receipt: Receipt,
+    watching: Watching = unwatched,
+) -> Verified:
     """Computes the rows of a receipt anew, and compares them with what it says."""
     with database.begin() as connection:
         definition = definitions.get(connection, receipt.definition, receipt.view)
     _read_records(database, log, brokers, receipt, definition)
     select_all(spark, definition.views.values(), receipt.since, receipt.clock)
     view, rows = definition.views[receipt.view], Rows()
-    for batch in batches(_as_texts(spark.table(receipt.view))):
-        rows.add(pa.table(batch.columns, [column.name for column in view.columns]))
+    with database.begin() as connection:
+        now = deployed(connection).views
+    tables = [table for each in definition.views if each in now for table in now[each].cell_tables]
+    with watching(_work(receipt, definition, tables)):
+        for batch in batches(_as_texts(spark.table(receipt.view))):
+            rows.add(pa.table(batch.columns, [column.name for column in view.columns]))
     with database.begin() as connection:
         found = receipts.digest_of(connection, view, rows)
     differing = differences(view, receipt.digest, found)
     if differing:
         _refuse_losses(log, receipt, definition)
     return Verified(receipt, found, differing)
+
+
+def _work(receipt: Receipt, definition: Catalog, tables: Sequence[CellTable]) -> Work:
+    """What Spark computes. tables: those of the views today, by which the record is looked for."""
+    counted = receipt.sources
+    reads = {
+        name: (source, OffsetRange(counted[name].begins, counted[name].below))
+        for name, source in definition.sources.items()
+    }
+    return Work(receipt.view, reads, tables)
 
 
 def _refuse_losses(log: MasterLog, receipt: Receipt, definition: Catalog) -> None:

@@ -14,6 +14,7 @@ import view_algebra
 from batch_layer import reprocess, rollback
 from batch_layer.preview import preview
 from batch_layer.rebuild import BatchLayer
+from batch_layer.stalls import Watch, Watching, unwatched
 from lamina import lineage
 from lamina import topics as topics_of
 from lamina.services import folders
@@ -118,7 +119,22 @@ class Deployment:
             tell=self.tell,
             at=self.at,
             give_up=self.give_up,
+            watching=self.watching,
         )
+
+    @property
+    def watching(self) -> Watching:
+        """Ends Spark if what it computes stands still; one that was lent goes on."""
+        if self.lent is not None:
+            return unwatched
+        from lamina.spark import forget
+        from lamina.stalls import finder
+
+        def end() -> None:
+            self.give_up()
+            forget()
+
+        return Watch(lambda: self.spark, end, finder(self.settings), self.tell)
 
     def give_up(self) -> None:
         """Ends Spark at once, and what it computes with it; one that was lent goes on."""

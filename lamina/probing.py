@@ -6,26 +6,33 @@ import logging
 import multiprocessing
 import os
 import signal
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import psutil
 
 from lamina.deployment import Deployment
 from lamina.settings import Settings
-from lamina.spark import kill, session
+from lamina.spark import CATALOG, kill, session
 from master_log import log_times
+from master_log.archive import MasterLog
 from master_log.causes import SPARK_ERRORS, cause
-from master_log.offsets import OffsetRange, TopicPartition
+from master_log.offsets import OffsetRange, Skipped, TopicPartition
 from master_log.reading import kafka_range
 from serving_layer import skipping
+from serving_layer.database import Connection as Session
+from speed_layer.computation import Computation
 from speed_layer.jobs import Jobs
 from speed_layer.member import computation_of
-from view_algebra.compiled import Source
+from view_algebra.compiled import CellTable, Source
 from view_algebra.errors import LaminaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger("lamina.speed")
 
@@ -42,11 +49,17 @@ ANSWERS_WITHIN = 300.0
 class ProbeProcess:
     """Asks one process, one range after the other."""
 
-    def __init__(self, settings: Settings, source: Source) -> None:
+    def __init__(self, settings: Settings, source: Source, tables: Sequence[CellTable] | None = None) -> None:
+        """`tables`: those that it computes, of the records in the log, and Kafka's after them.
+
+        By default, those that micro-batches compute, of Kafka's records.
+        """
         # Not forked: this process has threads, and the connections of a JVM.
         context = multiprocessing.get_context("spawn")
         self._asked, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(settings, source, theirs), name="probe", daemon=True)
+        self._process = context.Process(
+            target=_serve, args=(settings, source, tables, theirs), name="probe", daemon=True
+        )
         self._process.start()
         theirs.close()
 
@@ -83,17 +96,18 @@ class ProbeProcess:
         self._process.join(1.0)
 
 
-def _serve(settings: Settings, source: Source, asked: Connection) -> None:
+def _serve(settings: Settings, source: Source, tables: Sequence[CellTable] | None, asked: Connection) -> None:
     """Answers one question after the other until nobody asks any more, or a range took too long."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for whoever asks
     deployment = Deployment(replace(settings, spark_master="local[1]"))
     spark = session(deployment.settings, "probe", nice=NICENESS, short_lived=True)
+    of = _Of(source, tables)
     with ThreadPoolExecutor(1) as computing, suppress(EOFError):
         answer: object = True
         while answer is not False:
             range, seconds = asked.recv()
             jobs = Jobs(spark)
-            answering = computing.submit(_answer, deployment, jobs, source, range, compute=seconds is not None)
+            answering = computing.submit(_answer, deployment, jobs, of, range, compute=seconds is not None)
             while not wait([answering], LOOKS_EVERY).done and not (seconds and jobs.run_longer_than(seconds)):
                 if asked.poll():  # nobody asks two at a time: whoever asked has ended
                     _end()
@@ -108,11 +122,32 @@ def _end() -> NoReturn:
     os._exit(0)
 
 
-def _answer(deployment: Deployment, jobs: Jobs, source: Source, range: OffsetRange, *, compute: bool) -> object:
+@dataclass(frozen=True)
+class _Of:
+    """What is computed: by default what micro-batches of the source compute."""
+
+    source: Source
+    tables: Sequence[CellTable] | None
+
+    def computation(self, connection: Session) -> Computation:
+        """Of these tables, or of those that are maintained now."""
+        if self.tables is not None:
+            return Computation.of(self.source, self.tables)
+        return computation_of(connection, self.source)
+
+    def raw(self, deployment: Deployment, spark: SparkSession, range: OffsetRange, skipped: Skipped) -> DataFrame:
+        """The raw records of a range."""
+        if self.tables is None:
+            return kafka_range(spark, deployment.brokers, self.source, range, skipped)
+        return MasterLog(spark, CATALOG, lambda: skipped).raw(self.source, range, deployment.brokers)
+
+
+def _answer(deployment: Deployment, jobs: Jobs, of: _Of, range: OffsetRange, *, compute: bool) -> object:
     """Reads a range, and gives where its longest value is; or computes it, which alone is counted. Else why not."""
+    source = of.source
     with deployment.database.begin() as connection:
-        skipped, computation = skipping.read(connection), computation_of(connection, source)
-    raw = kafka_range(jobs.spark, deployment.brokers, source, range, skipped)
+        skipped, computation = skipping.read(connection), of.computation(connection)
+    raw = of.raw(deployment, jobs.spark, range, skipped)
     if source.kind == "table":
         raw = log_times.of_raw(raw, source.topic, {})
     raw = raw.persist()

@@ -44,7 +44,7 @@ def show(output: Output, opened: Deployment, receipt: Receipt) -> bool:
     spark, log = opened.spark, opened.log
     with waiting(output.tell, "every record below the receipt's offsets is read, every row computed again"):
         try:
-            found = verify(opened.database, spark, log, opened.brokers, receipt)
+            found = verify(opened.database, spark, log, opened.brokers, receipt, opened.watching)
         except Exception as error:
             raise of_view(receipt.view, error) from error
     said, computed = receipt.digest, found.found

@@ -317,6 +317,18 @@ class MasterLog:
         whole = kept.drop(LOG_TIME).unionByName(parsed(raw, source).drop(LOG_TIME))
         return log_times.of_records(whole, source)
 
+    def raw(self, source: Source, range: OffsetRange, brokers: Brokers) -> DataFrame:
+        """The raw records of a range: the log's, and from where it ends Kafka's. Nothing is checked of either."""
+        table = self._opened(source)
+        snapshot, held = summaries.held_in(table, source)
+        reached = Offsets({at: max(range.start[at], min(to, held.get(at, 0))) for at, to in range.end.items()})
+        kept, rest = OffsetRange(range.start, reached), OffsetRange(reached, range.end)
+        raw = kafka_range(self._spark, brokers, source, rest, self._skipped())
+        if snapshot is None or kept.empty:
+            return raw
+        rows = without(table.read(snapshot.id).where(within(kept)), kept.holds(self._skipped()))
+        return as_kafka_gave(rows, source).unionByName(raw)
+
     def newest(self, source: Source, end: Offsets, brokers: Brokers, *, since: Offsets) -> LogTimes:
         """The log times of a table below `end`, per partition, of the records that the log or Kafka still has."""
         table = self._opened(source)

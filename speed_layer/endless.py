@@ -94,6 +94,10 @@ class Search:
         """True if it has ended."""
         return not self._thread.is_alive()
 
+    def await_end(self, seconds: float) -> None:
+        """Returns when it has ended, or after so many seconds."""
+        self._thread.join(max(0.0, seconds))
+
     def close(self) -> None:
         """Ends it, with the process that it uses."""
         self._closed.set()
@@ -143,14 +147,18 @@ def find(range: OffsetRange, asked: Asked, patience: Patience) -> tuple[TopicPar
         return suspect
     for at, end in range.moved.items():
         low, high = range.start[at], end
-        if asked.computes(_part(at, low, high), patience.probed):
+        if _computes(asked, _part(at, low, high), patience):
             continue
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if asked.computes(_part(at, low, middle), patience.probed) else (low, middle)
+            low, high = (middle, high) if _computes(asked, _part(at, low, middle), patience) else (low, middle)
         if (at, low) != suspect and not asked.computes(_part(at, low), patience.alone):
             return at, low
     return None
+
+
+def _computes(asked: Asked, range: OffsetRange, patience: Patience) -> bool:
+    return asked.computes(range, patience.of(range))
 
 
 def _part(at: TopicPartition, low: int, high: int | None = None) -> OffsetRange:

@@ -57,12 +57,18 @@ class Patience:
     shared: of a member of a shared run, before it leaves the run. Others wait for it meanwhile, and are to be counted
     within half a minute. alone: of a query with a run of its own; micro-batches that take longer are halved. A single
     record may take as long. probed: of a range in which an endless record is looked for. It is as long as `shared`, so
-    that what had to leave the run for a record's sake is found again.
+    that what had to leave the run for a record's sake is found again. per_record: the same, for each record of a range:
+    a log's are long.
     """
 
     shared: float = 10.0
     alone: float = 60.0
     probed: float = 10.0
+    per_record: float = 0.0
+
+    def of(self, range: OffsetRange) -> float:
+        """Seconds within which a range is computed that has no endless record."""
+        return self.probed + self.per_record * range.size
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,16 @@ def check(output: Output, views: Sequence[str], live: bool, preview: str | None)
             return
         spark, log = opened.spark, opened.log
         with waiting(output.tell, "every record is read from the log and Kafka, every row compared"):
-            results = run(opened.database, spark, log, opened.brokers, views, preview)
+            results = run(
+                opened.database,
+                spark,
+                log,
+                opened.brokers,
+                views,
+                preview,
+                watching=opened.watching,
+                again=lambda: (opened.spark, opened.log),
+            )
     _show_checked(output, results)
     for each in results:
         if each.skipped:

@@ -1,0 +1,47 @@
+"""Which record a command's computation stands still at: it is looked for in a process of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from batch_layer.stalls import LOOKS_EVERY, Finder, Found, Work
+from lamina.probing import ProbeProcess
+from lamina.settings import Settings
+from speed_layer.endless import Search
+from speed_layer.parts import Patience
+
+if TYPE_CHECKING:
+    from speed_layer.parts import Probe
+    from view_algebra.compiled import CellTable, Source
+
+PATIENCE = Patience(per_record=1 / 20_000)
+"""A range of a log may be large. Even an old core parses and computes 20,000 records of a kilobyte in a second."""
+
+SEARCHED_WITHIN = 600.0
+"""Seconds after which the search is given up, and the view is named without the record."""
+
+
+def finder(settings: Settings) -> Finder:
+    """Looks for the record, in one source of the work after the other."""
+
+    def find(work: Work, over: threading.Event) -> Found | None:
+        deadline = time.monotonic() + SEARCHED_WITHIN
+        for name, (source, range) in work.reads.items():
+            if not (tables := work.tables_of(name)) or range.empty:
+                continue
+            search = Search(partial(_begin, settings, source, tables), range, PATIENCE)
+            while not search.over and not over.is_set() and time.monotonic() < deadline:
+                search.await_end(LOOKS_EVERY)
+            search.close()
+            if search.found is not None:
+                return Found(name, *search.found, PATIENCE.alone)
+        return None
+
+    return find
+
+
+def _begin(settings: Settings, source: Source, tables: list[CellTable]) -> Probe:
+    return ProbeProcess(settings, source, tables)

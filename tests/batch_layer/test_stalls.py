@@ -1,0 +1,75 @@
+"""A record that an expression would compute for ever ends a command, which names the view and the record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.fix_lamina import CommandLine, Deployed, Result
+
+PATIENT = ("12", "5", "5")
+"""Seconds: metrics of tasks are up to 10 s old."""
+
+SOURCE = """
+    CREATE TABLE a (k STRING, a STRING) USING kafka OPTIONS (topic '{topics}_a', format 'json')
+    TBLPROPERTIES ('partitions' = '1');
+    CREATE VIEW counted AS SELECT count(*) AS records FROM a;
+"""
+MATCHING = "CREATE VIEW matching AS SELECT count(*) FILTER (WHERE {}) AS found FROM a;"
+
+ENDLESS = "a RLIKE concat('.*foo.*bar', '.*')"
+
+HOSTILE = {"k": "a", "a": "foo" * 20_000}
+"""Java looks at every start, every `foo` and every end of it: for hours."""
+
+
+@pytest.fixture
+def impatient(lamina: CommandLine, deployed: Deployed) -> CommandLine:
+    """Commands with a JVM of their own. `deployed` has one record that `ENDLESS` would compute for hours."""
+    deployed.apply(a=SOURCE)
+    deployed.send("a", *[{"k": "a", "a": "foo bar"}] * 3, HOSTILE, {"k": "a", "a": "foo"})
+    deployed.catch_up()
+    return replace(lamina, program="tests.impatient_command")
+
+
+def written(deployed: Deployed, lamina: CommandLine, **files: str) -> str:
+    """A folder with what is deployed and these declarations."""
+    for name, sql in {**deployed.files, **{f"{name}.sql": sql for name, sql in files.items()}}.items():
+        (lamina.folder / name).write_text(sql)
+    return str(lamina.folder)
+
+
+def test_an_apply_that_stands_still_names_view_and_record_and_changes_nothing(
+    deployed: Deployed, impatient: CommandLine
+) -> None:
+    folder = written(deployed, impatient, matching=MATCHING.format(ENDLESS))
+    ended: Result = impatient(*PATIENT, "apply", "--catalog", folder, code=1, timeout=400)
+    assert "matching: Spark stood still for" in ended.err
+    assert "partition 0, offset 3" in ended.err
+    assert "java.util.regex" in ended.err
+    assert deployed.rows("SELECT * FROM counted") == [(5,)]
+    guarded = MATCHING.format(f"CASE WHEN length(a) < 10000 THEN {ENDLESS} END")
+    deployed.apply(matching=guarded)
+    assert deployed.rows("SELECT * FROM matching") == [(3,)]
+    assert len(deployed.check()) == 2
+
+
+def test_a_check_that_stands_still_has_an_answer_for_every_other_view(
+    deployed: Deployed, impatient: CommandLine
+) -> None:
+    longest = "CREATE VIEW a_longest AS SELECT k, max(a) AS a, max({}) AS found FROM a GROUP BY k;".format(
+        "CASE WHEN length(a) < 10000 THEN length(a) END"
+    )
+    above = f"CREATE VIEW above AS SELECT k, {ENDLESS} AS found FROM a_longest;"
+    deployed.apply(longest=longest, above=above, over="CREATE VIEW over AS SELECT count(*) AS n FROM above;")
+    ended = impatient(*PATIENT, "check", "--json", code=1, timeout=400)
+    found = {each["view"]: each for each in ended.lines()}
+    assert {name: each["result"] for name, each in found.items()} == {
+        "counted": "equal",
+        "a_longest": "equal",
+        "above": "FAILED",
+        "over": "FAILED",
+    }
+    assert "above: Spark stood still" in found["above"]["error"]
+    assert "a from" in found["above"]["error"]

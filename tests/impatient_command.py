@@ -1,0 +1,20 @@
+"""`lamina`, with less patience for a computation that stands still.
+
+    python -m tests.impatient_command STALLS_AFTER ALONE PROBED check VIEW
+
+The numbers are seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import batch_layer.stalls
+import lamina.stalls
+from lamina.cli import main
+from speed_layer.parts import Patience
+
+if __name__ == "__main__":
+    batch_layer.stalls.STALLS_AFTER, alone, probed = (float(sys.argv.pop(1)) for _ in range(3))
+    lamina.stalls.PATIENCE = Patience(10.0, alone, probed, 1 / 20_000)
+    main()
