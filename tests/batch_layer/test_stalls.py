@@ -62,14 +62,14 @@ def test_a_check_that_stands_still_has_an_answer_for_every_other_view(
         "CASE WHEN length(a) < 10000 THEN length(a) END"
     )
     above = f"CREATE VIEW above AS SELECT k, {ENDLESS} AS found FROM a_longest;"
-    deployed.apply(longest=longest, above=above, over="CREATE VIEW over AS SELECT count(*) AS n FROM above;")
+    deployed.apply(longest=longest, above=above, summed="CREATE VIEW summed AS SELECT count(*) AS n FROM above;")
     ended = impatient(*PATIENT, "check", "--json", code=1, timeout=400)
     found = {each["view"]: each for each in ended.lines()}
     assert {name: each["result"] for name, each in found.items()} == {
         "counted": "equal",
         "a_longest": "equal",
         "above": "FAILED",
-        "over": "FAILED",
+        "summed": "FAILED",
     }
     assert "above: Spark stood still" in found["above"]["error"]
     assert "a from" in found["above"]["error"]
