@@ -13,23 +13,27 @@ import functools
 import json
 import random
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 
 from batch_layer.check import Row, compare, shown_columns
 from batch_layer.compute import counting
 from batch_layer.rebuild import BatchLayer
+from batch_layer.stalls import Watch, Work
 from lamina import duck
 from lamina.catalogs import catalog_files
 from lamina.fixtures import ENDING, Fixture, Line, Record, fixtures
 from lamina.render import plain
 from lamina.scratch import Scratch, scratch
 from lamina.settings import Settings
-from lamina.spark import session
+from lamina.spark import kill, session
 from master_log import log_times
 from master_log.archive import MasterLog
 from master_log.kafka import Brokers
@@ -146,12 +150,21 @@ def run(folder: Path, names: Sequence[str], seed: int | None, tell: Callable[[st
         spark = session(settings, "lamina test")
         try:
             runner = Runner(catalog, spark, server, seed)
-            found = [compared for each in wanted for compared in runner.run(each)]
+            watching = Watch(lambda: spark, kill, _not_found, tell)
+            found = []
+            for each in wanted:
+                with watching(Work(each.name, {})):
+                    found += runner.run(each)
         finally:
-            spark.stop()
+            with suppress(Py4JError, ConnectionError):  # it was ended because it stood still
+                spark.stop()
     if not all(each.equal for each in found):
         tell(f"the micro-batches of these tests are cut by --seed {seed}")
     return found
+
+
+def _not_found(work: Work, over: threading.Event) -> None:
+    """The records of a test are few, and a person can look at them."""
 
 
 def _is_named(each: Fixture, names: tuple[str, ...]) -> bool:

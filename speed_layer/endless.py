@@ -16,14 +16,11 @@ from typing import Protocol
 
 from master_log.offsets import OffsetRange, Offsets, TopicPartition
 from master_log.reading import StopsAt
+from speed_layer.jobs import SETTLES_WITHIN
 from speed_layer.parts import Patience, Probe, TooLong
 from view_algebra.compiled import Source
 
 log = logging.getLogger("lamina.speed")
-
-SETTLES_WITHIN = 2.0
-"""Seconds after which a task that was told to end, and still runs, is taken to spin. Between two records, every task
-looks whether it has to end."""
 
 
 class Endless(StopsAt):

@@ -14,6 +14,10 @@ from py4j.protocol import Py4JError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SETTLES_WITHIN = 2.0
+"""Seconds after which a task that was told to end, and still runs, is taken to spin. Between two records, every task
+looks whether it has to end."""
+
 
 @dataclass(frozen=True)
 class Jobs:

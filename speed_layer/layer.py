@@ -126,11 +126,13 @@ class SpeedLayer:
 
     def _renew_spark(self) -> None:
         """Ends Spark's process, and starts another, where a task in it spins. Every run begins again from progress."""
-        spinning = [hang for query in self._queries.values() if (hang := query.hang) and hang.spins and not hang.ended]
-        if not spinning or self.parts.renew is None:
+        queries = self._queries.values()
+        spinning = [hang for query in queries if (hang := query.hang) and hang.spins and not hang.ended]
+        preparing = any(query.member is not None and query.member.spins() for query in queries)
+        if self.parts.renew is None or not (spinning or preparing):
             return
         log.warning("Spark is started anew: it computes what was given up, and nothing else ends that")
-        self._runs.end(self._queries.values())
+        self._runs.end(queries)
         self.parts.renew()
         for hang in spinning:
             hang.ended = True

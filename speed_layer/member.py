@@ -153,6 +153,14 @@ class Member:
         """What of a range is skipped, as far as it knows."""
         return range.holds(self._skipped)
 
+    def give_up_preparing(self, seconds: float) -> None:
+        """Ends what runs beside micro-batches, for a version that is announced, if it takes so long."""
+        self._preparation.give_up(seconds)
+
+    def spins(self) -> bool:
+        """True if a task of a preparation that was given up keeps a core."""
+        return self._preparation.spins()
+
     def give_up(self, range: OffsetRange) -> None:
         """Fails, and cancels the micro-batch that is overdue."""
         for each, jobs in tuple(self._computing):

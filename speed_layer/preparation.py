@@ -24,6 +24,7 @@ from serving_layer import duplicates, versions
 from serving_layer.database import Connection, Database, PostgresError
 from serving_layer.duplicates import Found
 from speed_layer.computation import Computation
+from speed_layer.jobs import SETTLES_WITHIN, Jobs
 from speed_layer.prepared import Prepared, few_of
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
@@ -56,6 +57,8 @@ class Preparation:
     def __init__(self, database: Database, source: Source, prepare: Callable[[Computation], Ready]) -> None:
         self._database, self._source, self._prepare = database, source, prepare
         self._running: threading.Thread | None = None
+        self._jobs: Jobs | None = None
+        self._given_up_at: float | None = None
         self.ready: Ready | None = None
 
     def begin(self, connection: Connection, now: Computation, records: DataFrame) -> None:
@@ -69,17 +72,33 @@ class Preparation:
         self._running = threading.Thread(target=self._run, args=(soon, new, records), name="preparation", daemon=True)
         self._running.start()
 
+    def give_up(self, seconds: float) -> None:
+        """Ends it if its tasks have been running for so long: the version is opened without it."""
+        if self._given_up_at is None and self._jobs is not None and self._jobs.run_longer_than(seconds):
+            log.warning("%s: what is announced takes too long to prepare, and is not prepared", self._source.name)
+            self._given_up_at = time.monotonic()
+            self._jobs.cancel()
+
+    def spins(self) -> bool:
+        """True if it was given up, and a task of it runs all the same: only the end of Spark's process ends that."""
+        if self._given_up_at is None or time.monotonic() < self._given_up_at + SETTLES_WITHIN:
+            return False
+        return self._jobs is not None and self._jobs.run_longer_than(SETTLES_WITHIN)
+
     def _run(self, soon: Computation, new: Collection[str], records: DataFrame) -> None:
         began = time.monotonic()
+        self._jobs = jobs = Jobs(records.sparkSession)
+        self._given_up_at = None
 
         def find(ids: pa.Table) -> Found:
             return self._database.retrying(lambda connection: duplicates.find(connection, self._source, ids))
 
         try:
-            soon.compute(records.where("true"), find)  # what it caches is not what the micro-batch caches of them
-            ready = self._prepare(soon)
-            if ready.prepared is not None and (few := few_of(records)) is not None:
-                ready.prepared.compute(few, find)
+            with jobs.counted():
+                soon.compute(records.where("true"), find)  # what it caches is not what the micro-batch caches of them
+                ready = self._prepare(soon)
+                if ready.prepared is not None and (few := few_of(records)) is not None:
+                    ready.prepared.compute(few, find)
             self.ready = ready
             log.debug("%s: prepared for new versions in %.1f s", self._source.name, time.monotonic() - began)
         except Exception:

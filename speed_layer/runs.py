@@ -135,6 +135,8 @@ class Runs:
         shortest = self.parts.patience.shared
         longest = shortest if run.shared else self.parts.patience.alone
         for query in of_run:
+            if query.member is not None:
+                query.member.give_up_preparing(shortest)
             if (member := query.member) is None or (range := member.overdue(shortest)) is None:
                 continue
             late = member.overdue(longest) is not None or self.judge.skipped_since(range, member.skipped(range))

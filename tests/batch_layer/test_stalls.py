@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.fix_lamina import CommandLine, Deployed, Result
+from serving_layer import versions
+from tests.fix_lamina import CommandLine, Deployed
+from tests.speed_layer.test_endless import cores_used
+from tests.speed_layer.test_endless import impatient as impatient_speed
 
 PATIENT = ("12", "5", "5")
 """Seconds: metrics of tasks are up to 10 s old."""
@@ -40,19 +43,35 @@ def written(deployed: Deployed, lamina: CommandLine, **files: str) -> str:
     return str(lamina.folder)
 
 
-def test_an_apply_that_stands_still_names_view_and_record_and_changes_nothing(
+def test_an_apply_that_stands_still_names_view_and_record_and_holds_no_micro_batch_up(
     deployed: Deployed, impatient: CommandLine
 ) -> None:
     folder = written(deployed, impatient, matching=MATCHING.format(ENDLESS))
-    ended: Result = impatient(*PATIENT, "apply", "--catalog", folder, code=1, timeout=400)
-    assert "matching: Spark stood still for" in ended.err
-    assert "partition 0, offset 3" in ended.err
-    assert "java.util.regex" in ended.err
-    assert deployed.rows("SELECT * FROM counted") == [(5,)]
-    guarded = MATCHING.format(f"CASE WHEN length(a) < 10000 THEN {ENDLESS} END")
-    deployed.apply(matching=guarded)
+    with impatient_speed(impatient, 5, 10, 5) as speed:
+        deployed.send("a", {"k": "a", "a": "foo"})
+        deployed.wait_for("a")
+        command = impatient.start(*PATIENT, "apply", "--catalog", folder)
+        deployed.until(lambda: announced(deployed), "the version is announced")
+        deployed.send("a", HOSTILE)
+        deployed.wait_for("a")
+        _, said = command.communicate(timeout=400)
+        assert command.returncode == 1
+        assert "matching: Spark stood still for" in said
+        assert "partition 0, offset 3" in said or "partition 0, offset 6" in said
+        assert "java.util.regex" in said
+        deployed.send("a", {"k": "a", "a": "foo"})
+        deployed.wait_for("a")
+        assert cores_used(speed) < 0.5, "what was prepared spins"
+    assert deployed.rows("SELECT * FROM counted") == [(8,)]
+    deployed.apply(matching=MATCHING.format(f"CASE WHEN length(a) < 10000 THEN {ENDLESS} END"))
     assert deployed.rows("SELECT * FROM matching") == [(3,)]
     assert len(deployed.check()) == 2
+
+
+def announced(deployed: Deployed) -> bool:
+    """True if a version is announced, and the speed layer is to prepare for it."""
+    with deployed.deployment.database.begin() as connection:
+        return bool(versions.to_prepare(connection, "a"))
 
 
 def test_a_check_that_stands_still_has_an_answer_for_every_other_view(
