@@ -238,15 +238,19 @@ class Holder:
 
 
 def in_the_way(connection: Connection) -> list[Holder]:
-    """Who holds a view, as far as this login may see."""
+    """Who holds a view, as far as this login may see.
+
+    A reader's transaction that has an id has written, as by `DROP OWNED`, which revokes nothing but locks the entries
+    of views in the catalog.
+    """
     found = connection.execute(
         text(
             "SELECT DISTINCT a.pid, a.usename, a.application_name, a.state = 'active' AS reads,"
             " extract(epoch FROM statement_timestamp() - a.state_change) AS seconds"
-            " FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid) JOIN pg_class AS c ON c.oid = l.relation"
-            " WHERE a.pid <> pg_backend_pid() AND l.granted AND a.datname = current_database() AND c.relkind = 'v'"
-            " AND a.state IS NOT NULL"
-            " AND c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (:schemas)) ORDER BY seconds DESC"
+            " FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid) LEFT JOIN pg_class AS c ON c.oid = l.relation"
+            " WHERE a.pid <> pg_backend_pid() AND l.granted AND a.datname = current_database() AND a.state IS NOT NULL"
+            " AND (c.relkind = 'v' AND c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (:schemas))"
+            " OR l.locktype = 'transactionid' AND a.usename <> current_user) ORDER BY seconds DESC"
         ),
         {"schemas": ["analytics", "lamina", *lookup.previews(connection)]},
     )

@@ -439,6 +439,18 @@ def test_a_reader_does_not_wait_behind_a_change_that_waits_for_another_reader(wo
     other.close()
 
 
+def test_a_reader_that_locks_the_catalog_is_named(world: World, services: Services) -> None:
+    reader = psycopg2.connect(services.database_url(str(world.database.url.database), "analyst"))
+    with reader.cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ WRITE")
+        cursor.execute("DROP OWNED BY CURRENT_USER")  # which revokes nothing: it is not the one who granted it
+    with world.database.begin() as connection:
+        [holder] = readers.in_the_way(connection)
+    assert (holder.role, holder.reads) == ("analyst", False)
+    reader.rollback()
+    reader.close()
+
+
 def test_a_prepared_statement_that_names_its_columns_outlives_a_change_of_the_view(
     world: World, services: Services
 ) -> None:
