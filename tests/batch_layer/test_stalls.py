@@ -44,7 +44,7 @@ def written(deployed: Deployed, lamina: CommandLine, **files: str) -> str:
 
 
 def test_an_apply_that_stands_still_names_view_and_record_and_holds_no_micro_batch_up(
-    deployed: Deployed, impatient: CommandLine
+    deployed: Deployed, impatient: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = written(deployed, impatient, matching=MATCHING.format(ENDLESS))
     with impatient_speed(impatient, 5, 10, 5) as speed:
@@ -62,6 +62,7 @@ def test_an_apply_that_stands_still_names_view_and_record_and_holds_no_micro_bat
         deployed.send("a", {"k": "a", "a": "foo"})
         deployed.wait_for("a")
         assert cores_used(speed) < 0.5, "what was prepared spins"
+    assert "Spark is started anew" in capsys.readouterr().out
     assert deployed.rows("SELECT * FROM counted") == [(8,)]
     deployed.apply(matching=MATCHING.format(f"CASE WHEN length(a) < 10000 THEN {ENDLESS} END"))
     assert deployed.rows("SELECT * FROM matching") == [(3,)]
