@@ -124,4 +124,4 @@ def _object(columns: Mapping[str, str]) -> str:
     """SQL of a JSON object with columns, by its names; 50 fields at a time, since a function takes 100 arguments."""
     fields = [f"{postgres_text(name)}, {quoted(column)}" for name, column in columns.items()]
     parts = (", ".join(fields[first : first + 50]) for first in range(0, len(fields), 50))
-    return " || ".join(f"jsonb_build_object({part})" for part in parts)
+    return " || ".join(["'{}'::jsonb", *(f"jsonb_build_object({part})" for part in parts)])
