@@ -26,18 +26,23 @@ _MARK = "\uf8ff"
 _IN_TEXT = "t"
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _QUOTED = r"'(?:[^'\\]++|\\.)*+'"
-_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+(?=[ \t\r\n,\]}])"
-_NUMBERS = rf"""\G((?:[^"'0-9-]++|{_STRING}|{_QUOTED}|-(?![0-9]))*+)({_NUMBER})"""
+_LITERAL = "[+-]?(?:NaN|INF|Infinity)"
+_NUMBER = rf"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+|{_LITERAL})(?=[ \t\r\n,\]}}])"
+_NUMBERS = rf"""\G((?:[^"'0-9NI+-]++|{_STRING}|{_QUOTED}|[+-](?![0-9NI]))*+)({_NUMBER})"""
 _OBJECTS_IN_TEXTS = (
     rf"""\G((?:[^"']++|{_QUOTED}|{_STRING}(?=[ \t\r\n]*+:)|(?!"[ \t\r\n]*+[\[{{]){_STRING})*+)"((?:[^"\\]++|\\.)*+)\""""
 )
 _OWN_MARKS = rf"(?<!\\)((?:\\\\)*+)(?:\\u[fF]8[fF][fF]|{_MARK})"
-_MARKS = rf'^{_MARK}(?=[0-9-])|"{_MARK}(-?[0-9][^"]*+)"|{_MARK}(?:{_IN_TEXT}|({_MARK}))'
+_MARKS = (
+    rf'^{_MARK}(?=-?[0-9])|(?:^|(?<=")){_MARK}(?={_LITERAL}(?:"|$))'
+    rf'|"{_MARK}(-?[0-9][^"]*+)"|{_MARK}(?:{_IN_TEXT}|({_MARK}))'
+)
 
-FRACTION = r"[:\[,][ \t\r\n]*+-?[0-9]++[.eE]"
+_ZERO = r"-0[ \t\r\n,\]}]"
+FRACTION = rf"[:\[,][ \t\r\n]*+(?:-?[0-9]++[.eE]|{_ZERO}|{_LITERAL})"
 """What may be a number in JSON that Spark's reader writes otherwise in a STRING."""
 
-REWRITTEN = r"""^(?:-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?$|"-?Infinity"$|[{\[])"""
+REWRITTEN = r"""^(?:0$|-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?$|"(?:NaN|-?Infinity)"$|[{\[])"""
 """A STRING that Spark's reader may have written of such a number, or of an object or a list with one."""
 
 _SPACE = r"[\x00-\x20]*+"
@@ -61,7 +66,7 @@ _WITHOUT_ZONE = rf"^{_SPACE}[+-]?[0-9]++(?:-[0-9]++)*+(?:[T ][0-9:.]*+)?{_SPACE}
 _EMPTY = rf"^{_SPACE}$"
 _NOTHING = rf"^\[[ \t\r\n]*+\]$|{_EMPTY}"
 _NO_BASE64 = rf"^{_MARK}|^(?i:NaN|[+-]?Inf(?:inity)?)$"
-_IS_NUMBER, _IS_NESTED = rf"^{_MARK}[0-9-]", r"^[{\[]"
+_IS_NUMBER, _IS_NESTED = rf"^{_MARK}-?[0-9]", r"^[{\[]"
 
 PATTERNS = (
     *(FRACTION, REWRITTEN, _NUMBERS, _OBJECTS_IN_TEXTS, _OWN_MARKS, _MARKS, _WHOLE, _IS_WHOLE, _DECIMAL, _DOUBLE),
