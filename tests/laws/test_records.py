@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from datetime import UTC, datetime
 
 import pytest
@@ -23,6 +24,8 @@ MARK = "a byte order mark stands before the object: let the producer leave it ou
 FRAME = "a frame of a schema registry stands before the value: let the producer write plain JSON; schema id "
 TWICE = "a JSON text that holds an object (JSON encoded twice): send the object itself"
 COMMA = "a decimal has a comma: Spark would read 12,50 as 1250"
+UTF_16 = "UTF-16, not JSON: let the producer write UTF-8"
+CONTROL = "not JSON: a line break or another control character in a text is not escaped"
 DEEP = b'{"z":' + b"[" * 5000 + b"]" * 5000 + b"}"
 CASES: list[tuple[str, bytes | None, str | None]] = [
     ("null", None, "the value is null"),
@@ -42,6 +45,11 @@ CASES: list[tuple[str, bytes | None, str | None]] = [
     ("JSON's null", b"null", "the JSON value null, not an object: a deletion is a record without a value"),
     ("a byte order mark", b'\xef\xbb\xbf{"id": 1}', MARK),
     ("a byte order mark of UTF-16", '{"id": 1}'.encode("utf-16"), MARK),
+    ("gzip", gzip.compress(b'{"id": 1}'), "gzip, not JSON: set compression.type of the producer instead"),
+    ("UTF-16", '{"id": 1}'.encode("utf-16-le"), UTF_16),
+    ("UTF-16 that begins with a zero", '{"id": 1}'.encode("utf-16-be"), UTF_16),
+    ("a line in a text", b'{"name": "a\nb"}', CONTROL),
+    ("a line in a text and half an object", b'{"name": "a\nb"', "not JSON, or nested too deep"),
     ("a frame of a registry", b'\x00\x00\x00\x01\x02{"id": 1}', f"{FRAME}258"),
     ("a frame around Avro", b"\x00\x00\x00\x00\x07\x02\x08", f"{FRAME}7"),
     ("an empty object", b"{}", None),

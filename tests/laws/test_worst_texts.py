@@ -35,7 +35,7 @@ from view_algebra.texts.decoding import (
 )
 from view_algebra.texts.fields import PATTERNS
 from view_algebra.texts.numbers_as_times import may_be_numbers
-from view_algebra.texts.records import BEGINS_AGAIN, COMMA_BEFORE_END, HAS_COMMA, LOOKS_ALONE, MAY_HAVE_COMMA
+from view_algebra.texts.records import BEGINS_AGAIN, COMMA_BEFORE_END, CONTROL, HAS_COMMA, LOOKS_ALONE, MAY_HAVE_COMMA
 
 M = 1_000_000
 QUOTED = ['"' + " " * M, '"' * M, '"' + r"\n" * (M // 2), '"9' * (M // 2), '"' + "9" * M, '"' + r"\u0039" * (M // 6)]
@@ -75,6 +75,7 @@ OURS = {
     WHOLE: ["9" * M, "9" * M + "x"],
     BASE64_OF_DECIMAL: ["A" * M, "=" * M, "A" * 22 + "=" * M],
     COMMA_BEFORE_END: ["," * M, ", " * (M // 2), "," + " " * M],
+    CONTROL: ["\n" * M],
     **dict.fromkeys(PATTERNS, OF_FIELDS),
     SHORT_NUMBER: ["e" * M, "1e999" * 200, "\n" * M, "😀" * M],
 }

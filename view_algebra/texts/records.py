@@ -79,6 +79,9 @@ MAY_HAVE_COMMA = r"""["'][+-]?(?:[\p{Nd}.]++,|,++[\p{Nd}.])|\\u00(?:2[bBcCdDeE]|
 HAS_COMMA = rf"""[:\[,]"(?!{THOUSANDS}")[+-]?[\p{{Nd}}.]*+,[^"]*+"(?!:)"""
 """Such a number in JSON that Spark writes of texts alone, if its commas might not part thousands."""
 
+CONTROL = r"[\x00-\x1f]"
+"""A character that a text in JSON may not have as it is."""
+
 COMMA_BEFORE_END = r",([ \t\r\n]*+[}\]])"
 """A comma behind the last field or element, which JSON does not have."""
 
@@ -582,10 +585,13 @@ def _before_json() -> list[tuple[str, str]]:
     """What stands before the text of a record, or is no text: conditions and reasons."""
     mark = "a byte order mark stands before the object: let the producer leave it out"
     frame = "a frame of a schema registry stands before the value: let the producer write plain JSON; schema id "
+    two_bytes = "substring(kafka_value, {}, 1) = X'00' AND substring(kafka_value, {}, 1) IN (X'7B', X'5B')"
     marks = " OR ".join(f"startswith(kafka_value, X'{each}')" for each in ("EFBBBF", "FEFF", "FFFE"))
     schema_id = "conv(hex(substring(kafka_value, 2, 4)), 16, 10)"
     return [
         (f"({marks})", _text(mark)),
+        ("startswith(kafka_value, X'1F8B')", "'gzip, not JSON: set compression.type of the producer instead'"),
+        (f"{two_bytes.format(1, 2)} OR {two_bytes.format(2, 1)}", "'UTF-16, not JSON: let the producer write UTF-8'"),
         ("startswith(kafka_value, X'00') AND length(kafka_value) > 5", f"concat({_text(frame)}, {schema_id})"),
     ]
 
@@ -596,9 +602,14 @@ def _why_no_record(text: str) -> str:
     is_json = f"try_parse_json({text}) IS NOT NULL"
     inner = f"try_parse_json(try_variant_get(try_parse_json({text}), '$', 'string'))"
     corrected = f"try_parse_json(regexp_replace({text}, {_text(COMMA_BEFORE_END)}, '$1'))"
+    escaped = f"try_parse_json(regexp_replace({text}, {_text(CONTROL)}, ' '))"
     found = [
         *_before_json(),
         (f"startswith({trimmed}, '{{') AND {corrected} IS NOT NULL", "'not JSON: a comma stands before } or ]'"),
+        (
+            f"startswith({trimmed}, '{{') AND {escaped} IS NOT NULL",
+            "'not JSON: a line break or another control character in a text is not escaped'",
+        ),
         (f"startswith({trimmed}, '{{')", "'not JSON, or nested too deep'"),
         (f"NOT {is_json}", "'not JSON'"),
         (f"startswith({trimmed}, '[')", "'a JSON array, not an object: send each element as a record'"),
