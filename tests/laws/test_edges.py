@@ -277,3 +277,29 @@ def test_a_span_that_ends_before_it_begins_has_no_hours(engines: Engines) -> Non
     right = [(f"2024-{hour}:00:00.000000", state, n) for state, some in hours.items() for hour, n in some]
     found = wrong_rows(engines, SPANS, {"spans": records}, {"per_hour": right})
     assert found == {}, found
+
+
+SEQUENCES = """
+CREATE TABLE ends (k STRING, a INT, b INT, x SMALLINT, y SMALLINT) USING kafka OPTIONS (topic 'ends', format 'json');
+CREATE VIEW steps AS SELECT k, max(size(sequence(a, b, 1))) AS n FROM ends WHERE a >= 0 AND (b - a) * 5000 <= 1000
+  GROUP BY k;
+CREATE VIEW far AS SELECT k, max(size(sequence(a, b))) AS n FROM ends WHERE b - a BETWEEN -10 AND 10 GROUP BY k;
+CREATE VIEW down AS SELECT k, max(size(sequence(b, a, -5))) AS n FROM ends WHERE (b - a) * 5000 <= 1000 GROUP BY k;
+CREATE VIEW small AS SELECT k, max(size(sequence(x, y))) AS n FROM ends WHERE y - x <= 10 AND x - y <= 10 GROUP BY k;
+"""
+
+
+def test_a_sequence_has_the_same_elements_everywhere_if_the_condition_that_bounds_it_wraps_around(
+    engines: Engines,
+) -> None:
+    least, most = -(2**31), 2**31 - 1
+    ends = {"near": (0, 0, 1, 3), "wraps": (0, 858_993, -(2**15), 2**15 - 1), "far": (least, most, 3, 1)}
+    records = [json.dumps(dict(zip("kabxy", (k, *each), strict=True))).encode() for k, each in ends.items()]
+    right: dict[str, list[Row]] = {
+        "steps": [("near", 1), ("wraps", 858_994)],
+        "far": [("near", 1), ("far", -1)],
+        "down": [("near", 1), ("wraps", 171_799), ("far", -1)],
+        "small": [("near", 3), ("wraps", 2**16), ("far", 3)],
+    }
+    found = wrong_rows(engines, SEQUENCES, {"ends": records}, right)
+    assert found == {}, found

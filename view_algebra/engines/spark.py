@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from view_algebra.compiled import JSON_TIMES, SHORTENED
 from view_algebra.engines.likes import regular, regular_in_spark
-from view_algebra.engines.sequences import bounded_sequence, without_bound
+from view_algebra.engines.sequences import without_bound
 from view_algebra.language.expressions import (
     NOW,
     Aggregate,
@@ -131,8 +132,11 @@ _ABOVE = (
 
 
 def _bounded_sequence(call: Call) -> str:
-    first, last, *steps = call.arguments
-    return bounded_sequence(first.type, spark(first), spark(last), *map(spark, steps))
+    """A sequence that conditions bound, in the guard of every sequence: their sums may have wrapped around."""
+    row = overload(replace(call, function="sequence"))
+    assert row is not None, call
+    assert row.below is not None, row
+    return row.below.format(*(spark(each, _ATOM) for each in call.arguments))
 
 
 def storable(expression: Expr) -> str:

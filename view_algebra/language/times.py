@@ -187,7 +187,8 @@ MOST_ELEMENTS = 10_000
 """Of a sequence that is spelled out: the days of 27 years. They stand in the view's texts. Of one of a record, too."""
 
 BOUNDED = "bounded sequence"
-"""A call, no function: a sequence of at most MOST_ELEMENTS, as the conditions around it say, else NULL."""
+"""A call, no function: a sequence of at most MOST_ELEMENTS, as the conditions around it say. Where their sums wrap
+around, it may be longer; of more than LONGEST_SEQUENCE it is NULL, as every sequence is."""
 
 
 def sequence(given: Sequence[Expr], place: Place) -> Expr | None:
