@@ -129,6 +129,10 @@ CREATE VIEW made_above AS SELECT id, date_add(day, n) IS NULL AS a, make_date(n,
   FROM (SELECT id, max(ts) AS ts, max(day) AS day, max(n) AS n FROM o GROUP BY id);
 CREATE VIEW ordered AS SELECT id, rank() OVER (ORDER BY timestamp_micros(us)) AS place,
   lag(t) OVER (ORDER BY t, id) < t AS later FROM (SELECT id, us, timestamp_micros(us) AS t FROM o);
+CREATE VIEW framed AS SELECT id, count(*) OVER (ORDER BY t RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW) AS a,
+  count(*) OVER (ORDER BY t DESC RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW) AS b,
+  count(*) OVER (ORDER BY CAST(t AS DATE) RANGE BETWEEN UNBOUNDED PRECEDING AND 2 FOLLOWING) AS c
+  FROM (SELECT id, coalesce(timestamp_micros(us), ts) AS t FROM o);
 CREATE VIEW united AS SELECT count(t) AS n, count(DISTINCT t) AS d FROM (
   SELECT max(timestamp_micros(us)) AS t FROM o UNION ALL SELECT max(ts) FROM o UNION ALL SELECT min(timestamp_micros(us)) FROM o);
 CREATE VIEW ends AS SELECT id, window(ts, '1 hour').end IS NULL AS e FROM o;
@@ -179,6 +183,7 @@ OF_TIMES: dict[str, list[Row]] = {
     "ends_above": [(3, 2)],
     "united": [(3, 3)],
     "ordered": [(5, 1, None), (4, 1, None), (2, 3, None), (3, 4, T), (1, 5, T)],
+    "framed": [(2, 1, 1, 1), (5, 1, 1, 2), (3, 1, 1, 3), (4, 1, 1, 4), (1, 1, 1, 5)],
     "moved": [
         (1, *[T] * 13),
         (2, F, F, F, F, F, F, T, T, F, F, T, F, F),

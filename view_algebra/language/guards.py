@@ -33,6 +33,13 @@ def or_endless(made: str, time: str, kind: Type, gives: Type) -> str:
     return f"CASE WHEN NOT {time} BETWEEN {first} AND {last} THEN CAST({time} AS {gives.name}) ELSE {made} END"
 
 
+def far_apart(time: str, kind: Type) -> str:
+    """Spark SQL of a time whose infinities are further from the calendar than any frame of RANGE reaches."""
+    first, last = CALENDAR[kind.name]
+    before, after = (f"{kind.name} '{sign}150000-01-01'" for sign in "-+")
+    return f"CASE WHEN {time} > {last} THEN {after} WHEN {time} < {first} THEN {before} ELSE {time} END"
+
+
 def as_text(text: str) -> str:
     """Spark SQL of a text without U+0000, in valid UTF-8."""
     return f"replace(make_valid_utf8({text}), '\\u0000', '\\ufffd')"

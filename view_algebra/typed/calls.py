@@ -320,6 +320,10 @@ def frame(node: exp.Window, order: Sequence[Order]) -> str:
     return f"{kind} BETWEEN {bounds[0]} AND {bounds[1]}"
 
 
+VALUE_BOUND = re.compile(r"^RANGE .*(\d|interval)")
+"""The frames that end at a certain distance from the value of a row."""
+
+
 def _distance(bound: str) -> float:
     """How far after the row itself a frame begins or ends."""
     length = re.search(r"\d+", bound)

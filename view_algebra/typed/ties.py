@@ -7,7 +7,6 @@ is read, of records their position in the log. Spark is told the same where it r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -32,6 +31,7 @@ from view_algebra.language.time_windows import bounds, is_session
 from view_algebra.language.types import TINYINT, WINDOW
 from view_algebra.language.walks import outer_fields, rewritten
 from view_algebra.refusals import Wrong
+from view_algebra.typed.calls import VALUE_BOUND
 from view_algebra.typed.determinism import (
     RowKeys,
     lacking_in_limit,
@@ -43,8 +43,6 @@ from view_algebra.typed.groupings import Sets
 from view_algebra.typed.passing import has_windows
 from view_algebra.typed.rows import Keys, Sorting, SortKey
 from view_algebra.written.oracle import break_ties, inherit_order, keys_as_columns, whole_conditions
-
-_VALUE_BOUND = re.compile(r"^RANGE .*(\d|interval)")
 
 
 def settled(
@@ -68,7 +66,7 @@ def settled(
     texts = {**grouped, **_columns(keys)}
     changed: dict[Expr, Expr] = {}
     for call, window in windows:
-        one_column = _VALUE_BOUND.search(call.frame)  # is all that Spark takes there
+        one_column = VALUE_BOUND.search(call.frame)  # is all that Spark takes there
         if not call.order or one_column or tells_peers_apart(call):
             continue
         if more := _more(lacking_in_window(call, keys), call.order, texts):

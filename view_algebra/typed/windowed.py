@@ -10,13 +10,16 @@ from sqlglot import exp
 from view_algebra.language.aggregates import AGGREGATES, SYNONYMS
 from view_algebra.language.expressions import Expr, Order, Place, Windowed
 from view_algebra.language.functions import FOREIGN, WINDOW_FUNCTIONS
+from view_algebra.language.guards import far_apart
 from view_algebra.language.types import Type
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span, suggestion
-from view_algebra.typed.calls import aggregate_over, frame, refuse_nulls_left_out, window_arguments
+from view_algebra.typed.calls import VALUE_BOUND, aggregate_over, frame, refuse_nulls_left_out, window_arguments
 from view_algebra.typed.names import Scope, resolved
 from view_algebra.typed.orders import sort_keys
 from view_algebra.typed.spark_refuses import refuse_frame, refuse_partition_by_maps
+from view_algebra.written.dialect import parsed
+from view_algebra.written.oracle import put, written
 from view_algebra.written.ways_out import filtered_over
 
 _NAMED_OVER = {"first": "first_value", "any_value": "first_value", "last": "last_value"}
@@ -56,10 +59,20 @@ def window_function(node: exp.Window, scope: Scope) -> Expr:
     if ignores_nulls:
         refuse_nulls_left_out(name, arguments, place)
     rows = frame(node, order)
+    _spell_infinities(node, rows, order)
     refuse_frame(name, rows, order, place, of_all=name == "median" or isinstance(node.this, exp.WithinGroup))
     call_ = Windowed(name, arguments, partition, order, rows, kind, place, ignores_nulls)
     scope.windowed.append((call_, node))
     return call_
+
+
+def _spell_infinities(node: exp.Window, rows: str, order: Sequence[Order]) -> None:
+    """Puts Spark's infinities where no frame reaches them from a time of the calendar, nor such a time from them."""
+    if VALUE_BOUND.search(rows) and (kind := order[0].expression.type).endless:
+        (key,) = node.args["order"].expressions
+        far = key.copy()
+        far.set("this", parsed(far_apart(written(key.this), kind)))
+        put(key, far)
 
 
 def _arguments(
