@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.laws.engines import Engines, Record, Row, Sent, same, told
-from view_algebra import compile_catalog
+from view_algebra import Refused, compile_catalog
 
 CATALOG = compile_catalog(
     {
@@ -38,6 +38,8 @@ TBLPROPERTIES (
   'field.gone' = '__deleted', 'field.changed_at' = '__source_ts_ms', 'event_time' = 'changed_at',
   'newest_by' = 'event_time', 'epoch' = 'us'
 );
+CREATE TABLE facts (id BIGINT PRIMARY KEY, s STRING, t STRING, n INT, j STRING, tags ARRAY<STRING>)
+USING kafka OPTIONS (topic 'facts', format 'debezium-json');
 CREATE TABLE orders (id INT, sku STRING, doc BIGINT, at TIMESTAMP)
 USING kafka OPTIONS (topic 'orders', format 'json') TBLPROPERTIES ('event_time' = 'at');
 
@@ -48,6 +50,15 @@ LEFT JOIN timeless FOR SYSTEM_TIME AS OF o.at AS p ON p.sku = o.sku;
 CREATE VIEW written AS SELECT o.doc, o.id, d.title, d.body FROM orders o
 JOIN documents FOR SYSTEM_TIME AS OF o.at AS d ON d.id = o.doc;
 CREATE VIEW shouted AS SELECT id, initcap(body) AS body, concat(title, '!') AS title, size(tags) AS tags FROM documents;
+CREATE VIEW days AS SELECT count(*) AS facts, to_date(s) AS day FROM facts GROUP BY to_date(s);
+CREATE VIEW computed AS SELECT id, to_date(s) AS d, initcap(t) AS i, from_json(j, 'a INT').a AS f,
+  get_json_object(j, '$.a') AS g, date_format(CAST(s AS TIMESTAMP), 'yyyy') AS y, upper(t) AS u,
+  initcap(tags[0]) AS tag, initcap(concat(t, id)) AS with_key, concat(to_date(s), n) AS beside_another,
+  concat(initcap(t), to_date(s)) AS of_two,
+  CASE WHEN n > 1 THEN initcap(t) END AS chosen, coalesce(to_date(s), DATE '2000-01-01') AS or_else,
+  initcap(coalesce(t, 'none')) AS of_null, initcap(concat(coalesce(t, 'key '), id)) AS of_null_with_key FROM facts;
+CREATE VIEW computed_beside AS SELECT o.doc, o.id, initcap(f.t) AS t, to_date(f.s) AS s
+FROM orders o LEFT JOIN facts f ON f.id = o.doc;
 CREATE VIEW latest AS
 SELECT sku, last(id) AS id, first(id) AS first_id, collect_list(id) AS ids FROM orders GROUP BY sku;
 """
@@ -97,6 +108,13 @@ def flattened(id: int, name: str, bio: str, source: float, kafka: float, deleted
         "__source_ts_ms": int(at(source).timestamp() * 1000),
     }
     return sent({"id": id}, row, kafka)
+
+
+def fact(op: str, id: int, second: int, **row: object) -> Record:
+    """A change event of a row."""
+    ts_ms = int(at(second).timestamp() * 1000)
+    event = {"before": None, "after": {"id": id, **row}, "source": {"ts_ms": ts_ms}, "op": op}
+    return sent({"id": id}, event, second)
 
 
 def order(sku: str, id: int, time: str | None, doc: int = 0) -> Record:
@@ -232,6 +250,26 @@ FLATTENED = [
     [flattened(3, "a", "x", 1, 2), flattened(3, "a", "x", 5, 9, "true"), flattened(3, "late", "x", 4, 12)],
 ]
 
+FACTS = [
+    # values that a change left as they were, and values that are known of different changes
+    [
+        fact("c", 1, 1, s="2024-05-01", t="long text", j='{"a": 1}', tags=["one tag"], n=1),
+        fact("u", 1, 2, s=UNAVAILABLE, t=UNAVAILABLE, j=UNAVAILABLE, tags=[UNAVAILABLE], n=2),
+    ],
+    [
+        fact("c", 2, 1, s="2024-05-02", t="old", j='{"a": 2}', tags=["old"], n=1),
+        fact("u", 2, 2, s=UNAVAILABLE, t="new", j=UNAVAILABLE, tags=["new"], n=2),
+        fact("u", 2, 3, s="2024-05-03", t=UNAVAILABLE, j='{"a": 3}', tags=[UNAVAILABLE], n=3),
+    ],
+    # values that no change tells, and those of none
+    [fact("u", 3, 1, s=UNAVAILABLE, t=UNAVAILABLE, j=UNAVAILABLE, tags=[UNAVAILABLE], n=3)],
+    [
+        fact("c", 4, 1, s="2024-05-04", t="gone", j='{"a": 4}', tags=["gone"], n=4),
+        fact("u", 4, 2, s=None, t=None, j=None, tags=None, n=4),
+        fact("u", 4, 3, s=UNAVAILABLE, t=UNAVAILABLE, j=UNAVAILABLE, tags=[UNAVAILABLE], n=5),
+    ],
+]
+
 
 def in_turn(cases: Sequence[Sequence[Record]]) -> list[list[Record]]:
     """Micro-batches, each with the next record of every case."""
@@ -266,6 +304,7 @@ def shown(engines: Engines) -> Shown:
             "documents": in_turn(DOCUMENTS),
             "files": in_turn(FILES),
             "flattened": in_turn(FLATTENED),
+            "facts": in_turn(FACTS),
             "orders": [ORDERS],
         },
     )
@@ -361,6 +400,31 @@ def test_a_flattened_change_tells_when_it_was_also_if_it_deletes(shown: Shown) -
     assert [row[:2] for row in shown("flattened", 1)] == [("b", LONG)]
     assert shown("flattened", 2) == [("again", "y", "false", "2024-03-02 00:00:06.000000")]
     assert shown("flattened", 3) == []
+
+
+def test_a_function_of_a_row_is_of_the_values_that_the_row_shows(shown: Shown) -> None:
+    """Also of a value that a later change left as it was."""
+    first, third = (f"2024-05-0{day} 00:00:00.000000" for day in (1, 3))
+    assert sorted(day for row in shown("days", 1) for day in row) == [first, third]
+    assert shown("days", 2) == [(None,)]
+    of_json = (1, "1", "2024", "LONG TEXT", "One Tag", "Long Text1")
+    of_two = ("2024-05-012", "Long Text2024-05-01", "Long Text", first, "Long Text", "Long Text1")
+    assert shown("computed", 1) == [(first, "Long Text", *of_json, *of_two)]
+    of_json = (3, "3", "2024", "NEW", "New", "New2")
+    of_two = ("2024-05-033", "New2024-05-03", "New", third, "New", "New2")
+    assert shown("computed", 2) == [(third, "New", *of_json, *of_two)]
+    for id in (3, 4):
+        assert shown("computed", id) == [(*[None] * 11, "2000-01-01 00:00:00.000000", "None", f"Key {id}")]
+    assert shown("computed_beside", 1) == [(n, "Long Text", first) for n in (1, 2, 3)]
+
+
+def test_a_function_of_columns_that_no_single_event_tells_is_refused() -> None:
+    table = """CREATE TABLE facts (id BIGINT PRIMARY KEY, s STRING, n INT)
+USING kafka OPTIONS (topic 'facts', format 'debezium-json');"""
+    view = "CREATE VIEW v AS SELECT id, to_date(concat(s, n)) AS day FROM facts;"
+    with pytest.raises(Refused, match="above the aggregation"):
+        compile_catalog({"facts.sql": table + view})
+    assert "v" in compile_catalog({"facts.sql": (table + view).replace("debezium-json", "json")}).views
 
 
 def test_a_record_without_event_time_is_older_than_those_with_one(shown: Shown) -> None:

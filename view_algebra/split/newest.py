@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from view_algebra.compiled import changes_of, source_of
 from view_algebra.language.expressions import (
+    NULL,
     Aggregate,
     Call,
     Case,
@@ -28,7 +30,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.quoting import words
 from view_algebra.language.relations import inputs_of, relations_in, with_nested
-from view_algebra.language.types import BINARY, CALENDAR, STRING, not_in_json
+from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, CALENDAR, STRING, not_in_json
 from view_algebra.language.walks import rewrite, rewritten, walk
 from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, conditions, of_one_row
 
@@ -53,21 +55,32 @@ class _Table:
         return replace(self.nested, query=replace(self.block, outputs=(*self.block.outputs, *more), syntax=None))
 
     def _newest(self, value: Expr) -> Expr:
-        """The value of the newest record, in the order by which that is the newest."""
-        outputs = self._outputs
+        """The value of the newest record that tells the columns in it; if no record does, the value of NULLs."""
+        of_row = _newest_of(_ANY, self._of_row)
+        of_columns = next(iter(self._told_by(value)), of_row)
+        newest = _newest_of(rewrite(value, self._of_record), of_columns, value.place)
+        if of_columns == of_row or all(map(_passes_null_on, walk(value))):
+            return newest
+        told = reduce(lambda one, other: Call("or", (one, other), BOOLEAN), map(_is_told, _each_newest(of_columns)))
+        of_nulls = _newest_of(rewrite(value, self._of_untold), of_row, value.place)
+        return Case(((told, newest),), of_nulls, value.type, place=value.place)
 
-        def of_record(part: Expr) -> Expr | None:
-            if not isinstance(part, Field) or part.relation != self.nested.alias:
-                return None
-            column = outputs[part.path[0].lower()]
-            of_one = next((each.arguments[0] for each in _each_newest(column)), column)
-            if len(part.path) == 1:
-                return replace(of_one, place=part.place)
-            assert isinstance(of_one, Field), "only a column has fields"
-            return replace(of_one, path=(*of_one.path, *part.path[1:]), type=part.type, place=part.place)
+    def _of_record(self, part: Expr) -> Expr | None:
+        """A column of the table, of one record."""
+        if not isinstance(part, Field) or part.relation != self.alias:
+            return None
+        column = self._outputs[part.path[0].lower()]
+        of_one = next((each.arguments[0] for each in _each_newest(column)), column)
+        if len(part.path) == 1:
+            return replace(of_one, place=part.place)
+        assert isinstance(of_one, Field), "only a column has fields"
+        return replace(of_one, path=(*of_one.path, *part.path[1:]), type=part.type, place=part.place)
 
-        of_columns = next(iter(self._told_by(value)), None)
-        return _newest_of(rewrite(value, of_record), self._of_row if of_columns is None else of_columns, value.place)
+    def _of_untold(self, part: Expr) -> Expr | None:
+        """A column of the table, of records that do not tell it."""
+        if self._told_by(part) and isinstance(part, Field):
+            return Call("cast", (NULL,), part.type, place=part.place)
+        return self._of_record(part)
 
     @property
     def _outputs(self) -> dict[str, Expr]:
@@ -89,13 +102,9 @@ class _Table:
     def decides(self, part: Expr, *, compared: bool) -> bool:
         """Is it made of one row of the table alone, and of a value that its cells can keep?"""
         inside = list(walk(part))
-        told = self._told_by(part)
-        if not of_one_row(part, {self.alias}) or len(told) > 1:
+        if not of_one_row(part, {self.alias}) or len(self._told_by(part)) > 1:
             return False
-        may_be_untold = told and told != {_newest_of(_ANY, self._of_row)}  # and then NULL, though no record has it
-        if (self.nullable or may_be_untold) and not all(
-            isinstance(e, (Field, Constant)) or _is_null_of_null(e) for e in inside
-        ):
+        if self.nullable and not all(map(_passes_null_on, inside)):
             return False
         if compared and part.type.name in CALENDAR and any(map(leaves_calendar, inside)):
             return False
@@ -122,6 +131,12 @@ def _each_newest(column: Expr) -> Iterator[Aggregate]:
                 yield from _each_newest(value)
 
 
+def _is_told(by: Aggregate) -> Expr:
+    """The condition that an aggregate has a record."""
+    count = Aggregate("count", (), by.condition, distinct=False, type=BIGINT)
+    return Call(">", (count, Constant("0", BIGINT)), BOOLEAN)
+
+
 def _newest_of(value: Expr, column: Expr, place: Place = None) -> Expr:
     """A value of the record from which a table has one of its columns."""
     if isinstance(column, Case):
@@ -132,14 +147,14 @@ def _newest_of(value: Expr, column: Expr, place: Place = None) -> Expr:
     return replace(column, arguments=(value, *column.arguments[1:]), type=value.type, place=place)
 
 
-def _is_null_of_null(part: Expr) -> bool:
+def _passes_null_on(part: Expr) -> bool:
     """Is it NULL where one of its arguments is? So it is in a row of NULLs that stands for none of the table's."""
-    return isinstance(part, Call) and part.function in _NULL_OF_NULL
+    return isinstance(part, (Field, Constant)) or (isinstance(part, Call) and part.function in _NULL_OF_NULL)
 
 
 _NULL_OF_NULL = words(
     "cast try_cast to_date to_timestamp timestamp_millis timestamp_micros timestamp_seconds from_unixtime"
-    " unix_timestamp date_format date_trunc trunc from_utc_timestamp to_utc_timestamp get_json_object from_json ."
+    " unix_timestamp date_format date_trunc trunc from_utc_timestamp to_utc_timestamp get_json_object from_json . []"
     " hex unhex base64 unbase64 crc32 soundex parse_url url_decode json_array_length"
     " concat initcap lower upper split split_part regexp_extract regexp_replace rlike like md5 sha1 sha2"
     " + - * / % = <> < <= > >="
