@@ -38,7 +38,8 @@ TBLPROPERTIES (
   'field.gone' = '__deleted', 'field.changed_at' = '__source_ts_ms', 'event_time' = 'changed_at',
   'newest_by' = 'event_time', 'epoch' = 'us'
 );
-CREATE TABLE facts (id BIGINT PRIMARY KEY, s STRING, t STRING, n INT, j STRING, tags ARRAY<STRING>)
+CREATE TABLE facts (id BIGINT PRIMARY KEY, s STRING, t STRING, n INT, j STRING, tags ARRAY<STRING>,
+  at STRUCT<name: STRING, place: STRUCT<day: STRING>>)
 USING kafka OPTIONS (topic 'facts', format 'debezium-json');
 CREATE TABLE orders (id INT, sku STRING, doc BIGINT, at TIMESTAMP)
 USING kafka OPTIONS (topic 'orders', format 'json') TBLPROPERTIES ('event_time' = 'at');
@@ -59,6 +60,9 @@ CREATE VIEW computed AS SELECT id, to_date(s) AS d, initcap(t) AS i, from_json(j
   initcap(coalesce(t, 'none')) AS of_null, initcap(concat(coalesce(t, 'key '), id)) AS of_null_with_key FROM facts;
 CREATE VIEW computed_beside AS SELECT o.doc, o.id, initcap(f.t) AS t, to_date(f.s) AS s
 FROM orders o LEFT JOIN facts f ON f.id = o.doc;
+CREATE VIEW of_struct AS SELECT id, to_date(at.place.day) AS day, initcap(at.name) AS name FROM facts;
+CREATE VIEW of_point AS SELECT id, initcap(place.wkb) AS point, initcap(coalesce(place.wkb, 'none')) AS or_none
+FROM files;
 CREATE VIEW latest AS
 SELECT sku, last(id) AS id, first(id) AS first_id, collect_list(id) AS ids FROM orders GROUP BY sku;
 """
@@ -250,11 +254,12 @@ FLATTENED = [
     [flattened(3, "a", "x", 1, 2), flattened(3, "a", "x", 5, 9, "true"), flattened(3, "late", "x", 4, 12)],
 ]
 
+OLD_TOWN = {"name": "old town", "place": {"day": "2024-05-03"}}
 FACTS = [
     # values that a change left as they were, and values that are known of different changes
     [
         fact("c", 1, 1, s="2024-05-01", t="long text", j='{"a": 1}', tags=["one tag"], n=1),
-        fact("u", 1, 2, s=UNAVAILABLE, t=UNAVAILABLE, j=UNAVAILABLE, tags=[UNAVAILABLE], n=2),
+        fact("u", 1, 2, s=UNAVAILABLE, t=UNAVAILABLE, j=UNAVAILABLE, tags=[UNAVAILABLE], n=2, at=OLD_TOWN),
     ],
     [
         fact("c", 2, 1, s="2024-05-02", t="old", j='{"a": 2}', tags=["old"], n=1),
@@ -415,6 +420,9 @@ def test_a_function_of_a_row_is_of_the_values_that_the_row_shows(shown: Shown) -
     assert shown("computed", 2) == [(third, "New", *of_json, *of_two)]
     for id in (3, 4):
         assert shown("computed", id) == [(*[None] * 11, "2000-01-01 00:00:00.000000", "None", f"Key {id}")]
+    assert shown("of_struct", 1) == [(third, "Old Town")]
+    assert shown("of_struct", 2) == [(None, None)]
+    assert [shown("of_point", id) for id in (0, 1)] == [[("Aqeaaaa=", "Aqeaaaa=")], [(None, "None")]]
     assert shown("computed_beside", 1) == [(n, "Long Text", first) for n in (1, 2, 3)]
 
 

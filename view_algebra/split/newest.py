@@ -27,11 +27,12 @@ from view_algebra.language.expressions import (
     Select,
     Stream,
 )
+from view_algebra.language.fields import member
 from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.quoting import words
 from view_algebra.language.relations import inputs_of, relations_in, with_nested
 from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, CALENDAR, STRING, not_in_json
-from view_algebra.language.walks import rewrite, rewritten, walk
+from view_algebra.language.walks import children, rewrite, rewritten, walk
 from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, conditions, of_one_row
 
 
@@ -71,10 +72,7 @@ class _Table:
             return None
         column = self._outputs[part.path[0].lower()]
         of_one = next((each.arguments[0] for each in _each_newest(column)), column)
-        if len(part.path) == 1:
-            return replace(of_one, place=part.place)
-        assert isinstance(of_one, Field), "only a column has fields"
-        return replace(of_one, path=(*of_one.path, *part.path[1:]), type=part.type, place=part.place)
+        return reduce(lambda of, name: member(of, name, part.place), part.path[1:], replace(of_one, place=part.place))
 
     def _of_untold(self, part: Expr) -> Expr | None:
         """A column of the table, of records that do not tell it."""
@@ -85,7 +83,7 @@ class _Table:
     @property
     def _outputs(self) -> dict[str, Expr]:
         """What its columns are, by their names in small letters."""
-        return {o.name.lower(): o.expression for o in self.block.outputs}
+        return {o.name.lower(): _whole(o.expression) for o in self.block.outputs}
 
     @property
     def _of_row(self) -> Expr:
@@ -119,6 +117,21 @@ class _Table:
 
 _ANY = Constant("", STRING)
 """Stands for a value of a record."""
+
+
+def _whole(column: Expr) -> Expr:
+    """A column as it is declared: that of a struct as one aggregate, which those of its fields begin with.
+
+    The first of them says whether the struct is there (`by` in `language/structs.py`).
+    """
+    if not isinstance(column, Case) or column.type.name != "STRUCT":
+        return column
+    if column.otherwise is not None:
+        branches = tuple((when, _whole(value)) for when, value in column.branches)
+        return replace(column, branches=branches, otherwise=_whole(column.otherwise))
+    first = next(part for part in walk(column) if isinstance(part, Aggregate) and part.arguments)
+    is_there, *order = first.arguments
+    return replace(first, arguments=(*children(is_there), *order), type=column.type)
 
 
 def _each_newest(column: Expr) -> Iterator[Aggregate]:
