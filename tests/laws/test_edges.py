@@ -93,6 +93,8 @@ USING kafka OPTIONS (topic 'o', format 'json') TBLPROPERTIES ('event_time' = 'ts
 CREATE VIEW joined AS SELECT o.id, l.sku AS hit FROM o LEFT JOIN l ON l.sku = o.sku AND o.ts < timestamp_micros(l.valid_to);
 CREATE VIEW between_both AS SELECT o.id, l.sku AS hit FROM o LEFT JOIN l ON l.sku = o.sku
   AND o.ts BETWEEN timestamp_micros(l.valid_from) AND timestamp_micros(l.valid_to) - INTERVAL 1 DAY;
+CREATE VIEW newest_filtered AS SELECT initcap(sku) AS s, count(*) AS n FROM l
+  WHERE timestamp_micros(valid_to) > TIMESTAMP '9999-12-31 23:59:59' GROUP BY initcap(sku);
 CREATE VIEW filtered AS SELECT id FROM o WHERE ts < timestamp_micros(us);
 CREATE VIEW filtered_above AS SELECT id FROM (SELECT id, max(ts) AS ts, max(us) AS us FROM o GROUP BY id)
   WHERE ts < timestamp_micros(us);
@@ -171,6 +173,7 @@ TEXT = "2024-05-01 00:00:00.000001"
 OF_TIMES: dict[str, list[Row]] = {
     "joined": HITS,
     "between_both": [(1, "s1"), *[(id, None) for id in range(2, 6)]],
+    "newest_filtered": [("S1", 1)],
     "filtered": [(1,), (3,)],
     "filtered_above": [(1,), (3,)],
     "extremes": [(None, None, 3, 3, 1, 2, True)],

@@ -60,6 +60,8 @@ CREATE VIEW computed AS SELECT id, to_date(s) AS d, initcap(t) AS i, from_json(j
   initcap(coalesce(t, 'none')) AS of_null, initcap(concat(coalesce(t, 'key '), id)) AS of_null_with_key FROM facts;
 CREATE VIEW computed_beside AS SELECT o.doc, o.id, initcap(f.t) AS t, to_date(f.s) AS s
 FROM orders o LEFT JOIN facts f ON f.id = o.doc;
+CREATE VIEW compared AS SELECT count(*) AS facts, to_date(s) AS day FROM facts
+WHERE to_date(s) > DATE '2024-05-01' AND timestamp_micros(n) < to_timestamp(s) GROUP BY to_date(s);
 CREATE VIEW of_struct AS SELECT id, to_date(at.place.day) AS day, initcap(at.name) AS name FROM facts;
 CREATE VIEW of_point AS SELECT id, initcap(place.wkb) AS point, initcap(coalesce(place.wkb, 'none')) AS or_none
 FROM files;
@@ -420,6 +422,7 @@ def test_a_function_of_a_row_is_of_the_values_that_the_row_shows(shown: Shown) -
     assert shown("computed", 2) == [(third, "New", *of_json, *of_two)]
     for id in (3, 4):
         assert shown("computed", id) == [(*[None] * 11, "2000-01-01 00:00:00.000000", "None", f"Key {id}")]
+    assert shown("compared", 1) == [(third,)]
     assert shown("of_struct", 1) == [(third, "Old Town")]
     assert shown("of_struct", 2) == [(None, None)]
     assert [shown("of_point", id) for id in (0, 1)] == [[("Aqeaaaa=", "Aqeaaaa=")], [(None, "None")]]

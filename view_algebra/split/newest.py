@@ -28,12 +28,11 @@ from view_algebra.language.expressions import (
     Stream,
 )
 from view_algebra.language.fields import member
-from view_algebra.language.limits import leaves_calendar
 from view_algebra.language.quoting import words
 from view_algebra.language.relations import inputs_of, relations_in, with_nested
-from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, CALENDAR, STRING, not_in_json
+from view_algebra.language.types import BIGINT, BINARY, BOOLEAN, STRING, not_in_json
 from view_algebra.language.walks import children, rewrite, rewritten, walk
-from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, conditions, of_one_row
+from view_algebra.split.joins import NULLABLE_LEFT, NULLABLE_RIGHT, of_one_row
 
 
 @dataclass
@@ -97,14 +96,11 @@ class _Table:
         chosen = (self._outputs[name] for name in named)
         return {_newest_of(_ANY, each) for each in chosen if any(_each_newest(each))}
 
-    def decides(self, part: Expr, *, compared: bool) -> bool:
+    def decides(self, part: Expr) -> bool:
         """Is it made of one row of the table alone, and of a value that its cells can keep?"""
-        inside = list(walk(part))
         if not of_one_row(part, {self.alias}) or len(self._told_by(part)) > 1:
             return False
-        if self.nullable and not all(map(_passes_null_on, inside)):
-            return False
-        if compared and part.type.name in CALENDAR and any(map(leaves_calendar, inside)):
+        if self.nullable and not all(map(_passes_null_on, walk(part))):
             return False
         whole = part.type == BINARY or (part.type.name != "VOID" and not_in_json(part.type) is None)
         return whole and not part.type.length
@@ -181,12 +177,11 @@ def of_newest(block: Select) -> Select:
     tables = {each.alias: each for each in _tables(block.relation, nullable=False)}
     if not tables:
         return block
-    compared = {part for condition in conditions(block) for part in walk(condition)}
 
     def column(part: Expr) -> Expr | None:
         if not isinstance(part, (Call, Case)) or (isinstance(part, Call) and part.implicit):
             return None
-        of = next((each for each in tables.values() if each.decides(part, compared=part in compared)), None)
+        of = next((each for each in tables.values() if each.decides(part)), None)
         return None if of is None else of.column(part)
 
     block = rewritten(block, column)
