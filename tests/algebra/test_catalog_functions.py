@@ -48,6 +48,51 @@ def test_a_variable_of_a_lambda_in_a_function_is_no_column_of_the_caller() -> No
     assert "e_1 -> CONCAT(CAST(e AS STRING), e_1)" in written
 
 
+ABOVE = "CREATE FUNCTION above(x INT) RETURN exists(array(1), y -> y > x);"
+CAPTURES = [
+    # of another function, whose variable is named as a column of the caller
+    (ABOVE + "CREATE FUNCTION higher(z INT) RETURN above(z);", "higher(y)",
+     "((EXISTS(ARRAY(1), y_1 -> y_1 > CAST({y} AS INT))))"),
+    (ABOVE, "exists(l, y -> above(y))", "EXISTS(l, y -> (EXISTS(ARRAY(1), y_1 -> y_1 > {y})))"),
+    (ABOVE, "above(s.y)", "(EXISTS(ARRAY(1), y_1 -> y_1 > CAST(s.y AS INT)))"),
+    # a parameter, or the variable of a lambda inside, that has the new name
+    ("CREATE FUNCTION f(x INT, y_1 INT) RETURN exists(array(x), y -> y > y_1);", "f(y, 5)",
+     "(EXISTS(ARRAY({y}), y_2 -> y_2 > CAST(5 AS INT)))"),
+    ("CREATE FUNCTION f(x INT) RETURN exists(array(1), y -> exists(array(2), y_1 -> y_1 > y + x));", "f(y)",
+     "(EXISTS(ARRAY(1), y_2 -> EXISTS(ARRAY(2), y_1 -> y_1 > y_2 + {y})))"),
+    # a variable in other letters, or in quotes, and two of one name
+    ("CREATE FUNCTION f(x INT) RETURN exists(array(1), Y -> y > x);", "f(y)", "(EXISTS(ARRAY(1), y_1 -> y_1 > {y}))"),
+    ("CREATE FUNCTION f(x INT) RETURN exists(array(1), `Y` -> y > x);", "f(`y`)",
+     "(EXISTS(ARRAY(1), `y_1` -> y_1 > CAST(`y` AS INT)))"),
+    ("CREATE FUNCTION f(x INT) RETURN exists(array(1), y -> exists(array(y), y -> y > x));", "f(y)",
+     "(EXISTS(ARRAY(1), y_1 -> EXISTS(ARRAY(y_1), y_2 -> y_2 > {y})))"),
+    # a variable that is named as a parameter
+    ("CREATE FUNCTION f(x INT, z INT) RETURN exists(array(x), X -> x > z);", "f(1, x)",
+     "(EXISTS(ARRAY(CAST(1 AS INT)), x_1 -> x_1 > CAST(x AS INT)))"),
+    # fields and labels are no variables, and no parameters
+    ("CREATE FUNCTION f(x INT) RETURN exists(array(struct(1 AS y)), y -> y.y > x);", "f(y)",
+     "(EXISTS(ARRAY(STRUCT(1 AS y)), y_1 -> y_1.y > {y}))"),
+    ("CREATE FUNCTION f(x INT) RETURN exists(array(struct(1 AS x)), E -> e.x > f.x);", "f(y)",
+     "(EXISTS(ARRAY(STRUCT(1 AS x)), E -> e.x > {y}))"),
+    ("CREATE FUNCTION f(x INT) RETURN to_json(struct((x), x + 1));", "f(y)", "(TO_JSON(STRUCT(({y}) AS x, {y} + 1)))"),
+    ("CREATE FUNCTION f(x INT) RETURN to_json(transform(array(x), y -> struct(y)));", "f(y)",
+     "(TO_JSON(TRANSFORM(ARRAY({y}), y_1 -> STRUCT(y_1 AS y))))"),
+    # units of time
+    ("CREATE FUNCTION f(day TIMESTAMP) RETURN timestampdiff(DAY, day, day);", "f(d)",
+     "(TIMESTAMPDIFF(DAY, CAST(d AS TIMESTAMP), CAST(d AS TIMESTAMP)))"),
+    # a function in its own argument
+    ("CREATE FUNCTION f(x INT) RETURN reduce(array(1), 2, (y, z) -> y + x);", "f(f(1))",
+     "(REDUCE(ARRAY(1), 2, (y_1, z_1) -> y_1 + CAST((REDUCE(ARRAY(1), 2, (y, z) -> y + CAST(1 AS INT))) AS INT)))"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("functions", "called", "as_if"), CAPTURES)
+def test_no_name_of_a_caller_means_another_thing_inside_a_function(functions: str, called: str, as_if: str) -> None:
+    source = "CREATE TABLE s (x INT, y INT, d DATE, l ARRAY<INT>) USING kafka OPTIONS (topic 's', format 'json');\n"
+    catalog = compile_catalog({"v.sql": f"{source}CREATE VIEW v AS SELECT {called} AS a FROM s;", "z.sql": functions})
+    assert catalog.views["v"].spelled == f"SELECT {as_if.format(y='CAST(y AS INT)')} AS a FROM s"
+
+
 def test_a_check_may_call_a_function() -> None:
     view = "CREATE VIEW v AS SELECT k, count(*) AS n FROM s GROUP BY k; "
     check = "ALTER VIEW v ADD CONSTRAINT some CHECK (long(n) > 1);"

@@ -18,6 +18,7 @@ from view_algebra.language.lengths import number as number_of
 from view_algebra.language.meeting import TIMES, cast, text_as
 from view_algebra.language.operators import calculate, number, quotient
 from view_algebra.language.overloads import call
+from view_algebra.language.quoting import words
 from view_algebra.language.types import (
     BIGINT,
     DATE,
@@ -33,6 +34,9 @@ from view_algebra.language.types import (
     decimal,
 )
 from view_algebra.refusals import Wrong, span
+
+TIMED = words("timestampdiff timestampadd datediff date_diff dateadd date_add")
+"""Functions whose first argument may be a unit of time: `timestampdiff(MINUTE, a, b)`."""
 
 LONGEST_SHIFT = 9_999
 """Years by which a time may be moved; Spark raises where the result leaves its own calendar."""

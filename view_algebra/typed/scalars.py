@@ -20,7 +20,7 @@ from view_algebra.language.operators import BITWISE, bitwise, calculate, case, c
 from view_algebra.language.overloads import call
 from view_algebra.language.quoting import spark_text
 from view_algebra.language.time_windows import TIME_WINDOWS, window_key
-from view_algebra.language.times import interval, shifted
+from view_algebra.language.times import TIMED, interval, shifted
 from view_algebra.language.types import BIGINT, BOOLEAN, STRING, TINYINT, VOID
 from view_algebra.language.walks import walk
 from view_algebra.refusals import Wrong, span
@@ -252,9 +252,9 @@ def _scalar(name: str, node: exp.Anonymous, scope: Scope) -> Expr:
         if len(given) != 2 or not isinstance(given[0], exp.Literal):
             raise Wrong(place, f"{name}() of a field that is not a literal", f"Write {name}('year', ts).")
         return _extract(exp.Extract(this=exp.Var(this=given[0].name), expression=given[1]), scope, place)
-    if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Column):
+    if name in TIMED and len(given) == 3 and isinstance(given[0], exp.Column):
         return sugar.timed(name, given[0].name, [expression(a, scope) for a in given[1:]], place)
-    if name in sugar.TIMED and len(given) == 3 and isinstance(given[0], exp.Literal):
+    if name in TIMED and len(given) == 3 and isinstance(given[0], exp.Literal):
         raise Wrong(place, f"{name}() of a unit in quotes", f"Write {name}({given[0].name.upper()}, a, b).")
     if name in sugar.CASTS and len(given) == 1:
         return as_type(sugar.CASTS[name], node, given[0], scope)

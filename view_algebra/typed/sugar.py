@@ -14,7 +14,6 @@ from view_algebra.language.lengths import number as number_of
 from view_algebra.language.meeting import cast, compare, meet
 from view_algebra.language.operators import calculate, case, negative, number
 from view_algebra.language.overloads import call
-from view_algebra.language.quoting import words
 from view_algebra.language.times import MONTHS, field_of, interval, sequence, shifted
 from view_algebra.language.types import (
     BIGINT,
@@ -67,9 +66,6 @@ FIELDS: dict[str, str] = {
     **dict.fromkeys(("MINUTE", "MINUTES", "M", "MIN", "MINS"), "minute"),
 }
 """Fields of EXTRACT, and the functions that give them."""
-
-TIMED = words("timestampdiff timestampadd datediff date_diff dateadd date_add")
-"""Functions whose first argument may be a unit of time: `timestampdiff(MINUTE, a, b)`."""
 
 
 def _decode(given: Arguments, place: Place) -> Expr:

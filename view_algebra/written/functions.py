@@ -6,17 +6,18 @@ view, and the SELECT that `lamina check` runs, know no functions of the catalog.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from itertools import count
 
 from sqlglot import exp
 
 from view_algebra.language.aggregates import AGGREGATES, BY_BUCKETS, BY_EVENT_ORDER, SYNONYMS
 from view_algebra.language.functions import FOREIGN, FUNCTIONS, GENERATORS, NON_DETERMINISTIC, WINDOW_FUNCTIONS
+from view_algebra.language.times import TIMED
 from view_algebra.language.types import read
 from view_algebra.refusals import File, Span, Wrong, placed, span, suggestion
 from view_algebra.written.dialect import Statement, text_of
+from view_algebra.written.variables import variable, with_labels, with_own_variables
 
 _OF_ROWS = frozenset((*AGGREGATES, *SYNONYMS, *BY_EVENT_ORDER, *BY_BUCKETS, *GENERATORS, *WINDOW_FUNCTIONS))
 _TAKEN = frozenset((*_OF_ROWS, *FUNCTIONS, *NON_DETERMINISTIC)) - FOREIGN.keys()
@@ -114,17 +115,23 @@ def _refuse_in_body(node: exp.Expr, name: str, parameters: Collection[str]) -> N
         raise Wrong(
             span(node), f"{name}() of several rows", "Aggregate in the view, and give the result to the function."
         )
-    if isinstance(node, exp.Column) and node.name.lower() not in (*parameters, *_variables(node)):
-        raise Wrong(span(node), f"{name}() has no parameter {node.name}", suggestion(node.name, parameters))
+    if not isinstance(node, exp.Column) or _is_unit(node) or variable(node.parts[0]) is not None:
+        return
+    if _parameter_named(node, name) not in parameters:
+        raise Wrong(span(node), f"{name}() has no parameter {node.sql('spark')}", suggestion(node.name, parameters))
 
 
-def _variables(node: exp.Expr) -> Iterator[str]:
-    """The variables of the lambdas around a node."""
-    around = node.parent
-    while around is not None:
-        if isinstance(around, exp.Lambda):
-            yield from (variable.name.lower() for variable in around.expressions)
-        around = around.parent
+def _parameter_named(column: exp.Column, function: str) -> str | None:
+    """The parameter that a name in a function's body would mean: `x`, or `f.x`; None if it has more parts."""
+    *before, name = [part.name.lower() for part in column.parts]
+    return name if before in ([], [function]) else None
+
+
+def _is_unit(column: exp.Column) -> bool:
+    """True of MINUTE in `timestampdiff(MINUTE, a, b)`."""
+    call = column.parent
+    timed = isinstance(call, exp.Anonymous) and call.name.lower() in TIMED and len(call.expressions) == 3
+    return timed and column.index == 0
 
 
 def expanded(written: Statement, functions: Mapping[str, FunctionDeclaration]) -> Statement:
@@ -190,17 +197,10 @@ def _call(
         parameter: exp.Cast(this=argument.copy(), to=placed(kind.copy(), span(call)))
         for (parameter, kind), argument in zip(function.takes, given, strict=True)
     }
-    body = placed(_with_own_variables(function.body.copy(), given), span(call))
-    body = _expanded(body, functions, (*around, name))
-    for part in reversed([*body.walk()]):
-        if (
-            isinstance(part, exp.Column)
-            and part.name.lower() in arguments
-            and part.name.lower() not in _variables(part)
-        ):
-            argument = arguments[part.name.lower()].copy()
-            body = argument if part is body else body
-            part.replace(argument)
+    body = with_labels(_expanded(placed(function.body.copy(), span(call)), functions, (*around, name)))
+    # After the calls in it: their arguments have put names of this function into lambdas of others.
+    named = {part.name.lower() for argument in given for part in argument.find_all(exp.Identifier)}
+    body = _with_arguments(with_own_variables(body, named), name, arguments)
     whole = exp.Paren(this=body)
     if sum(1 for _ in whole.walk()) > MOST_PARTS:
         what = f"{name}() stands for more than {MOST_PARTS:,} words"
@@ -208,17 +208,14 @@ def _call(
     return whole if function.gives is None else exp.Cast(this=whole, to=placed(function.gives.copy(), span(call)))
 
 
-def _with_own_variables(body: exp.Expr, given: Collection[exp.Expr]) -> exp.Expr:
-    """A body whose lambdas have variables that no argument names."""
-    named = {part.name.lower() for argument in given for part in argument.find_all(exp.Identifier)}
-    for made in [each for each in body.walk() if isinstance(each, exp.Lambda)]:
-        for variable in made.expressions:
-            old = variable.name.lower()
-            if old not in named:
-                continue
-            new = next(name for number in count(1) if (name := f"{old}_{number}") not in named)
-            named.add(new)
-            for part in made.find_all(exp.Identifier):
-                if part.name.lower() == old:
-                    part.set("this", new)
+def _with_arguments(body: exp.Expr, function: str, arguments: Mapping[str, exp.Expr]) -> exp.Expr:
+    """A body with its arguments in the places of its parameters."""
+    for part in reversed([*body.walk()]):
+        if not isinstance(part, exp.Column) or _is_unit(part) or variable(part.parts[0]) is not None:
+            continue
+        if (argument := arguments.get(_parameter_named(part, function) or "")) is None:
+            continue
+        argument = argument.copy()
+        body = argument if part is body else body
+        part.replace(argument)
     return body
