@@ -14,11 +14,11 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from view_algebra.checking import compile_check, with_checks
-from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_of
+from view_algebra.compiled import Catalog, Check, Column, Source, View, fields_of, source_of
 from view_algebra.engines.postgres.writing import GROUP_BELOW
 from view_algebra.errors import Refused
 from view_algebra.passes import Known, Split, Written, compile_view, type_of_function
-from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, suggestion
+from view_algebra.refusals import AsksForRecords, File, Mistake, Span, Wrong, refuse_all, span, suggestion
 from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.fields import Reading
 from view_algebra.texts.records import Key, parse_text
@@ -348,6 +348,7 @@ class _Work:
         """
         refuse_large(d.select)
         refuse_unread(d.select)
+        self._refuse_changes(d.select)
         try:
             compile_view(Written(d), known)
         except AsksForRecords as over_rows:
@@ -355,6 +356,14 @@ class _Work:
             through = ({**whole, **self._tables(in_order=each)} for each in (False, True))
             if not any(_compiles(Written(d, each), known) for each in through):
                 raise _put_below(d, over_rows, known) from None  # in the words of what the author has written
+
+    def _refuse_changes(self, select: exp.Expr) -> None:
+        """Raises where a query reads the changes of a table by the name that only the table itself reads them by."""
+        for table in select.find_all(exp.Table):
+            name = table.name.lower()
+            if source_of(name) != name and not _names_a_cte(table):
+                way_out = suggestion(name, [*self.sources, *self.views])
+                raise Wrong(span(table), f"no source or view {table.name}", way_out)
 
     def _tables(self, *, in_order: bool) -> dict[str, ViewDeclaration]:
         """The tables as views of their records; `in_order`: which pass on where these are."""

@@ -1,11 +1,11 @@
-"""A column may have any name that Spark takes."""
+"""A column may have any name that Spark takes, and an author can use none that is ours."""
 
 from __future__ import annotations
 
 import pytest
 from sqlglot.dialects.spark import Spark
 
-from view_algebra import compile_catalog
+from view_algebra import Refused, compile_catalog
 
 READERS = (Spark.Tokenizer.KEYWORDS, Spark.Parser.FUNCTIONS, Spark.Parser.FUNCTION_PARSERS)
 WORDS = sorted({word.lower() for words in READERS for word in words if word.replace("_", "").isalpha()})
@@ -26,3 +26,26 @@ def test_a_column_may_be_called_as_any_word(key: str) -> None:
         }
     )
     assert [column.name for column in catalog.views["largest"].columns] == ["id", *WORDS]
+
+
+OF_TABLES = {
+    "SELECT kafka_last(n) AS a FROM s": "no function kafka_last()",
+    "SELECT k, kafka_last(n) AS a FROM t GROUP BY k": "no function kafka_last()",
+    "SELECT KAFKA_LAST(n, 2) AS a FROM t": "no function kafka_last()",
+    "SELECT kafka_last() AS a FROM t": "no function kafka_last()",
+    "SELECT kafka_last(t.n) FILTER (WHERE t.n > 1) AS a FROM t JOIN s ON t.k = s.k": "no function kafka_last()",
+    "SELECT max(`kafka_last`(t.n)) AS a FROM t AS t JOIN t AS u ON t.k = u.k": "no function kafka_last()",
+    "SELECT * FROM `changes of t`": "no source or view changes of t",
+    "SELECT k FROM s WHERE n IN (SELECT n FROM `Changes of t`)": "no source or view Changes of t",
+}
+
+
+@pytest.mark.parametrize("select", OF_TABLES)
+def test_names_that_only_a_table_itself_uses_mean_nothing_to_an_author(select: str) -> None:
+    tables = (
+        "CREATE TABLE s (k STRING, n INT) USING kafka OPTIONS (topic 's', format 'json');"
+        "CREATE TABLE t (k STRING PRIMARY KEY, n INT) USING kafka OPTIONS (topic 't', format 'debezium-json');"
+    )
+    with pytest.raises(Refused) as caught:
+        compile_catalog({"a.sql": f"{tables}\nCREATE VIEW v AS {select};"})
+    assert OF_TABLES[select].lower() in str(caught.value).lower()

@@ -28,7 +28,7 @@ from view_algebra.language.walks import walk
 from view_algebra.refusals import AsksForRecords, Wrong, span
 from view_algebra.typed.calls import aggregate, call_of, refuse_aggregates
 from view_algebra.typed.estimates import bucketed, estimate
-from view_algebra.typed.events import event_order, in_the_log
+from view_algebra.typed.events import event_order, in_the_log, reads_changes
 from view_algebra.typed.lists_in_order import list_in_order
 from view_algebra.typed.lists_in_spark import in_turn, joined_texts, of_filter, operand, sorted_by
 from view_algebra.typed.names import Scope, resolved
@@ -49,7 +49,7 @@ def collected(
         return resolved(listed, scope)
     if name == "percentile" and len(node.expressions) == 2 and _is_array(node.expressions[1]):
         return _shares(node, scope, when)
-    if name == IN_THE_LOG:
+    if name == IN_THE_LOG and reads_changes(scope):
         return _last_in_the_log(node, scope)
     if name in BY_EVENT_ORDER or name in BY_EVENT_ORDER.values():
         return _by(name, node, scope, when)

@@ -57,8 +57,7 @@ def event_order(
     if len(scope.relations) == 1 and (given := passed(scope)) is not None:
         (alias,) = scope.relations
         return ", ".join(passed_by(given)), _columns(alias, given, place)
-    of_changes = [changes_of(source_of(each)) == each for each in scope.streams.values()] == [True]  # and their moves
-    if not scope.streams or (len(scope.relations) != 1 and not of_changes):
+    if not scope.streams or (len(scope.relations) != 1 and not reads_changes(scope)):
         if isinstance(scope.relation, Exploded):
             way_out = "Write max(struct(t, x)).x, or min(struct(t, x)).x, where t says which one it is."
         elif not scope.above and scope.records is None:
@@ -173,6 +172,11 @@ def of_events(stream: Stream, context: Context) -> Order:
     A record without an event time is older than every record that has one, as NULL is in Spark.
     """
     return _ordered(stream, context.orders[stream.source], context)
+
+
+def reads_changes(scope: Scope) -> bool:
+    """True if a block reads the changes of a table, and nothing else but their moves, as only a table itself does."""
+    return [changes_of(source_of(each)) == each for each in scope.streams.values()] == [True]
 
 
 def in_the_log(scope: Scope, place: Place) -> Order:
