@@ -37,9 +37,6 @@ SEARCHED_EVERY = 1.0
 MANY_DEATHS = 7
 """Processes that died, one after the other, after which micro-batches are of one record."""
 
-MOST_PATIENCE = 64
-"""Micro-batches that a query commits, at the most, where the doubled bound failed again and again."""
-
 LONGEST_WAIT = 10.0
 """Seconds: the greatest delay before a query that failed is started again."""
 
@@ -159,8 +156,8 @@ class Judge:
         if not away(failure):
             one = self.bound(query) == 1
             if not one:
-                query.halvings, query.delay = query.halvings + 1, 0.5  # what is tried next is another thing
-                query.grow_after = min(2 * query.grow_after, MOST_PATIENCE) if query.grew else query.grow_after
+                query.halve()
+                query.delay = 0.5  # what is tried next is another thing
             query.grew = False
             if query.failures >= MANY_FAILURES:
                 named = _named(query, member) if one else ""
@@ -253,7 +250,7 @@ class Judge:
         """Its next micro-batches are smaller. One of a shared run was that already, and only leaves the run."""
         query.hang = None
         if not hang.shared or hang.search is not None:
-            query.halvings, query.grew = query.halvings + 1, False
+            query.halve()
         log.info("%s: it continues alone, in micro-batches of up to %d records", query.source.name, self.bound(query))
 
     def _tell(self, query: Query, what: str | None) -> bool:

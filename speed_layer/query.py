@@ -15,6 +15,9 @@ from view_algebra.errors import LaminaError
 GROW_AFTER = 2
 """Micro-batches that a query commits before its bound, which failures have halved, doubles again."""
 
+MOST_PATIENCE = 64
+"""Micro-batches that a query commits, at the most, where the doubled bound failed again and again."""
+
 LOOKS_KEPT = 600
 """Looks that are remembered until progress has reached the ends they saw: ten minutes of them."""
 
@@ -67,6 +70,12 @@ class Query:
         """It goes on by itself for a while: longer each time, since each coming and going lets the others pause."""
         self.apart_until = now + self._apart_for
         self._apart_for = min(2 * self._apart_for, APART_AT_MOST)
+
+    def halve(self) -> None:
+        """Makes its next micro-batches half as large. If they had just grown, they grow again half as soon."""
+        if self.grew:
+            self.grow_after = min(2 * self.grow_after, MOST_PATIENCE)
+        self.halvings, self.grew = self.halvings + 1, False
 
     def forget_hang(self) -> None:
         """Ends the search for the record that took too long, if there is one."""

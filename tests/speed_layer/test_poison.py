@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
+from itertools import count
 
 import pytest
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import InvalidTimestampError
 
-from master_log.offsets import Offsets, TopicPartition
+from master_log.offsets import OffsetRange, Offsets, Skipped, TopicPartition
 from master_log.reading import Unreadable
 from serving_layer.skipping import SKIPPED
 from speed_layer.continuity import CannotGoOn
+from speed_layer.jobs import Jobs
+from speed_layer.parts import TooLong
 from speed_layer.query import Query
 from tests.fix_catalogs import CLICKS, EVENTS, TOTALS, event
 from tests.fix_lamina import Deployed, one
@@ -105,6 +108,22 @@ def test_a_record_that_no_micro_batch_can_hold_is_found_by_halving_and_the_bound
         deployed.until(lambda: deployed.owner("SELECT stopped FROM lamina.query") == [(None,)], "it is well again")
         deployed.until(lambda: "up to 32 records" in caplog.text, "the bound is what it was")
     assert deployed.rows("SELECT count(*) FROM clicks") == [(339,)]
+
+
+def test_micro_batches_that_take_too_long_grow_back_later_each_time(deployed: Deployed) -> None:
+    deployed.apply(events=ONE_PARTITION, totals=TOTALS)
+    source, at = deployed.deployment.deployed().sources["events"], TopicPartition(deployed.topic("events"), 0)
+    layer = deployed.deployment.speed(threading.Event(), max_records=64)
+    query, grew_after = Query(source), []
+    for _ in range(7):
+        too_long = TooLong(OffsetRange(Offsets({at: 0}), Offsets({at: 64})), Jobs(layer.parts.spark), Skipped())
+        layer._judge.judge(query, too_long)
+        assert query.hang is not None
+        query.hang.spins = False  # its records were many, and none of them is endless
+        assert layer._judge.may_go_on(query)
+        assert layer._judge.bound(query) == 32
+        grew_after.append(next(commits for commits in count(1) if layer._judge.commits(query, commits)))
+    assert grew_after == [2, 4, 8, 16, 32, 64, 64]
 
 
 def test_ten_thousand_malformed_records_and_one_of_eight_megabytes_are_counted_exactly(deployed: Deployed) -> None:
