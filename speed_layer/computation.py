@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute
 
+from master_log.log_times import RAW_LOG_TIME
 from master_log.reading import parsed, selected
 from serving_layer.cells import Staged
 from serving_layer.copying import Rows, batches
@@ -54,6 +55,11 @@ class Computation:
     def names(self) -> frozenset[str]:
         """The tables of cells that it is for."""
         return frozenset(table.name for table in self.tables)
+
+    @property
+    def reads_log_times(self) -> bool:
+        """True if it goes by the log times of a table's records: texts of a Lamina that knew none do not."""
+        return self.source.kind == "table" and any(RAW_LOG_TIME in e.source.parse for e in (self, *self.older))
 
     @classmethod
     def of_all(cls, readings: Sequence[tuple[Source, Sequence[CellTable]]]) -> Computation:

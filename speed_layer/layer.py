@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -26,9 +26,10 @@ from serving_layer import progress, rebuilds, versions
 from serving_layer.database import PostgresError, first_line, is_away
 from serving_layer.deployed import state
 from serving_layer.progress import Fenced
+from speed_layer.asking import ASKED_AT_ONCE, ASKED_EVERY, Asking, reached
 from speed_layer.heartbeat import heartbeat
 from speed_layer.judging import LONGEST_WAIT, Judge, halvings_after
-from speed_layer.member import Member
+from speed_layer.member import Member, Reached
 from speed_layer.parts import Parts
 from speed_layer.query import Query
 from speed_layer.run import spark_is_gone
@@ -93,6 +94,7 @@ class SpeedLayer:
         finally:
             for query in self._queries.values():
                 query.forget_hang()
+                query.forget_asking()
             self._runs.end(self._queries.values())
 
     def _go_on(self, *, until_caught_up: bool) -> None:
@@ -104,7 +106,7 @@ class SpeedLayer:
             fenced = [reason for reason in refused if isinstance(reason, Fenced)]
             if fenced or (goal is not None and refused and len(refused) == len(self._queries)):
                 raise (fenced or refused)[0]
-            if goal is not None and self._reached(goal):
+            if goal is not None and self._have_reached(goal):
                 if refused:
                     raise refused[0]
                 break
@@ -133,6 +135,8 @@ class SpeedLayer:
             return
         log.warning("Spark is started anew: it computes what was given up, and nothing else ends that")
         self._runs.end(queries)
+        for query in queries:
+            query.forget_asking()  # of the process that ends
         self.parts.renew()
         for hang in spinning:
             hang.ended = True
@@ -151,6 +155,7 @@ class SpeedLayer:
         for name in [name for name, query in self._queries.items() if sources.get(name) != query.source]:
             gone = self._queries.pop(name)
             gone.forget_hang()
+            gone.forget_asking()
             self._runs.end([gone])
             log.info("%s: %s", name, "declared anew" if name in sources else "dropped")
         for name, source in sources.items():
@@ -167,13 +172,35 @@ class SpeedLayer:
                         return
                     query.fence = progress.take_over(connection, query.source.name, writer())
                     query.halvings = max(query.halvings, halvings_after(progress.deaths(connection, query.source.name)))
-            query.member = Member(self.parts, query.source, query.fence)
+            if (where := self._reached(query)) is None:
+                query.not_before = self.clock() + ASKED_EVERY
+                return
+            query.member = Member(self.parts, query.source, query.fence, where)
             query.behind = query.member.behind(self.parts.brokers.latest(query.source.topic))
         except Exception as error:
             query.member = None
             if spark_is_gone(error):
                 raise  # no other run can begin
             self._judge.judge(query, error)  # which tells what can be waited for from what cannot
+
+    def _reached(self, query: Query) -> Reached | None:
+        """Where a query is, with the log times that its member has to know; None while the log is asked for them."""
+        if query.asking is not None and not query.asking.over:
+            return None
+        with self.parts.database.begin() as connection:
+            known, question = reached(connection, query.source)
+        if question is None:
+            query.asking = None
+            return known
+        asking, query.asking = query.asking, None
+        if asking is not None and asking.question == question:
+            answer = {**(known.log_times or {}), **asking.answer()}
+            query.asking = asking  # whose answer holds until a micro-batch is committed
+            return replace(known, log_times=answer)
+        if sum(each.asking is not None and not each.asking.over for each in self._queries.values()) < ASKED_AT_ONCE:
+            log.info("%s: the log is asked for its log times", query.source.name)
+            query.asking = Asking(self.parts, query.source, question)
+        return None
 
     def _check_topics(self) -> None:
         """A topic that is deleted and created again while a query reads it would be read on at other records."""
@@ -240,7 +267,7 @@ class SpeedLayer:
     def _ends(self) -> dict[str, Offsets]:
         return {name: self.parts.brokers.latest(query.source.topic) for name, query in self._queries.items()}
 
-    def _reached(self, goal: dict[str, Offsets]) -> bool:
+    def _have_reached(self, goal: dict[str, Offsets]) -> bool:
         def read() -> bool:
             with self.parts.database.begin() as connection:
                 return all(

@@ -84,19 +84,27 @@ def alone(records: DataFrame) -> Records:
 class Part:
     """What one micro-batch has for a member: a range, and what stood last in Kafka below its start and its end.
 
-    log_times: those that a table's records have reached below its start.
+    log_times: those that a table's records have reached below its start; None if no text goes by them.
     """
 
     range: OffsetRange
     before: Tails
     tails: Tails
-    log_times: LogTimes
+    log_times: LogTimes | None
 
     @property
     def after(self) -> Tails:
         """What stood last when it is over, of all partitions of which that is known."""
         moved = self.range.moved
         return {at: tail for at, tail in self.before.items() if at not in moved} | dict(self.tails)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The log times that a source's records have reached below a position; None if no text goes by them."""
+
+    position: Offsets
+    log_times: LogTimes | None
 
 
 @dataclass(frozen=True)
@@ -114,13 +122,15 @@ class Member:
     one of several members, so that none may keep the others waiting, nor fail at what is theirs?
     """
 
-    def __init__(self, parts: Parts, source: Source, fence: int) -> None:
+    def __init__(self, parts: Parts, source: Source, fence: int, reached: Reached) -> None:
         self._parts, self.source, self._fence = parts, source, fence
         with parts.database.begin() as connection:
             self._topic_id = progress.queries(connection)[source.name].topic_id
             self.position, self._tails = progress.known(connection, source.name)
             self._computation = computation_of(connection, source)
-        self._log_times = self._known_log_times() if source.kind == "table" else {}
+        if self.position != reached.position or not self._knows_enough(reached.log_times):
+            raise StartAgain(f"{source.name}: it has moved, or other log times are needed")
+        self._log_times = reached.log_times
         self._preparation = Preparation(parts.database, source, self._prepare)
         self._ready: Ready | None = None
         check_topic(parts.brokers, source, self._topic_id, self.position, self._tails)
@@ -234,7 +244,7 @@ class Member:
             log.debug("%s: %s, computed in %.3f s", self.source.name, part.range.end, time.monotonic() - began)
             self._committing = committer.threads.submit(self._commit, batch, part, later, committer.stopped)
             self.position, self._tails = part.range.end, part.after
-            self._log_times = batch.log_times
+            self._log_times = None if part.log_times is None else batch.log_times
 
     @contextmanager
     def _failing_at(self, range: OffsetRange) -> Iterator[None]:
@@ -261,19 +271,8 @@ class Member:
         with self._parts.database.begin() as connection:
             return skipping.read(connection)
 
-    def _known_log_times(self) -> LogTimes:
-        """The log times that its records have reached; those that no micro-batch has counted are asked of the log."""
-        parts, source = self._parts, self.source
-        with parts.database.begin() as connection:
-            known = progress.log_times(connection, source.name)
-            starts = progress.starts(connection, [source.name])
-            begins = progress.begins(connection, source.topic)
-        unknown = Offsets({at: to for at, to in self.position.items() if at not in known and to > starts[at]})
-        if not unknown:
-            return known
-        log = parts.log()
-        log.create(source, self._topic_id, begins)
-        return {**known, **log.newest(source, unknown, parts.brokers, since=starts)}
+    def _knows_enough(self, log_times: LogTimes | None) -> bool:
+        return log_times is not None or not self._computation.reads_log_times
 
     def _look_ahead(self, later: DataFrame) -> None:
         """Knows what is maintained by now, and has Spark prepared for what is going to be, meanwhile.
@@ -290,6 +289,8 @@ class Member:
         if versions.read(connection).get(self.source.name) != self.source:
             raise StartAgain(f"{self.source.name}: declared anew")
         now, ready = computation_of(connection, self.source), self._preparation.ready
+        if now.reads_log_times and self._log_times is None:
+            raise StartAgain(f"{self.source.name}: its log times are needed now")
         return now if ready is None or ready.computation != now else ready.computation
 
     def _computed(
@@ -304,7 +305,7 @@ class Member:
             raw = kafka_range(self._parts.spark, self._parts.brokers, self.source, part.range, self._skipped)
             records = Records(lambda: raw)
         if self.source.kind == "table":
-            records = records.with_log_times(self.source.topic, part.log_times)
+            records = records.with_log_times(self.source.topic, part.log_times or {})
         computation = self._computation
         with self._counted(part.range):
             computed = self._compute(computation, records, part, find, again=again)
@@ -318,11 +319,13 @@ class Member:
             newest=computed.newest,
             tails=part.tails,
             ids=computed.ids,
-            log_times=log_times.later(
-                part.log_times,
-                {TopicPartition(self.source.topic, n): time for n, time in computed.by_partition.items()},
-            ),
+            log_times={} if part.log_times is None else self._later(part.log_times, computed),
         )
+
+    def _later(self, reached: LogTimes, computed: Computed) -> LogTimes:
+        topic = self.source.topic
+        since = {TopicPartition(topic, number): time for number, time in computed.by_partition.items()}
+        return log_times.later(reached, since)
 
     def _compute(
         self, computation: Computation, records: Records, part: Part, find: Callable[[pa.Table], Found], *, again: bool

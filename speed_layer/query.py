@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from master_log.offsets import Offsets
+from speed_layer.asking import Asking
 from speed_layer.endless import Hang
 from speed_layer.member import Member
 from speed_layer.run import Run
@@ -38,7 +39,8 @@ class Query:
     halvings: of its micro-batches, down to one record, while they fail. grow_after: commits until one is taken back;
     grew: the member is the first with the greater bound. ends: what its topic was seen to have, until progress is
     there. began: when its run did. behind: records that it had to read when its member began. apart_until: when it
-    may share a run again. hang: what was given up of it last, until it is known why it took so long.
+    may share a run again. hang: what was given up of it last, until it is known why it took so long. asking: what the
+    log is asked, or has answered, that its next member has to know.
     """
 
     source: Source
@@ -47,6 +49,7 @@ class Query:
     run: Run | None = None
     refused: LaminaError | None = None
     hang: Hang | None = None
+    asking: Asking | None = None
     failures: int = 0
     halvings: int = 0
     grow_after: int = GROW_AFTER
@@ -82,6 +85,12 @@ class Query:
         if self.hang is not None and self.hang.search is not None:
             self.hang.search.close()
         self.hang = None
+
+    def forget_asking(self) -> None:
+        """Ends what the log is asked, and forgets what it has answered."""
+        if self.asking is not None:
+            self.asking.close()
+        self.asking = None
 
     def note_end(self, now: float, end: Offsets) -> None:
         """Notes what its topic has now, by which it is told whether it is busy."""

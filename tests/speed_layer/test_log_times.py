@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -12,7 +14,9 @@ from hypothesis import strategies as st
 
 from master_log.log_times import RAW_LOG_TIME, later, of_few
 from master_log.offsets import TopicPartition
+from speed_layer.computation import Computation
 from tests.fix_lamina import Deployed
+from view_algebra import compile_catalog
 
 TABLE = """
     CREATE TABLE prices (sku STRING PRIMARY KEY, price INT)
@@ -58,6 +62,48 @@ def test_the_newest_record_of_a_key_in_two_partitions_is_the_same_live_and_rebui
     assert counted(deployed, ("a", 6, 49, 1)) == [("a", 5)]
     assert counted(deployed, ("a", 7, 51, 1)) == [("a", 7)]
     deployed.check()
+
+
+def test_a_table_whose_log_is_asked_for_log_times_holds_no_other_source_up(deployed: Deployed) -> None:
+    clicks = """
+        CREATE TABLE clicks (n INT) USING kafka OPTIONS (topic '{topics}_clicks', format 'json');
+        CREATE VIEW clicked AS SELECT sum(n) AS n FROM clicks;
+    """
+    deployed.apply(table=TABLE, clicks=clicks)
+    assert counted(deployed, ("a", 1, 50, 0)) == [("a", 1)]
+    deployed.owner("UPDATE lamina.progress SET log_time = NULL")
+    asked, answer = threading.Event(), threading.Event()
+
+    def at(place: str) -> None:
+        if place == "before the log is asked":
+            asked.set()
+            assert answer.wait(300)
+
+    deployed.deployment.at = at
+    try:
+        with deployed.speed():
+            assert asked.wait(300)
+            send(deployed, "a", 2, 10, 0)
+            deployed.send("clicks", {"n": 1})
+            deployed.wait_for("clicks")
+            assert deployed.rows("SELECT n FROM clicked") == [(1,)]
+            assert deployed.rows("SELECT * FROM prices") == [("a", 1)]
+            answer.set()
+            deployed.wait_for("prices")
+            assert deployed.rows("SELECT * FROM prices") == [("a", 2)]
+    finally:
+        answer.set()
+
+
+def test_only_what_goes_by_log_times_has_to_know_them() -> None:
+    stream_too = "CREATE TABLE s (log_time INT) USING kafka OPTIONS (topic 's', format 'json');"
+    sources = compile_catalog({"c.sql": TABLE.replace("{topics}_", "") + stream_too}).sources
+    table, stream = sources["prices"], sources["s"]
+    before = replace(table, parse=table.parse.replace(RAW_LOG_TIME, "timestamp"))
+    assert Computation.of(table, []).reads_log_times
+    assert not Computation.of(before, []).reads_log_times
+    assert Computation.of_all([(before, []), (table, [])]).reads_log_times, "a version beside it does"
+    assert not Computation.of(stream, []).reads_log_times, "its column is no log time"
 
 
 @pytest.mark.parametrize("reached", [{}, {0: 3}])
