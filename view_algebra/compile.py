@@ -23,6 +23,7 @@ from view_algebra.texts.duplicates import counted_text, ids_text
 from view_algebra.texts.fields import Reading
 from view_algebra.texts.records import Key, parse_text
 from view_algebra.typed.passing import passed_by_table
+from view_algebra.typed.scalars import WITH_RULES_OF_THEIR_OWN
 from view_algebra.written.below import below
 from view_algebra.written.checks import CheckDeclaration, check_declaration
 from view_algebra.written.clauses import refuse_unread
@@ -198,7 +199,7 @@ class _Work:
             if not is_function(statement.tree):
                 continue
             try:
-                found = function_declaration(file, statement)
+                found = function_declaration(file, statement, WITH_RULES_OF_THEIR_OWN)
             except Wrong as wrong:
                 self.wrong(file, _name_of(statement.tree), wrong)
                 continue

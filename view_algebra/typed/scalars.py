@@ -382,6 +382,15 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expr]] = {
 }
 
 
+WITH_RULES_OF_THEIR_OWN = frozenset(
+    (
+        *("struct", "named_struct", "map", "map_from_entries", "date_part", "datepart", "grouping", "grouping_id"),
+        *(*sugar.MADE, *sugar.CASTS, *sugar.CHARACTERS, *TIMED, *LAMBDAS, *TIME_WINDOWS, *CLOCK),
+    )
+) - {*FOREIGN}
+"""Functions of Spark's that no table of functions has a row for."""
+
+
 def _aggregates(node: exp.Expr) -> bool:
     """Is it an aggregate, without OVER?"""
     if isinstance(node, exp.Anonymous):

@@ -44,8 +44,8 @@ def is_function(statement: exp.Expr) -> bool:
     return isinstance(statement, exp.Create) and statement.kind == "FUNCTION"
 
 
-def function_declaration(file: File, written: Statement) -> FunctionDeclaration:
-    """The function that a statement declares."""
+def function_declaration(file: File, written: Statement, taken: Collection[str] = ()) -> FunctionDeclaration:
+    """The function that a statement declares; `taken`: names of Spark's functions, beside those of the tables."""
     statement = written.tree
     assert isinstance(statement, exp.Create)
     head, place = statement.this, span(statement.this)
@@ -59,7 +59,7 @@ def function_declaration(file: File, written: Statement) -> FunctionDeclaration:
         raise Wrong(place, "a function that is not an expression of SQL", way_out)
     if isinstance(head.this, exp.Table) and head.this.args.get("db"):
         raise Wrong(place, f"{head.this.sql('spark')}() has a schema", f"Write the name alone: {name}.")
-    if name in _TAKEN:
+    if name in _TAKEN or name in taken:
         raise Wrong(place, f"{name}() is a function of Spark's", "Choose another name.")
     gives = _type_of(statement)
     takes = tuple(_parameter(item) for item in head.expressions)
