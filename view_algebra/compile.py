@@ -161,7 +161,7 @@ def _source(d: SourceDeclaration) -> Source:
                 names=fields_of(d.properties),
                 encodings=d.encodings,
             ),
-            d.unique if d.kind == "stream" else (),
+            d.unique if d.kind == "stream" else d.order[:1] if d.newest_by == "event_time" else (),
         ),
         ids=ids_text(told_apart) if told_apart else "",
         counted=counted_text(told_apart) if told_apart else "",

@@ -229,6 +229,15 @@ def test_what_is_decoded_is_null_if_it_cannot_be_and_a_second_reading_leaves_it_
     ]
 
 
+def test_a_table_by_event_time_takes_no_record_whose_event_time_cannot_be_read(engines: Engines) -> None:
+    properties = "'on_bad_field' = 'null', 'event_time' = 'at', 'newest_by' = '{}'"
+    values = [b'{"id": 1, "n": "x", "at": "2024-03-01T12:00:00Z"}', b'{"id": 1, "at": "01.03.2024"}', b'{"id": 1}']
+    bad = "a field has the wrong type: at is no TIMESTAMP"
+    for newest_by, errors in (("event_time", [None, bad, None]), ("log", [None, None, None])):
+        declared = source(properties.format(newest_by), "id INT PRIMARY KEY, n INT, at TIMESTAMP")
+        assert [row.kafka_error for row in read(engines, declared, values)] == errors
+
+
 def test_numbers_in_fields_whose_names_differ_in_case_have_no_unit(engines: Engines) -> None:
     declared = source("'field.at_2' = 'createdat'", "createdAt TIMESTAMP, at_2 TIMESTAMP, c DECIMAL(3,1), n TINYINT")
     values = [b'{"createdAt": "2024-03-01T12:00:00Z", "createdat": 5}', b'{"createdAt": "03:04", "c": "1,5"}']

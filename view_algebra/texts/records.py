@@ -107,17 +107,17 @@ def parse_text(
     key: Key | None = None,
     encodings: Encodings = PLAIN,
     reading: Reading = AS_IT_IS,
-    unique: Sequence[str] = (),
+    needed: Sequence[str] = (),
 ) -> str:
     """Spark SQL from `raw_records` to records: the Kafka columns, the error, the declared columns; `key` of a table.
 
-    unique: columns of a stream that tell its events apart. A source whose bad fields are NULL has BAD_FIELDS behind the
-    error.
+    needed: columns besides the key without which a record is bad, if a source has NULL for fields that cannot be read:
+    those that tell the events of a stream apart, or its newest record. Such a source has BAD_FIELDS behind the error.
     """
     decoding = Decoding(encodings, reading.names)
     read_as = _read_as(columns, decoding)
     of_key = [] if key is None or key.format == "none" else [(n, kind) for n, kind in columns if n in key.columns]
-    row, log_time = _Row(key, encodings, reading, unique), ("", "") if key is None else _log_time()
+    row, log_time = _Row(key, encodings, reading, needed), ("", "") if key is None else _log_time()
     text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
     of_envelope, raw = "", "raw_records"
     if encodings.changes:
@@ -219,12 +219,12 @@ class _Row:
     key: Key | None
     encodings: Encodings
     reading: Reading
-    unique: Sequence[str] = ()
+    also: Sequence[str] = ()
 
     @property
     def needed(self) -> Sequence[str]:
         """The columns without which a record is bad."""
-        return self.unique if self.key is None else self.key.columns
+        return (*(() if self.key is None else self.key.columns), *self.also)
 
     @property
     def changes_table(self) -> bool:
