@@ -347,6 +347,31 @@ def test_a_field_whose_schema_does_not_fit_the_column_is_bad(engines: Engines) -
         assert str(error).startswith("x is "), error
 
 
+def test_a_renamed_column_is_read_by_the_schema_of_its_field(engines: Engines) -> None:
+    names = "'field.amount' = 'Amount', 'field.placed' = 'createdAt'"
+    fields = [
+        of_type("Amount", "string"),
+        of_type("createdAt", "int64", "io.debezium.time.MicroTimestamp"),
+        of_type("amount", "bytes", "org.apache.kafka.connect.data.Decimal", scale="2"),
+    ]
+    values = {"Amount": "1000", "createdAt": 86400000000}
+    row = ("1000.00", "1970-01-02 00:00:00")
+    of = source("amount DECIMAL(12, 2), n INT, placed TIMESTAMP", "format 'json'", f"{names}, 'epoch' = 'ms'")
+    assert read(engines, of, [b'{"createdAt": "x"}']) == [
+        ("a field has the wrong type: placed is no TIMESTAMP",),
+    ]
+    of = source(
+        "amount DECIMAL(12, 2), n INT, placed TIMESTAMP, PRIMARY KEY (amount, placed)",
+        DEBEZIUM,
+        f"{names}, 'epoch' = 'ms'",
+    )
+    key = json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": values}).encode()
+    event = json.loads(created({**values, "n": 1}, fields))
+    event["payload"].update(op="u", before={**values, "createdAt": 0})
+    found = read(engines, of, [(key, json.dumps(event).encode()), (key, None)], "amount", "placed", "kafka_moved_from")
+    assert found == [(*row, "{1000.00, 1970-01-01 00:00:00}", None), (*row, None, None)]
+
+
 def test_a_key_is_decoded_like_the_row(engines: Engines) -> None:
     of = source("d DECIMAL(12, 2), day DATE, n INT, PRIMARY KEY (d, day)", DEBEZIUM)
     fields = [
