@@ -443,6 +443,18 @@ def test_a_flattened_change_may_delete(engines: Engines) -> None:
         ]
 
 
+def test_a_flattened_change_may_delete_by_a_renamed_column(engines: Engines) -> None:
+    columns = "id INT PRIMARY KEY, n INT, gone STRING, __deleted STRING"
+    names = "'field.gone' = '__deleted', 'field.__deleted' = 'flag'"
+    of = source(columns, "format 'json', key_format 'json'", names)
+    records: list[Record] = [
+        (b"1", f'{{"id": 1, "n": 2, "__deleted": "{gone}", "flag": "{flag}"}}'.encode())
+        for gone, flag in (("true", "false"), ("false", "true"))
+    ]
+    found = read(engines, of, records, "kafka_deleted", "n", "gone", "__deleted")
+    assert found == [("true", None, "true", None, None), ("false", "2", "false", "true", None)]
+
+
 def test_flattened_values_are_decoded_by_the_modes(engines: Engines) -> None:
     modes = "format 'json', 'decimal.handling.mode' 'precise', 'time.precision.mode' 'connect'"
     of = source("d DECIMAL(12, 2), at TIMESTAMP, day DATE", modes)
