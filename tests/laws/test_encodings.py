@@ -580,6 +580,25 @@ def test_changes_are_a_stream_without_a_primary_key(engines: Engines) -> None:
     ]
 
 
+def test_a_change_is_one_object_and_nothing_follows_it(engines: Engines) -> None:
+    more, twice, broken = "more text follows the object", "an object has a field twice", "not JSON, or nested too deep"
+    one, two = (json.dumps({"op": "c", "after": {"id": id}, "source": {"ts_ms": 1}}) for id in (1, 2))
+    cases = {
+        f" {one}\r\n": None,
+        **{one + rest: more for rest in (two, f"\n{two}", f", {two}", ", null", " trailing", "] trailing", "}", "\0")},
+        '{"op": "c", "op": "d", "after": {"id": 1}}': twice,
+        '{"op": "c", "after": {"id": 1, "id": 1}}': twice,
+        one[:-1]: broken,
+        one.replace('"', "'"): broken,
+        one[:-1] + ",}": "not JSON: a comma stands before } or ]",
+        '{"id": 1}': "no change event of Debezium: it has no op",
+        f"[{one}]": "no change event of Debezium: it has no op",
+    }
+    for columns in ("id INT PRIMARY KEY", "op STRING, after STRUCT<id: INT>"):
+        found = read(engines, source(columns, DEBEZIUM), [(b'{"id":1}', each.encode()) for each in cases])
+        assert {case: error for case, (error,) in zip(cases, found, strict=True)} == cases
+
+
 CHANGED = """
 CREATE TABLE changes (
   op STRING, before STRUCT<id: INT, amount: DECIMAL(12, 2)>, after STRUCT<id: INT, amount: DECIMAL(12, 2)>,

@@ -34,6 +34,10 @@ def _by_name(fields: str) -> str:
 _FIELDS = _by_name(f"coalesce({_OF_ROW}, {_OF_KEY})")
 """What the schema beside a change, or a deletion's key, says of each field of the row."""
 
+_LISTED = "try_parse_json(concat('[', {}, ']'))"
+_ONLY = "CASE WHEN variant_get({0}, '$[1]', 'variant') IS NULL THEN variant_get({0}, '$[0]', 'variant') END"
+"""The only value of a list. `try_parse_json` ignores what follows a value, but not what follows it in a list."""
+
 UNWRAPPED = f"""(
     SELECT
       *,
@@ -50,8 +54,11 @@ UNWRAPPED = f"""(
         coalesce(variant_get(whole, '$.payload', 'variant'), whole) AS event,
         {_FIELDS} AS {FIELDS}
       FROM (
-        SELECT *, try_parse_json(CAST(value AS STRING)) AS whole
-        FROM raw_records
+        SELECT *, {_ONLY.format("listed")} AS whole
+        FROM (
+          SELECT *, {_LISTED.format("CAST(value AS STRING)")} AS listed
+          FROM raw_records
+        )
       )
     )
   )"""
@@ -102,6 +109,11 @@ IS_SNAPSHOT = f"coalesce({OP} = 'r', false)"
 
 DELETES = f"(kafka_value IS NULL OR {OP} = 'd')"
 """Does a record take the row away? After a deletion, Debezium sends a record without a value, too."""
+
+
+def is_not_one_value(text: str) -> str:
+    """The condition that a text is not JSON, or that more follows the JSON."""
+    return f"{_ONLY.format(_LISTED.format(text))} IS NULL"
 
 
 _NO_OP = (f"{OP} IS NULL", "'no change event of Debezium: it has no op'")

@@ -87,6 +87,7 @@ COMMA_BEFORE_END = r",([ \t\r\n]*+[}\]])"
 
 _SPACE = "' \\t\\r\\n'"
 _TEXT = "CAST(kafka_value AS STRING)"
+_MORE = "'more text follows the object'"
 AS_IT_IS = Reading()
 """The reading of a source that says nothing of it."""
 
@@ -399,7 +400,7 @@ def _as_texts(columns: Columns, text: str, reading: Reading) -> str:
 
 
 def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
-    more, key, text, reading = "'more text follows the object'", row.key, row.text, row.reading
+    key, text, reading = row.key, row.text, row.reading
     is_bad = f"parsed.{CORRUPT} IS NOT NULL"
     if reading.nulls:
         is_bad += f" AND NOT startswith(parsed.{CORRUPT}, {_text(NULLED)})"
@@ -408,7 +409,7 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
     units = [] if reading.nulls else numbers(plain, text, reading)
     branches = [
         ("kafka_value IS NULL", _without_value(columns, row)),
-        *([(f"{debezium.OP} IS NULL AND {condition}", why) for condition, why in _before_json()] if of_change else ()),
+        *([(f"{debezium.OP} IS NULL AND {condition}", why) for condition, why in _no_event()] if of_change else ()),
         *of_change,
         ("parsed IS NULL", _why_nothing(plain, text)),
         *((f"{when} AND (parsed.{CORRUPT} IS NULL OR {_IS_JSON % text})", why) for when, why in units),
@@ -416,15 +417,11 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
         *_undecoded(columns, row, decoding),
         # JSON can only say U+0000 as an escape, so the costly look into every text is for those records alone
         (_has_zero(text, "parsed"), "'a text holds the character U+0000, which Postgres cannot store'"),
-        (
-            f"NOT endswith({text}, '}}') AND NOT endswith(rtrim({_SPACE}, {text}), '}}')",
-            more,
-        ),
-        (
-            f"{text} RLIKE {_text(BEGINS_AGAIN)} AND coalesce(json_array_length(concat('[', {text}, ']')), 0) <> 1",
-            more,
-        ),
+        (f"NOT endswith({_TEXT}, '}}') AND NOT endswith(rtrim({_SPACE}, {_TEXT}), '}}')", _MORE),
     ]
+    if not of_change:
+        several = f"coalesce(json_array_length(concat('[', {text}, ']')), 0) <> 1"
+        branches.append((f"{text} RLIKE {_text(BEGINS_AGAIN)} AND {several}", _MORE))
     if not reading.nulls:
         branches += _field_mistakes(columns, row, decoding, "parsed")[1:]
     if key is not None:
@@ -596,21 +593,41 @@ def _before_json() -> list[tuple[str, str]]:
     ]
 
 
+def _no_event() -> list[tuple[str, str]]:
+    """Why a value is not a change event: conditions, for a value without an op, and reasons."""
+    rewritten = f"get_json_object({_TEXT}, '$')"  # which repeats a field, and needs no double quotes
+    reasons = [
+        (f"try_parse_json({_TEXT}) IS NOT NULL", _MORE),
+        (f"{rewritten} IS NOT NULL AND try_parse_json({rewritten}) IS NULL", "'an object has a field twice'"),
+    ]
+    branches = " ".join(f"WHEN {when} THEN {reason}" for when, reason in [*reasons, *_no_object(_TEXT)])
+    is_object = f"startswith(trim({_SPACE}, {_TEXT}), '{{')"
+    return [*_before_json(), (f"{is_object} AND {debezium.is_not_one_value(_TEXT)}", f"CASE {branches} END")]
+
+
+def _no_object(text: str) -> list[tuple[str, str]]:
+    """Why a text that begins like an object is not JSON: conditions and reasons."""
+    begins = f"startswith(trim({_SPACE}, {text}), '{{')"
+    corrected = f"try_parse_json(regexp_replace({text}, {_text(COMMA_BEFORE_END)}, '$1'))"
+    escaped = f"try_parse_json(regexp_replace({text}, {_text(CONTROL)}, ' '))"
+    return [
+        (f"{begins} AND {corrected} IS NOT NULL", "'not JSON: a comma stands before } or ]'"),
+        (
+            f"{begins} AND {escaped} IS NOT NULL",
+            "'not JSON: a line break or another control character in a text is not escaped'",
+        ),
+        (begins, "'not JSON, or nested too deep'"),
+    ]
+
+
 def _why_no_record(text: str) -> str:
     """Why a text is not a record: it is another JSON value than an object, or not JSON."""
     trimmed = f"trim({_SPACE}, {text})"
     is_json = f"try_parse_json({text}) IS NOT NULL"
     inner = f"try_parse_json(try_variant_get(try_parse_json({text}), '$', 'string'))"
-    corrected = f"try_parse_json(regexp_replace({text}, {_text(COMMA_BEFORE_END)}, '$1'))"
-    escaped = f"try_parse_json(regexp_replace({text}, {_text(CONTROL)}, ' '))"
     found = [
         *_before_json(),
-        (f"startswith({trimmed}, '{{') AND {corrected} IS NOT NULL", "'not JSON: a comma stands before } or ]'"),
-        (
-            f"startswith({trimmed}, '{{') AND {escaped} IS NOT NULL",
-            "'not JSON: a line break or another control character in a text is not escaped'",
-        ),
-        (f"startswith({trimmed}, '{{')", "'not JSON, or nested too deep'"),
+        *_no_object(text),
         (f"NOT {is_json}", "'not JSON'"),
         (f"startswith({trimmed}, '[')", "'a JSON array, not an object: send each element as a record'"),
         (
