@@ -580,6 +580,87 @@ def test_changes_are_a_stream_without_a_primary_key(engines: Engines) -> None:
     ]
 
 
+KINDS = {
+    "s": "STRING",
+    "ss": "ARRAY<STRING>",
+    "n": "DECIMAL(38, 10)",
+    "ns": "ARRAY<DECIMAL(38, 2)>",
+    "i": "BIGINT",
+    "st": "STRUCT<s: STRING, n: DECIMAL(3, 2)>",
+}
+DIGITS_OF_CHANGES = [
+    ("s", "0.10", "0.10"),
+    ("s", "1.0", "1.0"),
+    ("s", "-0.0", "-0.0"),
+    ("s", "1e3", "1e3"),
+    ("s", '"1.0"', "1.0"),
+    ("s", '{"b": 1e3, "a": [0.10, "0.10", 1.0]}', '{"a":[0.10,"0.10",1.0],"b":1e3}'),
+    ("s", "9" * 50, "9" * 50),
+    ("s", '0.10, "i": 1, "ss": ["\uf8ff0.10"]', "0.10"),
+    ("ss", '["\uf8ff0.10", 0.10]', "[\uf8ff0.10, 0.10]"),
+    ("ss", "[1.0, 1.50, 7]", "[1.0, 1.50, 7]"),
+    ("st", '{"s": 2.0, "n": 0.5}', "{2.0, 0.50}"),
+    ("st", f'{{"n": 0.{"1" * 50}}}', "{null, 0.11}"),
+    ("n", "12345678901234567890123456.1234567890123", "12345678901234567890123456.1234567890"),
+    ("n", "1.2345678901234567890123e5", "123456.7890123457"),
+    ("n", "1.5e-3", "0.0015000000"),
+    ("n", "1e3", "1000.0000000000"),
+    ("n", f"1{'0' * 50}", None),
+    ("ns", '[12345678901234567890123456.15, null, "0.5"]', "[12345678901234567890123456.15, null, 0.50]"),
+    ("ns", f"[1.{'1' * 50}]", "[1.11]"),
+    ("i", "9007199254740993e0", "9007199254740993"),
+]
+
+
+def test_a_number_of_a_change_keeps_every_digit(engines: Engines) -> None:
+    mode = f"{DEBEZIUM}, 'decimal.handling.mode' 'string'"
+    table = source(f"id INT PRIMARY KEY, {', '.join(f'{name} {kind}' for name, kind in KINDS.items())}", mode)
+    row = f"STRUCT<{', '.join(f'{name}: {kind}' for name, kind in KINDS.items())}>"
+    stream = source(f"op STRING, before {row}, after {row}", mode)
+    events = {
+        op: [
+            f'{{"op": "{op}", "{part}": {{"id": 1, "{name}": {value}}}}}'.encode()
+            for name, value, _ in DIGITS_OF_CHANGES
+        ]
+        for op, part in (("c", "after"), ("d", "before"))
+    }
+    of_table = read(engines, table, [(b'{"id": 1}', event) for event in events["c"]], *KINDS)
+    of_changes = {
+        op: read(engines, stream, each, *(f"coalesce(after, before).{name}" for name in KINDS))
+        for op, each in events.items()
+    }
+    for found in (of_table, *of_changes.values()):
+        for shown, (name, value, wanted) in zip(found, DIGITS_OF_CHANGES, strict=True):
+            assert (value, shown[list(KINDS).index(name)], shown[-1] is None) == (value, wanted, wanted is not None)
+
+
+def test_a_document_and_a_payload_keep_every_digit(engines: Engines) -> None:
+    document = json.dumps({"op": "c", "after": '{"id": 1, "s": 0.10, "n": 1.2345678901234567890123e5}'}).encode()
+    of = source("id INT PRIMARY KEY, s STRING, n DECIMAL(38, 10)", DEBEZIUM)
+    assert read(engines, of, [(b'{"id": 1}', document)], "s", "n") == [("0.10", "123456.7890123457", None)]
+    of = source("s STRING, ss ARRAY<STRING>", "format 'json', 'schemas.enable' 'true'")
+    alone = '{"s": 0.10, "ss": [1.0, 1e3]}'
+    beside = f'{{"schema": {{"type": "struct", "fields": []}}, "payload": {alone}}}'
+    shown = ("0.10", "[1.0, 1e3]", None)
+    more = "more text follows the object"
+    found = read(engines, of, [each.encode() for each in (beside, alone, beside * 2, beside + " x")], "s", "ss")
+    assert found[:2] == [shown] * 2
+    assert [row[-1] for row in found[2:]] == [more] * 2
+
+
+def test_the_key_that_a_change_leaves_keeps_every_digit(engines: Engines) -> None:
+    of = source("id STRING PRIMARY KEY, n INT", f"{DEBEZIUM}, 'key_format' 'none'")
+    events = [
+        f'{{"op": "u", "before": {{"id": {before}}}, "after": {{"id": {after}}}}}'.encode()
+        for before, after in (("0.10", "0.10"), ("1.0", "1.00"))
+    ]
+    assert read(engines, of, events, "id", "kafka_moved_from") == [("0.10", None, None), ("1.00", "{1.0}", None)]
+    of = source("id DECIMAL(38, 2) PRIMARY KEY", f"{DEBEZIUM}, 'key_format' 'none', 'decimal.handling.mode' 'double'")
+    number = "12345678901234567890123456.123456789012"
+    event = f'{{"op": "u", "before": {{"id": {number}}}, "after": {{"id": {number}}}}}'.encode()
+    assert read(engines, of, [event], "id", "kafka_moved_from") == [(number[:29], None, None)]
+
+
 def test_a_change_is_one_object_and_nothing_follows_it(engines: Engines) -> None:
     more, twice, broken = "more text follows the object", "an object has a field twice", "not JSON, or nested too deep"
     one, two = (json.dumps({"op": "c", "after": {"id": id}, "source": {"ts_ms": 1}}) for id in (1, 2))

@@ -7,8 +7,10 @@ row had another primary key before takes that row away, too.
 
 from __future__ import annotations
 
+from view_algebra.language.quoting import spark_text
 from view_algebra.language.types import CALENDAR
 from view_algebra.texts.decoding import FIELDS
+from view_algebra.texts.fields import MARK, marked
 
 ROW, OP, BEFORE, SOURCE_MS = "kafka_row", "kafka_op", "kafka_before", "kafka_source_ms"
 EVENT = "kafka_event"
@@ -38,20 +40,27 @@ _LISTED = "try_parse_json(concat('[', {}, ']'))"
 _ONLY = "CASE WHEN variant_get({0}, '$[1]', 'variant') IS NULL THEN variant_get({0}, '$[0]', 'variant') END"
 """The only value of a list. `try_parse_json` ignores what follows a value, but not what follows it in a list."""
 
+_EVENT = "coalesce(variant_get(whole, '$.payload', 'variant'), whole)"
+_PARTS = {
+    BEFORE: "try_variant_get(event, '$.before', 'string')",
+    ROW: """CASE
+        WHEN try_variant_get(event, '$.op', 'string') = 'd' THEN try_variant_get(event, '$.before', 'string')
+        ELSE try_variant_get(event, '$.after', 'string')
+      END""",
+    EVENT: "to_json(event)",
+}
+
 UNWRAPPED = f"""(
     SELECT
       *,
       try_variant_get(event, '$.op', 'string') AS {OP},
       try_variant_get(event, '$.source.ts_ms', 'bigint') AS {SOURCE_MS},
-      try_variant_get(event, '$.before', 'string') AS {BEFORE},
-      CASE
-        WHEN try_variant_get(event, '$.op', 'string') = 'd' THEN try_variant_get(event, '$.before', 'string')
-        ELSE try_variant_get(event, '$.after', 'string')
-      END AS {ROW},
-      to_json(event) AS {EVENT}
+      {_PARTS[BEFORE]} AS {BEFORE},
+      {_PARTS[ROW]} AS {ROW},
+      {_PARTS[EVENT]} AS {EVENT}
     FROM (
       SELECT *,
-        coalesce(variant_get(whole, '$.payload', 'variant'), whole) AS event,
+        {_EVENT} AS event,
         {_FIELDS} AS {FIELDS}
       FROM (
         SELECT *, {_ONLY.format("listed")} AS whole
@@ -62,21 +71,25 @@ UNWRAPPED = f"""(
       )
     )
   )"""
-"""The raw records with the operation, the row before it, and the row, each as JSON; a variant keeps every digit.
+"""The raw records with the operation, the row before it, and the row, each as JSON.
 
-An object becomes its JSON. MongoDB's connector writes a document as a text that is JSON already.
+An object becomes its JSON. MongoDB's connector writes a document as a text that is JSON already. A variant makes 0.1 of
+`0.10`, and a double of a number with an exponent or with more than 38 digits; `marked_part` keeps all digits.
 """
 
 _IS_OF_CONNECT = "try_variant_get(whole, '$.schema.type', 'string') = 'struct'"
+_PAYLOAD = "coalesce(try_variant_get(whole, '$.payload', 'string'), 'null')"
 PAYLOADS = f"""(
     SELECT
       *,
-      CASE WHEN {_IS_OF_CONNECT} THEN coalesce(try_variant_get(whole, '$.payload', 'string'), 'null') ELSE text END
-        AS {EVENT},
+      CASE WHEN {_IS_OF_CONNECT} THEN {_PAYLOAD} ELSE text END AS {EVENT},
       {_by_name(f"try_variant_get(whole, '$.schema.fields', 'ARRAY<{_FIELD}>')")} AS {FIELDS}
     FROM (
-      SELECT *, try_parse_json(text) AS whole
-      FROM (SELECT *, CAST(value AS STRING) AS text FROM raw_records)
+      SELECT *, {_ONLY.format("listed")} AS whole
+      FROM (
+        SELECT *, {_LISTED.format("text")} AS listed
+        FROM (SELECT *, CAST(value AS STRING) AS text FROM raw_records)
+      )
     )
   )"""
 """The raw records of a source whose records may be beside their schemas, as Kafka Connect writes them by default."""
@@ -84,6 +97,35 @@ PAYLOADS = f"""(
 COLUMNS_OF_PAYLOADS = f"""
     {EVENT},
     {FIELDS},"""
+
+
+def marked_part(part: str, value: str) -> str:
+    """Spark SQL of a part of a change event (BEFORE, ROW or EVENT) with every digit and with marked numbers.
+
+    A document that is a text has all its digits in the column of the part.
+    """
+    return f"""element_at(transform(
+        array(try_parse_json({marked(value)})),
+        whole -> element_at(transform(
+          array({_EVENT}),
+          event -> element_at(transform(
+            array({_PARTS[part]}),
+            part -> CASE WHEN startswith(part, {spark_text(MARK)}) THEN {marked(part)} ELSE part END
+          ), 1)
+        ), 1)
+      ), 1)"""
+
+
+def marked_payload(value: str) -> str:
+    """The same of a record that may be beside its schema."""
+    return f"""element_at(transform(
+        array({marked(value)}),
+        text -> element_at(transform(
+          array(try_parse_json(text)),
+          whole -> CASE WHEN {_IS_OF_CONNECT} THEN {_PAYLOAD} ELSE text END
+        ), 1)
+      ), 1)"""
+
 
 COLUMNS = f"""
     {OP},

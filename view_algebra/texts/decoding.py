@@ -1,7 +1,8 @@
 """Values that JSON has no type for: numbers that are times, base64 of decimals and bytes, as Spark SQL.
 
-A field is first read as a VARIANT, which keeps what it was in JSON. It is then decoded by the schema in the record if
-there is one, else by what the declaration says. What fits neither is NULL, and has a reason for quarantine.
+A field is first read as a VARIANT, which keeps what it was in JSON, and whose lost digits `fields.py` restores. It is
+then decoded by the schema in the record if there is one, else by what the declaration says. What fits neither is NULL,
+and has a reason for quarantine.
 """
 
 from __future__ import annotations

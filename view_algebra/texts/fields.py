@@ -22,7 +22,8 @@ WRONG = "a field has the wrong type: "
 """How the reason begins if a record is bad for its fields."""
 
 
-_MARK = "\uf8ff"
+MARK = "\uf8ff"
+"""What stands before a number that is read as a text."""
 _IN_TEXT = "t"
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _QUOTED = r"'(?:[^'\\]++|\\.)*+'"
@@ -32,10 +33,10 @@ _NUMBERS = rf"""\G((?:[^"'0-9NI+-]++|{_STRING}|{_QUOTED}|[+-](?![0-9NI]))*+)({_N
 _OBJECTS_IN_TEXTS = (
     rf"""\G((?:[^"']++|{_QUOTED}|{_STRING}(?=[ \t\r\n]*+:)|(?!"[ \t\r\n]*+[\[{{]){_STRING})*+)"((?:[^"\\]++|\\.)*+)\""""
 )
-_OWN_MARKS = rf"(?<!\\)((?:\\\\)*+)(?:\\u[fF]8[fF][fF]|{_MARK})"
+_OWN_MARKS = rf"(?<!\\)((?:\\\\)*+)(?:\\u[fF]8[fF][fF]|{MARK})"
 _MARKS = (
-    rf'^{_MARK}(?=-?[0-9])|(?:^|(?<=")){_MARK}(?={_LITERAL}(?:"|$))'
-    rf'|"{_MARK}(-?[0-9][^"]*+)"|{_MARK}(?:{_IN_TEXT}|({_MARK}))'
+    rf'^{MARK}(?=-?[0-9])|(?:^|(?<=")){MARK}(?={_LITERAL}(?:"|$))'
+    rf'|"{MARK}(-?[0-9][^"]*+)"|{MARK}(?:{_IN_TEXT}|({MARK}))'
 )
 
 _ZERO = r"-0[ \t\r\n,\]}]"
@@ -45,9 +46,18 @@ FRACTION = rf"[:\[,][ \t\r\n]*+(?:-?[0-9]++[.eE]|{_ZERO}|{_LITERAL})"
 REWRITTEN = r"""^(?:0$|-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?$|"(?:NaN|-?Infinity)"$|[{\[])"""
 """A STRING that Spark's reader may have written of such a number, or of an object or a list with one."""
 
+MAY_BE_DOUBLE = rf"[:\[,][ \t\r\n]*+(?:-?[0-9]++[.eE]|-?[0-9]{{39}}|{_ZERO}|{_LITERAL})"
+"""What may be a number in JSON that a variant writes otherwise in a STRING."""
+
+WHOLE_IN_VARIANT = r"^-?[0-9]++$"
+"""A STRING that a variant may have written of `1.0`."""
+
+LONG_DOUBLE = r"[:\[,][ \t\r\n]*+-?(?:[0-9.]{39}|[0-9.]{16,}+[eE])"
+"""What may be a number in JSON of which a variant makes a double with fewer digits."""
+
 _SPACE = r"[\x00-\x20]*+"
 _WHOLE = (
-    rf"^{_MARK}?{_SPACE}([+-]?[0-9]{{1,20}}(?=\.0*+{_SPACE}$|{_SPACE}$)"
+    rf"^{MARK}?{_SPACE}([+-]?[0-9]{{1,20}}(?=\.0*+{_SPACE}$|{_SPACE}$)"
     rf"|[+-]?[0-9]{{1,18}}(?:\.[0-9]{{1,9}})?[eE](?:\+?[0-9]{{1,2}}|-[0-9])(?={_SPACE}$))"
 )
 _IS_WHOLE = r"^(-?[0-9]++)(?:\.0++|(?<=^0)E-18)$"
@@ -55,21 +65,22 @@ THOUSANDS = r"[+-]?[0-9]{1,3}(?:(?:,[0-9]{3})++\.[0-9]*+|(?:,[0-9]{3}){2,}+)"
 """A number whose commas can only part thousands: a point follows them, or there are two."""
 
 _DIGITS = r"(?:\p{Nd}++\.?\p{Nd}*+|\.\p{Nd}++)(?:[eE][+-]?\p{Nd}{1,3})?"
-_DECIMAL = rf"^{_MARK}?(?!.{{1001}}){_SPACE}([+-]?{_DIGITS}|{THOUSANDS}){_SPACE}$"
+_DECIMAL = rf"^{MARK}?(?!.{{1001}}){_SPACE}([+-]?{_DIGITS}|{THOUSANDS}){_SPACE}$"
 _DOUBLE = (
-    rf'^{_MARK}?"?{_SPACE}([+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{{1,5}})?'
+    rf'^{MARK}?"?{_SPACE}([+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{{1,5}})?'
     rf'|(?i:NaN|[+-]?Inf(?:inity)?)){_SPACE}"?$'
 )
-_TRUE, _FALSE = (rf"(?i)^{_MARK}?{_SPACE}(?:{word}){_SPACE}$" for word in ("true|1", "false|0"))
-_NO_TIME = rf"^{_MARK}|{TIME_ALONE}|{DIGITS_ALONE}"
+_TRUE, _FALSE = (rf"(?i)^{MARK}?{_SPACE}(?:{word}){_SPACE}$" for word in ("true|1", "false|0"))
+_NO_TIME = rf"^{MARK}|{TIME_ALONE}|{DIGITS_ALONE}"
 _WITHOUT_ZONE = rf"^{_SPACE}[+-]?[0-9]++(?:-[0-9]++)*+(?:[T ][0-9:.]*+)?{_SPACE}$"
 _EMPTY = rf"^{_SPACE}$"
 _NOTHING = rf"^\[[ \t\r\n]*+\]$|{_EMPTY}"
-_NO_BASE64 = rf"^{_MARK}|^(?i:NaN|[+-]?Inf(?:inity)?)$"
-_IS_NUMBER, _IS_NESTED = rf"^{_MARK}-?[0-9]", r"^[{\[]"
+_NO_BASE64 = rf"^{MARK}|^(?i:NaN|[+-]?Inf(?:inity)?)$"
+_IS_NUMBER, _IS_NESTED = rf"^{MARK}-?[0-9]", r"^[{\[]"
 
 PATTERNS = (
     *(FRACTION, REWRITTEN, _NUMBERS, _OBJECTS_IN_TEXTS, _OWN_MARKS, _MARKS, _WHOLE, _IS_WHOLE, _DECIMAL, _DOUBLE),
+    *(MAY_BE_DOUBLE, WHOLE_IN_VARIANT, LONG_DOUBLE),
     *(_TRUE, _FALSE, _NO_TIME, _WITHOUT_ZONE, _EMPTY, _NOTHING, _IS_NUMBER, _IS_NESTED, _NO_BASE64),
 )
 """Every regular expression that the second reading hands to Spark."""
@@ -110,30 +121,53 @@ def struct_of(columns: Columns) -> str:
 
 def loses_digits(columns: Columns, read: str, text: str) -> str:
     """Spark SQL of whether a STRING may have lost digits; empty without a STRING. From the cheap to the certain."""
-    found = [
-        _may_be_rewritten(".".join([read, *map(spark_name, path)]), kind)
-        for path, kind in leaves(columns)
-        if holds_text(kind)
-    ]
+    found = _found(columns, read, lambda value, kind: _is_rewritten(value) if kind == STRING else "")
     return f"(({' OR '.join(found)}) AND {text} RLIKE {spark_text(FRACTION)})" if found else ""
 
 
-def _may_be_rewritten(value: str, kind: Type, depth: int = 0) -> str:
-    if kind == STRING:
-        begins = " OR ".join([f"{value} < ':'", f"{value} BETWEEN '[' AND '\\\\'", f"{value} BETWEEN '{{' AND '|'"])
-        return f"(({begins}) AND {value} RLIKE {spark_text(REWRITTEN)})"
+def loses_digits_in_variant(columns: Columns, read: str, text: str) -> str:
+    """The same if `read` comes from a variant's JSON. text: the JSON from which the variant was parsed."""
+
+    def may_lose(value: str, kind: Type) -> str:
+        whole = f"{value} RLIKE {spark_text(WHOLE_IN_VARIANT)} AND contains({text}, concat({value}, '.0'))"
+        return f"({_is_rewritten(value)} OR {value} < ':' AND {whole})" if kind == STRING else ""
+
+    found = _found(columns, read, may_lose)
+    return f"(({' OR '.join(found)}) AND {text} RLIKE {spark_text(MAY_BE_DOUBLE)})" if found else ""
+
+
+def decimals_lose_digits(columns: Columns, read: str, text: str, encodings: Encodings) -> str:
+    """Spark SQL of whether a DECIMAL that was read as a VARIANT may have lost digits; empty without one."""
+
+    def is_double(value: str, kind: Type) -> str:
+        decoded = kind.name == "DECIMAL" and encodings.decodes(kind)
+        return f"schema_of_variant({value}) = 'DOUBLE'" if decoded else ""
+
+    found = _found(columns, read, is_double)
+    return f"(({' OR '.join(found)}) AND {text} RLIKE {spark_text(LONG_DOUBLE)})" if found else ""
+
+
+def _found(columns: Columns, read: str, condition: Callable[[str, Type], str]) -> list[str]:
+    """A condition on scalars, which may be empty, for the columns of the struct `read`."""
+    values = ((".".join([read, *map(spark_name, path)]), kind) for path, kind in leaves(columns))
+    return [found for value, kind in values if (found := _inside(value, kind, condition))]
+
+
+def _inside(value: str, kind: Type, condition: Callable[[str, Type], str], depth: int = 0) -> str:
     if kind.name == "STRUCT":
-        found = [_may_be_rewritten(f"{value}.{spark_name(n)}", k, depth) for n, k in kind.fields if holds_text(k)]
-        return f"({' OR '.join(found)})"
-    assert kind.element is not None
+        parts = (_inside(f"{value}.{spark_name(name)}", part, condition, depth) for name, part in kind.fields)
+        found = [part for part in parts if part]
+        return f"({' OR '.join(found)})" if found else ""
+    if kind.element is None:
+        return condition(value, kind)
+    each = _inside(f"s{depth}", kind.element, condition, depth + 1)
     listed = f"map_values({value})" if kind.name == "MAP" else value
-    return f"exists({listed}, s{depth} -> {_may_be_rewritten(f's{depth}', kind.element, depth + 1)})"
+    return f"exists({listed}, s{depth} -> {each})" if each else ""
 
 
-def holds_text(kind: Type) -> bool:
-    """Is a type STRING, or one with a STRING for a value in it?"""
-    parts = [part for _, part in kind.fields] + ([kind.element] if kind.element else [])
-    return kind == STRING or any(map(holds_text, parts))
+def _is_rewritten(value: str) -> str:
+    begins = " OR ".join([f"{value} < ':'", f"{value} BETWEEN '[' AND '\\\\'", f"{value} BETWEEN '{{' AND '|'"])
+    return f"(({begins}) AND {value} RLIKE {spark_text(REWRITTEN)})"
 
 
 def leaves(columns: Columns, within: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Type]]:
@@ -148,10 +182,10 @@ def leaves(columns: Columns, within: tuple[str, ...] = ()) -> Iterator[tuple[tup
 def marked(text: str) -> str:
     """Spark SQL of a JSON text with its numbers as marked texts, and a mark in each text that looks like an object."""
     escape, own = spark_text(r"\u"), spark_text(_OWN_MARKS)
-    may_have = f"contains({text}, {spark_text(_MARK)}) OR contains({text}, {escape})"
-    its_own = f"regexp_replace({text}, {own}, {spark_text(f'$1{_MARK}{_MARK}')})"
+    may_have = f"contains({text}, {spark_text(MARK)}) OR contains({text}, {escape})"
+    its_own = f"regexp_replace({text}, {own}, {spark_text(f'$1{MARK}{MARK}')})"
     text = f"CASE WHEN {may_have} THEN {its_own} ELSE {text} END"
-    number, in_text = spark_text(f'$1"{_MARK}$2"'), spark_text(f'$1"{_MARK}{_IN_TEXT}$2"')
+    number, in_text = spark_text(f'$1"{MARK}$2"'), spark_text(f'$1"{MARK}{_IN_TEXT}$2"')
     text = f"regexp_replace({text}, {spark_text(_NUMBERS)}, {number})"
     return f"regexp_replace({text}, {spark_text(_OBJECTS_IN_TEXTS)}, {in_text})"
 
@@ -165,7 +199,8 @@ def unmarked(text: str) -> str:
 class Again:
     """The second reading of a text that Spark's reader gave as the struct `first`.
 
-    as_read: gives the type as which Spark's reader reads a type. needed: columns without which a record is bad.
+    text: JSON with marked numbers. as_read: gives the type as which Spark's reader reads a type.
+    needed: columns without which a record is bad.
     """
 
     first: str
@@ -177,11 +212,11 @@ class Again:
 
     def struct(self) -> str:
         """Spark SQL of a struct of the columns."""
-        return self._read(json_read(marked(self.text), self._texts, self.reading), "")
+        return self._read(json_read(self.text, self._texts, self.reading), "")
 
     def record(self, why_not: str) -> str:
         """The same with a last field CORRUPT: the reason if a field is bad, `why_not` if the text is not a record."""
-        raw = json_read(marked(self.text), [*self._texts, (CORRUPT, STRING)], self.reading, permissive(CORRUPT))
+        raw = json_read(self.text, [*self._texts, (CORRUPT, STRING)], self.reading, permissive(CORRUPT))
         reason = f"CASE WHEN raw.{CORRUPT} IS NOT NULL THEN {why_not} ELSE {self._reason()} END"
         return self._read(raw, f", '{CORRUPT}', {reason}")
 
@@ -260,12 +295,13 @@ def _value(path: str, text: str, first: str | None, kind: Type, reading: Reading
         nested = _struct if kind.name == "STRUCT" else _listing
         return nested(path, text, first, kind, reading, depth)
     if reading.encodings.decodes(kind):
-        return f"coalesce({first}, {_variant(text)})" if first else _variant(text)
+        found = [*([_exact(text, kind)] if kind.name == "DECIMAL" else []), *([first] if first else []), _variant(text)]
+        return f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
     if kind == STRING:
         value = unmarked(text)
         return f"CASE WHEN NOT contains({text}, '\\u0000') THEN {value} END" if reading.nulls else value
     if kind.name == "DECIMAL":
-        return f"try_cast(replace(regexp_extract({text}, {spark_text(_DECIMAL)}, 1), ',', '') AS {kind.spark})"
+        return _decimal(text, kind)
     if kind.name == "BINARY":
         assert first is not None  # bytes are in no list; `true` is base64, too, once it is a text
         return first
@@ -280,6 +316,15 @@ def _value(path: str, text: str, first: str | None, kind: Type, reading: Reading
 def _may_be_base64(reading: Reading) -> bool:
     """True if a number in a text may be a decimal in base64: Debezium writes other numbers as numbers."""
     return reading.encodings.of_connector and reading.encodings.decimals != "string"
+
+
+def _decimal(text: str, kind: Type) -> str:
+    return f"try_cast(replace(regexp_extract({text}, {spark_text(_DECIMAL)}, 1), ',', '') AS {kind.spark})"
+
+
+def _exact(text: str, kind: Type) -> str:
+    """A number as a VARIANT, with the digits of a DECIMAL; NULL if it is not a number, or does not fit."""
+    return f"CASE WHEN {text} RLIKE {spark_text(_IS_NUMBER)} THEN CAST({_decimal(text, kind)} AS VARIANT) END"
 
 
 def _variant(text: str) -> str:

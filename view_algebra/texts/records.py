@@ -46,9 +46,12 @@ from view_algebra.texts.fields import (
     THOUSANDS,
     Again,
     Reading,
+    decimals_lose_digits,
     json_read,
     leaves,
     loses_digits,
+    loses_digits_in_variant,
+    marked,
     struct_of,
 )
 from view_algebra.texts.numbers_as_times import numbers
@@ -175,8 +178,7 @@ def _plain(columns: Columns, decoding: Decoding) -> list[tuple[str, Type]]:
 def _is_read_again(columns: Columns, row: _Row, decoding: Decoding) -> str:
     """Whether Spark's reader did not read all of a record, or read it otherwise than it is written."""
     found = [f"kafka_read.{CORRUPT} IS NOT NULL"]
-    if digits := loses_digits(columns, "kafka_read", row.text):
-        found.append(digits)
+    found += _loses(columns, "kafka_read", _TEXT, row, of_variant=row.encodings.has_schema)
     if row.reading.nulls:
         plain = _plain(columns, decoding)
         found += [when for when, _ in numbers(plain, row.text, row.reading, "kafka_read")]
@@ -186,8 +188,14 @@ def _is_read_again(columns: Columns, row: _Row, decoding: Decoding) -> str:
     return "\n      OR ".join(found)
 
 
+def _loses(columns: Columns, read: str, text: str, row: _Row, *, of_variant: bool) -> list[str]:
+    """Conditions that the struct `read` lacks digits that the text has; of_variant: is it read of a variant's JSON?"""
+    of_texts = (loses_digits_in_variant if of_variant else loses_digits)(columns, read, text)
+    return [each for each in (of_texts, decimals_lose_digits(columns, read, text, row.encodings)) if each]
+
+
 def _again(columns: Columns, row: _Row, decoding: Decoding) -> str:
-    again = Again("kafka_read", row.text, columns, row.reading, lambda kind: _as_read(kind, decoding), row.needed)
+    again = Again("kafka_read", row.marked, columns, row.reading, lambda kind: _as_read(kind, decoding), row.needed)
     return again.record(_why_no_record(row.text))
 
 
@@ -244,6 +252,13 @@ class _Row:
             return debezium.EVENT if self.encodings.schemas else _TEXT
         return debezium.ROW if self.key is not None else debezium.EVENT
 
+    @property
+    def marked(self) -> str:
+        """The same JSON as it is written, with marked numbers."""
+        if self.encodings.changes:
+            return debezium.marked_part(self.text, _TEXT)
+        return debezium.marked_payload(_TEXT) if self.encodings.schemas else marked(self.text)
+
     def deletes(self, columns: Columns) -> str:
         """Spark SQL of whether a record removes its row."""
         if self.encodings.changes:
@@ -295,10 +310,13 @@ def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: Decodi
     """What Kafka's key tells, and what the row of a change event had for a key before."""
     read = ""
     if row.key is not None and of_key:
-        read += f",\n    {_read_key(_key_text(of_key, row.key, row), of_key, row, decoding)} AS key_parsed"
+        text, loses = _key_text(of_key, row.key, row), _loses(of_key, "key_read", "key_text", row, of_variant=False)
+        read += f",\n    {_read_key(text, marked('key_text'), loses, of_key, row, decoding)} AS key_parsed"
     if row.key is not None and row.changes_table:
         before = [(n, kind) for n, kind in columns if n in row.key.columns]
-        read += f",\n    {_read_key(debezium.BEFORE, before, row, decoding)} AS before_parsed"
+        marked_before = debezium.marked_part(debezium.BEFORE, _TEXT)
+        loses = _loses(before, "key_read", _TEXT, row, of_variant=True)
+        read += f",\n    {_read_key(debezium.BEFORE, marked_before, loses, before, row, decoding)} AS before_parsed"
     return read
 
 
@@ -317,13 +335,16 @@ def _key_text(columns: Columns, key: Key, row: _Row) -> str:
     return f"CASE WHEN startswith(ltrim({_SPACE}, {text}), '{{') THEN {text} ELSE {field % text} END"
 
 
-def _read_key(text: str, columns: Columns, row: _Row, decoding: Decoding) -> str:
-    """The columns of a key from a JSON text, read a second time if one of them is NULL or may have lost digits."""
+def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns, row: _Row, decoding: Decoding) -> str:
+    """The columns of a key from a JSON text, read a second time if one of them is NULL or may have lost digits.
+
+    as_marked: the text with marked numbers. loses: conditions that digits are lost.
+    """
     read_as = _read_as(columns, decoding)
     first = json_read(bounded("key_text", Type("STRUCT", fields=tuple(read_as))), read_as, row.reading)
     is_null = [f"key_read.{spark_name(name)} IS NULL" for name, _ in columns]
-    again = Again("key_read", "key_text", columns, row.reading, lambda kind: _as_read(kind, decoding)).struct()
-    mistaken = " OR ".join([*is_null, *filter(None, [loses_digits(columns, "key_read", "key_text")])])
+    again = Again("key_read", as_marked, columns, row.reading, lambda kind: _as_read(kind, decoding)).struct()
+    mistaken = " OR ".join([*is_null, *loses])
     needed = f"key_text <> 'null' AND ({mistaken})"
     return f"""element_at(transform(
       array({text}),
