@@ -529,6 +529,7 @@ def test_a_record_may_be_beside_its_schema(engines: Engines) -> None:
         (b'{"id": 1}', json.dumps(plain).encode()),
         (key, beside(None, fields)),
         (key, b"{"),
+        (key, beside({"n": 1}, fields).replace(b'"n": 1', b'"id": 1, "id": 2')),
     ]
     found = read(engines, of, records, "kafka_deleted", "id", "d", "made", "day", "hex(x)")
     gone = ("true", "1", None, None, None, None, None)
@@ -540,6 +541,7 @@ def test_a_record_may_be_beside_its_schema(engines: Engines) -> None:
         ("false", "1", "9.90", NOON, None, None, None),
         ("false", "1", None, None, None, None, null),
         ("false", "1", None, None, None, None, "not JSON, or nested too deep"),
+        ("false", "1", None, None, None, None, "an object has a field twice"),
     ]
     undeclared = source("id INT PRIMARY KEY", "format 'json', key_format 'json'")
     way_out = "the record is beside its schema, as Kafka Connect writes it: set schemas.enable to true in OPTIONS"

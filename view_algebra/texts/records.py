@@ -426,11 +426,14 @@ def _errors(columns: Columns, row: _Row, decoding: Decoding) -> str:
     if reading.nulls:
         is_bad += f" AND NOT startswith(parsed.{CORRUPT}, {_text(NULLED)})"
     of_change = _no_change(columns, row)
+    unread = f"{debezium.OP} IS NULL" if of_change else None
+    if row.encodings.schemas:  # and what is beside the schema was not found
+        unread = f"{debezium.EVENT} = {_TEXT} AND {_IS_BESIDE_SCHEMA % _TEXT}"
     plain = _plain(columns, decoding)
     units = [] if reading.nulls else numbers(plain, text, reading)
     branches = [
         ("kafka_value IS NULL", _without_value(columns, row)),
-        *([(f"{debezium.OP} IS NULL AND {condition}", why) for condition, why in _no_event()] if of_change else ()),
+        *((f"{unread} AND {condition}", why) for condition, why in (_no_event() if unread else ())),
         *of_change,
         ("parsed IS NULL", _why_nothing(plain, text)),
         *((f"{when} AND (parsed.{CORRUPT} IS NULL OR {_IS_JSON % text})", why) for when, why in units),
@@ -490,6 +493,7 @@ def _field_mistakes(columns: Columns, row: _Row, decoding: Decoding, of: str) ->
 
 _TINY = {"TINYINT": ("-128", "127")}
 _IS_JSON = "try_parse_json(%s) IS NOT NULL"
+_IS_BESIDE_SCHEMA = "startswith(%s, '{\"schema\":')"
 
 
 def _without_value(columns: Columns, row: _Row) -> str:
@@ -534,7 +538,7 @@ def _beside_schema(columns: Columns, key: Key, text: str) -> tuple[str, str]:
         f"{_of_both(n, k) if key.format != 'none' else _declared(n, k)} IS NULL" for n, k in _of(columns, key)
     )
     reason = "the record is beside its schema, as Kafka Connect writes it: set schemas.enable to true in OPTIONS"
-    return f"startswith({text}, '{{\"schema\":') AND {missing}", _text(reason)
+    return f"{_IS_BESIDE_SCHEMA % text} AND {missing}", _text(reason)
 
 
 def _of(columns: Columns, key: Key) -> Columns:
