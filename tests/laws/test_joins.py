@@ -127,7 +127,6 @@ VIEWS = {
     "looked up, and grouped by": "SELECT (SELECT u.country FROM users u WHERE u.id = c.user_id) AS country, count(*) AS n FROM clicks c GROUP BY 1",
     "looked up in a view": "SELECT o.id FROM orders o WHERE o.amount * 2 >= (SELECT s.total FROM spent s WHERE s.user_id = o.user_id)",
     "looked up by a shorter number": "SELECT r.item, (SELECT u.name FROM users u WHERE u.id = CAST(r.rate AS INT)) AS name FROM rates r",
-    "changes": "SELECT country, count(*) AS n FROM `changes of users` GROUP BY country",
     "left, without a condition": "SELECT c.n, u.name FROM clicks c LEFT JOIN users u WHERE c.n > 2",
     "left of a subquery, without a condition": "SELECT u.name, l.k FROM users u LEFT JOIN LATERAL (SELECT count(*) AS k FROM orders o WHERE o.user_id = u.id) l",
     "totals by conditions": "SELECT c.n > 1 AS more, u.country, count(*) AS k FROM clicks c JOIN users u ON u.id = c.user_id GROUP BY ROLLUP (c.n > 1, u.country)",
