@@ -133,9 +133,9 @@ class Traffic:
 
     def _wait_until_counted(self, producer: KafkaProducer) -> None:
         """Returns when more lines may be sent."""
-        if self.sent >= self.may_send:
+        if self.may_send <= self.sent < self.total:
             producer.flush()
-        while self.sent >= self.may_send and not self.stopping.wait(0.1):
+        while self.may_send <= self.sent < self.total and not self.stopping.wait(0.1):
             pass
 
 
