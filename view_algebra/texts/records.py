@@ -105,6 +105,10 @@ class Key:
     columns: tuple[str, ...]
     format: Choice["json", "string", "none"]
 
+    def of(self, columns: Columns) -> list[tuple[str, Type]]:
+        """The columns of a table that are the key's, with their types."""
+        return [(name, kind) for name, kind in columns if name in self.columns]
+
 
 def parse_text(
     columns: Columns,
@@ -120,7 +124,7 @@ def parse_text(
     """
     decoding = Decoding(encodings, reading.names)
     read_as = _read_as(columns, decoding)
-    of_key = [] if key is None or key.format == "none" else [(n, kind) for n, kind in columns if n in key.columns]
+    of_key = [] if key is None or key.format == "none" else key.of(columns)
     row, log_time = _Row(key, encodings, reading, needed), ("", "") if key is None else _log_time()
     text = bounded(row.raw, Type("STRUCT", fields=tuple(read_as)), CORRUPT)
     of_envelope, raw = "", "raw_records"
@@ -150,7 +154,7 @@ def parse_text(
     if decoding.needed(columns):
         others = {"key_parsed": of_key} if of_key else {}
         if row.changes_table and key is not None:
-            others["before_parsed"] = [(n, kind) for n, kind in columns if n in key.columns]
+            others["before_parsed"] = key.of(columns)
         parsed = decoding.around(parsed, columns, others)
     return f"""SELECT
   kafka_partition,
@@ -263,10 +267,14 @@ class _Row:
         """Spark SQL of whether a record removes its row."""
         if self.encodings.changes:
             return debezium.DELETES
-        marked = next((name for name, _ in columns if self.reading.name(name) == FLATTENED), None)
-        if marked is None:
+        flattened = self.flattened(columns)
+        if flattened is None:
             return "kafka_value IS NULL"
-        return f"(kafka_value IS NULL OR lower(CAST(parsed.{spark_name(marked)} AS STRING)) <=> 'true')"
+        return f"(kafka_value IS NULL OR lower(CAST(parsed.{spark_name(flattened)} AS STRING)) <=> 'true')"
+
+    def flattened(self, columns: Columns) -> str | None:
+        """The column that says whether a flattened change deleted its row; None of other records."""
+        return next((name for name, _ in columns if self.reading.name(name) == FLATTENED), None)
 
 
 def _as_read(kind: Type, decoding: Decoding) -> Type:
@@ -297,7 +305,7 @@ def _values(columns: Columns, of_key: Columns, row: _Row) -> str:
     kept = None
     if row.changes_table:  # what was before a deletion is not the row, nor the time of it
         kept = f"{debezium.OP} <> 'd'"
-    elif row.key is not None and any(row.reading.name(name) == FLATTENED for name, _ in columns):
+    elif row.key is not None and row.flattened(columns) is not None:
         kept = f"NOT {row.deletes(columns)}"
     if kept is not None and row.key is not None:
         of_change = {n for n, _ in columns if row.reading.name(n).startswith("__")}
@@ -313,7 +321,7 @@ def _read_of_keys(columns: Columns, of_key: Columns, row: _Row, decoding: Decodi
         text, loses = _key_text(of_key, row.key, row), _loses(of_key, "key_read", "key_text", row, of_variant=False)
         read += f",\n    {_read_key(text, marked('key_text'), loses, of_key, row, decoding)} AS key_parsed"
     if row.key is not None and row.changes_table:
-        before = [(n, kind) for n, kind in columns if n in row.key.columns]
+        before = row.key.of(columns)
         marked_before = debezium.marked_part(debezium.BEFORE, _TEXT)
         loses = _loses(before, "key_read", _TEXT, row, of_variant=True)
         read += f",\n    {_read_key(debezium.BEFORE, marked_before, loses, before, row, decoding)} AS before_parsed"
@@ -357,7 +365,7 @@ def _read_key(text: str, as_marked: str, loses: Sequence[str], columns: Columns,
 
 def _moved_from(columns: Columns, key: Key) -> str:
     """The key that an update takes the row away from; NULL where it is the row's still, or is not told."""
-    of_key = [(name, kind) for name, kind in columns if name in key.columns]
+    of_key = key.of(columns)
     before = [_in_key(name, kind, "before_parsed") for name, kind in of_key]
     told = " AND ".join(f"{value} IS NOT NULL" for value in before)
     same = " AND ".join(f"{v} <=> {_key_of(n, kind, key)}" for v, (n, kind) in zip(before, of_key, strict=True))
@@ -513,7 +521,7 @@ def _not_deleting(columns: Columns, key: Key) -> str:
     """Why a record without a value, which takes a row away, does not tell which; NULL where it does."""
     if key.format == "none":
         return _text("a deletion, and Kafka's key is not read: declare key_format")
-    missing = " OR ".join(f"{_in_key(name, kind)} IS NULL" for name, kind in columns if name in key.columns)
+    missing = " OR ".join(f"{_in_key(name, kind)} IS NULL" for name, kind in key.of(columns))
     return f"CASE WHEN {missing} THEN {_text(f'a deletion, and its key is no {_said(columns, key)}')} END"
 
 
@@ -535,19 +543,14 @@ def _wrong_keys(columns: Columns, key: Key) -> Iterator[tuple[str, str]]:
 def _beside_schema(columns: Columns, key: Key, text: str) -> tuple[str, str]:
     """A record of a table of which nothing is read, since it is the payload beside its schema."""
     missing = " AND ".join(
-        f"{_of_both(n, k) if key.format != 'none' else _declared(n, k)} IS NULL" for n, k in _of(columns, key)
+        f"{_of_both(n, k) if key.format != 'none' else _declared(n, k)} IS NULL" for n, k in key.of(columns)
     )
     reason = "the record is beside its schema, as Kafka Connect writes it: set schemas.enable to true in OPTIONS"
     return f"{_IS_BESIDE_SCHEMA % text} AND {missing}", _text(reason)
 
 
-def _of(columns: Columns, key: Key) -> Columns:
-    """The columns of a key."""
-    return [(name, kind) for name, kind in columns if name in key.columns]
-
-
 def _said(columns: Columns, key: Key) -> str:
-    kinds = ", ".join(f"{name} {kind.spark}" for name, kind in columns if name in key.columns)
+    kinds = ", ".join(f"{name} {kind.spark}" for name, kind in key.of(columns))
     return f"{'JSON' if key.format == 'json' else 'text'} of {kinds}"
 
 
