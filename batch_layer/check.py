@@ -133,7 +133,7 @@ class _Shown:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What was read in one snapshot: which views, below which offsets, and since which.
+    """The views to check and the offsets of their sources, read in one snapshot.
 
     log_begins, topic_ids: of the sources' topics. since: by view, when its groups begin. clock: what `now()` is.
     failures: why Postgres could not compute some views.
@@ -156,12 +156,12 @@ class _Asked:
         return [view for view in self.catalog.views.values() if set(view.sources) <= self.below.keys()]
 
     def work(self, name: str) -> Work:
-        """What Spark computes of a view."""
+        """The computation of a view's SELECT, to be watched."""
         under = definitions.of(self.catalog, name).views.keys()
-        reads = {}
-        for source in self.catalog.views[name].sources:
-            begins = Offsets({at: self.starts[source].get(at, 0) for at in self.below[source]})
-            reads[source] = (self.catalog.sources[source], OffsetRange(begins, self.below[source]))
+        reads = {
+            source: (self.catalog.sources[source], OffsetRange.since(self.starts[source], self.below[source]))
+            for source in self.catalog.views[name].sources
+        }
         return Work(name, reads, [table for each in under for table in self.catalog.views[each].cell_tables])
 
 

@@ -211,8 +211,7 @@ class BatchLayer:
             source = version.sources[table.source]
             records = self.log().records_below(source, cut, since=start)
             computed = compute.cells_of(records, source, table, each.since)
-            begins = Offsets({at: start.get(at, 0) for at in cut})
-            with self.watching(Work(name, {source.name: (source, OffsetRange(begins, cut))}, [table])):
+            with self.watching(Work(name, {source.name: (source, OffsetRange.since(start, cut))}, [table])):
                 parts = compute.load(computed, compute.Target(self.dsn, each.id, table, attempt))
             total += sum(parts.values())
             self.at(f"compute {name}")

@@ -40,7 +40,7 @@ LAST_EXECUTIONS = 20
 """Statements of Spark's, the newest, whose metrics are looked at: a command runs one after the other."""
 
 GUARD = "CASE WHEN length(COLUMN) < 10000 THEN … END"
-"""How an expression is kept from texts that are too long for it."""
+"""A guard that keeps an expression from texts that are too long for it."""
 
 
 class Stalled(LaminaError):
@@ -49,7 +49,7 @@ class Stalled(LaminaError):
 
 @dataclass(frozen=True)
 class Work:
-    """What Spark computes: of which view (or test), of which records, and for which tables of cells of each source."""
+    """A computation of Spark: a view (or test), the ranges of its sources, and the tables of cells that it fills."""
 
     name: str
     reads: Mapping[str, tuple[Source, OffsetRange]]
@@ -163,7 +163,7 @@ def stalled(work: Work, seconds: float, inside: str, found: Found | None) -> Sta
 
 
 def progress(spark: SparkSession) -> str:
-    """What moves while tasks of Spark's process compute: their stages and their metrics. Empty if no task runs."""
+    """The stages and metrics of running tasks, which change while they compute. Empty if no task runs."""
     with suppress(Py4JError, ConnectionError):
         context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 (pyspark's own gives no metrics)
         stages = list(_running(context.statusTracker()))

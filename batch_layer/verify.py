@@ -80,7 +80,7 @@ def verify(
 
 
 def _work(receipt: Receipt, definition: Catalog, tables: Sequence[CellTable]) -> Work:
-    """What Spark computes. tables: those of the views today, by which the record is looked for."""
+    """The computation of a receipt's SELECT, to be watched; `tables` of cells are searched for the record."""
     counted = receipt.sources
     reads = {
         name: (source, OffsetRange(counted[name].begins, counted[name].below))

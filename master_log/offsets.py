@@ -108,6 +108,15 @@ class OffsetRange:
     start: Offsets
     end: Offsets
 
+    @classmethod
+    def since(cls, start: Mapping[TopicPartition, int], end: Offsets) -> OffsetRange:
+        """The range below `end`; partitions that `start` lacks begin at 0, and those that `end` lacks are left out.
+
+        >>> OffsetRange.since(Offsets.of("t", {0: 4, 2: 1}), Offsets.of("t", {0: 9, 1: 9})).start.json()
+        '{"t": {"0": 4, "1": 0}}'
+        """
+        return cls(Offsets({at: start.get(at, 0) for at in end}), end)
+
     @property
     def empty(self) -> bool:
         """True when it holds no offset at all."""

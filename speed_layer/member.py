@@ -201,7 +201,7 @@ class Member:
     def moved_by(self, end: Offsets) -> OffsetRange | None:
         """The range up to the ends of its partitions among `end`; None where it holds nothing."""
         mine = Offsets({at: offset for at, offset in end.items() if at.topic == self.source.topic})
-        range = OffsetRange(Offsets({at: self.position.get(at, 0) for at in mine}), mine)
+        range = OffsetRange.since(self.position, mine)
         return None if range.empty else range
 
     def follow(self, range: OffsetRange, epochs: Epochs) -> Part:
