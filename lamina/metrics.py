@@ -7,7 +7,7 @@ The alert rules, the Grafana board and the table in docs/metrics.md are made fro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from lamina import __version__
 from lamina.deployment import Deployment
 from master_log.kafka import Brokers
-from master_log.offsets import Offsets
+from master_log.offsets import TopicPartition
 from serving_layer import progress
 from serving_layer.database import PostgresError, is_away
 from serving_layer.metrics import METRICS, Alert, Metric, Sample, read
@@ -68,7 +68,7 @@ class Numbers(Collector):
         try:
             with self.opened.database.snapshot() as connection:
                 found = list(read(connection))
-                reached = {name: progress.read(connection, [name]) for name in progress.queries(connection)}
+                topics = {name: query.topic for name, query in progress.queries(connection).items()}
         except (PostgresError, LaminaError) as error:
             if not is_away(error):
                 raise
@@ -79,22 +79,26 @@ class Numbers(Collector):
         brokers = self.opened.brokers
         answers = brokers.listening()
         yield Sample("lamina_kafka_up", (), answers)
-        unarchived = {each.labels: each.value for each in found if each.metric == "lamina_archive_lag_offsets"}
-        for source, offsets in reached.items() if answers else ():
+        for source, topic in topics.items() if answers else ():
             with suppress(LaminaError):  # the topic of this source is gone, or the brokers are by now
-                yield from _of_brokers(brokers, source, offsets, unarchived)
+                yield from _of_brokers(brokers, source, topic, found)
 
 
-def _of_brokers(
-    brokers: Brokers, source: str, reached: Offsets, unarchived: Mapping[tuple[str, ...], float]
-) -> Iterator[Sample]:
-    """How far a source is behind the end of its topic, and what Kafka still holds of what is archived."""
-    ends, earliest = brokers.latest(*reached.topics()), brokers.earliest(*reached.topics())
-    for at, below in reached.items():
-        labels = (source, str(at.partition))
-        yield Sample("lamina_source_lag_offsets", labels, max(0, ends.get(at, below) - below))
-        if labels in unarchived and at in earliest:
-            yield Sample("lamina_archive_headroom_offsets", labels, below - unarchived[labels] - earliest[at])
+def _of_brokers(brokers: Brokers, source: str, topic: str, found: Sequence[Sample]) -> Iterator[Sample]:
+    """How far a source is behind the end of its topic, and what Kafka still holds of what is archived.
+
+    found: the samples that Postgres gave, with the offsets that are counted and archived.
+    """
+    ends, earliest = brokers.latest(topic), brokers.earliest(topic)
+    unarchived = {each.labels: each.value for each in found if each.metric == "lamina_archive_lag_offsets"}
+    for each in found:
+        if each.metric != "lamina_source_next_offset" or each.labels[0] != source:
+            continue
+        at = TopicPartition(topic, int(each.labels[1]))
+        yield Sample("lamina_source_lag_offsets", each.labels, max(0, ends.get(at, each.value) - each.value))
+        if at in earliest:
+            headroom = each.value - unarchived[each.labels] - earliest[at]
+            yield Sample("lamina_archive_headroom_offsets", each.labels, headroom)
 
 
 def labels_of(name: str) -> tuple[str, ...]:
