@@ -226,7 +226,7 @@ def _fill(
             elif counted and time.monotonic() - shown_at >= LINE_EVERY:
                 output.tell(_line(deployment, traffic, counted))
                 shown_at = time.monotonic()
-            time.sleep(0.25)
+            time.sleep(0.5)
     traffic.may_send = traffic.total
     if live is None:
         output.err.print(Group(*_dashboard(deployment, traffic, counted)))
