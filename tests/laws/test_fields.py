@@ -275,6 +275,31 @@ def test_what_is_empty_is_null_if_the_source_says_so(engines: Engines) -> None:
         assert [row[bad] for row in rows] == [None, f"{begins}l is no BIGINT", f"{begins}ints is no ARRAY<INT>"]
 
 
+def test_what_is_empty_is_null_in_values_that_json_has_no_type_for(engines: Engines) -> None:
+    """Times with a unit and decimals of a connector are decoded from JSON, not read by Spark's reader."""
+    columns = "ts TIMESTAMP, day DATE, ntz TIMESTAMP_NTZ, c DECIMAL(9, 2), st STRUCT<ts: TIMESTAMP>, times ARRAY<DATE>"
+    values = [
+        b'{"ts": "", "day": " ", "ntz": "", "c": "", "st": {"ts": ""}, "times": [""]}',
+        b'{"ts": "", "st": [], "times": ""}',
+        b'{"day": "", "ts": "x"}',
+    ]
+    modes = (
+        "",
+        ", 'decimal.handling.mode' 'precise'",
+        ", 'decimal.handling.mode' 'string'",
+        ", 'schemas.enable' 'true'",
+    )
+    for lenient, bad in (("", "kafka_error"), (", 'on_bad_field' = 'null'", "kafka_bad_fields")):
+        for mode in modes:
+            text = f"""CREATE TABLE s ({columns}) USING kafka OPTIONS (topic 's', format 'json'{mode})
+                TBLPROPERTIES ('epoch' = 'ms', 'empty_as_null' = 'true'{lenient});"""
+            rows = read(engines, compile_catalog({"s.sql": text}).sources["s"], values)
+            assert [row[bad] for row in rows[:2]] == [None, None], mode
+            assert [tuple(row[name] for name in ("ts", "day", "ntz", "c")) for row in rows[:1]] == [(None,) * 4]
+            assert (rows[0].st.ts, rows[0].times, rows[1].st, rows[1].times) == (None, [None], None, None)
+            assert "ts is no TIMESTAMP" in rows[2][bad]
+
+
 def test_a_column_may_come_from_a_field_of_another_name(engines: Engines) -> None:
     columns = "userId STRING, lower_id STRING, deleted BOOLEAN, topic INT, odd STRUCT<a: INT>"
     fields = (

@@ -27,6 +27,9 @@ INFINITY = r"^(?:[+-]?infinity|[+-][0-9]{6,}-[0-9:tz.-]++)$"
 WITHOUT_ZONE = r"^[\x00-\x20]*+[+-]?[0-9]{4,6}(?:-[0-9]{1,2}(?:-[0-9]{1,2}(?:[T ][0-9:.]*+)?)?)?[\x00-\x20]*+$"
 """A time without an offset from UTC."""
 
+EMPTY = r"^[\x00-\x20]*+$"
+"""A text without a character that is seen."""
+
 PLAIN_DECIMAL = r"^[+-]?[0-9]{1,100}(?:\.[0-9]{0,100})?(?:[eE][+-]?[0-9]{1,3})?$"
 """A decimal in a text. Longer ones fit no DECIMAL, and Java would write their zeros out."""
 
@@ -107,10 +110,14 @@ class _Slots:
 
 @dataclass(frozen=True)
 class Decoding:
-    """Decodes the columns of one source; `names`: the fields of columns that are called otherwise."""
+    """Decodes the columns of one source.
+
+    names: the fields of columns that are called otherwise. empty: an empty text is NULL for a time or a number.
+    """
 
     encodings: Encodings
     names: Mapping[str, str] = field(default_factory=dict)
+    empty: bool = False
 
     def needed(self, columns: Columns) -> bool:
         """True if there is something to decode."""
@@ -246,8 +253,11 @@ class Decoding:
         return array
 
     def _leaf(self, leaf: _Leaf) -> str:
-        name = spark_text(leaf.name)
-        parts = [f"'v', {leaf.value}, 'name', {name}, 'schema', {self._schema(leaf)}"]
+        name, value = spark_text(leaf.name), leaf.value
+        if self.empty and leaf.group != "bytes":  # of which an empty text is zero
+            is_empty = f"try_variant_get({value}, '$', 'STRING') RLIKE {spark_text(EMPTY)}"
+            value = f"CASE WHEN NOT coalesce({is_empty}, false) THEN {value} END"
+        parts = [f"'v', {value}, 'name', {name}, 'schema', {self._schema(leaf)}"]
         if leaf.group == "times":
             unit = self._declared_unit(leaf)
             parts.append(f"'kind', '{leaf.kind.name}', 'unit', CAST({unit} AS DECIMAL(14, 3))")

@@ -16,7 +16,7 @@ from view_algebra.language.guards import TIME_ALONE
 from view_algebra.language.long_numbers import permissive
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, STRING, Type
-from view_algebra.texts.decoding import CORRUPT, DIGITS_ALONE, Columns, digits_alone, without_unit
+from view_algebra.texts.decoding import CORRUPT, DIGITS_ALONE, EMPTY, Columns, digits_alone, without_unit
 
 WRONG = "a field has the wrong type: "
 """How the reason begins if a record is bad for its fields."""
@@ -73,15 +73,14 @@ _DOUBLE = (
 _TRUE, _FALSE = (rf"(?i)^{MARK}?{_SPACE}(?:{word}){_SPACE}$" for word in ("true|1", "false|0"))
 _NO_TIME = rf"^{MARK}|{TIME_ALONE}|{DIGITS_ALONE}"
 _WITHOUT_ZONE = rf"^{_SPACE}[+-]?[0-9]++(?:-[0-9]++)*+(?:[T ][0-9:.]*+)?{_SPACE}$"
-_EMPTY = rf"^{_SPACE}$"
-_NOTHING = rf"^\[[ \t\r\n]*+\]$|{_EMPTY}"
+_NOTHING = rf"^\[[ \t\r\n]*+\]$|{EMPTY}"
 _NO_BASE64 = rf"^{MARK}|^(?i:NaN|[+-]?Inf(?:inity)?)$"
 _IS_NUMBER, _IS_NESTED = rf"^{MARK}-?[0-9]", r"^[{\[]"
 
 PATTERNS = (
     *(FRACTION, REWRITTEN, _NUMBERS, _OBJECTS_IN_TEXTS, _OWN_MARKS, _MARKS, _WHOLE, _IS_WHOLE, _DECIMAL, _DOUBLE),
     *(MAY_BE_DOUBLE, WHOLE_IN_VARIANT, LONG_DOUBLE),
-    *(_TRUE, _FALSE, _NO_TIME, _WITHOUT_ZONE, _EMPTY, _NOTHING, _IS_NUMBER, _IS_NESTED, _NO_BASE64),
+    *(_TRUE, _FALSE, _NO_TIME, _WITHOUT_ZONE, EMPTY, _NOTHING, _IS_NUMBER, _IS_NESTED, _NO_BASE64),
 )
 """Every regular expression that the second reading hands to Spark."""
 
@@ -269,7 +268,7 @@ def _why(path: str, text: str, value: str, kind: Type, reading: Reading) -> str:
     """Why a field is bad; NULL if it is not."""
     if reading.encodings.decodes(kind):
         return "CAST(NULL AS STRING)"
-    empty = f" AND NOT {text} RLIKE {spark_text(_EMPTY)}" if reading.empty and kind != STRING else ""
+    empty = f" AND NOT {text} RLIKE {spark_text(EMPTY)}" if reading.empty and kind != STRING else ""
     reason = _reason(path, kind)
     if kind.numeric and _may_be_base64(reading):
         mode = reading.encodings.decimals
@@ -397,7 +396,7 @@ def _listing(path: str, text: str, _: str | None, kind: Type, reading: Reading, 
     else:
         there = f"{e} IS NOT NULL"
         if reading.empty and part != STRING:
-            there += f" AND NOT {e} RLIKE {spark_text(_EMPTY)}"
+            there += f" AND NOT {e} RLIKE {spark_text(EMPTY)}"
         whole = value
         wrong = f"size(filter({raws}, {e} -> {there})) > size(filter({values}, {e} -> {e} IS NOT NULL))"
     return f"""element_at(transform(
@@ -416,4 +415,4 @@ def _is_there(text: str, reading: Reading, is_object: bool = True) -> str:
     """Whether a field that should be an object, or a list, has a value; `[]` and '' may mean that it has none."""
     if not reading.empty:
         return f"{text} IS NOT NULL"
-    return f"NOT {text} RLIKE {spark_text(_NOTHING if is_object else _EMPTY)}"
+    return f"NOT {text} RLIKE {spark_text(_NOTHING if is_object else EMPTY)}"

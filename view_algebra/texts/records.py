@@ -122,7 +122,7 @@ def parse_text(
     needed: columns besides the key without which a record is bad, if a source has NULL for fields that cannot be read:
     those that tell the events of a stream apart, or its newest record. Such a source has BAD_FIELDS behind the error.
     """
-    decoding = Decoding(encodings, reading.names)
+    decoding = Decoding(encodings, reading.names, reading.empty)
     read_as = _read_as(columns, decoding)
     of_key = [] if key is None or key.format == "none" else key.of(columns)
     row, log_time = _Row(key, encodings, reading, needed), ("", "") if key is None else _log_time()
