@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from batch_layer.check import Row, compare, exact, shown_columns
 from batch_layer.oracle import Oracle, State
+from batch_layer.stalls import Watching, Work, unwatched
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets
 from serving_layer import definitions, history, keys, progress, views
@@ -91,9 +92,10 @@ class Blame:
 
 @dataclass(frozen=True)
 class _Known:
-    """What one snapshot of Postgres says."""
+    """What one snapshot of Postgres says; `work`: the computation that the answer takes, to be watched."""
 
     catalog: Catalog
+    work: Work
     history: History
     below: Mapping[str, Offsets]
     made: Mapping[int, Made]
@@ -125,6 +127,7 @@ def blame(
     *,
     since: str,
     limit: int,
+    watching: Watching = unwatched,
 ) -> Blame:
     """What moved the rows of a view that these words name; Spark is asked for once the question is a valid one."""
     with database.begin() as connection:
@@ -140,7 +143,10 @@ def blame(
     with database.snapshot() as connection:
         known = _read(connection, name, key, began)
     states, steps = _states(known, name)
-    with closing(Oracle(database, spark(), log(), brokers, name, key, states, known.read_at)) as oracle:
+    with (
+        watching(known.work),
+        closing(Oracle(database, spark(), log(), brokers, name, key, states, known.read_at)) as oracle,
+    ):
         rows = _Answers(oracle, states, steps, limit).all()
     view = known.catalog.views[name]
     if not known.rows and not any(rows.values()):
@@ -167,10 +173,16 @@ def _read(connection: Connection, name: str, key: Key, since: datetime) -> _Know
     changed = [each for each in found.steps if isinstance(each, Shown)]
     ids = {each.generation for each in (*changed, *found.shown.values()) if each.generation is not None}
     made = history.made(connection, ids)
+    below = {source: progress.read(connection, [source]) for source in view.sources}
+    reads = {
+        source: (catalog.sources[source], OffsetRange.since(progress.starts(connection, [source]), counted))
+        for source, counted in below.items()
+    }
     return _Known(
         catalog,
+        Work(name, reads, [table for each in under for table in catalog.views[each].cell_tables]),
         found,
-        {source: progress.read(connection, [source]) for source in view.sources},
+        below,
         made,
         history.compared(connection, ids),
         views.rows(connection, name, shown_columns(view), key.postgres(view)),

@@ -25,6 +25,7 @@ def show(output: Output, opened: Deployment, view: str, key: Sequence[str], *, s
             key,
             since=since,
             limit=limit,
+            watching=opened.watching,
         )
     if output.as_json:
         for event in found.events:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
 
 from batch_layer.blame import Blame, Event, blame
 from batch_layer.oracle import Oracle
+from batch_layer.stalls import Watching, Work, unwatched
 from lamina.blame import show
 from lamina.render import Output
 from master_log.offsets import OffsetRange, Offsets
@@ -26,10 +28,25 @@ def at(minute: int, country: str | None, n: int) -> dict[str, object]:
     return {**event(1), "country": country, "n": n, "price": "1.50", "ts": f"2026-11-24T10:{minute:02d}:00Z"}
 
 
-def blamed(deployed: Deployed, view: str, *key: str, since: str = "1 hour", limit: int = 10) -> Blame:
+def blamed(
+    deployed: Deployed,
+    view: str,
+    *key: str,
+    since: str = "1 hour",
+    limit: int = 10,
+    watching: Watching = unwatched,
+) -> Blame:
     opened = deployed.deployment
     return blame(
-        opened.database, lambda: opened.spark, lambda: opened.log, opened.brokers, view, key, since=since, limit=limit
+        opened.database,
+        lambda: opened.spark,
+        lambda: opened.log,
+        opened.brokers,
+        view,
+        key,
+        since=since,
+        limit=limit,
+        watching=watching,
     )
 
 
@@ -67,7 +84,17 @@ def test_blame_names_the_micro_batches_that_moved_a_row_and_no_other(
     send(deployed, 1, at(5, "DE", 7), at(6, None, 1))
     send(deployed, 0, event(12))
     send(deployed, 0, at(1, "DE", -7), at(2, "FR", 4), event(13))
-    found = blamed(deployed, "hourly", HOUR, "DE")
+    watched: list[Work] = []
+
+    def watching(work: Work) -> AbstractContextManager[None]:
+        watched.append(work)
+        return nullcontext()
+
+    found = blamed(deployed, "hourly", HOUR, "DE", watching=watching)
+    [(name, reads, tables)] = [(each.name, each.reads, each.tables_of("events")) for each in watched]
+    assert name == "hourly", "a record that Spark stands still at is looked for in what feeds the view"
+    assert str(reads["events"][1].end) == f"{deployed.topic('events')} 0:16 1:2"
+    assert len(tables) == 1
     first, late = micro_batches(found)
     assert first.ranges == ranges(deployed, (1, 0, 2))
     assert moved(first, "events") == [(None, 1)]
