@@ -26,9 +26,18 @@ P99 = 1.0
 CATALOG = """
 CREATE TABLE users (
   id BIGINT, seq BIGINT, name STRING, country STRING, score DECIMAL(8,2), ts TIMESTAMP, PRIMARY KEY (id)
-) USING kafka OPTIONS (topic 'events', format 'json') TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '4');
+) USING kafka OPTIONS (topic 'events', {options}) TBLPROPERTIES ('event_time' = 'ts', 'partitions' = '4');
 CREATE VIEW lanes AS SELECT -1 - id AS lane, seq AS newest FROM users WHERE id < 0;
 """
+
+OPTIONS = {
+    "json": "format 'json'",
+    "debezium-json": "format 'debezium-json', 'decimal.handling.mode' 'double', 'time.precision.mode' 'isostring'",
+}
+"""What a source says of each format."""
+
+CHANGE = '{"before":null,"after":ROW,"source":{"ts_ms":SEQ,"snapshot":"false"},"op":"u","ts_ms":SEQ}'
+"""A change of Debezium, without its schema; the sequence number is the time of the commit in milliseconds."""
 
 TELLS_EVERY = 10
 """Updates of a partition, of which one tells how far it has been read."""
@@ -36,27 +45,28 @@ TELLS_EVERY = 10
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def update(seq: int, *, keys: int) -> bytes:
+def update(seq: int, *, keys: int, format: str) -> bytes:
     """The update `seq`, a millisecond after the one before: of some key, or of the one that tells of its partition."""
     turn, lane = divmod(seq, events.PARTITIONS)
     id = seq * 2_654_435_761 % keys if turn % TELLS_EVERY else -1 - lane
     ts = (BEGAN + timedelta(milliseconds=seq)).isoformat()
-    return (
-        f'{{"id":{id},"seq":{seq},"name":"user {id}","country":"C{seq % 40}","score":{seq % 1000}.25,"ts":"{ts}"}}'
-    ).encode()
+    row = f'{{"id":{id},"seq":{seq},"name":"user {id}","country":"C{seq % 40}","score":{seq % 1000}.25,"ts":"{ts}"}}'
+    return (row if format == "json" else CHANGE.replace("SEQ", str(seq)).replace("ROW", row)).encode()
 
 
-def send(opened: Deployment, first: int, records: int, id: str) -> None:
+def send(opened: Deployment, first: int, records: int, id: str, format: str) -> None:
     """Writes `records` updates with Spark; `id` is the key of the update `seq`, as Spark SQL."""
+    row = f"""to_json(named_struct(
+          'id', {id}, 'seq', seq, 'name', concat('user ', {id}), 'country', concat('C', seq % 40),
+          'score', CAST(seq % 1000 + 0.25 AS DECIMAL(8,2)),
+          'ts', timestamp_millis({int(BEGAN.timestamp() * 1000)} + seq)))"""
+    change = f"replace(replace('{CHANGE}', 'SEQ', CAST(seq AS STRING)), 'ROW', {row})"
     values = (
         opened.spark.range(first, first + records, 1, events.PARTITIONS)
         .selectExpr("id AS seq")
         .selectExpr(
             f"CAST(seq % {events.PARTITIONS} AS INT) AS partition",
-            f"""to_json(named_struct(
-          'id', {id}, 'seq', seq, 'name', concat('user ', {id}), 'country', concat('C', seq % 40),
-          'score', CAST(seq % 1000 + 0.25 AS DECIMAL(8,2)),
-          'ts', timestamp_millis({int(BEGAN.timestamp() * 1000)} + seq))) AS value""",
+            f"{row if format == 'json' else change} AS value",
         )
     )
     values.write.format("kafka").options(**opened.brokers.for_spark()).option("topic", "events").save()
@@ -67,22 +77,23 @@ def send(opened: Deployment, first: int, records: int, id: str) -> None:
 @click.option("--updates", default=1_000_000, show_default=True, help="Caught up with, of random keys.")
 @click.option("--warm-up", default=60, show_default=True, help="Seconds of traffic that are not measured.")
 @click.option("--seconds", default=120, show_default=True, help="Seconds of traffic that are.")
+@click.option("--format", type=click.Choice(list(OPTIONS)), default="json", show_default=True)
 @benchmark
-def main(output: Output, keys: int, updates: int, warm_up: int, seconds: int) -> list[Figure]:
+def main(output: Output, keys: int, updates: int, warm_up: int, seconds: int, format: str) -> list[Figure]:
     """A table of five million keys: rates, bytes per key, freshness under updates."""
     with deployment(output) as opened:
-        opened.apply({"users.sql": CATALOG})
+        opened.apply({"users.sql": CATALOG.format(options=OPTIONS[format])})
         catch_up(opened)  # Spark has started, and has run the statements once
-        send(opened, 0, keys, f"if(seq < {events.PARTITIONS}, -1 - seq, seq)")
+        send(opened, 0, keys, f"if(seq < {events.PARTITIONS}, -1 - seq, seq)", format)
         output.tell(f"{keys:,} keys are in Kafka")
         loaded = keys / catch_up(opened)
         size = size_of_cells(opened) / keys
-        send(opened, keys, updates, f"pmod(xxhash64(seq), {keys})")
+        send(opened, keys, updates, f"pmod(xxhash64(seq), {keys})", format)
         updated = updates / catch_up(opened)
         output.tell(f"loaded at {loaded:,.0f} records/s, updated at {updated:,.0f}")
         opened.spark.stop()  # its memory and its threads are the speed layer's now
         watcher, first = Watcher(opened), keys + updates
-        sending = traffic(opened, rate=RATE, first=first, event=partial(update, keys=keys))
+        sending = traffic(opened, rate=RATE, first=first, event=partial(update, keys=keys, format=format))
         with speed_layer(opened), watcher.watching(), sending as told:
             watcher.wait_for(told)
             output.tell(f"warming for {warm_up} s, then measuring for {seconds} s")
