@@ -43,13 +43,15 @@ HALF = 19
 class Part:
     """A mergeable column of cells: `merge` over `input` in Spark, the same merge again in Postgres.
 
+    Parts that differ in `name` alone are one column: the order of `last(offset)` by `offset` keeps the offset already.
+
     counts: `input` is a condition, and the part is the number of records for which it holds (never NULL).
     type: of the column, in Spark. about: what the column is named after.
     order: what `first` and `last` go by, no two records alike; `when`: the condition on a record to count for them.
     beside: the parts that `mean` (a count) and `comoment` (a count and two means) merge by. other: the second argument.
     """
 
-    name: str
+    name: str = field(compare=False)
     merge: Merge
     input: Expr
     type: Type
