@@ -21,6 +21,9 @@ DELETED = "kafka_deleted"
 MOVED_FROM = "kafka_moved_from"
 """The column of the records of a table of change events: the key that an update took the row away from, or NULL."""
 
+ROWS_OF_CHANGE = f"posexplode(CASE WHEN {MOVED_FROM} IS NULL THEN array(false) ELSE array(false, true) END)"
+"""The rows that a change event changes: its own, and the one of the key that it took the row away from."""
+
 NULLED = "counted, with NULL for a field: "
 """How the reason begins if the record counts without the fields that cannot be read."""
 

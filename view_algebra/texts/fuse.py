@@ -12,10 +12,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from view_algebra.compiled import BAD_FIELDS, LEFT_OUT, CellTable, Column, Fused, Input, Merge, Source
+from view_algebra.compiled import BAD_FIELDS, LEFT_OUT, ROWS_OF_CHANGE, CellTable, Column, Fused, Input, Merge, Source
 from view_algebra.language.merges import MERGES
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.types import INTEGRAL
+
+_NTH = "`position 1`"
+_OF_CHANGES = f"LATERAL VIEW {ROWS_OF_CHANGE} g1 AS {_NTH}, "
 
 _GOOD = "kafka_error IS NULL"
 _BAD = f"kafka_error <> '{LEFT_OUT}'"
@@ -174,7 +177,16 @@ _Structs = dict[str, list[tuple[str, int, dict[str, str]]]]
 
 
 def _exploded(structs: _Structs, slots: Sequence[tuple[str, str]]) -> str:
-    """Per record, a row for each of the tables, `v` NULL where the table does not take it."""
+    """Per record, a row for each of the tables, `v` NULL where the table does not take it.
+
+    Each of its branches parses the records. The tables without a LATERAL VIEW take the first of the rows that a change
+    event changes, so that change events are parsed once.
+    """
+    of_changes = next((each for each in structs if each.startswith(_OF_CHANGES) and "\n" not in each), None)
+    if of_changes is not None and "" in structs:
+        first = [(f"({condition}) AND {_NTH} = 0", number, values) for condition, number, values in structs[""]]
+        structs = {each: tables for each, tables in structs.items() if each}
+        structs[of_changes] = [*first, *structs[of_changes]]
     return "\nUNION ALL\n".join(_unpivoted(laterals, tables, slots) for laterals, tables in structs.items())
 
 

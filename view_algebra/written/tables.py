@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from view_algebra.compiled import DELETED, MOVED_FROM, SNAPSHOT, SOURCE_TIME, TOMBSTONE, TRUNCATES, changes_of
+from view_algebra.compiled import (
+    DELETED,
+    MOVED_FROM,
+    ROWS_OF_CHANGE,
+    SNAPSHOT,
+    SOURCE_TIME,
+    TOMBSTONE,
+    TRUNCATES,
+    changes_of,
+)
 from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BOOLEAN, TIMESTAMP, Type
 from view_algebra.written.declarations import SourceDeclaration, ViewDeclaration
@@ -49,9 +58,8 @@ def changes(table: SourceDeclaration) -> Changes:
     records, place = spark_name(changes_of(table.name)), ("kafka_partition", "kafka_offset")
     if not table.of_changes:
         return Changes(f"{records} AS changes", DELETED, place, frozenset(), "", table.order, table.valid_from)
-    each = f"posexplode(CASE WHEN {MOVED_FROM} IS NULL THEN array(false) ELSE array(false, true) END)"
     return Changes(
-        from_=f"{records} AS changes LATERAL VIEW {each} moved AS {_NTH}, {_LEFT}",
+        from_=f"{records} AS changes LATERAL VIEW {ROWS_OF_CHANGE} moved AS {_NTH}, {_LEFT}",
         deleted=f"({DELETED} OR {_LEFT})",
         place=(*place, _NTH),
         moved=frozenset(table.unique),
