@@ -77,6 +77,9 @@ def format_of(name: str, told: str | None) -> Format:
             return ENDINGS[ending]
     elif told in get_args(Format):
         return cast("Format", told)
+    if told is None and name != "-":
+        with _told(name):
+            _refuse_device(Path(name).stat(), name)
     raise LaminaError(
         f"{name}: the format is not known",
         evidence=f"Found: {told or Path(name).suffix or 'no ending'}.\nWanted: {', '.join(get_args(Format))}.",
@@ -106,8 +109,13 @@ def _refuse_devices(file: IO[bytes], name: str) -> None:
         found = os.fstat(file.fileno())
     except io.UnsupportedOperation:  # bytes in memory
         return
+    if not os.isatty(file.fileno()):
+        _refuse_device(found, name)
+
+
+def _refuse_device(found: os.stat_result, name: str) -> None:
     device = stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)
-    if device and found.st_rdev != Path(os.devnull).stat().st_rdev and not os.isatty(file.fileno()):
+    if device and found.st_rdev != Path(os.devnull).stat().st_rdev:
         raise LaminaError(
             f"{name} is a device", evidence="It may have no end.", way_out="Name a file, or pipe what is to be sent."
         )

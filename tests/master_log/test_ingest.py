@@ -368,6 +368,8 @@ def test_a_rate_is_kept(brokers: Brokers, new_source: NewSource) -> None:
         ("records.parquet", b"no Parquet", "this is not a Parquet file"),
         ("records.jsonl.gz", gzip.compress(b'{"id": 1}\n' * 1000, mtime=0)[:-20], "the compressed file is damaged"),
         (".", None, "the format is not known"),
+        ("missing", None, "the file cannot be read"),
+        ("/dev/zero", None, "/dev/zero is a device"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_error(
