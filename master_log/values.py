@@ -39,9 +39,9 @@ _TIME = re.compile(
 )
 _USUAL = re.compile(
     r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
-    r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d*)?)?"
+    r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d*)?(Z)?)?"
 )
-"""Times that need no second look."""
+"""Times that need no second look; the group is a zone, which only a TIMESTAMP has."""
 
 _OFFSET = re.compile(r"Z|(?:UTC|GMT|UT)?(?:[+-](?P<hours>\d{1,2})(?::?(?P<minutes>[0-5]?\d)(?::?[0-5]?\d)?)?)?")
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
@@ -251,7 +251,8 @@ def _decimal(kind: Type, value: Any) -> bool:
 
 def _timestamp(kind: Type, text: str) -> bool:
     """Spark reads more than ISO 8601. Of a DATE it reads the date alone; TIMESTAMP_NTZ has no zone."""
-    if _USUAL.fullmatch(text):
+    usual = _USUAL.fullmatch(text)
+    if usual and (usual[1] is None or kind.name == "TIMESTAMP"):
         return True
     date = _TIMESTAMP.fullmatch(text.strip())
     time = _TIME.fullmatch((date and date["rest"]) or " 0") if kind.name != "DATE" else None
