@@ -120,11 +120,10 @@ def ingest(
             try:
                 for line in _told(itertools.islice(read(), skip, None), producer, lambda: skip + tally.sent):
                     place = skip + tally.sent
-                    if line.problem is not None:
-                        tally.note(line)
-                        if len(line.raw) > largest:
-                            producer.flush()
-                            raise _too_large(file, source, line, place)
+                    tally.note(line)
+                    if line.problem is not None and len(line.raw) > largest:
+                        producer.flush()
+                        raise _too_large(file, source, line, place)
                     pace.wait(tally.sent, interrupted)
                     if interrupted():
                         break
@@ -141,6 +140,8 @@ def ingest(
                 raise _broken_off(error, skip + producer.acknowledged, tally.sent - producer.acknowledged) from error
             if interrupted():
                 raise Interrupted(skip + tally.sent)
+        if not tally.sent:
+            _check_skip(file, skip, sum(1 for _ in itertools.islice(read(), skip)))
         if on_progress:
             on_progress(skip + tally.sent, total)
     return Ingested(tally.sent, tally.bad, tuple(tally.first), skip)
@@ -176,9 +177,8 @@ def _looked_at(
     try:
         for line in found:
             total += 1
-            if line.problem is not None:
-                tally.note(line)
-            elif strangers is not None:
+            tally.note(line)
+            if line.problem is None and strangers is not None:
                 strangers.note(line.value)
     except KeyboardInterrupt:
         raise Interrupted(skip) from None  # nothing of it is sent yet
@@ -186,11 +186,7 @@ def _looked_at(
         raise _refused(file, tally, total)
     if strangers:
         raise _not_declared(file, source, strangers)
-    if skip > total:
-        raise LaminaError(
-            f"{file} has {total:,} records, and {skip:,} were to be skipped",
-            way_out="Give the number that the interrupted command printed, and the same file.",
-        )
+    _check_skip(file, skip, total)
     return total
 
 
@@ -203,9 +199,11 @@ class _Tally:
         self.first: list[BadLine] = []
 
     def note(self, line: Line) -> None:
+        if line.problem is None:
+            return
         self.bad += 1
         if len(self.first) < SHOWN:
-            self.first.append(BadLine(line.number, line.problem or ""))
+            self.first.append(BadLine(line.number, line.problem))
 
 
 class _Pace:
@@ -283,6 +281,15 @@ def _not_declared(file: str, source: Source, strangers: Strangers) -> LaminaErro
         way_out="Correct the names (their case counts), or declare them. `--ignore-unknown` sends the records all the"
         " same: no view reads such a field.",
     )
+
+
+def _check_skip(file: str, skip: int, total: int) -> None:
+    """Raises if fewer than `skip` records are in a file of `total`."""
+    if skip > total:
+        raise LaminaError(
+            f"{file} has only {total:,} {'record' if total == 1 else 'records'}, and {skip:,} were to be skipped",
+            way_out="Give the number that the interrupted command printed, and the same file.",
+        )
 
 
 def _too_large(file: str, source: Source, line: Line, before: int) -> LaminaError:

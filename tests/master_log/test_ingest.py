@@ -115,8 +115,11 @@ def test_an_interrupted_file_goes_on_where_it_stopped(
     rest = ingest(source, path, brokers, skip=interrupted.value.sent)
     assert (rest.sent, rest.skipped) == (1_000, 1_000)
     assert sent(contents(source.topic)) == sorted(lines)
-    with pytest.raises(LaminaError, match="has 2,000 records, and 2,001 were to be skipped"):
+    with pytest.raises(LaminaError, match="has only 2,000 records, and 2,001 were to be skipped"):
         ingest(source, path, brokers, skip=2_001)
+    with pytest.raises(LaminaError, match="has only 2,000 records, and 2,001 were to be skipped"):
+        ingest(source, path, brokers, skip=2_001, on_bad="quarantine", ignore_unknown=True)
+    assert len(contents(source.topic)) == 2_000
 
 
 def test_a_file_that_is_interrupted_while_it_is_looked_at_says_that_nothing_was_sent(
