@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import click
@@ -60,7 +61,7 @@ def ingest(
     with deployment(output) as opened:
         declared = known(opened.deployed().sources, source, "source")
         try:
-            with output.progress(file) as told, waiting(output.tell, f"{file} is read and sent", said=output.has_bar):
+            with output.progress(file) as told, waiting(output.tell, _waited_for(file), said=output.has_bar):
                 done = send(
                     declared,
                     file,
@@ -84,6 +85,13 @@ def ingest(
     said = f"{done.sent:,} {records} sent to {declared.topic}" + (f", {done.bad:,} of them bad" if done.bad else "")
     first = [vars(bad) for bad in done.first_bad]
     output.text(said, source=source, sent=done.sent, skipped=done.skipped, bad=done.bad, first_bad=first)
+
+
+def _waited_for(file: str) -> str:
+    """The words for the wait: a pipe, which may have no end, is copied first."""
+    if file == "-" or Path(file).is_fifo():
+        return f"{file} is copied until its writer closes it, and then sent"
+    return f"{file} is read and sent"
 
 
 def _with_skip(count: int) -> str:
