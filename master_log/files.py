@@ -9,20 +9,19 @@ import io
 import itertools
 import json
 import os
-import re
 import shutil
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast, get_args
 
-from master_log.values import BITS, fits, from_text, to_json
+from master_log.judging import Judgement, Rules
+from master_log.values import BITS, from_text, to_json
 from view_algebra.errors import LaminaError
-from view_algebra.language.long_numbers import BARE_AND_LONG, TOO_LONG, has_decimals
 from view_algebra.language.types import STRING, Type
 
 Format = Literal["jsonl", "csv", "parquet"]
@@ -47,9 +46,6 @@ _CHUNK = 1024 * 1024
 MARK = b"\xef\xbb\xbf"
 """The byte order mark that some editors begin a file with."""
 
-DEEPEST = 1000
-"""Levels of nesting that Spark reads (Jackson's own limit)."""
-
 _ROWS = 4096
 """Rows of Parquet held at a time."""
 
@@ -60,6 +56,7 @@ class Line:
 
     raw: its bytes as they are. problem: why it is no record of the source, or None.
     value: what it says, and record: the JSON that goes into Kafka, where it is one.
+    with_null, is_utf8: as in a `Judgement`.
     """
 
     number: int
@@ -67,6 +64,8 @@ class Line:
     record: bytes
     value: dict[str, Any]
     problem: str | None
+    with_null: str | None = None
+    is_utf8: bool = True
 
 
 def format_of(name: str, told: str | None) -> Format:
@@ -164,17 +163,17 @@ def _copied(file: IO[bytes], name: str) -> IO[bytes]:
     return cast("IO[bytes]", copy)
 
 
-def lines(file: IO[bytes], name: str, file_format: Format, declared: dict[str, Type], largest: int) -> Iterator[Line]:
-    """The file's lines from its start, each judged by the declared columns; `largest` is a record's most bytes."""
+def lines(file: IO[bytes], name: str, file_format: Format, rules: Rules, largest: int) -> Iterator[Line]:
+    """The file's lines from its start, each judged by the source's rules; `largest` is a record's most bytes."""
     with _told(name):
         file.seek(0)
         match file_format:
             case "jsonl":
-                found = _json_lines(file, name, declared)
+                found = _json_lines(file, name, rules)
             case "csv":
-                found = _csv(file, name, declared)
+                found = _csv(file, name, rules)
             case "parquet":
-                found = _parquet(file, name, declared)
+                found = _parquet(file, name, rules)
         for line in found:
             size = len(line.record if line.problem is None else line.raw)
             if size > largest:
@@ -201,15 +200,16 @@ def _told(name: str) -> Iterator[None]:
         ) from error
 
 
-def _json_lines(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line]:
+def _json_lines(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
     for number, raw in _split(file, name):
         line = raw.rstrip(b"\r\n")
         if not line.strip():
             continue
-        yield Line(number, line, line, *judged(line, declared))
+        found = rules.judged(line)
+        yield Line(number, line, line, found.value, found.problem, found.with_null, found.is_utf8)
 
 
-def _csv(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line]:
+def _csv(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
     csv.field_size_limit(LONGEST_LINE)
     taken: list[bytes] = []
 
@@ -227,7 +227,7 @@ def _csv(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line
             evidence=problem or "it is not UTF-8",
             way_out="Save the file as CSV in UTF-8.",
         )
-    header = _header(name, first or (), declared)
+    header = _header(name, first or (), rules.columns)
     while True:
         taken.clear()
         number = reader.line_num + 1
@@ -245,8 +245,11 @@ def _csv(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line
         if problem is not None or fields is None:
             yield Line(number, raw, b"", {}, problem)
             continue
-        value = {key: from_text(declared.get(key, STRING), field) for key, field in zip(header, fields, strict=True)}
-        yield Line(number, raw, to_json(value).encode(errors="replace"), value, _misfit(declared, value))
+        value = {
+            key: from_text(rules.columns.get(key, STRING), field) for key, field in zip(header, fields, strict=True)
+        }
+        found = rules.judged_value(value)
+        yield Line(number, raw, to_json(value).encode(errors="replace"), value, found.problem, found.with_null)
 
 
 def _is_utf8(fields: Sequence[str]) -> bool:
@@ -260,7 +263,7 @@ def _fields(reader: Any) -> tuple[Sequence[str] | None, str | None]:
         return None, f"not CSV: {error}"
 
 
-def _header(name: str, header: Sequence[str], declared: dict[str, Type]) -> list[str]:
+def _header(name: str, header: Sequence[str], declared: Mapping[str, Type]) -> list[str]:
     """The header with each name as it is declared, whatever its case."""
     by_case = {column.lower(): column for column in declared}
     told = [given.strip() for given in header]
@@ -275,7 +278,7 @@ def _header(name: str, header: Sequence[str], declared: dict[str, Type]) -> list
     return names
 
 
-def _parquet(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[Line]:
+def _parquet(file: IO[bytes], name: str, rules: Rules) -> Iterator[Line]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -286,14 +289,16 @@ def _parquet(file: IO[bytes], name: str, declared: dict[str, Type]) -> Iterator[
             given = parquet.schema_arrow
             doubtful = {
                 column: kind
-                for column, kind in declared.items()
+                for column, kind in rules.columns.items()
                 if column in given.names and not _surely(given.field(column).type, kind)
             }
+            of_doubtful = replace(rules, columns=doubtful)
             for batch in parquet.iter_batches(_ROWS):
                 for value in _without_nanoseconds(pa.Table.from_batches([batch])).to_pylist(maps_as_pydicts="lossy"):
                     record = to_json(value)
-                    problem = _misfit(doubtful, json.loads(record)) if doubtful else None
-                    yield Line(next(numbers), record.encode(), record.encode(), value, problem)
+                    sure = not doubtful and not rules.primary
+                    found = Judgement(value) if sure else of_doubtful.judged_value(json.loads(record))
+                    yield Line(next(numbers), record.encode(), record.encode(), value, found.problem, found.with_null)
     except OverflowError as error:
         raise LaminaError(
             f"{name}: a time is beyond the years 1 to 9999",
@@ -363,57 +368,3 @@ def _split(file: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
             if size > MOST_OF_A_LINE:
                 raise _endless(name, f"line {number}")
         yield number, line.removeprefix(MARK) if number == 1 else line
-
-
-def judged(line: bytes, declared: dict[str, Type]) -> tuple[dict[str, Any], str | None]:
-    """What a line of JSON says, and why it is no record of a source with these columns (None when it is one)."""
-    value, problem = _object(line)
-    return value, problem or _misfit(declared, value) or _too_long(line, declared)
-
-
-def _too_long(line: bytes, declared: dict[str, Type]) -> str | None:
-    """Whether a number, of which Python may have made 0 or infinity, sends a record to quarantine."""
-    if not _EXPONENT.search(line) or not any(map(has_decimals, declared.values())):
-        return None
-    return TOO_LONG if _BARE_AND_LONG.match(line.decode()) else None
-
-
-_EXPONENT = re.compile(rb"[0-9][eE][+-]?[0-9]{4}")
-_BARE_AND_LONG = re.compile(BARE_AND_LONG)
-
-
-def _object(line: bytes) -> tuple[dict[str, Any], str | None]:
-    if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(line) > DEEPEST:
-        return {}, "nested too deep"
-    try:
-        value = json.loads(line.decode())
-    except UnicodeDecodeError:
-        return {}, "not UTF-8"
-    except RecursionError:
-        return {}, "nested too deep"
-    except json.JSONDecodeError as error:
-        return {}, f"not JSON at character {error.pos + 1}"
-    except ValueError as error:
-        return {}, f"not JSON: {error}"
-    return (value, None) if isinstance(value, dict) else ({}, "not a JSON object")
-
-
-def _depth(line: bytes) -> int:
-    """How deep brackets are nested, also those in strings: a line with hundreds of them is not worth more care."""
-    depth = deepest = 0
-    for byte in line:
-        depth += (byte in b"[{") - (byte in b"]}")
-        deepest = max(deepest, depth)
-    return deepest
-
-
-def _misfit(declared: dict[str, Type], value: dict[str, Any]) -> str | None:
-    for name, kind in declared.items():
-        if not fits(kind, value.get(name)):
-            return f"{name} is {_short(value[name])}, not {kind.spark}"
-    return None
-
-
-def _short(value: Any) -> str:
-    text = to_json(value)
-    return text if len(text) <= 40 else text[:37] + "…"

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import IO, Any, Literal
 
 from master_log.files import Line, format_of, lines, seekable
+from master_log.judging import NOT_UTF8, Rules
 from master_log.kafka import Brokers
 from master_log.producer import NotTaken, Producer
 from master_log.undeclared import Strangers
-from master_log.values import columns
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import PROBLEM_HEADER
@@ -40,7 +40,7 @@ _REASON_BYTES = 200
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line that is no record of the source, and why."""
+    """A line that is bad, or of which a field is, and why."""
 
     number: int
     problem: str
@@ -53,13 +53,17 @@ class BadLine:
 class Ingested:
     """What came of a file: records sent, how many of them are bad and lie in quarantine, and the first bad lines.
 
-    skipped: the records at the beginning of the file that were not to be sent.
+    skipped: the records at the beginning of the file that were not to be sent. with_null: records that count with NULL
+    for a field that cannot be read. not_utf8: records that count with replacement characters for some bytes.
     """
 
     sent: int
     bad: int
     first_bad: tuple[BadLine, ...]
     skipped: int = 0
+    with_null: int = 0
+    first_with_null: BadLine | None = None
+    not_utf8: int = 0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -86,9 +90,10 @@ def ingest(
 ) -> Ingested:
     """Sends each line of the file (`-`: standard input) as a JSON record; returns when the brokers hold them all.
 
-    `refuse` reads the whole file first and sends nothing when one line is bad. `quarantine` sends a bad line as it is
-    and its problem with it, and it lands in quarantine. A field that the source does not declare, as one that is
-    mistyped, refuses the file either way, unless `ignore_unknown` lets it go. Records are keyed by the columns
+    A line is bad if the source will find it bad. `refuse` reads the whole file first, and sends nothing if one line is
+    bad, or not UTF-8. `quarantine` sends a bad line as it is and its problem with it, and it lands in quarantine. A
+    field that the source does not declare, as one that is mistyped, refuses the file either way, unless
+    `ignore_unknown` lets it go. Records are keyed by the columns
     `key_by`, or those declared UNIQUE or PRIMARY KEY; without such, they are dealt to the partitions in turn. `rate`
     is in records per second; `on_progress` takes the records of the file that are done and, where it is known, how
     many there are. The first `skip` records are left out: they were sent before. Raises `Interrupted` on Ctrl-C.
@@ -101,7 +106,7 @@ def ingest(
         )
     keys = tuple(map(source.field, _keys(source, key_by)))
     as_object = source.key_format == "json"
-    declared = columns(source)
+    rules = Rules.of(source)
     kind = format_of(file, file_format)
     partitions = brokers.partitions(source.topic)
     largest = brokers.retention(source.topic).record_bytes - _OVERHEAD
@@ -110,10 +115,10 @@ def ingest(
     with seekable(file, stdin or sys.stdin.buffer) as content:
 
         def read() -> Iterator[Line]:
-            return lines(content, file, kind, declared, largest)
+            return lines(content, file, kind, rules, largest)
 
         if on_bad == "refuse" or not ignore_unknown:
-            strangers = None if ignore_unknown else Strangers(declared)
+            strangers = None if ignore_unknown else Strangers(rules.columns)
             total = _looked_at(file, source, read(), strangers, on_bad, skip)
         pace = _Pace(rate)
         with brokers.producer() as producer, _between_records() as interrupted:
@@ -144,7 +149,8 @@ def ingest(
             _check_skip(file, skip, sum(1 for _ in itertools.islice(read(), skip)))
         if on_progress:
             on_progress(skip + tally.sent, total)
-    return Ingested(tally.sent, tally.bad, tuple(tally.first), skip)
+    found = (tally.with_null, tally.first_with_null, tally.not_utf8)
+    return Ingested(tally.sent, tally.bad, tuple(tally.first), skip, *found)
 
 
 def _told(found: Iterator[Line], producer: Producer, sent: Callable[[], int]) -> Iterator[Line]:
@@ -173,7 +179,7 @@ def _looked_at(
     file: str, source: Source, found: Iterator[Line], strangers: Strangers | None, on_bad: str, skip: int
 ) -> int:
     """Reads the whole file and raises unless it may be sent; gives how many records it has."""
-    tally, total = _Tally(), 0
+    tally, total = _Tally(refusing=on_bad == "refuse"), 0
     try:
         for line in found:
             total += 1
@@ -191,19 +197,28 @@ def _looked_at(
 
 
 class _Tally:
-    """Counts what a pass over the file found."""
+    """Counts what a pass over the file found. refusing: a line that is not UTF-8 is bad."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, refusing: bool = False) -> None:
+        self.refusing = refusing
         self.sent = 0
         self.bad = 0
         self.first: list[BadLine] = []
+        self.with_null = 0
+        self.first_with_null: BadLine | None = None
+        self.not_utf8 = 0
 
     def note(self, line: Line) -> None:
-        if line.problem is None:
+        problem = line.problem or (NOT_UTF8 if self.refusing and not line.is_utf8 else None)
+        if problem is not None:
+            self.bad += 1
+            if len(self.first) < SHOWN:
+                self.first.append(BadLine(line.number, problem))
             return
-        self.bad += 1
-        if len(self.first) < SHOWN:
-            self.first.append(BadLine(line.number, line.problem))
+        self.not_utf8 += not line.is_utf8
+        if line.with_null is not None:
+            self.with_null += 1
+            self.first_with_null = self.first_with_null or BadLine(line.number, line.with_null)
 
 
 class _Pace:

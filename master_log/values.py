@@ -14,7 +14,7 @@ import zoneinfo
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Self
 
 import sqlglot
 
@@ -64,6 +64,11 @@ def fits(kind: Type, value: Any) -> bool:
     (True, False, True, False)
     """
     return value is None or _FITS[kind.name](kind, value)
+
+
+def rule(kind: Type) -> Callable[[Type, Any], bool]:
+    """The part of `fits` for a type and a value that is not NULL."""
+    return _FITS[kind.name]
 
 
 def from_text(kind: Type, text: str) -> Any:
@@ -119,6 +124,34 @@ def to_json(value: Any) -> str:
         return _digit_by_digit(value)
 
 
+class Number(float):
+    """A number of JSON that remembers how it is written: `1e5000` is infinity to Python.
+
+    >>> Number("1e5000"), Number("1e5000").text
+    (inf, '1e5000')
+    """
+
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        """Reads the number."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+def as_written(value: Any) -> str:
+    """A value as JSON, with each `Number` as it is written."""
+    match value:
+        case Number():
+            return value.text
+        case dict():
+            return "{" + ",".join(f"{_encode(as_text(key))}:{as_written(each)}" for key, each in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(as_written, value)) + "]"
+    return to_json(value)
+
+
 def _plain(value: Any) -> Any:
     """What the encoder of the standard library can write; ValueError where it would change a number."""
     match value:
@@ -171,7 +204,7 @@ def _nested(kind: Type, value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     if kind.name == "MAP":
-        return all(fits(kind.element or STRING, each) for each in value.values())
+        return all("\0" not in key and fits(kind.element or STRING, each) for key, each in value.items())
     return all(fits(inner, value.get(name)) for name, inner in kind.fields)
 
 
@@ -181,6 +214,8 @@ def _integer(kind: Type, value: Any) -> bool:
             return False
         value = Decimal(text)
     if isinstance(value, (float, Decimal)):
+        if isinstance(value, Number):
+            return _integer(kind, value.text)
         if not math.isfinite(value) or value != int(value):
             return False
         value = int(value)
@@ -211,11 +246,20 @@ def _since_1970(kind: Type, value: Any) -> bool:
     """A number in the declared unit, of the years 1 to 9999; without a unit, there is none."""
     if not kind.unit or not _number(value) or (isinstance(value, float) and not math.isfinite(value)):
         return False
-    seconds = Decimal(value) * Decimal(kind.unit) / 1_000_000
-    return -62_135_596_800 <= seconds < 253_402_300_800
+    micros = Decimal(value) * Decimal(kind.unit)
+    return -62_135_596_800 <= micros / 1_000_000 < 253_402_300_800 or _infinite(abs(Decimal(value)), Decimal(kind.unit))
+
+
+def _infinite(number: Decimal, unit: Decimal) -> bool:
+    """True of a number that stands for infinity, which is NULL."""
+    if unit == 1000:
+        return 9223372036825200 <= number <= 9223372036854776
+    return unit <= 1 and 9223372036825200000 <= number <= 9223372036854775808
 
 
 def _base64(text: str) -> bool:
+    if not text.strip(_BLANK):
+        return True
     try:
         binascii.a2b_base64(text, strict_mode=True)
     except ValueError:
@@ -237,6 +281,8 @@ _THOUSANDS = re.compile(THOUSANDS)
 
 
 def _decimal(kind: Type, value: Any) -> bool:
+    if isinstance(value, Number):
+        value = value.text
     if isinstance(value, str):
         value = value.strip(_BLANK)
         if _LONG.search(value) or not (_BARE.fullmatch(value) or _THOUSANDS.fullmatch(value)):

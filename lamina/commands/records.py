@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -14,6 +14,9 @@ from lamina.commands.command import command, deployment, known
 from lamina.failures import told
 from lamina.render import Output
 from serving_layer.waiting import waiting
+
+if TYPE_CHECKING:
+    from master_log.ingest import Ingested
 
 
 @command()
@@ -81,10 +84,30 @@ def ingest(
             raise
     for bad in done.first_bad:
         output.tell(f"{file}: {bad}")
-    records = "record" if done.sent == 1 else "records"
-    said = f"{done.sent:,} {records} sent to {declared.topic}" + (f", {done.bad:,} of them bad" if done.bad else "")
-    first = [vars(bad) for bad in done.first_bad]
-    output.text(said, source=source, sent=done.sent, skipped=done.skipped, bad=done.bad, first_bad=first)
+    if done.first_with_null:
+        output.tell(f"{file}: counted with NULL for a field: {done.first_with_null}")
+    output.text(
+        _summary(done, declared.topic),
+        source=source,
+        sent=done.sent,
+        skipped=done.skipped,
+        bad=done.bad,
+        first_bad=[vars(bad) for bad in done.first_bad],
+        with_null=done.with_null,
+        first_with_null=done.first_with_null and vars(done.first_with_null),
+        not_utf8=done.not_utf8,
+    )
+
+
+def _summary(done: Ingested, topic: str) -> str:
+    parts = [f"{done.sent:,} {'record' if done.sent == 1 else 'records'} sent to {topic}"]
+    if done.bad:
+        parts.append(f"{done.bad:,} of them bad")
+    if done.with_null:
+        parts.append(f"{done.with_null:,} counted with NULL for fields that cannot be read")
+    if done.not_utf8:
+        parts.append(f"{done.not_utf8:,} counted with replacement characters, since they are not UTF-8")
+    return ", ".join(parts)
 
 
 def _waited_for(file: str) -> str:

@@ -165,7 +165,8 @@ def test_fields_that_a_stream_does_not_declare_are_told_with_what_they_may_mean(
     lines = ['{"Country": "FR", "n": 1}', '{"country": "FR", "payload": {"usr": {"id": 1}}}', "no JSON", '{"n": 2}']
     (tmp_path / "events.jsonl").write_text("\n".join(lines * 30))
     sent = ("ingest", "events", str(tmp_path / "events.jsonl"), "--ignore-unknown", "--on-bad", "quarantine")
-    here(*sent)
+    result = json.loads(here(*sent, "--json").stdout)
+    assert (result["sent"], result["bad"], result["with_null"], result["first_with_null"]) == (120, 30, 0, None)
     told = json.loads(here("status", "--json").stdout)["undeclared"]
     assert {(each["source"], each["field"], each["meant"]) for each in told} == {
         ("events", "Country", "country"),

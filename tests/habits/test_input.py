@@ -15,6 +15,7 @@ from lamina.receipts import read
 from lamina.settings import Settings
 from lamina.statuses import _tables
 from master_log.files import MOST_OF_A_LINE, Line, lines, seekable
+from master_log.judging import Rules
 from serving_layer.receipts import Receipt
 from view_algebra import compile_catalog
 from view_algebra.errors import LaminaError
@@ -102,7 +103,7 @@ def test_a_device_is_no_file_of_records() -> None:
 def of(name: str, stdin: io.BytesIO) -> list[Line]:
     """The lines of a file of records."""
     with seekable(name, stdin) as content:
-        return list(lines(content, name, "jsonl", {}, 1_000_000))
+        return list(lines(content, name, "jsonl", Rules({}), 1_000_000))
 
 
 def test_a_line_without_an_end_is_not_read_for_ever(tmp_path: Path) -> None:

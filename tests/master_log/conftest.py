@@ -36,10 +36,10 @@ def brokers(kafka: str) -> Iterator[Brokers]:
 
 @pytest.fixture(scope="session")
 def new_source(topic: Topic) -> NewSource:
-    """Makes a source over a topic of its own: `new_source(partitions=1, columns=COLUMNS, **configs)`."""
+    """Makes a source over a topic of its own: `new_source(partitions=1, columns=COLUMNS, properties="", **configs)`."""
 
-    def make(partitions: int = 1, columns: str = COLUMNS, **configs: str) -> Source:
-        return declared(topic(partitions, "events", **configs), columns)
+    def make(partitions: int = 1, columns: str = COLUMNS, properties: str = "", **configs: str) -> Source:
+        return declared(topic(partitions, "events", **configs), columns, properties)
 
     return make
 

@@ -24,7 +24,7 @@ from master_log.ingest import BadLine, Interrupted, ingest
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange
 from master_log.reading import kafka_range, parsed
-from tests.master_log.conftest import Contents, NewSource
+from tests.master_log.conftest import COLUMNS, Contents, NewSource
 from view_algebra.errors import LaminaError
 from view_algebra.texts.quarantined import quarantined
 
@@ -169,6 +169,76 @@ def test_bad_lines_that_may_go_to_quarantine_are_sent_as_they_are_and_counted(
     kept = {row.kafka_offset: row.kafka_error for row in spark.sql(quarantined(source)).collect()}
     assert len(kept) == done.bad
     assert kept[3] == 'lamina ingest, line 4: id is "x", not BIGINT', "the reason that was found with the file at hand"
+
+
+def test_a_line_that_counts_with_null_for_a_field_is_sent(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
+) -> None:
+    columns = f"{COLUMNS}, x INT, at STRUCT<n: INT>, UNIQUE (id)"
+    properties = "TBLPROPERTIES ('field.x' = '_x', 'on_bad_field' = 'null', 'empty_as_null' = 'true', 'epoch' = 'ms')"
+    source = new_source(columns=columns, properties=properties)
+    lines = [
+        b'{"id": 1, "small": "", "price": " ", "ts": "", "_x": "", "at": []}',
+        b'{"id": 2, "ts": 1700000000000}',
+        b'{"id": 3, "_x": "x", "at": {"n": 1e5000}, "price": 1e-5000}',
+        b'{"id": 4, "small": 70000}',
+    ]
+    done = ingest(source, written(tmp_path, "records.jsonl", b"\n".join(lines)), brokers)
+    assert (done.sent, done.bad, done.with_null) == (4, 0, 2)
+    reason = 'price is 1e-5000, not DECIMAL(12,2), _x is "x", not INT, at.n is 1e5000, not INT'
+    assert done.first_with_null == BadLine(3, reason)
+    assert sent(contents(source.topic)) == sorted(lines)
+    for line, why in ((b'{"id": "x"}', 'id is "x", not BIGINT'), (b"[]", "not a JSON object")):
+        with pytest.raises(LaminaError, match="1 of 5 lines are bad; nothing was sent") as raised:
+            ingest(source, written(tmp_path, "records.jsonl", b"\n".join([*lines, line])), brokers)
+        assert raised.value.evidence == f"line 5: {why}"
+    path = written(tmp_path, "records.csv", b"id,small,_x\n5, ,x\n6,7,8\n")
+    assert ingest(source, path, brokers).first_with_null == BadLine(2, '_x is "x", not INT')
+
+
+def test_a_number_is_shown_as_it_is_written(tmp_path: Path, brokers: Brokers, new_source: NewSource) -> None:
+    lines = [
+        b'{"id": 1e5000}',
+        b'{"small": 1.50}',
+        b'{"small": -%s}' % (b"9" * 5000),
+        b'{"id": [1e400]}',
+    ]
+    with pytest.raises(LaminaError, match="4 of 4 lines are bad") as raised:
+        ingest(
+            new_source(columns="id BIGINT, small SMALLINT"),
+            written(tmp_path, "records.jsonl", b"\n".join(lines)),
+            brokers,
+        )
+    assert raised.value.evidence.splitlines() == [
+        "line 1: id is 1e5000, not BIGINT",
+        "line 2: small is 1.50, not SMALLINT",
+        f"line 3: small is -{'9' * 36}…, not SMALLINT",
+        "line 4: id is [1e400], not BIGINT",
+    ]
+
+
+def test_a_line_that_spark_reads_is_not_bad(
+    tmp_path: Path, brokers: Brokers, new_source: NewSource, contents: Contents
+) -> None:
+    source = new_source()
+    lines = [b'{"id": 1}}', b"{'id': 2}", b'{"id": 3, "kind": "caf\xe9"}', b'{"id": 4}]']
+    path = written(tmp_path, "records.jsonl", b"\n".join(lines))
+    with pytest.raises(LaminaError, match="2 of 4 lines are bad") as raised:
+        ingest(source, path, brokers)
+    assert raised.value.evidence == "line 3: not UTF-8\nline 4: not JSON at character 10"
+    done = ingest(source, path, brokers, on_bad="quarantine")
+    assert (done.sent, done.bad, done.not_utf8) == (4, 1, 1)
+    assert [value for _, value in contents(source.topic)] == lines
+
+
+def test_an_empty_key_is_null_in_a_table(tmp_path: Path, brokers: Brokers, new_source: NewSource) -> None:
+    source = new_source(
+        columns="id BIGINT, n INT, PRIMARY KEY (id)", properties="TBLPROPERTIES ('empty_as_null' = 'true')"
+    )
+    path = written(tmp_path, "records.jsonl", b'{"id": ""}\n{"n": 1}\n{"id": 1}')
+    with pytest.raises(LaminaError, match="2 of 3 lines are bad") as raised:
+        ingest(source, path, brokers)
+    assert raised.value.evidence == "line 1: the primary key is null: id\nline 2: the primary key is null: id"
 
 
 def test_csv_becomes_the_declared_types(

@@ -1,0 +1,232 @@
+"""Lines of JSON as their source will read them: bad, counted with NULL for some fields, or good.
+
+These are the rules of `view_algebra/texts/records.py`, without Spark. `tests/master_log/test_values.py` compares both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from master_log.values import Number, as_written, columns, fits, rule
+from view_algebra.compiled import Source
+from view_algebra.language.long_numbers import BARE_AND_LONG, TOO_LONG, has_decimals
+from view_algebra.language.types import STRING, Type
+from view_algebra.texts.records import BEGINS_AGAIN
+
+DEEPEST = 1000
+"""Levels of nesting that Spark reads (Jackson's own limit)."""
+
+NOT_UTF8 = "not UTF-8"
+ZERO = "a text holds the character U+0000, which Postgres cannot store"
+
+SHOWN = 40
+"""Characters of a value in a reason."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a line says.
+
+    problem: why it is not a record of the source. with_null: the fields that are NULL because they cannot be read, and
+    why, if the record counts. is_utf8: False if the source reads replacement characters for some of its bytes.
+    """
+
+    value: dict[str, Any]
+    problem: str | None = None
+    with_null: str | None = None
+    is_utf8: bool = True
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a source judges a record.
+
+    columns: the type of each declared field. nulls: a record with a bad field counts, with NULL for it. empty: an empty
+    text is NULL. needed: fields that make the record bad if they are. primary: fields that must have a value.
+    """
+
+    columns: Mapping[str, Type]
+    nulls: bool = False
+    empty: bool = False
+    needed: frozenset[str] = frozenset()
+    primary: tuple[str, ...] = ()
+
+    @cached_property
+    def _checks(self) -> Sequence[tuple[str, Type, Callable[[Type, Any], bool]]]:
+        """Each column with its rule: looked up once, since every line needs them."""
+        return [(name, kind, rule(kind)) for name, kind in self.columns.items()]
+
+    @cached_property
+    def _has_decimals(self) -> bool:
+        return any(map(has_decimals, self.columns.values()))
+
+    @classmethod
+    def of(cls, source: Source) -> Rules:
+        """The rules that a source's declaration makes."""
+        newest = source.properties.get("newest_by") == "event_time"
+        needed = (*source.unique, *([source.event_time] if newest and source.event_time else []))
+        return cls(
+            columns(source),
+            nulls=source.counts_bad_fields,
+            empty=source.properties.get("empty_as_null") == "true",
+            needed=frozenset(map(source.field, needed)),
+            primary=tuple(map(source.field, source.unique)) if source.kind == "table" else (),
+        )
+
+    def judged(self, line: bytes) -> Judgement:
+        """Judges a line of JSON."""
+        if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(line) > DEEPEST:
+            return Judgement({}, "nested too deep")
+        try:
+            text, is_utf8 = line.decode(), True
+        except UnicodeDecodeError:
+            text, is_utf8 = line.decode(errors="replace"), False
+        value, problem = _object(text)
+        if problem is not None:
+            return Judgement({}, problem if is_utf8 else NOT_UTF8)
+        has_exponent = _EXPONENT.search(text) is not None
+        if has_exponent and self._has_decimals and not self.nulls and _BARE_AND_LONG.match(text):
+            return Judgement(value, TOO_LONG)
+        found = self.judged_value(value)
+        if has_exponent or found.problem or found.with_null:  # the reason shows a number as it is written
+            found = self.judged_value(_with_written_numbers(text))
+        return found if is_utf8 else replace(found, is_utf8=False)
+
+    def judged_value(self, value: dict[str, Any]) -> Judgement:
+        """Judges what a record says."""
+        with_null: list[str] = []
+        for name, kind, check in self._checks:
+            given = value.get(name)
+            if given is None or check(kind, given):
+                continue
+            if _has_zero_in_key(given):
+                return Judgement(value, ZERO)
+            wrong = list(_mistakes(kind, given, name, self.empty))
+            if wrong and (not self.nulls or name in self.needed):
+                return Judgement(value, wrong[0])
+            with_null += wrong
+        for name in self.primary:
+            if value.get(name) is None or _is_empty(self.columns.get(name, STRING), value[name], self.empty):
+                return Judgement(value, f"the primary key is null: {name}")
+        return Judgement(value, with_null=", ".join(with_null) or None)
+
+
+def _mistakes(kind: Type, value: Any, path: str, empty: bool) -> Iterator[str]:
+    """The parts of a value that cannot be read. A list or a map is one part."""
+    if fits(kind, value) or _is_empty(kind, value, empty):
+        return
+    if kind.name == "STRUCT" and isinstance(value, dict):
+        for name, part in kind.fields:
+            yield from _mistakes(part, value.get(name), f"{path}.{name}", empty)
+    elif kind.element is None or not _reads_parts(kind, value, path, empty):
+        yield f"{path} is {_short(value)}, not {kind.spark}"
+
+
+def _reads_parts(kind: Type, value: Any, path: str, empty: bool) -> bool:
+    """True if each part of a list or of a map can be read."""
+    part = kind.element or STRING
+    if kind.name == "MAP" and isinstance(value, dict):
+        value = list(value.values())
+    elif kind.name == "MAP" or not isinstance(value, list):
+        return False
+    return not any(next(_mistakes(part, each, path, empty), None) for each in value)
+
+
+def _has_zero_in_key(value: Any) -> bool:
+    """True if a key holds U+0000: no field of its own can be NULL instead."""
+    if isinstance(value, dict):
+        return any("\0" in key or _has_zero_in_key(each) for key, each in value.items())
+    return isinstance(value, list) and any(map(_has_zero_in_key, value))
+
+
+def _is_empty(kind: Type, value: Any, empty: bool) -> bool:
+    """True if a value stands for NULL."""
+    if not empty or kind == STRING:
+        return False
+    return (kind.name in ("STRUCT", "MAP") and value == []) or (isinstance(value, str) and not value.strip(_BLANK))
+
+
+def _object(text: str) -> tuple[dict[str, Any], str | None]:
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        return {}, "nested too deep"
+    except json.JSONDecodeError as error:
+        value = _as_spark(text)
+        if value is None:
+            return {}, f"not JSON at character {error.pos + 1}"
+    except ValueError:  # a number of more digits than Python reads
+        value = _with_written_numbers(text)
+    return (value, None) if isinstance(value, dict) else ({}, "not a JSON object")
+
+
+def _as_spark(text: str) -> dict[str, Any] | None:
+    """The object of a text that only Spark takes for JSON: with single quotes, `INF`, or a `}` behind the object."""
+    as_json = _TOKENS.sub(_in_json, text).lstrip(_SPACE)
+    try:
+        value, end = _DECODER.raw_decode(as_json)
+    except (ValueError, RecursionError):
+        return None
+    more = as_json[end:].strip(_SPACE)
+    if more and (not text.rstrip(_SPACE).endswith("}") or _BEGINS_AGAIN.search(text)):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _in_json(token: re.Match[str]) -> str:
+    double, single, word = token.groups()
+    if word is not None:
+        return "-Infinity" if word.startswith("-") else "Infinity"
+    return f'"{_IN_TEXT.sub(_escaped, single if double is None else double)}"'
+
+
+def _escaped(part: re.Match[str]) -> str:
+    return {'"': '\\"', "\\'": "'"}.get(part[0], part[0])
+
+
+def _with_written_numbers(text: str) -> Any:
+    """What a text says, with numbers that remember how they are written."""
+    try:
+        return json.loads(text, parse_float=Number, parse_int=_whole)
+    except json.JSONDecodeError:
+        return _as_spark(text)
+
+
+def _whole(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _DIGITS else Number(digits)
+
+
+_BLANK = "".join(map(chr, range(0x21)))
+_SPACE = " \t\r\n"
+_DIGITS = 1_000
+_IN_TEXT = re.compile(r"""\\.|\"""", re.DOTALL)
+_TOKENS = re.compile(
+    r""""((?:[^"\\]++|\\.)*+)(?:"|\\?\Z)|'((?:[^'\\]++|\\.)*+)(?:'|\\?\Z)"""
+    r"""|(?<![\w+-])(\+Infinity|[+-]?INF)(?=[\s,\]}])""",
+    re.DOTALL,
+)
+"""A text in either quotes, or a word for infinity. A text that never ends is one token, so a line is read once."""
+
+_BEGINS_AGAIN = re.compile(BEGINS_AGAIN)
+_EXPONENT = re.compile(r"[0-9.][eE][+-]?[0-9]{4}")
+_BARE_AND_LONG = re.compile(BARE_AND_LONG)
+_DECODER = json.JSONDecoder(parse_float=Number, parse_int=_whole)
+
+
+def _depth(line: bytes) -> int:
+    """How deep brackets are nested, also those in strings: a line with hundreds of them is not worth more care."""
+    depth = deepest = 0
+    for byte in line:
+        depth += (byte in b"[{") - (byte in b"]}")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _short(value: Any) -> str:
+    text = as_written(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}…"
