@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def plan(output: Output, catalog: Path) -> None:
     """Show what applying a catalog would do, without doing it.
 
-    Exits 0 when there is nothing to do, 3 when there is, 1 when `lamina apply` would refuse it.
+    Exits 0 if there is nothing to do, 3 if there is something to do, also if `lamina apply` then needs --prune or
+    --allow-break for it, and 1 if `lamina apply` refuses it whatever the options.
     """
     from lamina.catalogs import catalog_files
 
@@ -35,9 +36,9 @@ def plan(output: Output, catalog: Path) -> None:
         changes = opened.plan(files)
         _changes(output, changes)
     if any(change.action == "drop" for change in changes):
-        output.tell("A deployment holds one catalog: `lamina apply` drops what is not in it with --prune only.")
+        output.tell("A deployment holds one catalog: `lamina apply` refuses to drop what is not in it without --prune.")
     if any(change.breaks for change in changes):
-        output.tell("Readers may use what would go: `lamina apply` does it with --allow-break only.")
+        output.tell("Readers may use what would go: `lamina apply` refuses it without --allow-break.")
     if any(change.action == "refuse" for change in changes):
         sys.exit(1)
     if any(change.action not in ("nothing", "keep") for change in changes):

@@ -240,6 +240,17 @@ def test_each_person_gets_a_login(here: Here) -> None:
             connection.exec_driver_sql("DROP ROLE IF EXISTS ann")
 
 
+def test_plan_exits_3_for_what_an_option_of_apply_allows_and_1_for_what_none_does(here: Here) -> None:
+    narrower = PLACES.replace(", sum(events) AS events", "")
+    breaks = here.catalog("breaks", events=EVENTS, hourly=HOURS, places=narrower)
+    assert "without --allow-break" in here("plan", "--catalog", breaks, code=3).stderr
+    assert "--allow-break" in here("apply", "--catalog", breaks, code=1).stderr
+    moved = EVENTS.replace("{topics}_events", "{topics}_elsewhere")
+    refused = here.catalog("refused", events=moved, hourly=HOURS, places=PLACES)
+    assert "refuse" in here("plan", "--catalog", refused, code=1).stdout
+    here("apply", "--catalog", refused, "--allow-break", "--prune", code=1)
+
+
 def test_what_a_topic_does_not_do_is_told_by_plan_and_by_apply(here: Here) -> None:
     declared = {"hourly": HOURS, "places": PLACES}
     more = here.catalog("more", events=EVENTS.replace("'partitions' = '2'", "'partitions' = '3'"), **declared)
