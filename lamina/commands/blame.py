@@ -23,11 +23,12 @@ from lamina.render import Output
     help="List the newest N micro-batches one by one.",
 )
 def blame(output: Output, view: str, key: Sequence[str], since: str, limit: int) -> None:
-    """Show what moved a row of a view: which micro-batches and offsets, which rebuild, which version.
+    """List what changed a row of a view, with its values.
 
-    KEY is the values of the view's group columns, in order, or column=value for some of them; write NULL for
-    no value. Spark runs the SELECT over the records below the offsets before and after each. Exits 3 if the view
-    differs from its SELECT.
+    That is micro-batches with their offsets, rebuilds and new versions, each with the row before and after it. KEY is
+    the values of the view's group columns, in order, or column=value for some of them; write NULL for no value.
+    Spark runs the SELECT over the records below the offsets before and after each. Exits 3 if the view differs from its
+    SELECT.
     """
     from lamina.blame import show
 

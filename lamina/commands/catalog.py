@@ -63,9 +63,9 @@ def apply(
 ) -> None:
     """Deploy a catalog: its sources, its views, what analysts see.
 
-    A view whose cells change is computed from all records beside the old one, which is served until then. `plan` says
-    which. A deployment holds one catalog. What is deployed but not in this one is dropped only with --prune, or a yes
-    at a terminal.
+    A view whose cells change is computed from all records; until then the old version is served. `plan` says which. A
+    deployment holds one catalog. What is deployed but not in this one is dropped only with --prune, or a yes at a
+    terminal.
 
     With --preview, the views of the catalog are served in a schema of their own, with live data. They share the cells
     of every view that has not changed. An apply of the same catalog then only moves the views.
@@ -76,7 +76,7 @@ def apply(
     if preview is not None or drop:
         if prune or allow_break or first:
             raise click.UsageError(
-                "A preview takes nothing from anybody: --prune, --allow-break and --first are for an apply."
+                "--prune, --allow-break and --first do not go with --preview, which takes nothing from readers."
             )
         apply_preview(output, preview, catalog, drop=drop)
         return
@@ -102,9 +102,11 @@ def apply(
 @click.argument("view")
 @with_catalog
 def explain_(output: Output, view: str, catalog: Path) -> None:
-    """Print the four texts of a view (partial, cells, merge, final), its cost, and what its columns are made of.
+    """Print the SQL that a view compiles to, and its cost.
 
-    Of the catalog in --catalog, as this Lamina compiles it; where there is none, of the one that is deployed.
+    Spark runs the text "partial" over records, and Postgres keeps "cells", merges by "merge" and shows "final". After
+    them comes what each column is made of. The view is in the catalog that --catalog names, as this Lamina compiles it;
+    without --catalog and a folder of the default name, it is in the deployed catalog.
     """
     from lamina.catalogs import catalog_files
     from view_algebra.explain import cost, explain, kept
@@ -152,10 +154,10 @@ def explain_(output: Output, view: str, catalog: Path) -> None:
 @with_catalog
 @click.option("--seed", type=int, help="Decides how records fall into micro-batches; a failed test prints it.")
 def test(output: Output, tests: Sequence[str], catalog: Path, seed: int | None) -> None:
-    """Run the tests of a catalog: files `*.test` beside its views.
+    """Run the tests of a catalog: files `*.test` next to its views.
 
-    Each says which records come in and which rows go out, and is run by micro-batches, by a rebuild, and by DuckDB.
-    TESTS are names, or beginnings of names; all by default. Neither Kafka nor a deployment is needed.
+    A test lists the records that come in and the rows that go out. It runs in micro-batches, in a rebuild and in
+    DuckDB. TESTS are names, or beginnings of names; all by default. Neither Kafka nor a deployment is needed.
     """
     from lamina.testing import run
 

@@ -48,9 +48,9 @@ def apply_preview(output: Output, name: str | None, catalog: Path, *, drop: bool
 @click.option("--against", required=True, metavar="NAME", help="The preview that it is compared with.")
 @click.option("--key", multiple=True, metavar="COLUMN", help="Columns that identify a row; by default the group keys.")
 def diff(output: Output, view: str, against: str, key: tuple[str, ...]) -> None:
-    """Compare the rows of a deployed view with those in a preview, in one snapshot.
+    """Compare a deployed view with the one in a preview.
 
-    Exits 0 when they are equal, 3 when they differ.
+    All rows are compared, in one snapshot. Exits 0 if they are equal, and 3 if they differ.
     """
     from serving_layer import courtesy, differences
 

@@ -127,7 +127,7 @@ def _show_checked(output: Output, results: Sequence[Checked]) -> None:
 @command()
 @click.argument("view")
 def receipt(output: Output, view: str) -> None:
-    """Print what a view shows now, as one line that can be verified later.
+    """Print a line by which to verify a view's rows later.
 
     The line has the offsets below which every record is in it, the version and generation, and a digest of the rows. It
     is read in one snapshot, as the analyst. SQL has the same: SELECT lamina.receipt('view').
@@ -142,10 +142,10 @@ def receipt(output: Output, view: str) -> None:
 @command()
 @click.argument("receipt", metavar="FILE", type=click.File())
 def verify(output: Output, receipt: TextIO) -> None:
-    """Compute what a receipt says (a file, or - for stdin) from the master log.
+    """Compare a receipt with what the master log gives.
 
-    Spark runs the SELECT deployed at the time over every record below the receipt's offsets. Exits 3 if the rows
-    differ.
+    FILE holds the receipt; - is standard input. Spark runs the SELECT deployed at the time over every record below the
+    receipt's offsets. Exits 3 if the rows differ.
     """
     from lamina.receipts import read, show
 

@@ -24,7 +24,11 @@ def with_rebuild(function: Callable[..., None]) -> Callable[..., None]:
 @click.argument("views", nargs=-1)
 @click.option("--leap", is_flag=True, help="Take over the queries and continue from the end of the log.")
 def rebuild(output: Output, views: Sequence[str], leap: bool) -> None:
-    """Recompute views (all, by default), prove and check them, hand them over. With `--leap`, VIEWS may be sources."""
+    """Recompute views from the master log, and compare them.
+
+    Without VIEWS, all are recomputed. A rebuild covers the records counted when it starts. The new rows are proven and
+    checked, and then handed over to readers. With `--leap`, VIEWS may be sources.
+    """
     with deployment(output) as opened:
         opened.require_installed()
         verdicts: list[Verdict] = []
@@ -168,7 +172,10 @@ def abandon(output: Output, id: int | None) -> None:
 @command()
 @click.argument("view")
 def rollback(output: Output, view: str) -> None:
-    """Return a view to its previous generation or version, which is kept current."""
+    """Return a view to its previous generation or version.
+
+    It is kept current, so readers lose no records.
+    """
     with deployment(output) as opened:
         views = opened.deployed().views
         known(views, view, "view")

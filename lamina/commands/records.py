@@ -54,8 +54,9 @@ def ingest(
     key_by: Sequence[str],
     rate: int | None,
 ) -> None:
-    """Send a file (JSON lines, CSV, Parquet; - is stdin) to a source.
+    """Send the records of a file to a source's topic.
 
+    The file holds JSON lines, CSV or Parquet; - is standard input.
     Ctrl-C prints how many records were sent, and the command that continues after them.
     """
     from master_log.ingest import Interrupted
@@ -162,7 +163,10 @@ def skip(output: Output, source: str, partition: int, offset: int, reason: str) 
     help="Continue even if Kafka removed or lost records that should be in the log, and record which.",
 )
 def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
-    """Take what Kafka holds of sources (all, by default) into the log."""
+    """Copy what Kafka holds into the master log.
+
+    For the SOURCES that are named, or for all.
+    """
     if accept_loss and not sources:
         raise click.UsageError("--accept-loss is of the sources that are named: each loses what it says")
     with deployment(output) as opened:
@@ -185,9 +189,10 @@ def archive(output: Output, sources: Sequence[str], accept_loss: bool) -> None:
 @command()
 @click.argument("sources", nargs=-1)
 def maintain(output: Output, sources: Sequence[str]) -> None:
-    """Compact the log of sources (all, by default), remove what nothing needs any more, and vacuum tables.
+    """Compact the master log, and vacuum tables.
 
-    Every backup of the last LAMINA_BACKUP_DAYS can be restored afterwards.
+    It also removes what nothing needs any more, from the logs of the SOURCES that are named, or of all. Every backup of
+    the last LAMINA_BACKUP_DAYS can be restored afterwards.
     """
     from lamina.maintenance import maintain as run
 

@@ -87,9 +87,10 @@ def _wait_for_services(output: Output, stopping: threading.Event) -> None:
 @command()
 @click.option("--listen", metavar="HOST:PORT", help="Serve the numbers at http://HOST:PORT/metrics until stopped.")
 def metrics(output: Output, listen: str | None) -> None:
-    """Print the numbers that a monitoring system watches, in Prometheus' text format.
+    """Print the numbers that a monitoring system watches.
 
-    docs/metrics.md lists them, with the alert rules and the Grafana board that come with them.
+    They are in Prometheus' text format. docs/metrics.md lists them, with the alert rules and the Grafana board that
+    come with them.
     """
     from prometheus_client import generate_latest, start_http_server
 
@@ -125,7 +126,7 @@ def password(output: Output) -> None:
 @command()
 @click.argument("name")
 def login(output: Output, name: str) -> None:
-    """Make the login NAME of a person who reads views, and print its URL.
+    """Make a reader's login NAME, and print its URL.
 
     The URL holds a new password, which is shown once: a login that was there has it from now on.
     """

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import click
+from click.testing import CliRunner
 
 from lamina.cli import lamina
 from lamina.settings import VARIABLES
@@ -47,6 +48,12 @@ def test_no_command_lacks_a_help_text_or_json() -> None:
     for command in [*(each for each in lamina.commands.values() if each is not steps), *steps.commands.values()]:
         assert command.help
         assert "--json" in {option for parameter in command.params for option in parameter.opts}
+
+
+def test_the_list_of_commands_cuts_no_sentence_on_a_narrow_terminal() -> None:
+    for group in ([], ["step"]):
+        shown = CliRunner().invoke(lamina, [*group, "--help"], terminal_width=80).output
+        assert not [line for line in shown.splitlines() if line.startswith("  ") and line.endswith("...")]
 
 
 def test_the_words_that_are_not_ours_are_not_in_the_documents() -> None:
