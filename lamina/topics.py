@@ -26,7 +26,7 @@ def opened(brokers: Brokers, source: Source, catalog: Catalog, tell: Callable[[s
     if id is None:
         partitions = declared_partitions(catalog, source.topic) or DEFAULT_PARTITIONS
         brokers.create(source.topic, partitions, KEPT)
-        tell(f"{source.name}: topic {source.topic} created with {partitions} partitions")
+        tell(f"{source.name}: topic {source.topic} created with {_partitions(partitions)}")
         id = brokers.topic_id(source.topic)
     else:
         for warning in warnings(brokers, source):
@@ -59,6 +59,15 @@ def declared_partitions(catalog: Catalog, topic: str) -> int | None:
     return next(iter(declared.values()), None)
 
 
+def _partitions(number: int) -> str:
+    """A number of partitions, in words.
+
+    >>> _partitions(1), _partitions(4)
+    ('1 partition', '4 partitions')
+    """
+    return f"{number} partition{'s' * (number > 1)}"
+
+
 def told_of(brokers: Brokers, sources: Iterable[Source]) -> list[str]:
     """What `plan` says about the topics of new sources that exist already; nothing while the brokers do not answer."""
     found: list[str] = []
@@ -74,8 +83,8 @@ def warnings(brokers: Brokers, source: Source) -> Iterator[str]:
     wanted, partitions = source.properties.get("partitions"), brokers.partitions(source.topic)
     if wanted is not None and int(wanted) != len(partitions):
         yield (
-            f"{source.name}: topic {source.topic} exists with {len(partitions)} partitions and keeps them: 'partitions'"
-            f" = '{wanted}' only counts if `lamina apply` creates the topic"
+            f"{source.name}: topic {source.topic} exists with {_partitions(len(partitions))} and keeps them:"
+            f" 'partitions' = '{wanted}' only counts if `lamina apply` creates the topic"
         )
     with suppress(LaminaError):  # not everybody may describe a topic's settings
         kept = brokers.retention(source.topic)
