@@ -78,7 +78,9 @@ def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row
             first = cursor.fetchmany(FETCHED)  # what the columns are is known once rows were asked for
             yield [column.name for column in cursor.description or ()], itertools.chain(first, cursor)
     except psycopg2.errors.UndefinedTable as error:
-        raise _refused(error, "`lamina status` lists the views; one that is not rebuilt yet is not there.") from error
+        raise _refused(
+            error, "`lamina status` lists the views; a view that waits for its first rebuild cannot be read yet."
+        ) from error
     except psycopg2.errors.QueryCanceled as error:
         way_out = "Ask for less, or let readers take longer: `statement_timeout` in LAMINA_ANALYST_LIMITS."
         raise _refused(error, way_out) from error
@@ -113,7 +115,7 @@ def _one_statement(query: str) -> str:
 
 
 def _refused(error: psycopg2.Error, way_out: str) -> LaminaError:
-    said = str(error).strip().splitlines() or [type(error).__name__]
+    said = str(error).partition("\nCONTEXT: ")[0].strip().splitlines() or [type(error).__name__]
     # LINE 1 is the cursor's declaration, which is ours, and a caret below it.
     evidence = [line for line in said[1:] if not line.startswith("LINE ") and line.strip() != "^"]
     return LaminaError(f"Postgres refused: {said[0]}", evidence="\n".join(evidence), way_out=way_out)

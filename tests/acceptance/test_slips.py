@@ -222,6 +222,15 @@ def test_no_slip_ends_in_a_traceback(
     assert said in done.stderr
 
 
+def test_a_view_that_is_not_there_is_named_without_the_function_that_looked(here: Here) -> None:
+    for arguments in (("receipt", "nope"), ("sql", "SELECT * FROM nope")):
+        refused = here(*arguments, code=1).stderr
+        assert "nope" in refused
+        assert "a view that waits for its first rebuild cannot be read yet" in " ".join(refused.split())
+        assert "CONTEXT" not in refused
+        assert "PL/pgSQL" not in refused
+
+
 def test_each_person_gets_a_login(here: Here) -> None:
     try:
         made = here("login", "ann")
