@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg2
 import psycopg2.errors
@@ -82,8 +83,12 @@ def with_login(url: str, role: str, password: str) -> str:
 
     >>> with_login("postgresql://analyst:secret@db:5432/lamina?sslmode=require", "ann", "p@ss")
     'postgresql://ann:p%40ss@db:5432/lamina?sslmode=require'
+    >>> with_login("postgresql://analyst:secret@db/lamina", "Ann B", "a b")
+    'postgresql://Ann%20B:a%20b@db/lamina'
     """
-    return make_url(url).set(username=role, password=password).render_as_string(hide_password=False)
+    parts = urlsplit(url)
+    address = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{quote(role, safe='')}:{quote(password, safe='')}@{address}"))
 
 
 class Database:
