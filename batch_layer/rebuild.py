@@ -43,7 +43,7 @@ from serving_layer.lookup import Generation
 from serving_layer.proof import Proof
 from serving_layer.rebuilds import Scheduler
 from serving_layer.trials import Trial
-from serving_layer.waiting import waited_for
+from serving_layer.waiting import waited_for, waiting
 from view_algebra.compiled import Source
 from view_algebra.errors import LaminaError
 
@@ -192,9 +192,12 @@ class BatchLayer:
         patience.settle(self.database)
         return dropping.drop_unused(self.database)
 
-    @waited_for("cells are computed of all records, and loaded")
     def compute(self, id: int, name: str) -> int:
         """Computes the cells of all records below the cut of one view and loads them; gives the number of cells."""
+        with waiting(self.tell, f"{name}: cells are computed from all records and loaded"):
+            return self._compute(id, name)
+
+    def _compute(self, id: int, name: str) -> int:
         self._expect(id)
         with self.database.begin() as connection:
             each = lookup.of_view(connection, id, name)

@@ -100,9 +100,9 @@ def ingest(
     """
     if source.format != "json":
         raise LaminaError(
-            f"{source.name} takes change events of Debezium, and no records",
+            f"{source.name} takes Debezium's change events, and `lamina ingest` sends plain records",
             evidence=f"format '{source.format}'",
-            way_out="Let Debezium write its topic; or declare a source of format 'json' over another topic.",
+            way_out=f"Let a Debezium connector write to topic {source.topic}, or declare a source of format 'json'.",
         )
     keys = tuple(map(source.field, _keys(source, key_by)))
     as_object = source.key_format == "json"

@@ -55,7 +55,9 @@ def read(database: Database, view: View, words: Sequence[str]) -> Key:
         raise LaminaError(
             f"{aggregated[0]} is not a column that tells the rows of {view.name} apart"
             if aggregated
-            else f"{view.name} has {len(others)} group columns to be named, not {len(given)}",
+            else f"{view.name} needs a value for each of its group columns: {', '.join(others)}"
+            if others
+            else f"{view.name} has no other group column to give a value for",
             evidence=f"its group columns: {', '.join(groups) or 'none, it has one row'}; values given: {len(words)}",
             way_out="Give their values in this order, or some as column=value; NULL is written as it is.",
         )

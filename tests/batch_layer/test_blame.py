@@ -223,7 +223,7 @@ def test_blame_refuses_what_it_cannot_answer(
     send(deployed, 0, at(1, "DE", 1), at(2, "DE", 2))
     for words, said in (
         (("nothing",), "There is no view named nothing"),
-        (("hourly", "DE"), "hourly has 2 group columns to be named, not 1"),
+        (("hourly", "DE"), "hourly needs a value for each of its group columns: hour, country"),
         (("hourly", "noon", "DE"), "'noon' is not a value of hour"),
         (("hourly", "events=2"), "events is not a column that tells the rows of hourly apart"),
         (("hourly", HOUR, "XX"), "hourly has no such row"),
