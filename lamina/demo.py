@@ -165,8 +165,10 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
         traffic.rate = FAST
         traffic.wait()
         _late_record(output, deployment)
-        _connect(output, home, speed)
-        if not once:
+        if once:
+            output.tell("\nStopping everything. Without --once the demo keeps running, and you can query its views.")
+        else:
+            how_to_connect(output, home, speed)
             output.tell("\nPress Ctrl-C to stop everything.")
             while True:
                 speed.expect(running)
@@ -337,7 +339,8 @@ def _rows(deployment: Deployment, query: str) -> Sequence[Sequence[Any]]:
     return select(deployment.settings.reader(), query)[1]
 
 
-def _connect(output: Output, home: Path, speed: embedded.SpeedProcess) -> None:
+def how_to_connect(output: Output, home: Path, speed: embedded.SpeedProcess) -> None:
+    """Prints the addresses of the demo's services, and a command that reads a view of it."""
     output.tell("\nHow to connect:")
     output.table(("what", "where"), embedded.connections(Embedded(home).addresses(), speed))
     here, lamina = (shlex.quote(str(path)) for path in (home, Path(sys.executable).with_name("lamina")))

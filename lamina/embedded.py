@@ -154,12 +154,15 @@ def down(output: Output) -> None:
     """Stops everything that `up` or `demo` started in this LAMINA_HOME."""
     home = Settings.home_of().absolute()
     with waiting(output.tell, "the speed layer ends its micro-batch"):
-        stopped = SpeedProcess(home).stop()
-    if stopped:
+        speed_ran = SpeedProcess(home).stop()
+    if speed_ran:
         output.tell("the speed layer has stopped")
     with waiting(output.tell, "stopping Kafka and Postgres"):
-        Embedded(home).stop()
-    output.tell("Kafka and Postgres have stopped")
+        services_ran = Embedded(home).stop()
+    if services_ran:
+        output.tell("Kafka and Postgres have stopped")
+    elif not speed_ran:
+        output.tell(f"nothing was running in {home}")
 
 
 if __name__ == "__main__":

@@ -124,14 +124,14 @@ class Embedded:
             server = None
         return broker, server
 
-    def stop(self) -> None:
-        """Stops both, whoever started them; returns when no process of theirs is left."""
+    def stop(self) -> bool:
+        """Stops both, and returns when no process of theirs is left; False if neither ran."""
         if not self.home.exists():
-            return
+            return False
         with self._locked():
-            self._stop()
+            return self._stop()
 
-    def _stop(self) -> None:
+    def _stop(self) -> bool:
         state = self._read()
         broker, server = self._find_kafka(state), self._find_postgres(state)
         with ThreadPoolExecutor(max_workers=2) as pool:
@@ -142,6 +142,7 @@ class Embedded:
                 stopping.append(pool.submit(postgres.stop, server.process))
         for stopped in stopping:
             stopped.result()
+        return bool(stopping)
 
     def status(self) -> tuple[Service, Service]:
         """Kafka and Postgres as they are now; starts nothing and waits for nothing."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +10,6 @@ from pathlib import Path
 import psutil
 
 from lamina.catalogs import catalog_files
-from lamina.services.postgres import person
 from tests.fix_lamina import CommandLine, Deployed, one
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -23,10 +20,8 @@ def test_the_demo_ends_by_itself_with_its_proof(lamina: CommandLine) -> None:
     command = CommandLine({**lamina.environment, **embedded}, lamina.folder)
     done = command("demo", "--once", "--lines", "60000", timeout=1200)
     assert re.search(r"^[\d,]+ cells compared, 0 differ$", done.out, re.MULTILINE)
-    assert f"postgresql://{person()}:" in done.out
+    assert "postgresql://" not in done.out, "nobody can connect to what is stopped"
     home = str(Path(lamina.environment["LAMINA_HOME"]) / "demo")
-    there, command_, *_ = shlex.split(done.out.splitlines()[-1])  # which a newcomer pastes into a shell
-    assert (there, os.access(command_, os.X_OK)) == (f"LAMINA_HOME={home}", True)
     left = [each.pid for each in psutil.process_iter() if home in " ".join(_arguments(each))]
     assert left == []
 

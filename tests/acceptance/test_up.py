@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import time
 from collections.abc import Callable
@@ -10,8 +11,12 @@ from contextlib import closing
 from pathlib import Path
 
 import psycopg2
+import pytest
 
+from lamina.demo import how_to_connect
 from lamina.embedded import SpeedProcess
+from lamina.render import Output
+from lamina.services.postgres import person
 from lamina.settings import Settings
 from serving_layer import progress
 from serving_layer.database import Database
@@ -31,7 +36,9 @@ def until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.5)
 
 
-def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(lamina: CommandLine, tmp_path: Path) -> None:
+def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(
+    lamina: CommandLine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     jars = Path(lamina.environment["LAMINA_HOME"]) / "jars"
@@ -49,6 +56,11 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(lamina: 
         here("apply", "--catalog", str(catalog))
         first = speed.find()
         assert first is not None
+        how_to_connect(Output(), home, speed)
+        shown = capsys.readouterr().out
+        assert f"postgresql://{person()}:" in shown
+        there, command, *_ = shlex.split(shown.splitlines()[-1])  # which a newcomer pastes into a shell
+        assert (there, os.access(command, os.X_OK)) == (f"LAMINA_HOME={home}", True)
         assert "the speed layer runs" in here("up").err
         assert speed.find() == first
         database = Database(Settings.read(home, {"LAMINA_HOME": str(home)}).postgres)
@@ -69,5 +81,7 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(lamina: 
             cursor.execute("SELECT events, current_user <> 'analyst', pg_has_role('analyst', 'SET') FROM totals")
             assert cursor.fetchall() == [(1, True, False)], "a login of the person's own"
     finally:
-        here("down")
+        stopped = here("down")
+    assert "Kafka and Postgres have stopped" in stopped.err
     assert speed.find() is None
+    assert here("down").err == f"nothing was running in {home}\n"
