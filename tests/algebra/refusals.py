@@ -59,6 +59,11 @@ SOURCES = [
         f"CREATE TABLE x (a ARRAY<STRUCT<b: STRING>>) {_KAFKA};",
     ),
     Refusal("an unknown type", f"CREATE TABLE x (a GEOMETRY) {_KAFKA};", f"CREATE TABLE x (a STRING) {_KAFKA};"),
+    Refusal(
+        "a column of times of day",
+        "CREATE TABLE x (a INT PRIMARY KEY, at TIME(6)) USING kafka OPTIONS (topic 'x', format 'debezium-json');",
+        "CREATE TABLE x (a INT PRIMARY KEY, at BIGINT) USING kafka OPTIONS (topic 'x', format 'debezium-json');",
+    ),
     Refusal("a column twice", f"CREATE TABLE x (a INT, a INT) {_KAFKA};", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal(
         "two columns whose names differ in case",

@@ -8,6 +8,9 @@ import random
 from tests.laws.engines import Engines, Record
 from view_algebra import compile_catalog
 
+WRONG = "a field has the wrong type: "
+MODE = "set decimal.handling.mode in OPTIONS to that of the connector"
+
 CATALOG = compile_catalog(
     {
         "tables.sql": """
@@ -241,7 +244,7 @@ def test_what_tells_no_key_is_a_bad_record(engines: Engines) -> None:
             "no change of a row: op m",
             "the change has no row: after is missing",
             "a deletion, and its key is no JSON of id INT",
-            "price is no DECIMAL(38,18) for certain: set decimal.handling.mode in OPTIONS to that of the connector",
+            f"{WRONG}price is no DECIMAL(38,18) for certain: {MODE}",
         ],
         "flags": [
             "a deletion, and its key is no text of name STRING",

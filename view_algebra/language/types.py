@@ -298,7 +298,11 @@ TIMES_OF_DAY = words("TIME TIMETZ")
 """Types of the time of a day, which Lamina keeps as a text: '09:30:00' is before '10:00:00' in its order, too."""
 
 _OF_ANOTHER_KIND: dict[str, str] = {
-    **dict.fromkeys(TIMES_OF_DAY, "STRING: texts such as '09:30:00' have the order of the times"),
+    **dict.fromkeys(
+        TIMES_OF_DAY,
+        "STRING for texts such as '09:30:00', which have the order of the times, or BIGINT for numbers since midnight,"
+        " as Debezium sends them",
+    ),
     **dict.fromkeys(words("SERIAL BIGSERIAL UINT32 UINTEGER"), "BIGINT"),
     **dict.fromkeys(words("UBIGINT UINT64 HUGEINT INT128 UINT128"), "DECIMAL(38, 0)"),
     **dict.fromkeys(words("UINT8 UINT16 UTINYINT USMALLINT YEAR"), "INT"),
@@ -314,8 +318,8 @@ def unknown(node: exp.DataType) -> tuple[str, str]:
     """The type, or the one inside it, that Lamina does not know, in its author's words; and what to declare instead.
 
     >>> import sqlglot
-    >>> unknown(sqlglot.exp.DataType.build("ARRAY<TIME(6)>", dialect="spark"))
-    ('TIME(6)', "STRING: texts such as '09:30:00' have the order of the times")
+    >>> unknown(sqlglot.exp.DataType.build("ARRAY<BIT>", dialect="spark"))
+    ('BIT', 'BOOLEAN')
     """
     inner = next((each for each in node.find_all(exp.DataType) if each is not node and read(each) is None), None)
     if inner is not None:

@@ -80,11 +80,15 @@ GROUPS: tuple[Group, ...] = ("times", "decimals", "bytes")
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A scalar that is decoded: the expression of its VARIANT, its type, and its place in the record."""
+    """A scalar that is decoded: the expression of its VARIANT, its type, and its place in the record.
+
+    declared: the type of the list or map whose element it is.
+    """
 
     value: str
     kind: Type
     path: tuple[str, ...]
+    declared: Type | None = None
 
     @property
     def name(self) -> str:
@@ -113,11 +117,13 @@ class Decoding:
     """Decodes the columns of one source.
 
     names: the fields of columns that are called otherwise. empty: an empty text is NULL for a time or a number.
+    nulls: a field that cannot be read is NULL, so that a reason is listed with others.
     """
 
     encodings: Encodings
     names: Mapping[str, str] = field(default_factory=dict)
     empty: bool = False
+    nulls: bool = False
 
     def needed(self, columns: Columns) -> bool:
         """True if there is something to decode."""
@@ -261,9 +267,9 @@ class Decoding:
         if leaf.group == "times":
             unit = self._declared_unit(leaf)
             parts.append(f"'kind', '{leaf.kind.name}', 'unit', CAST({unit} AS DECIMAL(14, 3))")
-        else:
-            scale = f", 'scale', {leaf.kind.scale}" if leaf.group == "decimals" else ""
-            parts.append(f"'wrong', {spark_text(self._wrong(leaf))}{scale}")
+        parts.append(f"'wrong', {spark_text(self._wrong(leaf))}")
+        if leaf.group == "decimals":
+            parts.append(f"'scale', {leaf.kind.scale}")
         return f"named_struct({', '.join(parts)})"
 
     def _schema(self, leaf: _Leaf) -> str:
@@ -284,7 +290,9 @@ class Decoding:
         return f"{said}BD" if said else "NULL"
 
     def _wrong(self, leaf: _Leaf) -> str:
-        wanted = f"{leaf.name} is no {leaf.kind.spark}"
+        wanted = f"{'' if self.nulls else WRONG}{leaf.name} is no {(leaf.declared or leaf.kind).spark}"
+        if leaf.group == "times":
+            return wanted
         mode = "decimal.handling.mode" if leaf.group == "decimals" else "binary.handling.mode"
         said = self.encodings.decimals if leaf.group == "decimals" else self.encodings.binaries
         if said is None:
@@ -296,10 +304,10 @@ class Decoding:
     def _times(self) -> Sequence[str]:
         named = " ".join(f"WHEN '{name}' THEN {factor}BD" for name, factor in SEMANTIC.items())
         of_schema = f"CASE f.schema.name {named} END"
-        told = _step("f", "v name kind schema unit", told=_TOLD)
+        told = _step("f", "v name kind wrong schema unit", told=_TOLD)
         written = _step(
             "f",
-            "v name kind told",
+            "v name kind wrong told",
             text="CASE WHEN f.told = 'STRING' THEN try_variant_get(f.v, '$', 'STRING') END",
             # Only of a number: to fail at a text costs Java an exception for every record.
             number="CASE WHEN f.told = 'NUMBER' THEN try_variant_get(f.v, '$', 'DECIMAL(28, 9)') END",
@@ -307,7 +315,7 @@ class Decoding:
         )
         read = _step(
             "f",
-            "name kind told text number unit",
+            "name wrong told text number unit",
             v="f.v",
             at=f"CASE f.told WHEN 'NUMBER' THEN {self._time_of_number()} WHEN 'STRING' THEN {self._time_of_text()} END",
         )
@@ -341,14 +349,14 @@ class Decoding:
             ("f.told = 'NUMBER' AND f.unit IS NULL", without_unit("f.name", self.encodings)),
             (f"f.told = 'NUMBER' AND {_INFINITE_NUMBER}", "NULL"),
             ("f.told = 'NUMBER'", outside),
-            ("f.told <> 'STRING'", _WRONG_TIME),
+            ("f.told <> 'STRING'", "f.wrong"),
             (f"f.text RLIKE {spark_text(DIGITS_ALONE)}", digits_alone("f.name")),
             (f"f.text RLIKE {spark_text(TIME_ALONE)}", spark_text(TIME_OF_DAY)),
             ("f.at IS NOT NULL", outside),
         ]
         if self.encodings.of_connector:
             branches.insert(5, (f"lower(f.text) RLIKE {spark_text(INFINITY)}", "NULL"))
-        return f"CASE {' '.join(f'WHEN {when} THEN {why}' for when, why in branches)} ELSE {_WRONG_TIME} END"
+        return f"CASE {' '.join(f'WHEN {when} THEN {why}' for when, why in branches)} ELSE f.wrong END"
 
     # decimals
 
@@ -448,7 +456,7 @@ def _fields(of: _Leaf) -> Sequence[_Leaf]:
 def _each(of: _Leaf) -> _Leaf:
     """An element of a list, or a value of a map, by a variable that no lambda around it has."""
     assert of.kind.element is not None
-    return _Leaf(f"v{len(of.path)}", of.kind.element, (*of.path, ""))
+    return _Leaf(f"v{len(of.path)}", of.kind.element, (*of.path, ""), of.declared or of.kind)
 
 
 _TOLD = (
@@ -465,8 +473,6 @@ _INFINITE_NUMBER = f"""CASE
       END"""
 """True of a number that Debezium writes for Postgres' infinity."""
 
-_WRONG_TIME = "concat('a field has the wrong type: ', f.name, ' is no ', f.kind)"
-
 _BASE64 = "'base64'"
 
 _ENVELOPE = {(*within, f"ts_{unit}") for within in ((), ("source",)) for unit in ("ms", "us", "ns")}
@@ -474,6 +480,9 @@ _ENVELOPE = {(*within, f"ts_{unit}") for within in ((), ("source",)) for unit in
 
 _OF_CHANGE = re.compile(r"__(?:source_)?ts_(ms|us|ns)$")
 """Times of the change in a flattened one: their names have their unit."""
+
+WRONG = "a field has the wrong type: "
+"""How the reason begins if a record is bad for its fields."""
 
 TIME_OF_DAY = "a field holds a time of day without the day"
 

@@ -16,11 +16,7 @@ from view_algebra.language.guards import TIME_ALONE
 from view_algebra.language.long_numbers import permissive
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.types import CALENDAR, STRING, Type
-from view_algebra.texts.decoding import CORRUPT, DIGITS_ALONE, EMPTY, Columns, digits_alone, without_unit
-
-WRONG = "a field has the wrong type: "
-"""How the reason begins if a record is bad for its fields."""
-
+from view_algebra.texts.decoding import CORRUPT, DIGITS_ALONE, EMPTY, WRONG, Columns, digits_alone, without_unit
 
 MARK = "\uf8ff"
 """What stands before a number that is read as a text."""

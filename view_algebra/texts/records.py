@@ -41,7 +41,7 @@ from view_algebra.language.quoting import spark_name
 from view_algebra.language.types import BIGINT, BINARY, CALENDAR, INT, SMALLINT, STRING, TIMESTAMP, Type
 from view_algebra.language.unique_keys import with_unique_keys
 from view_algebra.texts import debezium
-from view_algebra.texts.decoding import CORRUPT, UNDECODED, Columns, Decoding
+from view_algebra.texts.decoding import CORRUPT, UNDECODED, WRONG, Columns, Decoding
 from view_algebra.texts.fields import (
     THOUSANDS,
     Again,
@@ -122,7 +122,7 @@ def parse_text(
     needed: columns besides the key without which a record is bad, if a source has NULL for fields that cannot be read:
     those that tell the events of a stream apart, or its newest record. Such a source has BAD_FIELDS behind the error.
     """
-    decoding = Decoding(encodings, reading.names, reading.empty)
+    decoding = Decoding(encodings, reading.names, reading.empty, reading.nulls)
     read_as = _read_as(columns, decoding)
     of_key = [] if key is None or key.format == "none" else key.of(columns)
     row, log_time = _Row(key, encodings, reading, needed), ("", "") if key is None else _log_time()
@@ -474,7 +474,8 @@ def _undecoded(columns: Columns, row: _Row, decoding: Decoding) -> Sequence[tupl
         for name, kind in columns
         if name in row.needed and decoding.encodings.decodes(kind)
     ]
-    return ((f"{UNDECODED} IS NOT NULL AND ({' OR '.join(missing)})", UNDECODED),) if missing else ()
+    reason = f"{_text(WRONG)} || {UNDECODED}"
+    return ((f"{UNDECODED} IS NOT NULL AND ({' OR '.join(missing)})", reason),) if missing else ()
 
 
 def _has_zero(text: str, of: str) -> str:
@@ -489,7 +490,7 @@ def _field_mistakes(columns: Columns, row: _Row, decoding: Decoding, of: str) ->
         branches.append((comma, "'a decimal has a comma: Spark would read 12,50 as 1250'"))
     for name, kind in plain:
         if wrapped := _outside(f"{of}.{spark_name(name)}", kind, _TINY):
-            branches.append((wrapped, _text(f"a field has the wrong type: {reading.name(name)} is no {kind.spark}")))
+            branches.append((wrapped, _text(f"{WRONG}{reading.name(name)} is no {kind.spark}")))
     for path, kind in leaves(plain):
         if outside := _outside(_field(of, path), kind):
             name = ".".join([reading.name(path[0]), *path[1:]])
