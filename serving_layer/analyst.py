@@ -27,6 +27,12 @@ readers is for transactions that somebody has forgotten."""
 FETCHED = 10_000
 """Rows that are in memory at a time."""
 
+_NO_RIGHT = (
+    "A reader's login reads the views, and those tables of lamina that docs/operations.md lists under Roles."
+    " lamina.bad_records counts bad records; to let a login read their values, the owner runs"
+    " GRANT SELECT ON lamina.bad_values TO that login."
+)
+
 Row = tuple[Any, ...]
 
 
@@ -81,6 +87,8 @@ def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row
         raise _refused(
             error, "`lamina status` lists the views; a view that waits for its first rebuild cannot be read yet."
         ) from error
+    except psycopg2.errors.InsufficientPrivilege as error:
+        raise _refused(error, _NO_RIGHT) from error
     except psycopg2.errors.QueryCanceled as error:
         way_out = "Ask for less, or let readers take longer: `statement_timeout` in LAMINA_ANALYST_LIMITS."
         raise _refused(error, way_out) from error

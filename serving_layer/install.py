@@ -191,8 +191,8 @@ def _statements(script: str) -> list[str]:
 def _first_words(statement: str) -> str:
     """What a statement begins with, as `GRANT USAGE ON SCHEMA lamina` or `VIEW lamina.freshness`."""
     line = next(line for line in statement.splitlines() if not line.startswith("--") and line.strip())
-    view = re.match(r"CREATE OR REPLACE (VIEW \S+)", line)
-    return view[1] if view else line[:60]
+    made = re.match(r"CREATE OR REPLACE ((?:VIEW|FUNCTION) [^\s(]+)", line)
+    return made[1] if made else line[:60]
 
 
 def check(connection: Connection, name: str) -> None:

@@ -45,6 +45,18 @@ SELECT topic, error, records, first, last, source,
        starts_with(error, 'counted, with NULL for a field: ') AS counted
 FROM lamina.bad_count;
 
+-- Bytes as a text: as UTF-8 or, if they are not, with an escape for each byte that is not ASCII.
+CREATE OR REPLACE FUNCTION lamina.as_text(bytes bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $$
+BEGIN RETURN convert_from(bytes, 'UTF8'); EXCEPTION WHEN character_not_in_repertoire THEN RETURN encode(bytes, 'escape'); END
+$$;
+
+-- Bad values: the bad records that are kept, as texts. They hold what no view may show, so no reader has a right on them
+-- until the owner gives it: GRANT SELECT ON lamina.bad_values TO ann.
+CREATE OR REPLACE VIEW lamina.bad_values AS
+SELECT source, topic, partition, "offset", "timestamp", error, lamina.as_text(key) AS key, lamina.as_text(value) AS value,
+       value_bytes, quarantined_at
+FROM lamina.quarantine;
+
 -- Duplicates: how many records of each stream with UNIQUE were copies of a counted one; in conflict are those that differ
 -- from it and that a rebuild counts in its place.
 CREATE OR REPLACE VIEW lamina.duplicates AS

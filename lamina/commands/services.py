@@ -124,12 +124,20 @@ def password(output: Output) -> None:
 
 
 @command()
-@click.argument("name")
-def login(output: Output, name: str) -> None:
+@click.argument("name", required=False)
+@click.option("--owner", is_flag=True, help="Print the URL of the database's owner instead; no login is made.")
+def login(output: Output, name: str | None, owner: bool) -> None:
     """Make a reader's login NAME, and print its URL.
 
-    The URL holds a new password, which is shown once: a login that was there has it from now on.
+    The URL holds a new password, which is shown once: a login that was there has it from now on. The owner's URL, for
+    GRANT and the like, is that of LAMINA_POSTGRES or of the embedded services.
     """
+    if owner == (name is not None):
+        raise click.UsageError("Give either the NAME of a reader or --owner.")
+    if name is None:
+        url = Settings.read().postgres
+        output.text(url, url=url)
+        return
     with deployment(output) as opened:
         url, new = opened.make_login(name)
     output.text(url, login=name, url=url, new=new)

@@ -244,6 +244,9 @@ def test_each_person_gets_a_login(here: Here) -> None:
         assert json.loads(again.stdout)["url"] != url
         refused = here("login", "lamina", code=1)
         assert "lamina cannot be the login of a reader" in refused.stderr
+        assert here("login", "--owner").stdout.strip() == here.deployment.settings.postgres
+        here("login", "ann", "--owner", code=2)
+        here("login", code=2)
     finally:
         with here.deployment.database.begin() as connection:
             connection.exec_driver_sql("DROP ROLE IF EXISTS ann")

@@ -221,6 +221,8 @@ def test_the_analyst_reads_the_views_and_nothing_else(world: World, services: Se
         cursor.execute("SELECT topic, error, records FROM lamina.bad_records")
         for refused in (
             "SELECT * FROM lamina.query",
+            "SELECT * FROM lamina.quarantine",
+            "SELECT * FROM lamina.bad_values",
             "DELETE FROM sums",
             "CREATE TABLE analytics.t (x int)",
             "CREATE TABLE public.t (x int)",

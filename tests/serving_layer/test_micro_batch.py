@@ -9,13 +9,16 @@ from sqlalchemy import text
 
 from master_log.offsets import Offsets
 from serving_layer import progress, quarantine
+from serving_layer.analyst import select
 from serving_layer.copying import Rows
 from serving_layer.database import SessionLost, is_away
 from serving_layer.micro_batch import Outcome
 from serving_layer.progress import Fenced
 from serving_layer.quarantine import Bad
+from tests.fix_services import Services
 from tests.serving_layer.world import World, assert_invariant, shown
 from view_algebra import compile_catalog
+from view_algebra.errors import LaminaError
 
 
 def test_a_deployment_shows_its_first_records_without_a_rebuild(world: World) -> None:
@@ -109,6 +112,23 @@ def test_bad_records_are_kept_as_they_came_in_the_same_transaction(world: World)
     with world.database.begin() as connection:
         rows = connection.execute(text("SELECT topic, partition, error, value FROM lamina.quarantine")).all()
     assert [(r.topic, r.partition, r.error, bytes(r.value)) for r in rows] == [("a", 0, "not JSON", b"\x00\xff{")]
+
+
+def test_bad_records_are_texts_to_the_login_that_the_owner_lets_read_them(world: World, services: Services) -> None:
+    values = {b"\xc3\xa9{": "é{", b"\x00\xff{": r"\000\377{", b"\xc3": r"\303", b"": "", b"a\\b": r"a\b"}
+    reason = "a field has the wrong type: n is no BIGINT"
+    lines = [f'"a","a",0,{n},,"{reason}",,"\\x{value.hex()}",{len(value)}\n' for n, value in enumerate(values)]
+    batch = world.micro_batch("a", world.progress("a"), world.end("a"))
+    bad = Bad("a", "a", Rows("".join(lines).encode()), {reason: len(values)})
+    assert world.commit(replace(batch, bad=bad)) is Outcome.APPLIED
+    url = services.database_url(str(world.database.url.database), "analyst")
+    asked = 'SELECT source, topic, partition, "offset", error, key, value FROM lamina.bad_values ORDER BY "offset"'
+    with pytest.raises(LaminaError, match="permission denied") as refused:
+        select(url, asked)
+    assert "GRANT SELECT ON lamina.bad_values TO" in refused.value.way_out
+    with world.database.begin() as connection:
+        connection.execute(text("GRANT SELECT ON lamina.bad_values TO analyst"))
+    assert select(url, asked)[1] == [("a", "a", 0, n, reason, None, shown) for n, shown in enumerate(values.values())]
 
 
 def test_quarantine_keeps_the_newest_within_bounds_and_counts_all_for_ever(world: World) -> None:
