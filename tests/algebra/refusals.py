@@ -2098,9 +2098,30 @@ VIEWS = [
         "SELECT country, lag(CAST(n AS DECIMAL(20, 1)), 1, CAST(0.5 AS DECIMAL(20, 1))) OVER (ORDER BY country, hour) AS l FROM hourly",
     ),
     view(
+        "bytes compared with a number",
+        "SELECT count(*) AS n FROM events WHERE kafka_key = 5",
+        "SELECT count(*) AS n FROM events WHERE CAST(decode(kafka_key, 'UTF-8') AS INT) = 5",
+    ),
+    view(
+        "bytes compared with a text",
+        "SELECT count(*) AS n FROM events WHERE kafka_key = 'a'",
+        "SELECT count(*) AS n FROM events WHERE decode(kafka_key, 'UTF-8') = 'a'",
+    ),
+    view(
+        "bytes as a number",
+        "SELECT CAST(kafka_key AS BIGINT) AS k, count(*) AS n FROM events GROUP BY 1",
+        "SELECT CAST(decode(kafka_key, 'UTF-8') AS BIGINT) AS k, count(*) AS n FROM events GROUP BY 1",
+    ),
+    view(
+        "a sum with bytes",
+        "SELECT kafka_key + 1 AS k FROM events",
+        "SELECT CAST(decode(kafka_key, 'UTF-8') AS BIGINT) + 1 AS k FROM events",
+    ),
+    view(
         "IGNORE NULLS of a place further off",
         "SELECT country, lag(n, 2) IGNORE NULLS OVER (ORDER BY country, hour) AS f FROM hourly",
-        "SELECT country, lag(n, 2) OVER (ORDER BY country, hour) AS f FROM hourly WHERE n IS NOT NULL",
+        "SELECT country, lag(y) IGNORE NULLS OVER (ORDER BY country, hour) AS f FROM (SELECT country, hour,"
+        " CASE WHEN n IS NOT NULL THEN lag(n) IGNORE NULLS OVER (ORDER BY country, hour) END AS y FROM hourly)",
     ),
     view(
         "other characters than UTF-8",

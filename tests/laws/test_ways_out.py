@@ -56,6 +56,22 @@ def in_duckdb(select: str, columns: str, records: list[dict[str, object]]) -> li
         return [tuple(f"{x:%Y-%m-%d %H:%M:%S.%f}" if isinstance(x, date) else x for x in row) for row in found]
 
 
+def test_the_last_value_but_one_that_is_known_is_found_in_two_steps() -> None:
+    """As the refusal of `lag(x, 2) IGNORE NULLS` says: no row is lost."""
+    dice = random.Random(7)
+    for name in ("lag", "lead"):
+        refused = f"{name}(x, 2 IGNORE NULLS) OVER (ORDER BY n)"
+        step = f"CASE WHEN x IS NOT NULL THEN {name}(x IGNORE NULLS) OVER (ORDER BY n) END AS y"
+        served = f"SELECT n, {name}(y IGNORE NULLS) OVER (ORDER BY n) FROM (SELECT n, {step} FROM t)"
+        for _ in range(20):
+            rows = [(n, dice.choice([None, None, n, -n])) for n in range(dice.randrange(1, 12))]
+            with duckdb.connect() as connection:
+                connection.execute("CREATE TABLE t (n INT, x INT)")
+                connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
+                wanted = connection.execute(f"SELECT n, {refused} FROM t ORDER BY n").fetchall()
+                assert connection.execute(f"{served} ORDER BY n").fetchall() == wanted
+
+
 def _naive(value: object) -> object:
     return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 

@@ -25,7 +25,7 @@ def instead_of(from_: Type, to: Type) -> str | None:
 
     >>> from view_algebra.language.types import BIGINT, BINARY
     >>> instead_of(BIGINT, BINARY), instead_of(BINARY, BIGINT)
-    (None, 'Cast to STRING first.')
+    (None, "Write CAST(decode(…, 'UTF-8') AS BIGINT) if the bytes are a text.")
     """
     if to.name == "STRING":
         return None
@@ -34,6 +34,8 @@ def instead_of(from_: Type, to: Type) -> str | None:
     ):  # at which Spark's optimizer fails
         return "Cast to INT, which is 1 or 0."
     for name, (from_these, to_these, instead) in _LIMITED.items():
+        if from_.name == name == "BINARY" and to.name != name:
+            return f"Write CAST(decode(…, 'UTF-8') AS {to}) if the bytes are a text."
         refused = from_.name == name and to_these is not None and to.name not in to_these
         if refused or (to.name == name and from_.name not in from_these):
             return instead

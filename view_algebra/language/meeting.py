@@ -100,6 +100,10 @@ _TIME = (
 """A date, a time of day, and the time zone that it is of."""
 
 
+def _of_bytes(wanted: Type) -> str:
+    return "decode(…, 'UTF-8')" if wanted == STRING else f"CAST(decode(…, 'UTF-8') AS {wanted})"
+
+
 def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = False) -> tuple[Expr, ...]:
     """Expressions brought to one type, by casts that Spark makes too; `texts`: beside a text, to that."""
     kinds = {e.type for e in expressions} - {VOID}
@@ -113,6 +117,8 @@ def meet(expressions: Sequence[Expr], place: Place, of: str, *, texts: bool = Fa
         found = common(kind, other.type)
         if found is None:
             way_out = f"Write the cast that you mean: CAST(… AS {kind}) or CAST(… AS {other.type})."
+            if "BINARY" in (kind.name, other.type.name):
+                way_out = f"Write {_of_bytes(other.type if kind.name == 'BINARY' else kind)} if the bytes are a text."
             if kind.nested or other.type.nested:
                 way_out = "Take their parts: a = b AND c = d."
             raise Wrong(place, f"{of} meets {kind} with {other.type}", way_out)

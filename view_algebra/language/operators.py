@@ -52,7 +52,9 @@ def calculate(operator: str, left: Expr, right: Expr, place: Place = None) -> Ex
             raise Wrong(
                 side.place or place,
                 f"{operator} takes numbers, this is {side.type}",
-                "Write CAST(… AS DECIMAL(18, 2)), or the type of number that it holds.",
+                "Write CAST(decode(…, 'UTF-8') AS BIGINT) if the bytes are a number as a text."
+                if side.type.name == "BINARY"
+                else "Write CAST(… AS DECIMAL(18, 2)), or the type of number that it holds.",
             )
     known = next((side.type for side in (left, right) if side.type != VOID), DOUBLE)
     left, right = (cast(side, known, implicit=True) if side.type == VOID else side for side in (left, right))

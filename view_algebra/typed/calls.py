@@ -282,9 +282,12 @@ def window_arguments(name: str, arguments: tuple[Expr, ...], place: Place) -> tu
 
 def refuse_nulls_left_out(name: str, arguments: Sequence[Expr], place: Place) -> None:
     """IGNORE NULLS is served where one value of a frame is the answer."""
-    further = name in ("lag", "lead") and any(isinstance(a, Constant) and a.value != "1" for a in arguments[1:2])
-    if further or name not in ("first_value", "last_value", "lag", "lead"):
-        raise Wrong(place, f"{name}() … IGNORE NULLS", "Filter the NULLs in a subquery.")
+    if name in ("lag", "lead") and any(isinstance(a, Constant) and a.value != "1" for a in arguments[1:2]):
+        next_one = f"CASE WHEN x IS NOT NULL THEN {name}(x) IGNORE NULLS OVER (…) END AS y"
+        way_out = f"Write {name}(y) IGNORE NULLS OVER (…) over a subquery with {next_one}, once for each further place."
+        raise Wrong(place, f"{name}() … IGNORE NULLS", way_out)
+    if name not in ("first_value", "last_value", "lag", "lead"):
+        raise Wrong(place, f"{name}() … IGNORE NULLS", "Filter the NULLs in a subquery, which leaves out their rows.")
 
 
 def frame(node: exp.Window, order: Sequence[Order]) -> str:
