@@ -12,10 +12,11 @@ from typing import Any
 from sqlalchemy import Connection, exists, func, select, text
 
 from master_log.kafka import Retention, Undecided
+from master_log.log_times import RAW_LOG_TIME
 from master_log.offsets import Offsets, TopicPartition
 from serving_layer import amounts, checks, lookup, progress, proof, quarantine, readers, rebuilds, skipping
 from serving_layer.bookkeeping import archived, query, rebuild, view
-from serving_layer.deployed import kinds_of_sources
+from serving_layer.deployed import kinds_of_sources, sources
 from serving_layer.views import ANALYST
 
 GONE_AFTER = 30.0
@@ -147,7 +148,10 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
     each = progress.queries(connection)[name]
     if each.stopped or rebuilds.is_leap(each.writer) or name not in kinds_of_sources(connection):
         return None
-    if not _reads_on(each) or silent(connection, each) is not None:
+    reads_on = _reads_on(each) and silent(connection, each) is None
+    if (reads_on or starting) and _lacks_log_times(connection, name):
+        return "the speed layer reads the log once, for log times of older records"
+    if not reads_on:
         return "the speed layer is starting" if starting else "no speed layer runs (`lamina up`, or `lamina speed`)"
     heard = _ages(connection, name).heard
     if heard is not None and heard > BEATS_MISSED:
@@ -157,6 +161,11 @@ def waits_for(connection: Connection, name: str, *, starting: bool) -> str | Non
     seen = func.extract("epoch", func.clock_timestamp() - query.c.caught_up_at)
     late = connection.execute(select(seen).where(query.c.name == name)).scalar()
     return "the speed layer is catching up" if late is None or late > 2 * progress.WAITS_AFTER else None
+
+
+def _lacks_log_times(connection: Connection, name: str) -> bool:
+    """True if a table's records were counted by a leap, or by a Lamina that stored no log times."""
+    return progress.lacks_log_times(connection, name) and RAW_LOG_TIME in sources(connection)[name].parse
 
 
 def _ages(connection: Connection, name: str) -> Any:

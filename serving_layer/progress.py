@@ -161,6 +161,13 @@ def log_times(connection: Connection, name: str) -> dict[TopicPartition, int]:
     return {TopicPartition(row.topic, row.partition): row.log_time for row in connection.execute(known)}
 
 
+def lacks_log_times(connection: Connection, name: str) -> bool:
+    """True if records were counted of a partition whose log time is not known."""
+    counted = (progress.c.next_offset > progress.c.start_offset, progress.c.log_time.is_(None))
+    found = select(progress.c.partition).where(progress.c.query == name, *counted)
+    return connection.execute(found).first() is not None
+
+
 def write(
     connection: Connection,
     name: str,

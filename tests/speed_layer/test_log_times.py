@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from master_log.log_times import RAW_LOG_TIME, later, of_few
 from master_log.offsets import TopicPartition
+from serving_layer.alarms import waits_for
 from speed_layer.computation import Computation
 from tests.fix_lamina import Deployed
 from view_algebra import compile_catalog
@@ -45,6 +46,11 @@ def counted(deployed: Deployed, *records: tuple[str, int, int, int]) -> list[tup
     deployed.producer.flush()
     deployed.catch_up()
     return deployed.rows("SELECT * FROM prices WHERE sku = 'a'")
+
+
+def waited_for(deployed: Deployed, source: str) -> str | None:
+    with deployed.deployment.database.begin() as connection:
+        return waits_for(connection, source, starting=True)
 
 
 def test_the_newest_record_of_a_key_in_two_partitions_is_the_same_live_and_rebuilt(deployed: Deployed) -> None:
@@ -88,9 +94,13 @@ def test_a_table_whose_log_is_asked_for_log_times_holds_no_other_source_up(deplo
             deployed.wait_for("clicks")
             assert deployed.rows("SELECT n FROM clicked") == [(1,)]
             assert deployed.rows("SELECT * FROM prices") == [("a", 1)]
+            assert (
+                waited_for(deployed, "prices") == "the speed layer reads the log once, for log times of older records"
+            )
             answer.set()
             deployed.wait_for("prices")
             assert deployed.rows("SELECT * FROM prices") == [("a", 2)]
+            assert "log times" not in (waited_for(deployed, "prices") or "")
     finally:
         answer.set()
 
