@@ -52,7 +52,8 @@ def test_the_partitions_that_one_source_of_a_topic_declares_are_created(brokers:
     catalog = declared(name, None, "2")
     topics.opened(brokers, catalog.sources["a"], catalog, print)
     assert brokers.partitions(name) == (0, 1)
-    alone, told = f"{topic()}_alone", []
+    alone = f"{topic()}_alone"
+    told: list[str] = []
     catalog = declared(alone, "1")
     topics.opened(brokers, catalog.sources["a"], catalog, told.append)
     assert told == [f"a: topic {alone} created with 1 partition"]
