@@ -1,0 +1,68 @@
+-- Overview: all that the first page of the console shows of the bookkeeping, in one row of JSON and one statement. No
+-- row of a view is read, and no record is counted one by one.
+WITH fed AS (
+  SELECT DISTINCT view, source FROM lamina.offsets
+),
+lately AS (
+  SELECT q.name AS source, bad.records
+  FROM lamina.query AS q
+  CROSS JOIN LATERAL (
+    SELECT count(*) AS records
+    FROM (SELECT FROM lamina.quarantine AS r
+          WHERE r.source = q.name AND r.quarantined_at > clock_timestamp() - interval '1 hour'
+          LIMIT :most_bad) AS r
+  ) AS bad
+),
+counted AS (
+  SELECT query AS source, sum(next_offset - start_offset) AS offsets,
+         jsonb_object_agg(partition, next_offset ORDER BY partition) AS next_offsets
+  FROM lamina.progress GROUP BY query
+),
+held AS (
+  SELECT DISTINCT ON (view) view, state = 'held' AS held
+  FROM lamina.rebuild CROSS JOIN unnest(views) AS v (view)
+  ORDER BY view, id DESC
+),
+proved AS (
+  SELECT DISTINCT ON (view) view, cells, differing, proved_at
+  FROM lamina.proof ORDER BY view, proved_at DESC
+),
+shown AS (
+  SELECT p.view, p.generation, sum(greatest(t.reltuples, 0))::bigint AS cells
+  FROM lamina.publication AS p
+  JOIN lamina.generation_cells AS c ON c.generation = p.generation
+  JOIN pg_class AS t ON t.oid = to_regclass(c.place)
+  GROUP BY p.view, p.generation
+),
+fresh AS (
+  SELECT f.view, array_agg(f.source ORDER BY f.source) AS sources,
+         extract(epoch FROM clock_timestamp() - min(greatest(q.newest, q.caught_up_at)))::float8 AS seconds_behind
+  FROM fed AS f JOIN lamina.query AS q ON q.name = f.source
+  GROUP BY f.view
+)
+SELECT jsonb_build_object(
+  'views', coalesce((
+    SELECT jsonb_agg(jsonb_build_object(
+      'name', v.name, 'kind', v.kind, 'sources', f.sources, 'seconds_behind', f.seconds_behind,
+      'generation', s.generation, 'cells', s.cells, 'held', coalesce(h.held, false),
+      'compared', p.cells, 'differing', p.differing, 'proved_at', p.proved_at
+    ) ORDER BY v.position)
+    FROM lamina.view AS v
+    LEFT JOIN fresh AS f ON f.view = v.name
+    LEFT JOIN shown AS s ON s.view = v.name
+    LEFT JOIN held AS h ON h.view = v.name
+    LEFT JOIN proved AS p ON p.view = v.name
+  ), '[]'),
+  'sources', coalesce((
+    SELECT jsonb_agg(jsonb_build_object(
+      'name', q.name, 'topic', q.topic, 'next_offsets', c.next_offsets, 'counted', c.offsets,
+      'bad', (SELECT coalesce(sum(records), 0) FROM lamina.bad_count AS b WHERE b.source = q.name),
+      'bad_lately', l.records, 'writer', q.writer, 'stopped', q.stopped,
+      'heard_age', extract(epoch FROM clock_timestamp() - q.heard_at)::float8,
+      'locked', EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.backend_xid = q.xmax)
+    ) ORDER BY q.name)
+    FROM lamina.query AS q
+    JOIN counted AS c ON c.source = q.name
+    JOIN lately AS l ON l.source = q.name
+  ), '[]')
+)
