@@ -146,6 +146,7 @@ def connections(addresses: Addresses, speed: SpeedProcess) -> list[tuple[str, st
         ("views (psql)", f"psql '{addresses.reader}'"),
         ("views (SQLAlchemy)", addresses.reader.replace("postgresql://", "postgresql+psycopg2://")),
         ("views, for another person", "lamina login NAME"),
+        ("page for operators and analysts", "lamina console"),
         ("speed layer's log", str(speed.log)),
     ]
 

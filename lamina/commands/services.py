@@ -98,11 +98,9 @@ def metrics(output: Output, listen: str | None) -> None:
 
     with deployment(output) as opened:
         if listen is not None:
-            host, _, port = listen.rpartition(":")
-            if not port.isdigit():
-                raise click.BadParameter(f"{listen!r} has no port: write HOST:PORT, as in 127.0.0.1:9464")
-            server, thread = start_http_server(int(port), host or "127.0.0.1", registry(opened))
-            output.tell(f"Serving http://{host or '127.0.0.1'}:{port}/metrics. Press Ctrl-C to stop.")
+            host, port = _address(listen, "127.0.0.1:9464")
+            server, thread = start_http_server(port, host, registry(opened))
+            output.tell(f"Serving http://{host}:{port}/metrics. Press Ctrl-C to stop.")
             try:
                 thread.join()
             finally:
@@ -113,6 +111,34 @@ def metrics(output: Output, listen: str | None) -> None:
                 output.record({"metric": each.metric, "labels": labels, "value": each.value})
         else:
             output.text(generate_latest(registry(opened)).decode().rstrip())
+
+
+def _address(listen: str, example: str) -> tuple[str, int]:
+    """The host and the port of HOST:PORT; without a host, the machine itself."""
+    host, _, port = listen.rpartition(":")
+    if not port.isdigit():
+        raise click.BadParameter(f"{listen!r} has no port: write HOST:PORT, as in {example}")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+@command()
+@click.option(
+    "--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True, help="Serve at http://HOST:PORT/."
+)
+def console(output: Output, listen: str) -> None:
+    """Serve a read-only page over the deployment until stopped.
+
+    It shows how fresh each view is, what needs attention, proofs, lineage and rows, and runs SELECTs as the analyst.
+    /metrics has the numbers of `lamina metrics`.
+    """
+    from lamina.console import server
+
+    host, port = _address(listen, "127.0.0.1:8765")
+    with deployment(output) as opened:
+        listening, address = server.bound(server.Address(host, port))
+        output.text(str(address), url=str(address))
+        output.tell("Press Ctrl-C to stop.")
+        server.serve(opened, listening, host)
 
 
 @command()

@@ -1,0 +1,64 @@
+"""Keeps other sites out: the headers of every answer, and the requests that are refused."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self';"
+    " frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Headers of every answer: a page runs and shows only what this server gives it, and no other page may frame it."""
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """An application that only pages of its own may ask. host: the name or address that it listens on.
+
+    A name that another site lets point here (DNS rebinding) is refused: Host must be an address, `localhost`, the name
+    of this machine or `host`. A POST must come from a page of the same origin.
+    """
+
+    app: ASGIApp
+    host: str
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuses the request, or answers with the headers."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        refusal = self._refusal(scope["method"], Headers(scope=scope))
+        await (PlainTextResponse(refusal, 403) if refusal else self.app)(scope, receive, with_headers)
+
+    def _refusal(self, method: str, headers: Headers) -> str | None:
+        host = headers.get("host", "")
+        if not self._is_ours(urlsplit(f"//{host}").hostname or ""):
+            return f"This console is not called {host!r}. Open it by the address that `lamina console` prints.\n"
+        if method not in ("GET", "HEAD") and urlsplit(headers.get("origin", "")).netloc != host:
+            return "A form of another site may ask nothing here. Open the console's own page.\n"
+        return None
+
+    def _is_ours(self, name: str) -> bool:
+        if name in ("localhost", self.host, socket.gethostname().lower()):
+            return True
+        try:
+            return bool(ipaddress.ip_address(name))
+        except ValueError:
+            return False

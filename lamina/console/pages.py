@@ -1,0 +1,129 @@
+"""The pages: what each address answers with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from lamina import __version__
+from lamina.console.guards import Guarded
+from lamina.console.watch import Now, Watch
+from lamina.deployment import Deployment
+from lamina.metrics import registry
+from lamina.statuses import seconds
+from serving_layer.overview import MOST_BAD
+
+HERE = Path(__file__).parent
+
+FRAGMENTS = ("state", "attention", "views", "sources")
+"""The parts of the first page that change, each a template and an event."""
+
+
+class Pages:
+    """Answers requests about one deployment. `ending` is set when the server stops, and ends open streams."""
+
+    def __init__(self, opened: Deployment, ending: asyncio.Event) -> None:
+        self._opened = opened
+        self._ending = ending
+        self._watch = Watch(opened)
+        self._metrics: CollectorRegistry = registry(opened)
+        self._templates = _environment()
+        self._fragments: tuple[Now, dict[str, str]] | None = None
+
+    def application(self, host: str) -> ASGIApp:
+        """The application to serve at this host."""
+        routes = [
+            Route("/", self._now),
+            Route("/stream", self._stream),
+            Route("/metrics", self._numbers),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+        ]
+        return Guarded(Starlette(routes=routes), host)
+
+    async def _now(self, _: Request) -> Response:
+        return self._page("now.html", title="Now", fragments=self._of(await self._watch.now()))
+
+    async def _stream(self, _: Request) -> Response:
+        return StreamingResponse(self._events(), media_type="text/event-stream")
+
+    async def _events(self) -> AsyncIterator[str]:
+        """Of each reading, the fragments that differ from those sent before."""
+        sent: dict[str, str] = {}
+        async with self._watch.listening() as readings:
+            async for now in readings:
+                if self._ending.is_set():
+                    return
+                fragments = self._of(now)
+                changed = {name: text for name, text in fragments.items() if sent.get(name) != text}
+                sent = fragments
+                yield "".join(_event(name, text) for name, text in changed.items())
+
+    async def _numbers(self, _: Request) -> Response:
+        text = await asyncio.to_thread(generate_latest, self._metrics)
+        return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+    def _of(self, now: Now) -> dict[str, str]:
+        """The fragments of a reading, rendered once for all pages."""
+        if self._fragments is None or self._fragments[0] is not now:
+            texts = {name: self._templates.get_template(f"{name}.html").render(now=now) for name in FRAGMENTS}
+            self._fragments = (now, texts)
+        return self._fragments[1]
+
+    def _page(self, template: str, status: int = 200, **values: object) -> Response:
+        text = self._templates.get_template(template).render(version=__version__, **values)
+        return HTMLResponse(text, status)
+
+
+def _event(name: str, text: str) -> str:
+    lines = "\n".join(f"data: {line}" for line in text.splitlines())
+    return f"event: {name}\n{lines}\n\n"
+
+
+def _environment() -> Environment:
+    """Templates that escape every value, and refuse a value that is not there."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"seconds": seconds, "number": number, "instant": instant, "many": many}
+    return made
+
+
+def number(value: float | None) -> str:
+    """A number as a person reads it.
+
+    >>> number(1234567), number(0.25), number(None)
+    ('1,234,567', '0.2', '')
+    """
+    if value is None:
+        return ""
+    return f"{value:,.1f}" if value < 10 and value != int(value) else f"{value:,.0f}"
+
+
+def many(value: int) -> str:
+    """A count that is not counted to its end.
+
+    >>> many(7), many(MOST_BAD)
+    ('7', 'more than 10,000')
+    """
+    return f"{value:,}" if value < MOST_BAD else f"more than {MOST_BAD - 1:,}"
+
+
+def instant(value: datetime) -> str:
+    """An instant, to the second, in UTC."""
+    return f"{value:%Y-%m-%d %H:%M:%S}Z"

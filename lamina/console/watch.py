@@ -1,0 +1,289 @@
+"""What all open pages watch together: each service is asked once a second, however many listen, and never otherwise.
+
+Postgres, Kafka and the alarms are asked in threads of their own, so that a service that hangs delays no answer of
+another, and is missed after `PATIENCE` seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+
+from lamina import statuses
+from lamina.deployment import Deployment
+from lamina.failures import in_our_words
+from master_log.client import KafkaAway
+from master_log.offsets import Offsets
+from serving_layer.alarms import age
+from serving_layer.database import PostgresError, is_away
+from serving_layer.overview import Overview, Source, View, overview
+from view_algebra.errors import LaminaError
+
+log = logging.getLogger("lamina.console")
+
+T = TypeVar("T")
+
+EVERY = 1.0
+"""Seconds between two readings."""
+
+ALARMS_EVERY = 5.0
+"""Seconds between two looks at the alarms, which ask several questions per source."""
+
+PATIENCE = 3.5
+"""Seconds without an answer after which a service is missed: with a reading every second, a page says so within 5."""
+
+SILENCE = 4.0
+"""Seconds without a word of the speed layer after which it is missed: it says every second that it lives."""
+
+LINGERS = 5.0
+"""Seconds that the readings go on when nobody listens: a page that is loaded listens soon after."""
+
+RATE_OVER = 10
+"""Readings over which records per second are an average."""
+
+
+@dataclass
+class Question(Generic[T]):
+    """One service, asked again and again. answer: its newest; answered: when it came, by the clock."""
+
+    ask: Callable[[], T]
+    every: float
+    clock: Callable[[], float]
+    answer: T | None = None
+    answered: float = 0.0
+    refusal: LaminaError | None = None
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def repeat(self) -> None:
+        """Asks until it is cancelled."""
+        self.answer, self.refusal, self.answered = None, None, self.clock()
+        while True:
+            began = self.clock()
+            try:
+                self.answer, self.refusal = await asyncio.to_thread(self.ask), None
+                self.answered = self.clock()
+            except Exception as error:  # noqa: BLE001 (the page goes on, and says so)
+                self.refusal = in_our_words(error) or _mistake(error)
+            self.asked.set()
+            await asyncio.sleep(max(0.0, began + self.every - self.clock()))
+
+    @property
+    def silent(self) -> float | None:
+        """Seconds since its last answer, if it is missed."""
+        seconds = self.clock() - self.answered
+        return seconds if self.refusal is not None or seconds > PATIENCE + self.every - EVERY else None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A service that does not answer: `way_out` says what to do."""
+
+    name: str
+    what: str
+    way_out: str
+
+
+@dataclass(frozen=True, eq=False)
+class Now:
+    """One reading. overview: None until Postgres has answered; ends: None if Kafka does not answer.
+
+    rates: records counted per second, by source. alarms: None until they were looked for.
+    """
+
+    at: datetime
+    overview: Overview | None
+    ends: Offsets | None
+    rates: dict[str, float]
+    alarms: list[str] | None
+    missing: list[Missing]
+
+    def lag(self, source: Source) -> int | None:
+        """Offsets between a source's progress and the end of its topic; None if Kafka does not say."""
+        if self.ends is None or not (ends := self.ends.on(source.topic)):
+            return None
+        return sum(max(0, end - source.next_offsets.get(at, end)) for at, end in ends.items())
+
+    def rate(self, view: View) -> float:
+        """Records of its sources that are counted per second."""
+        return sum(self.rates.get(source, 0.0) for source in view.sources)
+
+    def bad_lately(self, view: View) -> int:
+        """Records of its sources that went to quarantine within the last hour."""
+        sources = self.overview.sources if self.overview else ()
+        return sum(source.bad_lately for source in sources if source.name in view.sources)
+
+    @property
+    def worst(self) -> float | None:
+        """The greatest number of seconds that a view is behind."""
+        views = self.overview.views if self.overview else ()
+        return max((view.seconds_behind for view in views if view.seconds_behind is not None), default=None)
+
+
+class Watch:
+    """Reads while somebody listens, and gives every listener the newest reading."""
+
+    def __init__(self, opened: Deployment, clock: Callable[[], float] = time.monotonic) -> None:
+        self._opened = opened
+        self._clock = clock
+        self._postgres: Question[Overview] = Question(self._overview, EVERY, clock)
+        self._kafka: Question[Offsets] = Question(self._ends, EVERY, clock)
+        self._alarms: Question[list[str]] = Question(self._read_alarms, ALARMS_EVERY, clock)
+        self._counted: deque[tuple[float, dict[str, int]]] = deque(maxlen=RATE_OVER + 1)
+        self._listeners = 0
+        self._running: asyncio.Task[None] | None = None
+        self._changed = asyncio.Condition()
+        self._newest: Now | None = None
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[AsyncIterator[Now]]:
+        """The newest reading at once, and then each that follows."""
+        self._listeners += 1
+        if self._running is None or self._running.done():
+            self._newest = None
+            self._running = asyncio.create_task(self._run())
+        try:
+            yield self._readings()
+        finally:
+            self._listeners -= 1
+
+    async def now(self) -> Now:
+        """One reading."""
+        async with self.listening() as readings:
+            return await anext(readings)
+
+    async def _readings(self) -> AsyncIterator[Now]:
+        seen: Now | None = None
+        while True:
+            async with self._changed:
+                await self._changed.wait_for(lambda: self._newest is not seen)  # noqa: B023 (it is awaited here)
+                seen = self._newest
+            if seen is not None:
+                yield seen
+
+    async def _run(self) -> None:
+        """Reads until nobody has listened for some seconds; a mistake of ours ends it and is raised to the log."""
+        questions = (self._postgres, self._kafka, self._alarms)
+        async with asyncio.TaskGroup() as group:
+            for question in questions:
+                question.asked.clear()
+            tasks = [group.create_task(question.repeat()) for question in questions]
+            await self._first()
+            heard = self._clock()
+            while self._clock() < heard + LINGERS:
+                if self._listeners:
+                    heard = self._clock()
+                async with self._changed:
+                    self._newest = self._reading()
+                    self._changed.notify_all()
+                await asyncio.sleep(EVERY)
+            for task in tasks:
+                task.cancel()
+
+    async def _first(self) -> None:
+        """Waits for Postgres' first answer, or a refusal, for no longer than `PATIENCE`; the others may follow."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._postgres.asked.wait()
+                await self._kafka.asked.wait()
+                await self._alarms.asked.wait()
+        except TimeoutError:
+            return
+
+    def _reading(self) -> Now:
+        found = self._postgres.answer
+        counted = {each.name: each.counted for each in found.sources} if found else {}
+        self._counted.append((self._postgres.answered, counted))
+        return Now(
+            at=datetime.now(UTC),
+            overview=found,
+            ends=self._kafka.answer if self._kafka.silent is None else None,
+            rates=self._rates(counted),
+            alarms=self._alarms.answer if self._alarms.silent is None else None,
+            missing=self._missing(),
+        )
+
+    def _rates(self, counted: dict[str, int]) -> dict[str, float]:
+        began, before = self._counted[0]
+        seconds = self._postgres.answered - began
+        if not seconds:
+            return dict.fromkeys(counted, 0.0)
+        return {name: (now - before.get(name, now)) / seconds for name, now in counted.items()}
+
+    def _missing(self) -> list[Missing]:
+        missing = []
+        if (seconds := self._postgres.silent) is not None:
+            missing.append(_of("Postgres", seconds, self._postgres.refusal, "Start it: `lamina up`, or your own."))
+        if (seconds := self._kafka.silent) is not None:
+            missing.append(_of("Kafka", seconds, self._kafka.refusal, "Start its brokers: `lamina up`, or your own."))
+        if self._postgres.silent is None and self._postgres.answer is not None:
+            missing += _of_speed_layer(self._postgres.answer)
+        return missing
+
+    def _overview(self) -> Overview:
+        try:
+            with self._opened.database.snapshot() as connection:
+                return overview(connection)
+        except PostgresError as error:
+            if not is_away(error):
+                self._opened.require_installed()
+            raise
+
+    def _ends(self) -> Offsets:
+        brokers = self._opened.brokers
+        if not brokers.listening():
+            raise KafkaAway("Kafka does not answer", evidence=f"nobody listens at {brokers.bootstrap_servers}")
+        topics = {source.topic for source in self._postgres.answer.sources} if self._postgres.answer else set()
+        ends = Offsets({})
+        for topic in topics:
+            try:
+                ends = ends.updated(brokers.latest(topic))
+            except KafkaAway:
+                raise
+            except LaminaError:
+                continue  # this topic is gone: an alarm says so
+        return ends
+
+    def _read_alarms(self) -> list[str]:
+        return statuses.read_alarms(self._opened)
+
+
+def _of(name: str, seconds: float, refusal: LaminaError | None, way_out: str) -> Missing:
+    """A server that does not answer, or one that answers with a refusal, which has a way out of its own."""
+    away = refusal is None or isinstance(refusal, KafkaAway) or is_away(refusal) or "went away" in refusal.what
+    if away or refusal is None:
+        return Missing(name, f"{name} has not answered for {age(seconds)}.", f"{way_out} Nothing is lost.")
+    return Missing(name, f"{refusal.what}. {refusal.evidence}".strip(), refusal.way_out)
+
+
+def _mistake(error: Exception) -> LaminaError:
+    """An error that we did not foresee; its traceback goes to the log."""
+    if isinstance(error, LaminaError):
+        return error
+    log.error("the console could not read", exc_info=error)
+    way_out = "This is a mistake in Lamina: report it with the traceback in the console's log."
+    return LaminaError("The console could not read", evidence=repr(error), way_out=way_out)
+
+
+def _of_speed_layer(found: Overview) -> list[Missing]:
+    """Says which sources no speed layer reads, or from which of them nothing was heard for too long."""
+    unread = [each.name for each in found.sources if each.writer is None and each.stopped is None]
+    silent = {each.name: each.heard_age for each in found.sources if each.heard_age and _is_silent(each)}
+    missing = []
+    if unread:
+        what = f"No speed layer runs for {', '.join(unread)}."
+        missing.append(Missing("Speed layer", what, "Start it: `lamina up`, or `lamina speed`. Nothing is lost."))
+    if silent:
+        what = f"The speed layer of {', '.join(silent)} was last heard of {age(max(silent.values()))} ago."
+        missing.append(Missing("Speed layer", what, "Start it again: `lamina up`, or `lamina speed`. Nothing is lost."))
+    return missing
+
+
+def _is_silent(source: Source) -> bool:
+    return source.is_read and not source.locked and source.stopped is None and (source.heard_age or 0) > SILENCE
