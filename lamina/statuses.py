@@ -80,7 +80,7 @@ def behind_of(opened: Deployment, query: str) -> list[str]:
     with opened.database.begin() as connection:
         waiting = [
             name
-            for name in alarms_of.sources_of(connection, _tables(query))
+            for name in alarms_of.sources_of(connection, tables_of(query))
             if alarms_of.waits_for(connection, name, starting=False)
         ]
         reached = {
@@ -94,7 +94,8 @@ def behind_of(opened: Deployment, query: str) -> list[str]:
     return behind(opened, lags)
 
 
-def _tables(query: str) -> set[str]:
+def tables_of(query: str) -> set[str]:
+    """The tables and views that a SELECT of Postgres names; none of one that cannot be parsed."""
     try:
         return {table.name for table in sqlglot.parse_one(query, read="postgres").find_all(sqlglot.exp.Table)}
     except (SqlglotError, RecursionError):  # Postgres may understand more

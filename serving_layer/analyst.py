@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg2
@@ -63,6 +64,16 @@ def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row
     A cursor can hold nothing but one SELECT. What that may do is a matter of the login: there are functions that run
     texts, so a role that was only taken on (SET ROLE) would be left by one.
     """
+    with _snapshot(url) as connection, connection.cursor(name="answer") as cursor:
+        cursor.itersize = FETCHED
+        cursor.execute(_one_statement(query))
+        first = cursor.fetchmany(FETCHED)  # what the columns are is known once rows were asked for
+        yield [column.name for column in cursor.description or ()], itertools.chain(first, cursor)
+
+
+@contextlib.contextmanager
+def _snapshot(url: str) -> Iterator[psycopg2.extensions.connection]:
+    """A connection as the role that `url` names, in a read-only transaction of one snapshot; refusals in our words."""
     try:
         connection = psycopg2.connect(
             url,
@@ -78,11 +89,7 @@ def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row
         psycopg2.extensions.register_type(each, connection)
     try:
         connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
-        with connection.cursor(name="answer") as cursor:
-            cursor.itersize = FETCHED
-            cursor.execute(_one_statement(query))
-            first = cursor.fetchmany(FETCHED)  # what the columns are is known once rows were asked for
-            yield [column.name for column in cursor.description or ()], itertools.chain(first, cursor)
+        yield connection
     except psycopg2.errors.UndefinedTable as error:
         raise _refused(
             error, "`lamina status` lists the views; a view that waits for its first rebuild cannot be read yet."
@@ -109,6 +116,46 @@ def select(url: str, query: str, limit: int | None = None) -> tuple[Sequence[str
     """Column names and rows of one SELECT, at most `limit` of them."""
     with selected(url, query) as (columns, rows):
         return columns, list(itertools.islice(rows, limit))
+
+
+@dataclass(frozen=True)
+class Below:
+    """A view, a partition of a source of it, and the offset below which the view counts every record."""
+
+    view: str
+    source: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows of a SELECT, and the offsets that they are true for. more: there are rows beyond the limit."""
+
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    more: bool
+    below: Sequence[Below]
+
+
+def answer(url: str, query: str, views: Collection[str], limit: int) -> Answer:
+    """At most `limit` rows of one SELECT, with the offsets of the views that it names, in one snapshot."""
+    with _snapshot(url) as connection:
+        with connection.cursor(name="answer") as cursor:
+            cursor.itersize = limit + 1
+            cursor.execute(_one_statement(query))
+            rows = cursor.fetchmany(limit + 1)
+            columns = [column.name for column in cursor.description or ()]
+        with connection.cursor() as offsets:
+            offsets.execute(_BELOW, {"views": list(views)})
+            below = [Below(*row) for row in offsets]
+    return Answer(columns, rows[:limit], len(rows) > limit, below)
+
+
+_BELOW = """
+SELECT view, source, partition, next_offset FROM lamina.offsets WHERE view = ANY (%(views)s)
+ORDER BY view, source, partition
+"""
 
 
 def _one_statement(query: str) -> str:
