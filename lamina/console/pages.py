@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import parse_qs
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
@@ -18,12 +20,19 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from lamina import __version__
+from lamina.console.about import MOST_ROWS, About, Unknown
 from lamina.console.guards import Guarded
-from lamina.console.watch import Now, Watch
+from lamina.console.watch import Now, Watch, mistake
 from lamina.deployment import Deployment
+from lamina.failures import told
 from lamina.metrics import registry
+from lamina.render import cell
 from lamina.statuses import seconds
 from serving_layer.overview import MOST_BAD
+from view_algebra.errors import LaminaError
+
+LONGEST_FORM = 200_000
+"""Bytes."""
 
 HERE = Path(__file__).parent
 
@@ -38,6 +47,7 @@ class Pages:
         self._opened = opened
         self._ending = ending
         self._watch = Watch(opened)
+        self._about = About(opened)
         self._metrics: CollectorRegistry = registry(opened)
         self._templates = _environment()
         self._fragments: tuple[Now, dict[str, str]] | None = None
@@ -48,9 +58,14 @@ class Pages:
             Route("/", self._now),
             Route("/stream", self._stream),
             Route("/metrics", self._numbers),
+            Route("/view/{name:path}/receipt", self._receipt),
+            Route("/view/{name:path}", self._view),
+            Route("/source/{name:path}", self._source),
+            Route("/sql", self._sql, methods=["GET", "POST"]),
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ]
-        return Guarded(Starlette(routes=routes), host)
+        handlers = {404: self._no_page, Exception: self._failed}
+        return Guarded(Starlette(routes=routes, exception_handlers=handlers), host)
 
     async def _now(self, _: Request) -> Response:
         return self._page("now.html", title="Now", fragments=self._of(await self._watch.now()))
@@ -74,6 +89,56 @@ class Pages:
         text = await asyncio.to_thread(generate_latest, self._metrics)
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
+    async def _view(self, request: Request) -> Response:
+        """One view; its rows are read as the analyst."""
+        name = request.path_params["name"]
+        return await self._read(name, lambda: self._page("view.html", title=name, **self._about.view(name)))
+
+    async def _receipt(self, request: Request) -> Response:
+        """A receipt of one view, which reads every row of it."""
+        name = request.path_params["name"]
+        return await self._read(name, lambda: self._page("receipt.html", title=name, **self._about.receipt(name)))
+
+    async def _source(self, request: Request) -> Response:
+        """One source."""
+        name = request.path_params["name"]
+        return await self._read(name, lambda: self._page("source.html", title=name, **self._about.source(name)))
+
+    async def _sql(self, request: Request) -> Response:
+        """The SQL box, and the answer to what was sent."""
+        query = await _sent(request)
+        title = "SQL"
+        if query is None:
+            return self._page("sql.html", title=title, query="", answer=None, chart=None, error=None, most=MOST_ROWS)
+
+        def read() -> Response:
+            return self._page(
+                "sql.html", title=title, query=query, error=None, most=MOST_ROWS, **self._about.sql(query)
+            )
+
+        try:
+            return await asyncio.to_thread(read)
+        except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
+            values = {"answer": None, "chart": None, "error": told(error), "most": MOST_ROWS}
+            return self._page("sql.html", 400, title=title, query=query, **values)
+
+    async def _read(self, name: str, page: Callable[[], Response]) -> Response:
+        """A page that is read in a thread; an error is a page, too."""
+        try:
+            return await asyncio.to_thread(page)
+        except Unknown as error:
+            return self._page("error.html", 404, title="Not found", error=error)
+        except Exception as error:  # noqa: BLE001 (a mistake of ours is raised again)
+            return self._page("error.html", 503, title=name, error=told(error))
+
+    async def _no_page(self, request: Request, _: Exception) -> Response:
+        error = LaminaError("There is no such page", evidence=request.url.path, way_out="The first page is /.")
+        return self._page("error.html", 404, title="Not found", error=error)
+
+    async def _failed(self, _: Request, error: Exception) -> Response:
+        said = mistake(error)
+        return self._page("error.html", 500, title="Failed", error=said)
+
     def _of(self, now: Now) -> dict[str, str]:
         """The fragments of a reading, rendered once for all pages."""
         if self._fragments is None or self._fragments[0] is not now:
@@ -84,6 +149,18 @@ class Pages:
     def _page(self, template: str, status: int = 200, **values: object) -> Response:
         text = self._templates.get_template(template).render(version=__version__, **values)
         return HTMLResponse(text, status)
+
+
+async def _sent(request: Request) -> str | None:
+    """The SELECT that a form has sent, if it has. Raises a 413 if the form is too long."""
+    if request.method != "POST":
+        return None
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > LONGEST_FORM:
+            raise HTTPException(413)
+    return parse_qs(body.decode(errors="replace")).get("query", [""])[0]
 
 
 def _event(name: str, text: str) -> str:
@@ -100,7 +177,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"seconds": seconds, "number": number, "instant": instant, "many": many}
+    made.filters |= {"seconds": seconds, "number": number, "instant": instant, "many": many, "cell": cell}
     return made
 
 
@@ -124,6 +201,6 @@ def many(value: int) -> str:
     return f"{value:,}" if value < MOST_BAD else f"more than {MOST_BAD - 1:,}"
 
 
-def instant(value: datetime) -> str:
-    """An instant, to the second, in UTC."""
-    return f"{value:%Y-%m-%d %H:%M:%S}Z"
+def instant(value: datetime | None) -> str:
+    """An instant, to the second, in UTC; empty if there is none."""
+    return "" if value is None else f"{value:%Y-%m-%d %H:%M:%S}Z"

@@ -70,7 +70,7 @@ class Question(Generic[T]):
                 self.answer, self.refusal = await asyncio.to_thread(self.ask), None
                 self.answered = self.clock()
             except Exception as error:  # noqa: BLE001 (the page goes on, and says so)
-                self.refusal = in_our_words(error) or _mistake(error)
+                self.refusal = in_our_words(error) or mistake(error)
             self.asked.set()
             await asyncio.sleep(max(0.0, began + self.every - self.clock()))
 
@@ -262,7 +262,7 @@ def _of(name: str, seconds: float, refusal: LaminaError | None, way_out: str) ->
     return Missing(name, f"{refusal.what}. {refusal.evidence}".strip(), refusal.way_out)
 
 
-def _mistake(error: Exception) -> LaminaError:
+def mistake(error: Exception) -> LaminaError:
     """An error that we did not foresee; its traceback goes to the log."""
     if isinstance(error, LaminaError):
         return error

@@ -1,0 +1,116 @@
+"""What the pages about one view, one source and one SELECT show: values for their templates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lamina import receipts, statuses
+from lamina.console.charts import chart
+from lamina.deployment import Deployment
+from master_log.client import KafkaAway
+from master_log.offsets import TopicPartition
+from serving_layer import particulars
+from serving_layer.analyst import answer
+from serving_layer.overview import overview
+from view_algebra.compiled import Catalog, View
+from view_algebra.errors import LaminaError
+from view_algebra.explain import explain, origins
+from view_algebra.language.quoting import quoted
+
+NEWEST = 50
+"""Rows of a view that its page shows."""
+
+MOST_ROWS = 1_000
+"""Rows of an answer that the SQL box shows."""
+
+
+class Unknown(LaminaError):
+    """The address names a view or a source that is not deployed."""
+
+
+class About:
+    """Reads a deployment for its pages, in the thread that asks."""
+
+    def __init__(self, opened: Deployment) -> None:
+        self._opened = opened
+
+    def view(self, name: str) -> dict[str, Any]:
+        """A view: its declaration, lineage, generations with proofs, and newest rows."""
+        catalog = self._opened.deployed()
+        view = _known(catalog.views, name, "view")
+        with self._opened.database.snapshot() as connection:
+            [now] = [each for each in overview(connection).views if each.name == name]
+            generations = particulars.generations(connection, name)
+        values: dict[str, Any] = {"answer": None, "chart": None, "error": None}
+        try:
+            values |= self.sql(_newest(view), NEWEST)
+        except LaminaError as error:
+            values["error"] = error
+        return {
+            **values,
+            "view": view,
+            "now": now,
+            "generations": generations,
+            "direct": _direct(catalog, view),
+            "dependents": [each.name for each in catalog.views.values() if name in each.reads],
+            "origins": origins(view),
+            "explained": explain(view),
+        }
+
+    def receipt(self, name: str) -> dict[str, Any]:
+        """A receipt of a view, as the analyst gets it."""
+        _known(self._opened.deployed().views, name, "view")
+        return {"name": name, "line": receipts.line_of(self._opened.settings.reader(), name)}
+
+    def source(self, name: str) -> dict[str, Any]:
+        """A source: its declaration, partitions, quarantine and undeclared fields."""
+        source = _known(self._opened.deployed().sources, name, "source")
+        with self._opened.database.snapshot() as connection:
+            [now] = [each for each in overview(connection).sources if each.name == name]
+            found = particulars.of_source(connection, name)
+        catalog = self._opened.deployed()
+        return {
+            "source": source,
+            "now": now,
+            "found": found,
+            "ends": self._ends(source.topic),
+            "undeclared": statuses.undeclared(self._opened).get(name, []) if self._opened.brokers.listening() else None,
+            "dependents": [each.name for each in catalog.views.values() if name in each.fed_by],
+        }
+
+    def sql(self, query: str, most: int = MOST_ROWS) -> dict[str, Any]:
+        """The answer to a SELECT of the analyst, and its chart."""
+        found = answer(self._opened.settings.reader(), query, statuses.tables_of(query), most)
+        return {"answer": found, "chart": chart(found.columns, found.rows)}
+
+    def _ends(self, topic: str) -> Mapping[int, int]:
+        """The end of each partition; nothing if Kafka does not say."""
+        try:
+            ends = self._opened.brokers.latest(topic) if self._opened.brokers.listening() else {}
+        except (KafkaAway, LaminaError):
+            return {}
+        return {at.partition: end for at, end in ends.items() if isinstance(at, TopicPartition)}
+
+
+def _known(declared: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in declared:
+        raise Unknown(
+            f"There is no {what} named {name}",
+            evidence=f"deployed: {', '.join(declared) or 'none'}",
+            way_out="The first page lists the views and sources.",
+        )
+    return declared[name]
+
+
+def _direct(catalog: Catalog, view: View) -> list[tuple[str, str]]:
+    """What a view reads: sources, and views. A table is the view of its newest records, and its own source."""
+    sources = [("source", name) for name in sorted(view.fed_by)]
+    return sources + [("view", name) for name in view.reads if name in catalog.views and name != view.name]
+
+
+def _newest(view: View) -> str:
+    """The newest rows by the first column of times; without one, any rows."""
+    times = [column.name for column in view.columns if column.postgres.startswith(("timestamp", "date"))]
+    order = f" ORDER BY {quoted(times[0])} DESC NULLS LAST" if times else ""
+    return f"SELECT * FROM {quoted(view.name)}{order} LIMIT {NEWEST}"

@@ -1,0 +1,133 @@
+"""Draws rows: a line over time if a column is a time, bars if one is a category, and nothing otherwise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+from lamina.render import cell
+
+MOST_LINES = 6
+"""Lines of one chart: more cannot be told apart by their colours."""
+
+MOST_BARS = 20
+
+GAP = 150.0
+"""Seconds without a minute's freshness after which its line is broken: the speed layer wrote none."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Numbers over time, for uPlot. data: JSON of times (Unix seconds) and, by name, a value or null for each."""
+
+    data: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A category with its number. share: of the largest, in percent."""
+
+    label: str
+    value: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Numbers by category, in the order of the rows. what: the name of the number."""
+
+    what: str
+    bars: Sequence[Bar]
+
+
+def chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Lines | Bars | None:
+    """The chart of rows; None if they have no number, or nothing to set it against.
+
+    >>> chart(["city", "n"], [("Kyiv", 4), ("Lviv", 1)])
+    Bars(what='n', bars=[Bar(label='Kyiv', value='4', share=100.0), Bar(label='Lviv', value='1', share=25.0)])
+    >>> chart(["day", "n"], [(date(2024, 1, 2), 5), (date(2024, 1, 1), 3)])
+    Lines(data='{"times": [1704067200.0, 1704153600.0], "lines": {"n": [3.0, 5.0]}}')
+    >>> chart(["n"], [(3,)]) is None
+    True
+    """
+    kinds = [_kind([row[at] for row in rows]) for at in range(len(columns))]
+    if "number" not in kinds or len(rows) < 2:
+        return None
+    number = kinds.index("number")
+    if "time" in kinds:
+        return _lines(columns, rows, kinds, kinds.index("time"))
+    if "text" in kinds:
+        return _bars(columns[number], [(row[kinds.index("text")], row[number]) for row in rows])
+    return None
+
+
+def _kind(values: Sequence[Any]) -> str:
+    """The kind of a column: `time`, `number`, `text`, or `other`."""
+    known = [value for value in values if value is not None]
+    for kind, types in (("time", date), ("number", (int, float, Decimal)), ("text", str)):
+        if known and all(isinstance(value, types) and not isinstance(value, bool) for value in known):
+            return kind
+    return "other"
+
+
+def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[str], time: int) -> Lines:
+    """A line per number; or, if a time has several rows, one per category of the first number."""
+    numbers = [at for at, kind in enumerate(kinds) if kind == "number"]
+    known = [row for row in rows if row[time] is not None]
+    lines: dict[str, dict[float, float | None]] = {}
+    if len({row[time] for row in known}) < len(known) and "text" in kinds:
+        category = kinds.index("text")
+        for row in known:
+            lines.setdefault(cell(row[category]), {})[_seconds(row[time])] = _float(row[numbers[0]])
+        lines = dict(sorted(lines.items(), key=lambda line: -sum(abs(value or 0) for value in line[1].values())))
+    else:
+        lines = {columns[at]: {_seconds(row[time]): _float(row[at]) for row in known} for at in numbers}
+    shown = dict(list(lines.items())[:MOST_LINES])
+    times = sorted({at for line in shown.values() for at in line})
+    data = {"times": times, "lines": {name: [line.get(at) for at in times] for name, line in shown.items()}}
+    return Lines(json.dumps(data))
+
+
+def _bars(what: str, pairs: Sequence[tuple[Any, Any]]) -> Bars:
+    known = [(cell(label), value) for label, value in pairs if value is not None][:MOST_BARS]
+    most = max((abs(float(value)) for _, value in known), default=0.0) or 1.0
+    return Bars(what, [Bar(label, cell(value), round(100 * abs(float(value)) / most, 1)) for label, value in known])
+
+
+def _seconds(value: date) -> float:
+    at = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day, tzinfo=UTC)
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(seconds=1)
+
+
+def _float(value: Any) -> float | None:
+    """JSON has no form for NaN and infinity: they break the line."""
+    found = None if value is None else float(value)
+    return found if found is not None and abs(found) < float("inf") else None
+
+
+def sparkline(points: Sequence[tuple[float, float]], width: int, height: int, span: float) -> list[str]:
+    """The paths of a line through (seconds ago, value): the newest is on the right, and 0 at the bottom.
+
+    >>> sparkline([(60, 0.0), (30, 2.0), (0, 1.0)], 60, 10, 60)
+    ['M0.0 10.0L30.0 0.0L60.0 5.0']
+    >>> sparkline([(600, 1.0), (0, 1.0)], 60, 10, 600)
+    ['M0.0 0.0h.1', 'M60.0 0.0h.1']
+    """
+    most = max((value for _, value in points), default=0.0) or 1.0
+    placed = [(ago, width * (1 - ago / span), height * (1 - value / most)) for ago, value in points if ago <= span]
+    lines: list[list[tuple[float, float]]] = [[(x, y) for _, x, y in placed[:1]]]
+    for (before, _, _), (ago, x, y) in pairwise(placed):
+        if before - ago > GAP:
+            lines.append([])
+        lines[-1].append((x, y))
+    return [
+        "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in line) + ("h.1" if len(line) == 1 else "")
+        for line in lines
+        if line
+    ]

@@ -1,0 +1,22 @@
+// Draws the charts of a page with uPlot, and runs the SQL box at Ctrl+Enter.
+"use strict";
+
+const COLOURS = ["#2f6fb3", "#b3592f", "#3d8b52", "#8a4fb0", "#9a8420", "#7b8794"];
+
+function draw(place) {
+  const given = JSON.parse(place.dataset.chart);
+  const ink = getComputedStyle(document.body).color;
+  const axis = { stroke: ink, grid: { stroke: "#8883", width: 1 }, ticks: { stroke: "#8883" } };
+  const lines = Object.keys(given.lines).map((label, number) => ({
+    label, stroke: COLOURS[number], width: 1.5, points: { show: given.times.length < 60 },
+  }));
+  new uPlot({
+    width: place.clientWidth, height: 240, tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
+    axes: [axis, { ...axis, size: 70 }], series: [{ value: "{YYYY}-{MM}-{DD} {HH}:{mm}" }, ...lines],
+  }, [given.times, ...Object.values(given.lines)], place);
+}
+
+document.querySelectorAll("[data-chart]").forEach(draw);
+document.querySelectorAll("form textarea").forEach((box) => box.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) box.form.requestSubmit();
+}));
