@@ -20,7 +20,7 @@ from serving_layer.deployed import kinds_of_sources, sources
 from serving_layer.views import ANALYST
 
 GONE_AFTER = 30.0
-"""Seconds without a word of a writer: it says every 5 seconds that it lives (`speed_layer/layer.py`)."""
+"""Seconds without a word of a writer: it says every second that it lives (`speed_layer/heartbeat.py`)."""
 
 BEATS_MISSED = 8.0
 """Seconds after which a word of it is overdue."""

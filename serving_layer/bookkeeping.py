@@ -343,6 +343,14 @@ history = Table(
 )
 Index("history_shown", history.c.view, history.c.id, postgresql_where=history.c.view.is_not(None))
 
+freshness_history = Table(
+    "freshness_history",
+    metadata,
+    Column("minute", DateTime(timezone=True), primary_key=True),
+    Column("behind", JSONB, nullable=False, comment="seconds, by query"),
+    comment="how far each query was behind, a row a minute, for a week",
+)
+
 rebuilding = Table(
     "rebuilding",
     metadata,

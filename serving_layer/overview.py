@@ -71,16 +71,21 @@ class Source:
 
 @dataclass(frozen=True)
 class Overview:
-    """Views, each after those that it reads, and sources by name."""
+    """Views, each after those that it reads, and sources by name.
+
+    minutes: of the last hour, oldest first: seconds ago, and how far each source was behind then.
+    """
 
     views: tuple[View, ...]
     sources: tuple[Source, ...]
+    minutes: tuple[tuple[float, Mapping[str, float]], ...] = ()
 
 
 def overview(connection: Connection) -> Overview:
     """Reads all of it in one statement."""
     read: dict[str, Any] = connection.execute(_STATEMENT, {"most_bad": MOST_BAD}).scalar_one()
-    return Overview(tuple(map(_view, read["views"])), tuple(map(_source, read["sources"])))
+    minutes = tuple((ago, behind) for ago, behind in read["minutes"])
+    return Overview(tuple(map(_view, read["views"])), tuple(map(_source, read["sources"])), minutes)
 
 
 def _view(row: dict[str, Any]) -> View:

@@ -64,5 +64,9 @@ SELECT jsonb_build_object(
     FROM lamina.query AS q
     JOIN counted AS c ON c.source = q.name
     JOIN lately AS l ON l.source = q.name
+  ), '[]'),
+  'minutes', coalesce((
+    SELECT jsonb_agg(jsonb_build_array(extract(epoch FROM clock_timestamp() - minute)::float8, behind) ORDER BY minute)
+    FROM lamina.freshness_history WHERE minute > clock_timestamp() - interval '1 hour'
   ), '[]')
 )

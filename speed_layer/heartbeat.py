@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-HEARD_EVERY = 5.0
-"""Seconds between two signs of life."""
+HEARD_EVERY = 1.0
+"""Seconds between two signs of life: the console misses a speed layer after 4 (`lamina/console/watch.py`)."""
 
 
 @contextmanager
 def heartbeat(say: Callable[[], None]) -> Iterator[None]:
-    """Calls `say` at once and then every few seconds while the block runs; one that fails is followed by the next."""
+    """Calls `say` at once and then every second while the block runs; one that fails is followed by the next."""
     ended = threading.Event()
 
     def beat() -> None:

@@ -7,6 +7,7 @@ cannot (a newer speed layer, a topic that is another one, records that are gone)
 from __future__ import annotations
 
 import logging
+import math
 import os
 import secrets
 import socket
@@ -22,7 +23,7 @@ from py4j.protocol import Py4JError
 
 from master_log.client import KafkaAway
 from master_log.offsets import Offsets
-from serving_layer import progress, rebuilds, versions
+from serving_layer import freshness, progress, rebuilds, versions
 from serving_layer.database import PostgresError, first_line, is_away
 from serving_layer.deployed import state
 from serving_layer.progress import Fenced
@@ -49,6 +50,9 @@ CHECK_EVERY = 5.0
 CAUGHT_UP_EVERY = 1.0
 """Seconds between two looks whether there is anything left to count: what an idle view's freshness is told by."""
 
+NOTE_EVERY = 20.0
+"""Seconds between two tries to note the freshness of a minute: one of them falls into each."""
+
 LEAP_EVERY = 1.0
 """Seconds between two looks whether a leap has landed."""
 
@@ -64,6 +68,7 @@ class SpeedLayer:
     _deployed_at: object = None
     _checked_at: float = 0.0
     _caught_up_at: float = 0.0
+    _noted_at: float = -math.inf
 
     @cached_property
     def _judge(self) -> Judge:
@@ -240,6 +245,10 @@ class SpeedLayer:
         if fences := self._fences():
             with self.parts.database.begin() as connection:
                 progress.heard(connection, fences)
+            if self.clock() >= self._noted_at + NOTE_EVERY:
+                with self.parts.database.begin() as connection:
+                    freshness.note(connection)
+                self._noted_at = self.clock()
 
     def _let_go(self) -> None:
         """Ends in order: whoever reads the status need not look for this process."""
