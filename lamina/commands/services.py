@@ -131,14 +131,13 @@ def console(output: Output, listen: str) -> None:
     It shows how fresh each view is, what needs attention, proofs, lineage and rows, and runs SELECTs as the analyst.
     /metrics has the numbers of `lamina metrics`.
     """
-    from lamina.console import server
+    from lamina.console.server import Console
 
-    host, port = _address(listen, "127.0.0.1:8765")
     with deployment(output) as opened:
-        listening, address = server.bound(server.Address(host, port))
-        output.text(str(address), url=str(address))
+        served = Console(opened, *_address(listen, "127.0.0.1:8765"))
+        output.text(served.address, url=served.address)
         output.tell("Press Ctrl-C to stop.")
-        server.serve(opened, listening, host)
+        served.run()
 
 
 @command()

@@ -49,16 +49,15 @@ class Guarded:
 
     def _refusal(self, method: str, headers: Headers) -> str | None:
         host = headers.get("host", "")
-        if not self._is_ours(urlsplit(f"//{host}").hostname or ""):
+        if not self._is_ours(host):
             return f"This console is not called {host!r}. Open it by the address that `lamina console` prints.\n"
         if method not in ("GET", "HEAD") and urlsplit(headers.get("origin", "")).netloc != host:
             return "A form of another site may ask nothing here. Open the console's own page.\n"
         return None
 
-    def _is_ours(self, name: str) -> bool:
-        if name in ("localhost", self.host, socket.gethostname().lower()):
-            return True
+    def _is_ours(self, host: str) -> bool:
         try:
-            return bool(ipaddress.ip_address(name))
+            name = urlsplit(f"//{host}").hostname or ""
+            return name in ("localhost", self.host, socket.gethostname().lower()) or bool(ipaddress.ip_address(name))
         except ValueError:
             return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from dataclasses import dataclass
 
 import uvicorn
 
@@ -16,38 +15,35 @@ STOPS_WITHIN = 2
 """Seconds that answers under way may take when the server is stopped."""
 
 
-@dataclass(frozen=True)
-class Address:
-    """A host and a port to listen on; port 0 is any that is free."""
+class Console:
+    """A console that listens at an address; port 0 is any that is free. Raises LaminaError if it is taken."""
 
-    host: str
-    port: int
+    def __init__(self, opened: Deployment, host: str, port: int) -> None:
+        self._listening = _listening(host, port)
+        self._host, self.port = host, int(self._listening.getsockname()[1])
+        self._ending = asyncio.Event()
+        config = uvicorn.Config(
+            Pages(opened, self._ending).application(host),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=STOPS_WITHIN,
+        )
+        self._server = _Server(config, self._ending)
 
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}/"
+    @property
+    def address(self) -> str:
+        """The address of the first page."""
+        return f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self.port}/"
 
+    def run(self) -> None:
+        """Answers until the process is interrupted, or `stop` is called from another thread."""
+        asyncio.run(self._server.serve(sockets=[self._listening]))
 
-def bound(address: Address) -> tuple[socket.socket, Address]:
-    """A socket that listens there, and the address with its port. Raises LaminaError if it is taken."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    found = socket.socket(family)
-    try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((address.host, address.port))
-    except OSError as error:
-        found.close()
-        raise LaminaError(
-            f"The console cannot listen at {address.host}:{address.port}",
-            evidence=error.strerror or str(error),
-            way_out="Another one may run there; name another address with --listen HOST:PORT.",
-        ) from error
-    return found, Address(address.host, found.getsockname()[1])
-
-
-def serve(opened: Deployment, listening: socket.socket, host: str) -> None:
-    """Serves the console until the process is interrupted."""
-    asyncio.run(_serve(opened, listening, host))
+    def stop(self) -> None:
+        """Ends `run` within `STOPS_WITHIN` seconds, and a moment."""
+        self._server.should_exit = True
 
 
 class _Server(uvicorn.Server):
@@ -62,14 +58,17 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def _serve(opened: Deployment, listening: socket.socket, host: str) -> None:
-    ending = asyncio.Event()
-    config = uvicorn.Config(
-        Pages(opened, ending).application(host),
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        timeout_graceful_shutdown=STOPS_WITHIN,
-    )
-    await _Server(config, ending).serve(sockets=[listening])
+def _listening(host: str, port: int) -> socket.socket:
+    found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen()
+    except OSError as error:
+        found.close()
+        raise LaminaError(
+            f"The console cannot listen at {host}:{port}",
+            evidence=error.strerror or str(error),
+            way_out="Another one may run there; name another address with --listen HOST:PORT.",
+        ) from error
+    return found

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from lamina import statuses
+from lamina.console.charts import sparkline
 from lamina.deployment import Deployment
 from lamina.failures import in_our_words
 from master_log.client import KafkaAway
@@ -44,6 +45,9 @@ SILENCE = 4.0
 
 LINGERS = 5.0
 """Seconds that the readings go on when nobody listens: a page that is loaded listens soon after."""
+
+SPARK = (120, 22)
+"""Width and height of a line of the last hour, in pixels."""
 
 RATE_OVER = 10
 """Readings over which records per second are an average."""
@@ -118,6 +122,18 @@ class Now:
         """Records of its sources that went to quarantine within the last hour."""
         sources = self.overview.sources if self.overview else ()
         return sum(source.bad_lately for source in sources if source.name in view.sources)
+
+    def sparkline(self, view: View) -> list[str]:
+        """The freshness of a view in the last hour, as paths of an SVG of `SPARK`."""
+        minutes = self.overview.minutes if self.overview else ()
+        points = [
+            (ago, max(known))
+            for ago, behind in minutes
+            if (known := [behind[source] for source in view.sources if source in behind])
+        ]
+        if view.seconds_behind is not None:
+            points.append((0.0, view.seconds_behind))
+        return sparkline(points, *SPARK, span=3600)
 
     @property
     def worst(self) -> float | None:

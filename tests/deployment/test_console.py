@@ -1,0 +1,214 @@
+"""The console: what its pages say of a deployment, what they cost, and whom they refuse."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from html import unescape
+from urllib.parse import urlencode
+
+from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import event
+
+from lamina.console.server import Console
+from lamina.deployment import Deployment
+from lamina.metrics import EVERY
+from tests.fix_lamina import PATIENCE, Deployed
+
+HOSTILE = "<script>alert('x')</script>"
+
+CLICKS = f"""
+CREATE TABLE clicks (id BIGINT, page STRING, at TIMESTAMP, UNIQUE (id)) USING kafka
+OPTIONS (topic '{{topics}}_clicks', format 'json') TBLPROPERTIES ('partitions' = '1');
+CREATE VIEW pages COMMENT "{HOSTILE}" AS SELECT page, count(*) AS n FROM clicks GROUP BY page;
+CREATE VIEW many AS SELECT page FROM pages WHERE n > 1;
+CREATE VIEW days AS SELECT window(at, '1 day').start AS day, count(*) AS n FROM clicks GROUP BY window(at, '1 day');
+"""
+
+
+@dataclass(frozen=True)
+class Browser:
+    """Asks a console over HTTP, as a browser does."""
+
+    port: int
+
+    def __call__(self, path: str, status: int = 200, **headers: str) -> str:
+        return self._ask("GET", path, status, None, headers)
+
+    def post(self, query: str, status: int = 200, **headers: str) -> str:
+        given = {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/x-www-form-urlencoded"}
+        return self._ask("POST", "/sql", status, urlencode({"query": query}), {**given, **headers})
+
+    def _ask(self, method: str, path: str, status: int, body: str | None, headers: dict[str, str]) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        assert answer.status == status, text
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'self'")
+        assert "unsafe" not in policy
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        return text
+
+    @contextmanager
+    def events(self) -> Iterator[Iterator[tuple[str, str]]]:
+        """The names and texts of the events that an open page gets."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection.request("GET", "/stream")
+        answer = connection.getresponse()
+
+        def read() -> Iterator[tuple[str, str]]:
+            name, lines = "", list[str]()
+            for line in (each.decode().rstrip("\n") for each in answer):
+                if line.startswith("event: "):
+                    name, lines = line.removeprefix("event: "), []
+                elif line.startswith("data: "):
+                    lines.append(line.removeprefix("data: "))
+                elif not line and name:
+                    yield name, "\n".join(lines)
+
+        try:
+            yield read()
+        finally:
+            connection.close()
+
+    def until(self, fragment: str, says: str, *, present: bool = True) -> float:
+        """Seconds until an open page says it, or says it no more."""
+        began = time.monotonic()
+        with self.events() as events:
+            for name, text in events:
+                if name == fragment and (says in text) == present:
+                    return time.monotonic() - began
+                assert time.monotonic() < began + PATIENCE, text
+        raise AssertionError("the stream has ended")
+
+
+@contextmanager
+def console(opened: Deployment) -> Iterator[Browser]:
+    served = Console(opened, "127.0.0.1", 0)
+    thread = threading.Thread(target=served.run, name="console")
+    thread.start()
+    try:
+        yield Browser(served.port)
+    finally:
+        served.stop()
+        thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def texts(page: str) -> str:
+    """A page without its tags."""
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", page)))
+
+
+def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> None:
+    deployed.apply(clicks=CLICKS)
+    records = [
+        {"id": 1, "page": HOSTILE, "at": "2024-03-01T10:00:00Z"},
+        {"id": 2, "page": "shop", "at": "2024-03-02T10:00:00Z", "referer": "x"},
+    ]
+    deployed.send("clicks", *records, records[0], f'{{"id": "{HOSTILE}"'.encode())
+    deployed.catch_up()
+    assert all(proof.differing == 0 for proof in deployed.deployment.batch.rebuild())
+    with console(deployed.deployment) as browser:
+        pages = {path: browser(path) for path in ("/", "/view/pages", "/view/many", "/view/days", "/source/clicks")}
+        answers = [
+            browser.post("SELECT page, n FROM pages ORDER BY page"),
+            browser.post(f"SELECT '{HOSTILE.replace(chr(39), '')}' AS \"{HOSTILE}\", 1 AS n FROM pages"),
+            browser.post(f"SELECT {HOSTILE}", 400),
+            browser(f"/view/{HOSTILE.replace('/', '%2F')}", 404),
+        ]
+        receipt = browser("/view/pages/receipt")
+        metrics = browser("/metrics")
+    for page in [*pages.values(), *answers, receipt]:
+        assert "<script>" not in page
+        assert not re.search(r"\son\w+=|\sstyle=|javascript:", page)
+        assert re.search(r'<html lang="en">.*<title>[^<]+</title>.*<main .*<h1', page, re.DOTALL)
+        assert re.findall(r"<th(?! scope|ead)[^>]*>", page) == []
+    first = texts(pages["/"])
+    assert "2 cells compared, 0 differ" in first
+    assert "No speed layer runs for clicks" in first
+    assert "reads other views" in first
+    view = texts(pages["/view/pages"])
+    assert HOSTILE in view
+    assert "True for every record below clicks 0:4" in view
+    assert "count(*)" in view
+    assert "source clicks" in view
+    assert "is read by view many" in view
+    assert "read now" in view
+    assert 'data-chart="{&#34;times&#34;: [1709251200.0, 1709337600.0]' in pages["/view/days"]
+    source = texts(pages["/source/clicks"])
+    assert "duplicates 1" in source
+    assert "referer is not declared" in source
+    assert HOSTILE in source
+    assert "True for every record below clicks 0:4" in texts(answers[0])
+    assert "Postgres refused" in texts(answers[2])
+    assert '"digest"' in unescape(receipt)
+    families = {family.name for family in text_string_to_metric_families(metrics)}
+    assert families == {metric.name.removesuffix("_total") for metric in EVERY}
+
+
+def test_requests_of_other_sites_are_refused(deployed: Deployed) -> None:
+    with console(deployed.deployment) as browser:
+        for host in ("rebound.example", f"rebound.example:{browser.port}", "127.0.0.1.rebound.example", "["):
+            browser("/", 403, Host=host)
+        for host in ("localhost", f"127.0.0.1:{browser.port}", "[::1]:80"):
+            browser("/", Host=host)
+        for origin in ("http://rebound.example", "null", "http://127.0.0.1:1"):
+            assert "another site" in browser.post("SELECT 1", 403, Origin=origin)
+        browser.post("SELECT 1 AS one")
+        browser.post("x" * 300_000, 413)
+
+
+def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed) -> None:
+    deployed.apply(clicks=CLICKS)
+    asked: list[str] = []
+    engine = deployed.deployment.database.engine
+    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    with console(deployed.deployment) as browser, ExitStack() as open_pages:
+        streams = [open_pages.enter_context(browser.events()) for _ in range(100)]
+        began = time.monotonic()
+        for _ in range(3):
+            for stream in streams:
+                assert next(text for name, text in stream if name == "state")
+        seconds = time.monotonic() - began
+    overviews = [statement for statement in asked if "'heard_age'" in statement]
+    assert 2 <= len(overviews) <= seconds + 3
+
+
+def test_what_is_gone_is_named_and_comes_back(deployed: Deployed) -> None:
+    deployed.apply(clicks=CLICKS)
+    with console(deployed.deployment) as browser:
+        assert browser.until("state", "No speed layer runs for clicks") < 5
+        with deployed.speed():
+            browser.until("state", "is gone", present=False)
+            deployed.until(lambda: len(deployed.owner("SELECT FROM lamina.freshness_history")) > 0, "a minute is kept")
+        assert browser.until("state", "No speed layer runs for clicks") < 5
+        deployed.owner("UPDATE lamina.query SET writer = 'process 1 on a', heard_at = now() - interval '6 s'")
+        assert browser.until("state", "was last heard of") < 5
+        deployed.owner("UPDATE lamina.query SET heard_at = now() + interval '1 h'")
+        browser.until("state", "was last heard of", present=False)
+
+
+def test_a_server_that_is_gone_is_named(deployed: Deployed) -> None:
+    deployed.apply(clicks=CLICKS)
+    settings = deployed.deployment.settings
+    away = {
+        "Postgres is gone": replace(settings, postgres="postgresql://nobody:x@127.0.0.1:1/x"),
+        "Kafka is gone": replace(settings, kafka="127.0.0.1:1"),
+    }
+    for says, given in away.items():
+        opened = Deployment(given, tell=lambda line: None)
+        try:
+            with console(opened) as browser:
+                assert browser.until("state", says) < 5
+                assert "Start it" in texts(browser("/"))
+        finally:
+            opened.close()
