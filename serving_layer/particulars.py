@@ -120,7 +120,9 @@ def of_source(connection: Connection, source: str) -> SourceParticulars:
     return SourceParticulars(
         partitions=[Partition(*row) for row in connection.execute(_PARTITIONS, {"source": source})],
         reasons=[Reason(*row) for row in connection.execute(_REASONS, given)],
-        samples=[Sample(*row[:3], _as_text(row.value), row.quarantined_at) for row in samples],
+        samples=[
+            Sample(row.partition, row.offset, row.error, _as_text(row.value), row.quarantined_at) for row in samples
+        ],
         duplicates=duplicates,
         conflicts=conflicts,
     )

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lamina import receipts, statuses
-from lamina.console.charts import chart
+from lamina.console.charts import chart, numbers
 from lamina.deployment import Deployment
-from master_log.client import KafkaAway
-from master_log.offsets import TopicPartition
 from serving_layer import particulars
 from serving_layer.analyst import answer
 from serving_layer.overview import overview
@@ -65,11 +63,11 @@ class About:
 
     def source(self, name: str) -> dict[str, Any]:
         """A source: its declaration, partitions, quarantine and undeclared fields."""
-        source = _known(self._opened.deployed().sources, name, "source")
+        catalog = self._opened.deployed()
+        source = _known(catalog.sources, name, "source")
         with self._opened.database.snapshot() as connection:
             [now] = [each for each in overview(connection).sources if each.name == name]
             found = particulars.of_source(connection, name)
-        catalog = self._opened.deployed()
         return {
             "source": source,
             "now": now,
@@ -82,15 +80,15 @@ class About:
     def sql(self, query: str, most: int = MOST_ROWS) -> dict[str, Any]:
         """The answer to a SELECT of the analyst, and its chart."""
         found = answer(self._opened.settings.reader(), query, statuses.tables_of(query), most)
-        return {"answer": found, "chart": chart(found.columns, found.rows)}
+        return {"answer": found, "chart": chart(found.columns, found.rows), "numbers": numbers(found.rows)}
 
     def _ends(self, topic: str) -> Mapping[int, int]:
         """The end of each partition; nothing if Kafka does not say."""
         try:
-            ends = self._opened.brokers.latest(topic) if self._opened.brokers.listening() else {}
-        except (KafkaAway, LaminaError):
+            brokers = self._opened.brokers
+            return {at.partition: end for at, end in brokers.latest(topic).items()} if brokers.listening() else {}
+        except LaminaError:
             return {}
-        return {at.partition: end for at, end in ends.items() if isinstance(at, TopicPartition)}
 
 
 def _known(declared: Mapping[str, Any], name: str, what: str) -> Any:

@@ -66,6 +66,15 @@ def chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Lines | Bars
     return None
 
 
+def numbers(rows: Sequence[Sequence[Any]]) -> set[int]:
+    """The positions of the columns that hold numbers.
+
+    >>> numbers([("Kyiv", 4), ("Lviv", None)])
+    {1}
+    """
+    return {at for at in range(len(rows[0]) if rows else 0) if _kind([row[at] for row in rows]) == "number"}
+
+
 def _kind(values: Sequence[Any]) -> str:
     """The kind of a column: `time`, `number`, `text`, or `other`."""
     known = [value for value in values if value is not None]

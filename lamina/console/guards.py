@@ -15,7 +15,7 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self';"
     " frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with `no-referrer`, a form would send no origin either
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
@@ -177,7 +178,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"seconds": seconds, "number": number, "instant": instant, "many": many, "cell": cell}
+    made.filters |= {
+        "seconds": seconds,
+        "number": number,
+        "instant": instant,
+        "many": many,
+        "cell": cell,
+        "sentence": sentence,
+    }
     return made
 
 
@@ -190,6 +198,18 @@ def number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,.1f}" if value < 10 and value != int(value) else f"{value:,.0f}"
+
+
+def sentence(text: str) -> Markup:
+    """A sentence of ours, its commands set as code; escaped, since it may name what a producer has sent.
+
+    >>> sentence("<b>: run `lamina up`")
+    Markup('&lt;b&gt;: run <code>lamina up</code>')
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
 
 
 def many(value: int) -> str:

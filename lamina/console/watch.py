@@ -136,10 +136,11 @@ class Now:
         return sparkline(points, *SPARK, span=3600)
 
     @property
-    def worst(self) -> float | None:
-        """The greatest number of seconds that a view is behind."""
+    def worst(self) -> View | None:
+        """The view that is the most seconds behind; None until one was counted."""
         views = self.overview.views if self.overview else ()
-        return max((view.seconds_behind for view in views if view.seconds_behind is not None), default=None)
+        known = [view for view in views if view.seconds_behind is not None]
+        return max(known, key=lambda view: view.seconds_behind or 0.0, default=None)
 
 
 class Watch:
