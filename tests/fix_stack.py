@@ -324,7 +324,7 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
     (home / "warehouse").mkdir()
     (home / "airflow").mkdir()
     (home / "recovery").mkdir()
-    ports = {name: str(free_port()) for name in ("master", "master-page", "worker-page", "api", "scheduler")}
+    ports = {name: str(free_port()) for name in ("master", "master-page", "worker-page", "api", "scheduler", "console")}
     places = {
         "/opt/kafka/bin/kafka-configs.sh": str(kafka_configs(home / "kafka-configs.sh", home)),
         "kafka:9092": services.addresses.kafka,
@@ -332,6 +332,7 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
         "spark-master:7077": f"127.0.0.1:{ports['master']}",
         "spark-master:8080": f"127.0.0.1:{ports['master-page']}",
         "localhost:8082": f"127.0.0.1:{ports['worker-page']}",
+        "localhost:8765": f"127.0.0.1:{ports['console']}",
         "airflow-api-server:8080": f"127.0.0.1:{ports['api']}",
         "localhost:8974": f"127.0.0.1:{ports['scheduler']}",
         "/var/lib/airflow": str(home / "airflow"),
@@ -345,6 +346,7 @@ def stack(postgres_of_stack: tuple[Path, int], services: Services, variables: di
     words = {
         "spark-master": {"spark-master": "127.0.0.1", "7077": ports["master"], "8080": ports["master-page"]},
         "spark-worker": {"8082": ports["worker-page"]},
+        "console": {"0.0.0.0:8765": f"127.0.0.1:{ports['console']}"},
         "postgres": {"pg_isready": str(postgres._programs() / "pg_isready")},
         **{f"airflow-{part}": airflow for part in ("init", "api-server", "scheduler", "dag-processor")},
     }

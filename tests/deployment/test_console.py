@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import re
+import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from dataclasses import dataclass, replace
 from html import unescape
 from urllib.parse import urlencode
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import event
 
@@ -19,6 +22,8 @@ from lamina.console.server import Console
 from lamina.deployment import Deployment
 from lamina.metrics import EVERY
 from tests.fix_lamina import PATIENCE, Deployed
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -55,6 +60,7 @@ class Browser:
         assert policy.startswith("default-src 'self'")
         assert "unsafe" not in policy
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Referrer-Policy"] == "same-origin", "else a browser's form has the origin `null`"
         return text
 
     @contextmanager
@@ -153,6 +159,42 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
     assert '"digest"' in unescape(receipt)
     families = {family.name for family in text_string_to_metric_families(metrics)}
     assert families == {metric.name.removesuffix("_total") for metric in EVERY}
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_a_browser_runs_what_the_pages_need_and_nothing_else(deployed: Deployed) -> None:
+    deployed.apply(clicks=CLICKS)
+    days = [{"id": day, "page": "shop", "at": f"2024-03-0{day}T10:00:00Z"} for day in (1, 2)]
+    deployed.send("clicks", *days)
+    deployed.catch_up()
+    with console(deployed.deployment) as browser:
+        shown = instant_of(browser("/"))
+        first, said = by_chromium(browser, "/")
+        assert instant_of(first) > shown, "the page changes without being loaded again"
+        assert re.search(r'id="away"[^>]*hidden', first)
+        drawn, said_of_view = by_chromium(browser, "/view/days")
+    assert "<canvas" in drawn
+    assert "CONSOLE" not in said + said_of_view, "a policy refused something, or a script failed"
+
+
+def by_chromium(browser: Browser, path: str) -> tuple[str, str]:
+    """A page some seconds after it was opened, and what its console said."""
+    assert CHROMIUM is not None
+    words = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--timeout=4000", "--dump-dom"]
+    done = subprocess.run(
+        [CHROMIUM, *words, f"http://127.0.0.1:{browser.port}{path}"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    return done.stdout, done.stderr
+
+
+def instant_of(page: str) -> str:
+    found = re.search(r'<time datetime="([^"]+)"', page)
+    assert found is not None
+    return found[1]
 
 
 def test_requests_of_other_sites_are_refused(deployed: Deployed) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import urllib.request
 
 import psycopg2
 import pytest
@@ -36,6 +37,16 @@ def test_kafka_accepts_its_settings_together(stack: Stack) -> None:
 @pytest.mark.parametrize("service", ["kafka", "postgres"])
 def test_a_service_that_runs_is_healthy(stack: Stack, service: str) -> None:
     stack.run(service, *stack.health(service))
+
+
+def test_the_console_answers(stack: Stack) -> None:
+    stack.start("console")
+    try:
+        stack.healthy("console")
+        with urllib.request.urlopen(f"http://{stack.places['localhost:8765']}/") as answer:
+            assert "What needs attention" in answer.read().decode()
+    finally:
+        stack.stop("console")
 
 
 def test_postgres_knows_its_settings(stack: Stack) -> None:

@@ -13,7 +13,7 @@ from lamina.catalogs import catalog_files
 from lamina.fixtures import fixture
 from lamina.receipts import read
 from lamina.settings import Settings
-from lamina.statuses import _tables
+from lamina.statuses import tables_of
 from master_log.files import MOST_OF_A_LINE, Line, lines, seekable
 from master_log.judging import Rules
 from serving_layer.receipts import Receipt
@@ -118,8 +118,8 @@ def test_a_line_without_an_end_is_not_read_for_ever(tmp_path: Path) -> None:
 
 def test_a_select_or_a_setting_of_any_depth_is_read_or_refused(tmp_path: Path) -> None:
     """Postgres says itself what it thinks of a SELECT; which views it reads is only asked to say what they lack."""
-    assert _tables("SELECT (((1))) FROM x") == {"x"}
-    assert _tables("SELECT " + "(" * 5_000 + "1" + ")" * 5_000 + " FROM x") == set()
+    assert tables_of("SELECT (((1))) FROM x") == {"x"}
+    assert tables_of("SELECT " + "(" * 5_000 + "1" + ")" * 5_000 + " FROM x") == set()
     (tmp_path / "lamina.toml").write_text("kafka = " + "[" * 5_000 + "]" * 5_000)
     with pytest.raises(LaminaError, match=r"lamina\.toml is not TOML"):
         Settings.read(tmp_path, {})
