@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import http.client
 import re
-import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from html import unescape
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -21,9 +20,8 @@ from sqlalchemy import event
 from lamina.console.server import Console
 from lamina.deployment import Deployment
 from lamina.metrics import EVERY
+from tests.deployment.chromium import PROGRAM, chromium
 from tests.fix_lamina import PATIENCE, Deployed
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -161,40 +159,32 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
     assert families == {metric.name.removesuffix("_total") for metric in EVERY}
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-def test_a_browser_runs_what_the_pages_need_and_nothing_else(deployed: Deployed) -> None:
+@pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed")
+def test_a_browser_runs_what_the_pages_need_and_nothing_else(deployed: Deployed, tmp_path: Path) -> None:
     deployed.apply(clicks=CLICKS)
-    days = [{"id": day, "page": "shop", "at": f"2024-03-0{day}T10:00:00Z"} for day in (1, 2)]
-    deployed.send("clicks", *days)
+    deployed.send("clicks", *({"id": day, "page": "shop", "at": f"2024-03-0{day}T10:00:00Z"} for day in (1, 2)))
     deployed.catch_up()
-    with console(deployed.deployment) as browser:
-        shown = instant_of(browser("/"))
-        first, said = by_chromium(browser, "/")
-        assert instant_of(first) > shown, "the page changes without being loaded again"
-        assert re.search(r'id="away"[^>]*hidden', first)
-        drawn, said_of_view = by_chromium(browser, "/view/days")
-    assert "<canvas" in drawn
-    assert "CONSOLE" not in said + said_of_view, "a policy refused something, or a script failed"
-
-
-def by_chromium(browser: Browser, path: str) -> tuple[str, str]:
-    """A page some seconds after it was opened, and what its console said."""
-    assert CHROMIUM is not None
-    words = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--timeout=4000", "--dump-dom"]
-    done = subprocess.run(
-        [CHROMIUM, *words, f"http://127.0.0.1:{browser.port}{path}"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-    return done.stdout, done.stderr
-
-
-def instant_of(page: str) -> str:
-    found = re.search(r'<time datetime="([^"]+)"', page)
-    assert found is not None
-    return found[1]
+    with chromium(tmp_path) as page:
+        with console(deployed.deployment) as browser:
+            here = f"http://127.0.0.1:{browser.port}"
+            page.open(f"{here}/view/days")
+            page.until("document.querySelector('.chart canvas') !== null")
+            page.open(f"{here}/sql")
+            page.until("document.querySelector('textarea') !== null")
+            page.value("document.querySelector('textarea').value = 'SELECT 6 * 7 AS answer'")
+            page.value("document.querySelector('form').requestSubmit()")
+            page.until("document.querySelector('.rows td')?.innerText === '42'")
+            page.open(f"{here}/")
+            page.until("document.querySelector('time') !== null")
+            page.value("window.first = document.querySelector('time').innerText")
+            page.until("document.querySelector('time').innerText !== window.first")
+            page.value("document.getElementById('view-days').focus()")
+            page.value("window.first = document.querySelector('time').innerText")
+            page.until("document.querySelector('time').innerText !== window.first")
+            assert page.value("document.activeElement.id") == "view-days", "a reading leaves the focus where it is"
+            assert page.value("document.getElementById('away').hidden")
+            assert page.complaints == []
+        page.until("!document.getElementById('away').hidden")
 
 
 def test_requests_of_other_sites_are_refused(deployed: Deployed) -> None:
