@@ -34,6 +34,7 @@ from rich.text import Text
 
 from lamina import embedded
 from lamina.catalogs import catalog_files
+from lamina.console.process import ConsoleProcess
 from lamina.deployment import Deployment
 from lamina.render import Output, cell
 from lamina.services.embedded import Embedded
@@ -157,7 +158,9 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
         deployment.install()
         running = speed.start(alone=True)  # Spark starts while the catalog is deployed
         deployment.apply(catalog_files(EXAMPLE))
-        output.tell("The catalog examples/online_retail is deployed. The speed layer is starting.\n")
+        console = ConsoleProcess(home).start(alone=True)
+        output.tell("The catalog examples/online_retail is deployed. The speed layer is starting.")
+        output.tell(f"See the views fill: {console}\n")
         traffic.start()
         _fill(output, deployment, traffic, expect=lambda: speed.expect(running), until=before, began=began)
         traffic.rate = STEADY
@@ -168,7 +171,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
         if once:
             output.tell("\nStopping everything. Without --once the demo keeps running, and you can query its views.")
         else:
-            how_to_connect(output, home, speed)
+            how_to_connect(output, home, speed, console)
             output.tell("\nPress Ctrl-C to stop everything.")
             while True:
                 speed.expect(running)
@@ -180,6 +183,7 @@ def run(output: Output, *, once: bool, lines: int | None = None) -> None:
     finally:
         traffic.stop()
         deployment.close()
+        ConsoleProcess(home).stop()
         speed.stop()
         Embedded(home).stop()
 
@@ -189,6 +193,7 @@ def _fresh_home() -> Path:
     outer = Settings.home_of().absolute()
     home = outer / "demo"
     if home.exists():
+        ConsoleProcess(home).stop()
         embedded.SpeedProcess(home).stop()
         Embedded(home).stop()
         shutil.rmtree(home)
@@ -339,10 +344,10 @@ def _rows(deployment: Deployment, query: str) -> Sequence[Sequence[Any]]:
     return select(deployment.settings.reader(), query)[1]
 
 
-def how_to_connect(output: Output, home: Path, speed: embedded.SpeedProcess) -> None:
+def how_to_connect(output: Output, home: Path, speed: embedded.SpeedProcess, console: str) -> None:
     """Prints the addresses of the demo's services, and a command that reads a view of it."""
     output.tell("\nHow to connect:")
-    output.table(("what", "where"), embedded.connections(Embedded(home).addresses(), speed))
+    output.table(("what", "where"), embedded.connections(Embedded(home).addresses(), speed, console))
     here, lamina = (shlex.quote(str(path)) for path in (home, Path(sys.executable).with_name("lamina")))
     output.text(f'\nLAMINA_HOME={here} {lamina} sql "SELECT * FROM customers ORDER BY revenue DESC LIMIT 5"')
 

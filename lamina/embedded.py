@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from lamina.console.process import ConsoleProcess
 from lamina.deployment import Deployment
 from lamina.render import Output
 from lamina.services import processes
@@ -123,7 +124,7 @@ def up(output: Output) -> None:
     running = speed.start()
     time.sleep(0.3)
     speed.expect(running)
-    output.table(("what", "where"), connections(addresses, speed))
+    output.table(("what", "where"), connections(addresses, speed, ConsoleProcess(settings.home).start()))
     output.tell(
         "the speed layer runs"
         if runs
@@ -139,14 +140,14 @@ def _silent_for(settings: Settings) -> float | None:
     return max((seconds for seconds in silent if seconds is not None), default=None)
 
 
-def connections(addresses: Addresses, speed: SpeedProcess) -> list[tuple[str, str]]:
-    """How to reach everything; the URLs carry the passwords of this folder's services."""
+def connections(addresses: Addresses, speed: SpeedProcess, console: str) -> list[tuple[str, str]]:
+    """How to reach everything; the URLs carry the passwords of this folder's services. console: its address."""
     return [
+        ("console", console),
         ("Kafka", addresses.kafka),
         ("views (psql)", f"psql '{addresses.reader}'"),
         ("views (SQLAlchemy)", addresses.reader.replace("postgresql://", "postgresql+psycopg2://")),
         ("views, for another person", "lamina login NAME"),
-        ("page for operators and analysts", "lamina console"),
         ("speed layer's log", str(speed.log)),
     ]
 
@@ -154,6 +155,8 @@ def connections(addresses: Addresses, speed: SpeedProcess) -> list[tuple[str, st
 def down(output: Output) -> None:
     """Stops everything that `up` or `demo` started in this LAMINA_HOME."""
     home = Settings.home_of().absolute()
+    if console_ran := ConsoleProcess(home).stop():
+        output.tell("the console has stopped")
     with waiting(output.tell, "the speed layer ends its micro-batch"):
         speed_ran = SpeedProcess(home).stop()
     if speed_ran:
@@ -162,11 +165,12 @@ def down(output: Output) -> None:
         services_ran = Embedded(home).stop()
     if services_ran:
         output.tell("Kafka and Postgres have stopped")
-    elif not speed_ran:
+    elif not (speed_ran or console_ran):
         output.tell(f"nothing was running in {home}")
 
 
 if __name__ == "__main__":
     for home in map(Path, sys.argv[1:]):  # what `make clean` stops before it removes the folders
+        ConsoleProcess(home).stop()
         SpeedProcess(home).stop()
         Embedded(home).stop()

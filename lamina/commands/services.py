@@ -125,7 +125,8 @@ def _address(listen: str, example: str) -> tuple[str, int]:
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True, help="Serve at http://HOST:PORT/."
 )
-def console(output: Output, listen: str) -> None:
+@click.option("--mark", hidden=True, help="Tells this process from others.")
+def console(output: Output, listen: str, mark: str | None) -> None:  # noqa: ARG001
     """Serve a read-only page over the deployment until stopped.
 
     It shows how fresh each view is, what needs attention, proofs, lineage and rows, and runs SELECTs as the analyst.

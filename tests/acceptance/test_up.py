@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import time
+import urllib.request
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
+from lamina.console.process import ConsoleProcess
 from lamina.demo import how_to_connect
 from lamina.embedded import SpeedProcess
 from lamina.render import Output
@@ -52,11 +54,12 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(
     try:
         started = here("up", "--json")
         assert "the speed layer is starting" in started.err
-        reading = {line["what"]: line["where"] for line in started.lines()}["views (SQLAlchemy)"]
+        where = {line["what"]: line["where"] for line in started.lines()}
+        reading = where["views (SQLAlchemy)"]
         here("apply", "--catalog", str(catalog))
         first = speed.find()
         assert first is not None
-        how_to_connect(Output(), home, speed)
+        how_to_connect(Output(), home, speed, where["console"])
         shown = capsys.readouterr().out
         assert f"postgresql://{person()}:" in shown
         there, command, *_ = shlex.split(shown.splitlines()[-1])  # which a newcomer pastes into a shell
@@ -73,6 +76,8 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(
         assert "has said nothing for" in again.err
         assert "the speed layer is starting" in again.err
         assert not first.alive()
+        with urllib.request.urlopen(where["console"]) as page:
+            assert "totals" in page.read().decode()
         (tmp_path / "events.jsonl").write_text('{"kind": "click", "n": 7}\n')
         here("ingest", "events", str(tmp_path / "events.jsonl"))
         counted = '{"events": 1, "n": 7, "price": null}'
@@ -84,4 +89,5 @@ def test_up_starts_all_says_what_runs_and_ends_a_speed_layer_that_hangs(
         stopped = here("down")
     assert "Kafka and Postgres have stopped" in stopped.err
     assert speed.find() is None
+    assert ConsoleProcess(home).find() is None
     assert here("down").err == f"nothing was running in {home}\n"
