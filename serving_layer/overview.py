@@ -31,7 +31,7 @@ class Proof:
 class View:
     """A view as readers read it. cells: as Postgres estimates them; None for a derived view.
 
-    seconds_behind: for how long it may lack a record of any of its sources.
+    seconds_behind: for how long it may lack a record of any of its sources. held: readers do not get a new generation.
     """
 
     name: str
@@ -41,6 +41,7 @@ class View:
     generation: int | None
     cells: int | None
     held: bool
+    served: bool
     proof: Proof | None
 
 

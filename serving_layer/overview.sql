@@ -44,7 +44,7 @@ SELECT jsonb_build_object(
   'views', coalesce((
     SELECT jsonb_agg(jsonb_build_object(
       'name', v.name, 'kind', v.kind, 'sources', f.sources, 'seconds_behind', f.seconds_behind,
-      'generation', s.generation, 'cells', s.cells, 'held', coalesce(h.held, false),
+      'generation', s.generation, 'cells', s.cells, 'held', coalesce(h.held, false), 'served', v.served IS NOT NULL,
       'compared', p.cells, 'differing', p.differing, 'proved_at', p.proved_at
     ) ORDER BY v.position)
     FROM lamina.view AS v

@@ -37,8 +37,8 @@ LONGEST_FORM = 200_000
 
 HERE = Path(__file__).parent
 
-FRAGMENTS = ("state", "attention", "views", "sources")
-"""The parts of the first page that change, each a template and an event."""
+FRAGMENTS = ("gone", "state", "attention", "views", "sources")
+"""The parts of the first page that change, each a template and an event. `gone` is for those who hear the page."""
 
 
 class Pages:
@@ -165,7 +165,7 @@ async def _sent(request: Request) -> str | None:
 
 
 def _event(name: str, text: str) -> str:
-    lines = "\n".join(f"data: {line}" for line in text.splitlines())
+    lines = "\n".join(f"data: {line}" for line in text.splitlines() or [""])
     return f"event: {name}\n{lines}\n\n"
 
 

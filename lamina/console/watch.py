@@ -49,6 +49,11 @@ LINGERS = 5.0
 SPARK = (120, 22)
 """Width and height of a line of the last hour, in pixels."""
 
+GONE = "The speed layer is gone."
+
+SHOWN = 5
+"""Names of sources in a sentence."""
+
 RATE_OVER = 10
 """Readings over which records per second are an average."""
 
@@ -87,9 +92,9 @@ class Question(Generic[T]):
 
 @dataclass(frozen=True)
 class Missing:
-    """A service that does not answer: `way_out` says what to do."""
+    """A service that does not answer, or refuses: the headline names it, and `way_out` says what to do."""
 
-    name: str
+    headline: str
     what: str
     way_out: str
 
@@ -98,7 +103,7 @@ class Missing:
 class Now:
     """One reading. overview: None until Postgres has answered; ends: None if Kafka does not answer.
 
-    rates: records counted per second, by source. alarms: None until they were looked for.
+    rates: records counted per second, by source; empty at first. alarms: None until they were looked for.
     """
 
     at: datetime
@@ -114,9 +119,9 @@ class Now:
             return None
         return sum(max(0, end - source.next_offsets.get(at, end)) for at, end in ends.items())
 
-    def rate(self, view: View) -> float:
-        """Records of its sources that are counted per second."""
-        return sum(self.rates.get(source, 0.0) for source in view.sources)
+    def rate(self, view: View) -> float | None:
+        """Records of its sources that are counted per second; None until two readings can be compared."""
+        return sum(self.rates.get(source, 0.0) for source in view.sources) if self.rates else None
 
     def bad_lately(self, view: View) -> int:
         """Records of its sources that went to quarantine within the last hour."""
@@ -185,7 +190,15 @@ class Watch:
                 yield seen
 
     async def _run(self) -> None:
-        """Reads until nobody has listened for some seconds; a mistake of ours ends it and is raised to the log."""
+        """Reads while somebody listens; again for a listener that came while it ended."""
+        while True:
+            await self._read()
+            if not self._listeners:
+                return
+
+    async def _read(self) -> None:
+        """Reads until nobody has listened for some seconds."""
+        self._counted.clear()
         questions = (self._postgres, self._kafka, self._alarms)
         async with asyncio.TaskGroup() as group:
             for question in questions:
@@ -230,7 +243,7 @@ class Watch:
         began, before = self._counted[0]
         seconds = self._postgres.answered - began
         if not seconds:
-            return dict.fromkeys(counted, 0.0)
+            return {}
         return {name: (now - before.get(name, now)) / seconds for name, now in counted.items()}
 
     def _missing(self) -> list[Missing]:
@@ -257,15 +270,13 @@ class Watch:
         if not brokers.listening():
             raise KafkaAway("Kafka does not answer", evidence=f"nobody listens at {brokers.bootstrap_servers}")
         topics = {source.topic for source in self._postgres.answer.sources} if self._postgres.answer else set()
-        ends = Offsets({})
-        for topic in topics:
-            try:
-                ends = ends.updated(brokers.latest(topic))
-            except KafkaAway:
-                raise
-            except LaminaError:
-                continue  # this topic is gone: an alarm says so
-        return ends
+        try:
+            return brokers.latest(*topics)
+        except KafkaAway:
+            raise
+        except LaminaError:  # one of the topics is gone, which an alarm says
+            there = brokers.topic_ids(*topics)
+            return brokers.latest(*there)
 
     def _read_alarms(self) -> list[str]:
         return statuses.read_alarms(self._opened)
@@ -275,8 +286,8 @@ def _of(name: str, seconds: float, refusal: LaminaError | None, way_out: str) ->
     """A server that does not answer, or one that answers with a refusal, which has a way out of its own."""
     away = refusal is None or isinstance(refusal, KafkaAway) or is_away(refusal) or "went away" in refusal.what
     if away or refusal is None:
-        return Missing(name, f"{name} has not answered for {age(seconds)}.", f"{way_out} Nothing is lost.")
-    return Missing(name, f"{refusal.what}. {refusal.evidence}".strip(), refusal.way_out)
+        return Missing(f"{name} is gone.", f"It has not answered for {age(seconds)}.", f"{way_out} Nothing is lost.")
+    return Missing(f"{refusal.what}.", refusal.evidence, refusal.way_out)
 
 
 def mistake(error: Exception) -> LaminaError:
@@ -294,12 +305,22 @@ def _of_speed_layer(found: Overview) -> list[Missing]:
     silent = {each.name: each.heard_age for each in found.sources if each.heard_age and _is_silent(each)}
     missing = []
     if unread:
-        what = f"No speed layer runs for {', '.join(unread)}."
-        missing.append(Missing("Speed layer", what, "Start it: `lamina up`, or `lamina speed`. Nothing is lost."))
+        what = f"None runs for {_some(unread)}."
+        missing.append(Missing(GONE, what, "Start it: `lamina up`, or `lamina speed`. Nothing is lost."))
     if silent:
-        what = f"The speed layer of {', '.join(silent)} was last heard of {age(max(silent.values()))} ago."
-        missing.append(Missing("Speed layer", what, "Start it again: `lamina up`, or `lamina speed`. Nothing is lost."))
+        what = f"That of {_some(list(silent))} was last heard of {age(max(silent.values()))} ago."
+        missing.append(Missing(GONE, what, "Start it again: `lamina up`, or `lamina speed`. Nothing is lost."))
     return missing
+
+
+def _some(names: list[str]) -> str:
+    """Names, as many as a person reads.
+
+    >>> _some(list("abcdefg"))
+    'a, b, c, d, e and 2 more'
+    """
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def _is_silent(source: Source) -> bool:

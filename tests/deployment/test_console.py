@@ -138,7 +138,7 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
         assert re.findall(r"<th(?! scope|ead)[^>]*>", page) == []
     first = texts(pages["/"])
     assert "2 cells compared, 0 differ" in first
-    assert "No speed layer runs for clicks" in first
+    assert "The speed layer is gone. None runs for clicks" in first
     assert "reads other views" in first
     view = texts(pages["/view/pages"])
     assert HOSTILE in view
@@ -218,11 +218,12 @@ def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed) ->
 def test_what_is_gone_is_named_and_comes_back(deployed: Deployed) -> None:
     deployed.apply(clicks=CLICKS)
     with console(deployed.deployment) as browser:
-        assert browser.until("state", "No speed layer runs for clicks") < 5
+        assert browser.until("state", "None runs for clicks") < 5
         with deployed.speed():
             browser.until("state", "is gone", present=False)
+            assert browser.until("gone", "The speed layer", present=False) < 5
             deployed.until(lambda: len(deployed.owner("SELECT FROM lamina.freshness_history")) > 0, "a minute is kept")
-        assert browser.until("state", "No speed layer runs for clicks") < 5
+        assert browser.until("state", "None runs for clicks") < 5
         deployed.owner("UPDATE lamina.query SET writer = 'process 1 on a', heard_at = now() - interval '6 s'")
         assert browser.until("state", "was last heard of") < 5
         deployed.owner("UPDATE lamina.query SET heard_at = now() + interval '1 h'")
