@@ -47,7 +47,17 @@ def cells_of(records: DataFrame, source: Source, table: CellTable, since: dateti
     of_some = "\nHAVING count(*) > 0" if table.kind == "aggregate" and not table.keys else ""
     found = records.sparkSession.sql(table.partial + of_some)
     begins = kept_since(table, since)
-    return found if begins is None else found.where(kept(table.retained, begins))
+    found = found if begins is None else found.where(kept(table.retained, begins))
+    return _listed(found) if table.spread else found
+
+
+def _listed(windows: DataFrame) -> DataFrame:
+    """Hopping windows as texts with an era, which Postgres reads: Arrow holds no time beyond the calendar."""
+    (name,) = (spark_name(column) for column in windows.columns)
+    year = f"CASE WHEN year({name}) < 1 THEN 1 - year({name}) ELSE year({name}) END"
+    time = f"date_format({name}, '-MM-dd HH:mm:ss.SSSSSS+00')"
+    era = f"CASE WHEN year({name}) < 1 THEN ' BC' ELSE '' END"
+    return windows.selectExpr(f"concat(format_string('%04d', {year}), {time}, {era}) AS {name}")
 
 
 def kept(column: str, since: datetime) -> str:

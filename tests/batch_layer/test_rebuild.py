@@ -59,6 +59,37 @@ def test_a_rebuild_under_traffic_hands_over_equal_cells(deployed: Deployed) -> N
     deployed.check()
 
 
+def test_a_rebuild_lists_hopping_windows_that_reach_beyond_the_calendar(deployed: Deployed) -> None:
+    hops = "window(ts, '1 hour', '30 minutes')"
+    by_hop = f"count(*) AS n FROM events GROUP BY {hops}"
+    events = "CREATE TABLE events (id INT, ts TIMESTAMP) USING kafka OPTIONS (topic '{topics}_events', format 'json');"
+    deployed.apply(
+        events=events,
+        ends=f"CREATE VIEW ends AS SELECT {hops}.end AS b, {by_hop};",
+        users=f"CREATE VIEW users AS SELECT {hops}.end AS b, count(DISTINCT id) AS n FROM events GROUP BY {hops};",
+        hops=f"CREATE VIEW hops AS SELECT {hops}.start AS a, {hops}.end AS b, {by_hop};",
+    )
+    times = ("0001-01-01T00:00:00Z", "2024-03-01T10:10:00Z", "9999-12-31T23:59:59Z")
+    deployed.send("events", *({"id": id, "ts": ts} for id, ts in enumerate(times)))
+    deployed.catch_up()
+
+    def shown() -> list[list[tuple[object, ...]]]:
+        columns = {"ends": "b::text, n", "users": "b::text, n", "hops": "a::text, b::text, n"}
+        return [deployed.rows(f"SELECT {columns[view]} FROM {view} ORDER BY 1, 2") for view in columns]
+
+    ends = ["0001-01-01 01:00:00+00", "2024-03-01 10:30:00+00", "2024-03-01 11:00:00+00", None, None, None]
+    assert shown()[:2] == [[(end, 1) for end in ends]] * 2
+    starts = ["0001-01-01 00", "2024-03-01 09:30", "2024-03-01 10", "9999-12-31 23", "9999-12-31 23:30"]
+    assert shown()[2] == [
+        *((f"{a}:00:00+00" if len(a) == 13 else f"{a}:00+00", b, 1) for a, b in zip(starts, ends, strict=False)),
+        (None, None, 1),
+    ]
+    deployed.check()
+    live = shown()
+    assert [proof.differing for proof in deployed.deployment.batch.rebuild()] == [0, 0, 0]
+    assert shown() == live
+
+
 def test_a_second_rebuild_retires_the_generation_before_the_last(deployed: Deployed) -> None:
     deployed.apply(events=EVENTS, totals=TOTALS)
     deployed.send("events", event(1))

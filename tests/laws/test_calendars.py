@@ -17,9 +17,23 @@ CREATE VIEW by_the_end AS SELECT window(ts, '1 hour').end AS b, count(*) AS n FR
 CREATE VIEW grouped_by_end AS SELECT window(ts, '1 hour').end AS b, count(*) AS n FROM s
   GROUP BY window(ts, '1 hour').end;
 CREATE VIEW hopping AS SELECT window(ts, '2 hours', '1 hour').start AS a, window(ts, '2 hours', '1 hour').end AS b,
-  count(*) AS n FROM s WHERE year(ts) > 1 GROUP BY window(ts, '2 hours', '1 hour');
+  count(*) AS n FROM s GROUP BY window(ts, '2 hours', '1 hour');
+CREATE VIEW hop_starts AS SELECT window(ts, '2 hours', '1 hour').start AS a, count(*) AS n FROM s
+  GROUP BY window(ts, '2 hours', '1 hour');
 CREATE VIEW hop_ends AS SELECT window(ts, '2 hours', '1 hour').end AS b, count(*) AS n FROM s
-  WHERE year(ts) > 1 GROUP BY window(ts, '2 hours', '1 hour');
+  GROUP BY window(ts, '2 hours', '1 hour');
+CREATE VIEW hop_keys AS SELECT k, count(DISTINCT n) AS n, window(ts, '2 hours', '1 hour').start AS a FROM s
+  GROUP BY k, window(ts, '2 hours', '1 hour');
+CREATE VIEW hop_days AS SELECT a, date_trunc('day', a) AS d, year(a) AS y, n FROM hop_starts;
+CREATE VIEW first_hop AS SELECT min(a) AS a, count(a) AS n FROM (SELECT window(ts, '2 hours', '1 hour').start AS a
+  FROM s GROUP BY window(ts, '2 hours', '1 hour'));
+CREATE VIEW hop_users AS SELECT window(ts, '2 hours', '1 hour').end AS b, count(DISTINCT k) AS n FROM s
+  GROUP BY window(ts, '2 hours', '1 hour');
+CREATE VIEW weeks AS SELECT window(ts, '7 days').start AS a, count(*) AS n FROM s GROUP BY window(ts, '7 days');
+CREATE VIEW week_ends AS SELECT window(ts, '7 days').start AS a, window(ts, '7 days').end AS b, count(*) AS n FROM s
+  GROUP BY window(ts, '7 days');
+CREATE VIEW week_ends_above AS SELECT window(t, '7 days').end AS e, count(*) AS n
+  FROM (SELECT k, max(ts) AS t FROM s GROUP BY k) GROUP BY window(t, '7 days');
 CREATE VIEW sessions AS SELECT k, session_window(ts, '1 hour').start AS a, session_window(ts, '1 hour').end AS b,
   count(*) AS n FROM s GROUP BY k, session_window(ts, '1 hour');
 CREATE VIEW last_end AS SELECT max(e) AS e, date_trunc('day', max(e)) AS d, unix_timestamp(max(e)) AS u, count(e) AS n

@@ -27,6 +27,19 @@ def within_calendar(text: str, kind: Type) -> str:
     return f"get(filter(array({text}), t -> t BETWEEN {first} AND {last}), 0)"
 
 
+def ended_within_calendar(end: str, size: int) -> str:
+    """Spark SQL of the end of a window of so many microseconds, NULL if the window is not all in the years 1 to 9999.
+
+    The start is then NULL, and the start is all that cells keep of a window.
+    """
+    first, last = f"timestamp_micros({FIRST_MICROSECOND + size})", CALENDAR["TIMESTAMP"][1]
+    return f"CASE WHEN {end} BETWEEN {first} AND {last} THEN {end} END"
+
+
+FIRST_MICROSECOND = -62_135_596_800_000_000
+"""0001-01-01 00:00:00 UTC, since 1970."""
+
+
 def or_endless(made: str, time: str, kind: Type, gives: Type) -> str:
     """Spark SQL of what is made of a time; of an infinity the same infinity."""
     first, last = CALENDAR[kind.name]

@@ -35,6 +35,7 @@ from view_algebra.language.expressions import (
     Relation,
     Select,
     Sessions,
+    both,
 )
 from view_algebra.language.fields import member
 from view_algebra.language.relations import nested_in, with_nested
@@ -47,10 +48,11 @@ from view_algebra.language.time_windows import (
     by_bounds,
     ends,
     hops,
+    hops_of,
     put_together,
     seen,
 )
-from view_algebra.language.types import BIGINT, TIMESTAMP, WINDOW
+from view_algebra.language.types import BIGINT, BOOLEAN, TIMESTAMP, WINDOW
 from view_algebra.language.walks import above_group, kept_by, rewrite, rewritten, walk
 
 
@@ -123,14 +125,27 @@ def hopped(
     window: Call,
     parts: Parts,
     where: Expr | None = None,
-) -> Select:
-    """The cells of hopping windows, of those of their panes; `start` is the column of when these, or a block, begin."""
+) -> Query:
+    """The cells of hopping windows, of those of their panes; `start` is the column of when these, or a block, begin.
+
+    A window that begins before the calendar has NULL for its start. Such windows are rows of their own, so that the
+    others are found by index.
+    """
     types, bits = dict(panes.columns), tuple(seen(window))
     outputs = [Output(windows.keys[0], Field(HOP, windows.keys, TIMESTAMP))]
     outputs += [Output(name, Field(PANE, (name,), types[name])) for name in keys if name != start]
     words = tuple(name for bit in bits for name, part in parts if part == bit)
     merging = [(name, part) for name, part in parts if part not in bits]
-    return replace(_merged(outputs, merging, Hopped(panes, windows, start, window, words), PANE), where=where)
+    merged_ = _merged(outputs, merging, Hopped(panes, windows, start, window, words), PANE)
+    if hops_of(window).by_end:
+        return merged_
+    within, before = (
+        Call(sign, (merged_.outputs[0].expression, Constant("0001-01-01 00:00:00", TIMESTAMP)), BOOLEAN)
+        for sign in (">=", "<")
+    )
+    others = replace(merged_, outputs=(Output(windows.keys[0], Constant(None, TIMESTAMP)), *merged_.outputs[1:]))
+    readable, rest = (replace(s, where=both(held, where)) for s, held in ((merged_, within), (others, before)))
+    return Combined("UNION ALL", readable, rest, merged_.columns)
 
 
 def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, parts: Parts) -> Select:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
+from view_algebra.engines.postgres.times import length
 from view_algebra.language.expressions import (
     Cells,
     Combined,
@@ -24,7 +25,7 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.quoting import postgres_name, spark_name
 from view_algebra.language.relations import relations_in
-from view_algebra.language.time_windows import HOP, HOP_END
+from view_algebra.language.time_windows import HOP, HOP_END, hops_of
 from view_algebra.language.types import CALENDAR
 from view_algebra.language.walks import walk
 
@@ -47,7 +48,11 @@ def in_postgres(final: str, query: Query, typed: Query, keys: Collection[str]) -
     """
     leaving = _leaving(query) | _endless(typed)
     given = [(postgres_name(name), _IN_POSTGRES.get(kind.name)) for name, kind in query.columns]
-    indexed = sorted(leaving & (_listed_ends(query) | _keys_of_cells(query, keys)))[:1]
+    ends = _listed_ends(query)
+    for number, size in ends.items():
+        first, last = _IN_POSTGRES["TIMESTAMP"]
+        given[number] = given[number][0], (f"{first} + {length(size)}", last)
+    indexed = sorted(leaving & (ends.keys() | _keys_of_cells(query, keys)))[:1]
     if not indexed:
         return _shown(final, given, leaving) if leaving else final
     name, years = given[indexed[0]]
@@ -68,12 +73,15 @@ def in_spark(select: str, query: Query) -> str:
     return _shown(select, given, leaving) + named if leaving else select
 
 
-def _listed_ends(query: Query) -> frozenset[int]:
-    """The numbers of the columns that are the ends of hopping windows, of rows that come in any order."""
+def _listed_ends(query: Query) -> dict[int, int]:
+    """The numbers of the columns that are the ends of hopping windows, and the microseconds of these.
+
+    The rows come in any order.
+    """
     if not isinstance(query, Select) or query.order or query.distinct or query.limit is not None:
-        return frozenset()
-    ends = (n for n, output in enumerate(query.outputs) if _is_listed_end(output.expression, query.relation))
-    return frozenset(ends)
+        return {}
+    sizes = ((n, _listed_end(output.expression, query.relation)) for n, output in enumerate(query.outputs))
+    return {n: size for n, size in sizes if size is not None}
 
 
 def _keys_of_cells(query: Query, keys: Collection[str]) -> frozenset[int]:
@@ -86,15 +94,18 @@ def _keys_of_cells(query: Query, keys: Collection[str]) -> frozenset[int]:
     return frozenset(n for n, column in columns if isinstance(column, Field) and column.path[0] in keys)
 
 
-def _is_listed_end(expression: Expr, relation: Relation | None) -> bool:
+def _listed_end(expression: Expr, relation: Relation | None) -> int | None:
+    """The microseconds of the hopping windows of which a column is the listed end; None for any other column."""
     if not isinstance(expression, Field) or len(expression.path) > 1:
-        return False
+        return None
     if isinstance(relation, Hopped):
-        return relation.window.function == HOP_END and expression.relation == HOP
+        ends = relation.window.function == HOP_END and expression.relation == HOP
+        return hops_of(relation.window).size if ends else None
     below = relation.query if isinstance(relation, Nested) and relation.alias == expression.relation else None
     outputs = below.outputs if isinstance(below, Select) else ()
     named = (output.expression for output in outputs if output.name == expression.path[0])
-    return isinstance(below, Select) and any(_is_listed_end(each, below.relation) for each in named)
+    sizes = (_listed_end(each, below.relation) for each in named) if isinstance(below, Select) else iter(())
+    return next((size for size in sizes if size is not None), None)
 
 
 def _shown(text: str, given: Given, leaving: Collection[int], instead: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -128,7 +139,7 @@ def _leaves(part: Expr, relation: Relation | None) -> bool:
         case Subquery():
             return bool(_leaving(part.query))
         case Field():
-            return _is_listed_end(part, relation) or _given(part, relation)
+            return _listed_end(part, relation) is not None or _given(part, relation)
     return False
 
 

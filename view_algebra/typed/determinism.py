@@ -67,6 +67,8 @@ def unique_keys(query: Query, views: Mapping[str, Keys]) -> Keys:
 
 def _united_keys(query: Combined, views: Mapping[str, Keys]) -> Keys:
     """The keys of a UNION ALL, of which each side says by a literal of its own which one it is."""
+    if _is_hopped(query.left) and _is_hopped(query.right):
+        return unique_keys(query.left, views)  # the same windows, those of the calendar and those that begin before it
     names = [name for name, _ in query.columns]
     sides = [renamed(side, names) for side in (*_sides(query.left), *_sides(query.right))]
     literals = tuple(tuple(o.expression for o in side.outputs) for side in sides if isinstance(side, Select))
@@ -75,6 +77,10 @@ def _united_keys(query: Combined, views: Mapping[str, Keys]) -> Keys:
         return frozenset()
     inside = {name for key in known for name in key or ()}
     return frozenset(frozenset({*(names[n] for n in numbers), *inside}) for numbers in unique_together(literals))
+
+
+def _is_hopped(query: Query) -> bool:
+    return isinstance(query, Select) and isinstance(query.relation, Hopped)
 
 
 def _sides(query: Query) -> list[Query]:

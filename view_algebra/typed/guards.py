@@ -15,6 +15,7 @@ from view_algebra.language.expressions import Call, Constant, Expr
 from view_algebra.language.guards import (
     READS_TIMES,
     as_text,
+    ended_within_calendar,
     or_endless,
     read_json,
     read_time,
@@ -52,9 +53,19 @@ def _guarded(node: exp.Expr, made: Call) -> str | None:
         text = _like(node)
     elif isinstance(node, exp.Anonymous):
         text = _called(node, made)
+    if (size := _length(made)) is not None:
+        return ended_within_calendar(written(node), size)
     if leaves_calendar(made):
         return within_calendar(text or written(node), made.type)
     return as_text(text or written(node)) if makes_any_text(made) else text
+
+
+def _length(made: Call) -> int | None:
+    """The microseconds of a window, if the call is its end."""
+    start = made.arguments[0] if made.function == "window_end" else None
+    of_window = isinstance(start, Call) and start.function == "window_start"
+    size = made.arguments[1] if of_window else None
+    return int(size.value or 0) if isinstance(size, Constant) else None
 
 
 def _moves(made: Call) -> int | None:
