@@ -46,13 +46,15 @@ class Bars:
 
 
 def chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Lines | Bars | None:
-    """The chart of rows; None if they have no number, or nothing to set it against.
+    """The chart of rows; None if they have no number, nothing to set it against, or several rows for one point.
 
     >>> chart(["city", "n"], [("Kyiv", 4), ("Lviv", 1)])
     Bars(what='n', bars=[Bar(label='Kyiv', value='4', share=100.0), Bar(label='Lviv', value='1', share=25.0)])
     >>> chart(["day", "n"], [(date(2024, 1, 2), 5), (date(2024, 1, 1), 3)])
     Lines(data='{"times": [1704067200.0, 1704153600.0], "lines": {"n": [3.0, 5.0]}}')
     >>> chart(["n"], [(3,)]) is None
+    True
+    >>> chart(["day", "city", "kind", "n"], [(date(2024, 1, 1), "Kyiv", kind, 1) for kind in ("tea", "milk")]) is None
     True
     """
     kinds = [_kind([row[at] for row in rows]) for at in range(len(columns))]
@@ -84,13 +86,18 @@ def _kind(values: Sequence[Any]) -> str:
     return "other"
 
 
-def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[str], time: int) -> Lines:
-    """A line per number; or, if a time has several rows, one per category of the first number."""
+def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[str], time: int) -> Lines | None:
+    """A line per number; or, if a time has several rows, one per category of the first number.
+
+    None if a point would stand for several rows.
+    """
     numbers = [at for at, kind in enumerate(kinds) if kind == "number"]
     known = [row for row in rows if row[time] is not None]
     lines: dict[str, dict[float, float | None]] = {}
-    if len({row[time] for row in known}) < len(known) and "text" in kinds:
-        category = kinds.index("text")
+    if len({row[time] for row in known}) < len(known):
+        category = kinds.index("text") if "text" in kinds else time
+        if len({(row[time], row[category]) for row in known}) < len(known):
+            return None
         for row in known:
             lines.setdefault(cell(row[category]), {})[_seconds(row[time])] = _float(row[numbers[0]])
         lines = dict(sorted(lines.items(), key=lambda line: -sum(abs(value or 0) for value in line[1].values())))
@@ -102,7 +109,10 @@ def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequenc
     return Lines(json.dumps(data))
 
 
-def _bars(what: str, pairs: Sequence[tuple[Any, Any]]) -> Bars:
+def _bars(what: str, pairs: Sequence[tuple[Any, Any]]) -> Bars | None:
+    """A bar per row; None if rows have the same label."""
+    if len({label for label, _ in pairs}) < len(pairs):
+        return None
     known = [(cell(label), value) for label, value in pairs if value is not None][:MOST_BARS]
     most = max((abs(float(value)) for _, value in known), default=0.0) or 1.0
     return Bars(what, [Bar(label, cell(value), round(100 * abs(float(value)) / most, 1)) for label, value in known])
