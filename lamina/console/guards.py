@@ -27,7 +27,8 @@ class Guarded:
     """An application that only pages of its own may ask. host: the name or address that it listens on.
 
     A name that another site lets point here (DNS rebinding) is refused: Host must be an address, `localhost`, the name
-    of this machine or `host`. A POST must come from a page of the same origin.
+    of this machine or `host`. A POST must come from a page of the same origin. A page of another site may link here,
+    and load nothing from here.
     """
 
     app: ASGIApp
@@ -52,7 +53,9 @@ class Guarded:
         if not self._is_ours(host):
             return f"This console is not called {host!r}. Open it by the address that `lamina console` prints.\n"
         if method not in ("GET", "HEAD") and urlsplit(headers.get("origin", "")).netloc != host:
-            return "A form of another site may ask nothing here. Open the console's own page.\n"
+            return "This form is another site's. Send it from the console's own page.\n"
+        if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
+            return "Another site's page asked for this. Open the console's own page.\n"
         return None
 
     def _is_ours(self, host: str) -> bool:
