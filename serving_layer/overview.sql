@@ -36,7 +36,9 @@ shown AS (
 ),
 fresh AS (
   SELECT f.view, array_agg(f.source ORDER BY f.source) AS sources,
-         extract(epoch FROM clock_timestamp() - min(greatest(q.newest, q.caught_up_at)))::float8 AS seconds_behind
+         CASE WHEN bool_and(greatest(q.newest, q.caught_up_at) IS NOT NULL) THEN
+           extract(epoch FROM clock_timestamp() - min(greatest(q.newest, q.caught_up_at)))::float8
+         END AS seconds_behind
   FROM fed AS f JOIN lamina.query AS q ON q.name = f.source
   GROUP BY f.view
 )

@@ -11,6 +11,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -65,6 +66,7 @@ class Question(Generic[T]):
     ask: Callable[[], T]
     every: float
     clock: Callable[[], float]
+    pool: ThreadPoolExecutor
     answer: T | None = None
     answered: float = 0.0
     refusal: LaminaError | None = None
@@ -76,7 +78,7 @@ class Question(Generic[T]):
         while True:
             began = self.clock()
             try:
-                self.answer, self.refusal = await asyncio.to_thread(self.ask), None
+                self.answer, self.refusal = await asyncio.get_running_loop().run_in_executor(self.pool, self.ask), None
                 self.answered = self.clock()
             except Exception as error:  # noqa: BLE001 (the page goes on, and says so)
                 self.refusal = in_our_words(error) or mistake(error)
@@ -101,7 +103,7 @@ class Missing:
 
 @dataclass(frozen=True, eq=False)
 class Now:
-    """One reading. overview: None until Postgres has answered; ends: None if Kafka does not answer.
+    """One reading. overview: None while Postgres does not answer; ends: None while Kafka does not.
 
     rates: records counted per second, by source; empty at first. alarms: None until they were looked for.
     """
@@ -117,7 +119,7 @@ class Now:
         """Offsets between a source's progress and the end of its topic; None if Kafka does not say."""
         if self.ends is None or not (ends := self.ends.on(source.topic)):
             return None
-        return sum(max(0, end - source.next_offsets.get(at, end)) for at, end in ends.items())
+        return sum(max(0, end - source.next_offsets.get(at, 0)) for at, end in ends.items())
 
     def rate(self, view: View) -> float | None:
         """Records of its sources that are counted per second; None until two readings can be compared."""
@@ -141,6 +143,11 @@ class Now:
         return sparkline(points, *SPARK, span=3600)
 
     @property
+    def unknown(self) -> int:
+        """Views that have a source of which nothing was counted yet."""
+        return sum(view.seconds_behind is None for view in self.overview.views) if self.overview else 0
+
+    @property
     def worst(self) -> View | None:
         """The view that is the most seconds behind; None until one was counted."""
         views = self.overview.views if self.overview else ()
@@ -154,9 +161,10 @@ class Watch:
     def __init__(self, opened: Deployment, clock: Callable[[], float] = time.monotonic) -> None:
         self._opened = opened
         self._clock = clock
-        self._postgres: Question[Overview] = Question(self._overview, EVERY, clock)
-        self._kafka: Question[Offsets] = Question(self._ends, EVERY, clock)
-        self._alarms: Question[list[str]] = Question(self._read_alarms, ALARMS_EVERY, clock)
+        pool = ThreadPoolExecutor(3, "watch")  # SELECTs of pages, which may take minutes, use other threads
+        self._postgres: Question[Overview] = Question(self._overview, EVERY, clock, pool)
+        self._kafka: Question[Offsets] = Question(self._ends, EVERY, clock, pool)
+        self._alarms: Question[list[str]] = Question(self._read_alarms, ALARMS_EVERY, clock, pool)
         self._counted: deque[tuple[float, dict[str, int]]] = deque(maxlen=RATE_OVER + 1)
         self._listeners = 0
         self._running: asyncio.Task[None] | None = None
@@ -227,7 +235,7 @@ class Watch:
             return
 
     def _reading(self) -> Now:
-        found = self._postgres.answer
+        found = self._postgres.answer if self._postgres.silent is None else None
         counted = {each.name: each.counted for each in found.sources} if found else {}
         self._counted.append((self._postgres.answered, counted))
         return Now(
@@ -244,7 +252,7 @@ class Watch:
         seconds = self._postgres.answered - began
         if not seconds:
             return {}
-        return {name: (now - before.get(name, now)) / seconds for name, now in counted.items()}
+        return {name: max(0, now - before.get(name, now)) / seconds for name, now in counted.items()}
 
     def _missing(self) -> list[Missing]:
         missing = []
