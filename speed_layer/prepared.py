@@ -38,10 +38,13 @@ from view_algebra.language.quoting import spark_text
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FEW = 2_000
-"""Offsets of a source up to which a micro-batch is small: of a larger one, planning costs less than computing."""
+FEW = 10_000
+"""Offsets of a source up to which a micro-batch is small: of a larger one, planning costs less than computing.
 
-FEW_BYTES = 4 * 1024 * 1024
+Planning change events takes Spark more than a second. With a bound of 2,000 and as many records a second, a source that
+fell behind once stayed behind."""
+
+FEW_BYTES = 16 * 1024 * 1024
 """Of keys, values and headers of a small micro-batch, of all of its sources."""
 
 STATELESS = frozenset(

@@ -16,6 +16,7 @@ from master_log.log_times import RAW_LOG_TIME, later, of_few
 from master_log.offsets import TopicPartition
 from serving_layer.alarms import waits_for
 from speed_layer.computation import Computation
+from speed_layer.prepared import FEW
 from tests.fix_lamina import Deployed
 from view_algebra import compile_catalog
 
@@ -59,7 +60,7 @@ def test_the_newest_record_of_a_key_in_two_partitions_is_the_same_live_and_rebui
     assert counted(deployed, ("a", 1, 50, 0)) == [("a", 1)]
     assert counted(deployed, ("a", 2, 10, 0)) == [("a", 2)]
     assert counted(deployed, ("a", 3, 40, 1)) == [("a", 2)]
-    many = [(f"k{number}", number, 10, number % 2) for number in range(2_500)]  # are not few, so Spark plans them
+    many = [(f"k{number}", number, 10, number % 2) for number in range(FEW + 500)]  # are not few, so Spark plans them
     assert counted(deployed, *many, ("a", 4, 45, 1)) == [("a", 2)]
     deployed.deployment.batch.rebuild()
     assert deployed.owner("SELECT sum(differing) FROM lamina.proof") == [(0,)]
