@@ -228,7 +228,7 @@ def test_a_commit_that_waits_for_a_lock_keeps_no_run_from_ending(deployed: Deplo
             connection = held.enter_context(database.begin())
             progress.lock(connection, ["a"])
             send(deployed, range(10, 20), "a")
-            deployed.until(lambda: waiting_for(connection) == 1, "the commit waits")
+            deployed.until(lambda: waiting_for(connection) >= 1, "the commit waits")
         assert "speed layer" not in {thread.name for thread in threading.enumerate()}, "it has ended beside the lock"
     deployed.until(lambda: records(deployed, "a", "b") == [20, 10], "the commit goes on once the lock is free")
     deployed.catch_up()
