@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
@@ -52,17 +51,12 @@ class SpeedProcess:
     def start(self, *, alone: bool = False) -> Running:
         """Starts it, unless it runs; Spark needs some seconds more until the first micro-batch.
 
-        `alone`: with the embedded services of its home, whatever the environment and the working folder's file name.
+        `alone`: as `processes.spawn_command` says.
         """
         running = self.find()
         if running is not None:
             return running
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "lamina", "speed", self.mark]
-        given = {name: value for name, value in os.environ.items() if not (alone and name.startswith("LAMINA_"))}
-        environment, cwd = {**given, "LAMINA_HOME": str(self.home)}, self.home if alone else None
-        running, _ = processes.spawn(command, log=self.log, marker=self.mark, environment=environment, cwd=cwd)
-        return running
+        return processes.spawn_command(["speed"], home=self.home, log=self.log, marker=self.mark, alone=alone)
 
     def stop(self, *, within: float = STOP_SECONDS) -> bool:
         """Ends it after the micro-batch it is in, at once after so many seconds; False when it did not run."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,16 +50,13 @@ class ConsoleProcess:
     def start(self, *, alone: bool = False) -> str:
         """Starts it, unless it runs, and gives its address; it answers a second later.
 
-        alone: with the embedded services of its home, whatever the environment and the working folder's file name.
+        alone: as `processes.spawn_command` says.
         """
         if address := self.address():
             return address
-        self.log.parent.mkdir(parents=True, exist_ok=True)
         listen = f"127.0.0.1:{processes.free_port(PORT)}"
-        command = [sys.executable, "-m", "lamina", "console", "--listen", listen, self.mark]
-        given = {name: value for name, value in os.environ.items() if not (alone and name.startswith("LAMINA_"))}
-        environment, cwd = {**given, "LAMINA_HOME": str(self.home)}, self.home if alone else None
-        processes.spawn(command, log=self.log, marker=self.mark, environment=environment, cwd=cwd)
+        words = ["console", "--listen", listen]
+        processes.spawn_command(words, home=self.home, log=self.log, marker=self.mark, alone=alone)
         return f"http://{listen}/"
 
     def stop(self) -> bool:

@@ -11,6 +11,7 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -166,6 +167,19 @@ def spawn(
     except psutil.Error:
         started = time.time()
     return Running(child.pid, started, marker), child
+
+
+def spawn_command(words: Sequence[str], *, home: Path, log: Path, marker: str, alone: bool) -> Running:
+    """Starts a command of Lamina in the background, with this LAMINA_HOME.
+
+    alone: with the embedded services of its home, whatever the environment and the working folder's file name.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "lamina", *words, marker]
+    given = {name: value for name, value in os.environ.items() if not (alone and name.startswith("LAMINA_"))}
+    environment, cwd = {**given, "LAMINA_HOME": str(home)}, home if alone else None
+    running, _ = spawn(command, log=log, marker=marker, environment=environment, cwd=cwd)
+    return running
 
 
 @contextlib.contextmanager
