@@ -92,7 +92,7 @@ class Blame:
 
 @dataclass(frozen=True)
 class _Known:
-    """What one snapshot of Postgres says; `work`: the computation that the answer takes, to be watched."""
+    """The rows and the history that one snapshot gives. work: the computation of the answer, to be watched."""
 
     catalog: Catalog
     work: Work

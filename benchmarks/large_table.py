@@ -34,7 +34,7 @@ OPTIONS = {
     "json": "format 'json'",
     "debezium-json": "format 'debezium-json', 'decimal.handling.mode' 'double', 'time.precision.mode' 'isostring'",
 }
-"""What a source says of each format."""
+"""The OPTIONS of the source, by format."""
 
 CHANGE = '{"before":null,"after":ROW,"source":{"ts_ms":SEQ,"snapshot":"false"},"op":"u","ts_ms":SEQ}'
 """A change of Debezium, without its schema; the sequence number is the time of the commit in milliseconds."""

@@ -40,7 +40,7 @@ _REASON_BYTES = 200
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line that is bad, or of which a field is, and why."""
+    """A bad line, or a line with a bad field, and why it is bad."""
 
     number: int
     problem: str

@@ -30,7 +30,7 @@ SHOWN = 40
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a line says.
+    """A line as its source will read it.
 
     problem: why it is not a record of the source. with_null: the fields that are NULL because they cannot be read, and
     why, if the record counts. is_utf8: False if the source reads replacement characters for some of its bytes.

@@ -1,4 +1,4 @@
-"""How far each source was behind, minute by minute, for a week: what a line over the last hour is drawn of."""
+"""Seconds behind by source, one row a minute, for a week. The console draws the last hour."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ DELETE FROM lamina.freshness_history WHERE minute < clock_timestamp() - make_int
 
 
 def note(connection: Connection) -> None:
-    """Keeps how far all sources are behind now, if nothing is kept of this minute; forgets what is too old."""
+    """Inserts each source's seconds behind, unless this minute has a row. Deletes rows older than `KEPT_DAYS`."""
     connection.execute(_NOTE)
     connection.execute(_TRIM, {"days": KEPT_DAYS})

@@ -1,4 +1,4 @@
-"""What the bookkeeping tells about one view, or about one source, each in one statement, for a page about it."""
+"""The bookkeeping of one view, or of one source, for a page about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages about one view, one source and one SELECT show: values for their templates."""
+"""Values for the templates of the pages about one view, one source and one SELECT."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _known(declared: Mapping[str, Any], name: str, what: str) -> Any:
 
 
 def _direct(catalog: Catalog, view: View) -> list[tuple[str, str]]:
-    """What a view reads: sources, and views. A table is the view of its newest records, and its own source."""
+    """The sources and views that a view reads. A table is the view of its newest records, and its own source."""
     sources = [("source", name) for name in sorted(view.fed_by)]
     return sources + [("view", name) for name in view.reads if name in catalog.views and name != view.name]
 

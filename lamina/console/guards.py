@@ -24,7 +24,9 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Guarded:
-    """An application that only pages of its own may ask. host: the name or address that it listens on.
+    """Refuses foreign names of this host, and what pages of other sites load or send.
+
+    host: the name or address that it listens on.
 
     A name that another site lets point here (DNS rebinding) is refused: Host must be an address, `localhost`, the name
     of this machine or `host`. A POST must come from a page of the same origin. A page of another site may link here,

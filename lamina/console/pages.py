@@ -75,7 +75,7 @@ class Pages:
         return StreamingResponse(self._events(), media_type="text/event-stream")
 
     async def _events(self) -> AsyncIterator[str]:
-        """Of each reading, the fragments that differ from those sent before."""
+        """Yields the fragments of each reading that differ from those sent before."""
         sent: dict[str, str] = {}
         async with self._watch.listening() as readings:
             async for now in readings:

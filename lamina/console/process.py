@@ -16,7 +16,7 @@ PORT = 8765
 """The port, where it is free; else any other."""
 
 STOP_SECONDS = 5.0
-"""How long it may take to end after it was asked."""
+"""Seconds that the console may take to end after it was asked."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What all open pages watch together: each service is asked once a second, however many listen, and never otherwise.
+"""One reader for all open pages: it asks Postgres and Kafka every second while a page listens.
 
 Postgres, Kafka and the alarms are asked in threads of their own, so that a service that hangs delays no answer of
 another, and is missed after `PATIENCE` seconds.
@@ -144,7 +144,7 @@ class Now:
 
     @property
     def unknown(self) -> int:
-        """Views that have a source of which nothing was counted yet."""
+        """The number of views with a source of which no record was counted yet."""
         return sum(view.seconds_behind is None for view in self.overview.views) if self.overview else 0
 
     @property
