@@ -907,6 +907,7 @@ CREATE OR REPLACE FUNCTION spark.blocks(
   seen_14 bigint, seen_15 bigint
 ) LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 2 AS $$
 DECLARE
+  calendar CONSTANT timestamptz := '0001-01-01 00:00:00+00';
   block timestamptz := date_bin(pane * panes, window_start, origin);
   first integer;
   after integer;
@@ -914,7 +915,7 @@ BEGIN
   WHILE block < window_start + size LOOP
     first := greatest(0, extract(epoch FROM window_start - block) / extract(epoch FROM pane));
     after := least(panes, extract(epoch FROM window_start + size - block) / extract(epoch FROM pane));
-    RETURN QUERY SELECT block,
+    RETURN QUERY SELECT CASE WHEN block < calendar AND block + pane * panes > calendar THEN calendar ELSE block END,
       spark.panes_between(first, after, 0), spark.panes_between(first, after, 64),
       spark.panes_between(first, after, 128), spark.panes_between(first, after, 192),
       spark.panes_between(first, after, 256), spark.panes_between(first, after, 320),

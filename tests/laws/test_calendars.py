@@ -29,6 +29,23 @@ CREATE VIEW first_hop AS SELECT min(a) AS a, count(a) AS n FROM (SELECT window(t
   FROM s GROUP BY window(ts, '2 hours', '1 hour'));
 CREATE VIEW hop_users AS SELECT window(ts, '2 hours', '1 hour').end AS b, count(DISTINCT k) AS n FROM s
   GROUP BY window(ts, '2 hours', '1 hour');
+CREATE VIEW hop_weeks AS SELECT window(ts, '14 days', '7 days').start AS a, window(ts, '14 days', '7 days').end AS b,
+  count(*) AS n FROM s GROUP BY window(ts, '14 days', '7 days');
+CREATE VIEW hop_week_ends AS SELECT window(ts, '14 days', '7 days').end AS b, count(*) AS n FROM s
+  GROUP BY window(ts, '14 days', '7 days');
+CREATE VIEW hop_week_users AS SELECT window(ts, '14 days', '7 days').end AS b, count(DISTINCT k) AS n FROM s
+  GROUP BY window(ts, '14 days', '7 days');
+CREATE VIEW hop_start_users AS SELECT window(ts, '2 hours', '30 minutes').start AS a, count(DISTINCT k) AS n,
+  count(*) AS m FROM s GROUP BY window(ts, '2 hours', '30 minutes');
+CREATE VIEW hop_start_lists AS SELECT n, window(ts, '2 hours', '30 minutes').start AS a, collect_set(k) AS ks FROM s
+  GROUP BY n, window(ts, '2 hours', '30 minutes');
+CREATE VIEW hop_week_keys AS SELECT k, window(ts, '21 days', '7 days').start AS a FROM s
+  GROUP BY k, window(ts, '21 days', '7 days');
+CREATE VIEW last_hop AS SELECT max(b) AS b, count(b) AS n, count(*) AS every FROM (
+  SELECT window(ts, '2 hours', '1 hour').end AS b FROM s GROUP BY window(ts, '2 hours', '1 hour'));
+CREATE VIEW last_hop_end AS SELECT max(b) AS b, count(*) AS n FROM hop_ends;
+CREATE VIEW week_sessions AS SELECT session_window(ts, '7 days').start AS a, count(*) AS n FROM s
+  GROUP BY session_window(ts, '7 days');
 CREATE VIEW weeks AS SELECT window(ts, '7 days').start AS a, count(*) AS n FROM s GROUP BY window(ts, '7 days');
 CREATE VIEW week_ends AS SELECT window(ts, '7 days').start AS a, window(ts, '7 days').end AS b, count(*) AS n FROM s
   GROUP BY window(ts, '7 days');

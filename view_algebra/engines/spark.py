@@ -39,7 +39,7 @@ from view_algebra.language.operators import BITWISE
 from view_algebra.language.overloads import overload
 from view_algebra.language.quoting import spark_name, spark_text
 from view_algebra.language.times import BOUNDED
-from view_algebra.language.types import BOOLEAN, CALENDAR, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from view_algebra.language.types import BOOLEAN, CALENDAR, DATE, FIRST_MICROSECOND, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from view_algebra.refusals import Wrong
 
 _COMPARISON = 4
@@ -191,6 +191,14 @@ def _window_start(call: Call) -> str:
     return f"timestamp_micros(unix_micros({spark(time)}) - pmod(unix_micros({spark(time)}){moved}, {spark(size)}))"
 
 
+def _pane_start(call: Call) -> str:
+    """The start of a tumbling window; the calendar's first microsecond in the one that begins before it."""
+    time, size, offset = call.arguments
+    at = f"unix_micros({spark(time)})"
+    moved = "" if offset == Constant("0", offset.type) else f" - {spark(offset)}"
+    return f"timestamp_micros({at} - least(pmod({at}{moved}, {spark(size)}), {at} + {-FIRST_MICROSECOND}L))"
+
+
 def _hops(call: Call) -> str:
     """The starts of all hopping windows that a record is in."""
     time, size, offset, slide = map(spark, call.arguments)
@@ -325,6 +333,7 @@ _FORMS: dict[str, Callable[[Call], str]] = {
     "finite": lambda c: within_calendar(spark(c.arguments[0]), c.type),
     "endless": lambda c: or_endless(spark(c.arguments[0]), spark(c.arguments[1]), c.arguments[1].type, c.type),
     "window_start": _window_start,
+    "pane_start": _pane_start,
     "window_end": lambda c: f"timestamp_micros(unix_micros({spark(c.arguments[0])}) + {spark(c.arguments[1])})",
     "hops": _hops,
     "lambda": _lambda,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from view_algebra.language.long_numbers import bounded
 from view_algebra.language.quoting import spark_text, words
-from view_algebra.language.types import CALENDAR, Type
+from view_algebra.language.types import CALENDAR, FIRST_MICROSECOND, Type
 from view_algebra.language.unique_keys import with_unique_keys
 
 TIME_ALONE = r"^[\x00-\x20]*(T|[0-9]{1,2}:)"
@@ -34,10 +34,6 @@ def ended_within_calendar(end: str, size: int) -> str:
     """
     first, last = f"timestamp_micros({FIRST_MICROSECOND + size})", CALENDAR["TIMESTAMP"][1]
     return f"CASE WHEN {end} BETWEEN {first} AND {last} THEN {end} END"
-
-
-FIRST_MICROSECOND = -62_135_596_800_000_000
-"""0001-01-01 00:00:00 UTC, since 1970."""
 
 
 def or_endless(made: str, time: str, kind: Type, gives: Type) -> str:

@@ -7,9 +7,10 @@ from view_algebra.language.quoting import words
 from view_algebra.language.types import CALENDAR, STRING
 
 _GUARDED = words(
-    "timestamp_seconds timestamp_millis timestamp_micros date_from_unix_date make_timestamp session_until lambda"
+    "timestamp_seconds timestamp_millis timestamp_micros date_from_unix_date make_timestamp pane_start session_until"
+    " hop_beyond lambda"
 )
-"""Functions whose own guard in the table keeps them within the calendar, what a session is merged by, and lambdas."""
+"""Functions whose own text keeps them within the calendar, what a session is merged by, and lambdas."""
 
 _STAYS_WITHIN = words(
     "finite endless coalesce nvl ifnull nullif nvl2 if greatest least date_trunc trunc to_date to_timestamp"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from view_algebra.language.aggregates import Part
 from view_algebra.language.expressions import Call, Constant, Expr, Order
 from view_algebra.language.fields import member
-from view_algebra.language.types import BIGINT, TIMESTAMP, WINDOW
+from view_algebra.language.types import BIGINT, FIRST_MICROSECOND, TIMESTAMP, WINDOW
 from view_algebra.refusals import Wrong
 
 PANE, HOP, BLOCK = "pane", "hop", "block"
@@ -17,6 +17,9 @@ PANE, HOP, BLOCK = "pane", "hop", "block"
 
 HOP_END = "hop_end"
 """The group key of hopping windows that are listed by their ends."""
+
+BEYOND = "beyond"
+"""The column that tells hopping windows apart of which no bound is shown; NULL for any other."""
 
 SESSION_START, SESSION_END, BEGINS = "session_start", "session_end", "begins"
 """Columns that panes get when they are put together to sessions."""
@@ -63,6 +66,11 @@ def hops(key: Expr) -> Hops | None:
         size, offset, slide = (int(getattr(a, "value", 0)) for a in key.arguments[1:])
         return Hops(size, slide, offset, key.function == HOP_END)
     return None
+
+
+def beyond(window: Expr) -> Call:
+    """What a hopping window is grouped by in addition to the bound that is shown."""
+    return Call("hop_beyond", (window,), TIMESTAMP, place=window.place)
 
 
 def is_session(key: Expr) -> bool:
@@ -152,8 +160,16 @@ def by_bounds(orders: Sequence[Order]) -> tuple[Order, ...]:
 
 
 def _tumbling(key: Call, size: int, offset: int) -> Call:
+    """The start of a pane; where one begins before the calendar, that pane starts with the calendar.
+
+    >>> from view_algebra.language.expressions import Field
+    >>> week = Call("window_start", (Field("s", ("ts",), TIMESTAMP),), TIMESTAMP)
+    >>> [_tumbling(week, days * 86_400_000_000, 0).function for days in (1, 7)]
+    ['window_start', 'pane_start']
+    """
     lengths = (Constant(str(size), BIGINT), Constant(str(offset % size), BIGINT))
-    return Call("window_start", (key.arguments[0], *lengths), TIMESTAMP, place=key.place)
+    straddles = (FIRST_MICROSECOND - offset) % size
+    return Call("pane_start" if straddles else "window_start", (key.arguments[0], *lengths), TIMESTAMP, place=key.place)
 
 
 def window_key(key: Expr) -> Expr:

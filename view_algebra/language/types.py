@@ -106,12 +106,18 @@ _POSTGRES = {
     "INTERVAL DAY TO SECOND": "interval",
 }
 
+FIRST_TIME, LAST_TIME = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
+"""The calendar: the years that every tool between Spark and the analyst can write."""
+
 CALENDAR = {
-    "TIMESTAMP": ("TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"),
-    "TIMESTAMP_NTZ": ("TIMESTAMP_NTZ '0001-01-01 00:00:00'", "TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'"),
+    "TIMESTAMP": (f"TIMESTAMP '{FIRST_TIME}'", f"TIMESTAMP '{LAST_TIME}'"),
+    "TIMESTAMP_NTZ": (f"TIMESTAMP_NTZ '{FIRST_TIME}'", f"TIMESTAMP_NTZ '{LAST_TIME}'"),
     "DATE": ("DATE '0001-01-01'", "DATE '9999-12-31'"),
 }
-"""First and last value, in Spark's syntax, of the years that every tool between Spark and the analyst can write."""
+"""First and last value of the calendar, in Spark's syntax."""
+
+FIRST_MICROSECOND = -62_135_596_800_000_000
+"""FIRST_TIME, since 1970."""
 
 INTEGRAL = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}

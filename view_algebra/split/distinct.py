@@ -35,7 +35,7 @@ from view_algebra.language.expressions import (
     Select,
 )
 from view_algebra.language.structs import is_struct, rebuilt, scalars
-from view_algebra.language.time_windows import bounds, is_session
+from view_algebra.language.time_windows import beyond, bounds, hops, is_session
 from view_algebra.language.types import BIGINT, BOOLEAN, INT, STRING
 from view_algebra.language.walks import above_group, walk
 from view_algebra.typed.names import neither
@@ -59,7 +59,8 @@ def over_values(block: Select) -> Select:
 class _Finer:
     """The columns of a block's groups and of its finer groups, by what they are.
 
-    keys: of a session, its start; until: its end, which the last of its records sets, whatever their values.
+    keys: of a session, its start; of a hopping window, its listed bound and what tells apart those without one.
+    until: the end of a session, which the last of its records sets, whatever their values.
     values: the columns of each finer group. beside: what is kept beside its values, and the columns of it.
     """
 
@@ -77,6 +78,7 @@ class _Finer:
             finer.setdefault(_values(a), {}).update(dict.fromkeys(_beside(a)))
         session = {key: bounds(key) for key in group if is_session(key)}
         keys = [session[key][0] if key in session else key for key in dict.fromkeys(group)]
+        keys += [beyond(key) for key in keys if hops(key) is not None]
         return _Finer(
             {key: f"key_{n}" for n, key in enumerate(keys)},
             {end: "until" for _, end in session.values()},

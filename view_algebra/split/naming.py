@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from view_algebra.engines.spark import spark
 from view_algebra.language.aggregates import Part
 from view_algebra.language.expressions import Call, Case, Constant, Expr
-from view_algebra.language.time_windows import BEGINS, HOP_END, SESSION_END, SESSION_START
+from view_algebra.language.time_windows import BEGINS, BEYOND, HOP_END, SESSION_END, SESSION_START
 from view_algebra.language.types import SYSTEM_COLUMNS
 
 
@@ -19,7 +19,7 @@ class Names:
     """The names given so far, and those that are taken by the columns that every table of cells has."""
 
     def __init__(self) -> None:
-        self._taken = {"touched", "only_one", SESSION_START, SESSION_END, BEGINS, *SYSTEM_COLUMNS}
+        self._taken = {"touched", "only_one", SESSION_START, SESSION_END, BEGINS, BEYOND, *SYSTEM_COLUMNS}
 
     def give(self, wanted: str) -> str:
         """The wanted name, with a number if it is taken."""
@@ -41,7 +41,7 @@ def slug(expression: Expr) -> str:
     >>> slug(Field("", ("window_end",), STRING))
     'column_window_end'
     """
-    if isinstance(expression, Call) and expression.function in ("window_start", "window_end", HOP_END):
+    if isinstance(expression, Call) and expression.function in ("window_start", "pane_start", "window_end", HOP_END):
         return "window_end" if expression.function == HOP_END else expression.function
     if isinstance(expression, Call) and expression.function == "cast":
         return slug(expression.arguments[0])

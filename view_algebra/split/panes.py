@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from view_algebra.language.aggregates import Part, merged
 from view_algebra.language.expressions import (
@@ -40,11 +41,13 @@ from view_algebra.language.expressions import (
 from view_algebra.language.fields import member
 from view_algebra.language.relations import nested_in, with_nested
 from view_algebra.language.time_windows import (
+    BEYOND,
     HOP,
     HOP_END,
     PANE,
     SESSION_END,
     SESSION_START,
+    Hops,
     by_bounds,
     ends,
     hops,
@@ -52,7 +55,7 @@ from view_algebra.language.time_windows import (
     put_together,
     seen,
 )
-from view_algebra.language.types import BIGINT, BOOLEAN, TIMESTAMP, WINDOW
+from view_algebra.language.types import BIGINT, BOOLEAN, FIRST_TIME, LAST_TIME, TIMESTAMP, WINDOW
 from view_algebra.language.walks import above_group, kept_by, rewrite, rewritten, walk
 
 
@@ -128,8 +131,8 @@ def hopped(
 ) -> Query:
     """The cells of hopping windows, of those of their panes; `start` is the column of when these, or a block, begin.
 
-    A window that begins before the calendar has NULL for its start. Such windows are rows of their own, so that the
-    others are found by index.
+    A window that is not all in the calendar has NULL for its start, or its end, and is told apart by the column beyond.
+    Such windows are rows of their own, so that the others are found by index.
     """
     types, bits = dict(panes.columns), tuple(seen(window))
     outputs = [Output(windows.keys[0], Field(HOP, windows.keys, TIMESTAMP))]
@@ -137,15 +140,24 @@ def hopped(
     words = tuple(name for bit in bits for name, part in parts if part == bit)
     merging = [(name, part) for name, part in parts if part not in bits]
     merged_ = _merged(outputs, merging, Hopped(panes, windows, start, window, words), PANE)
-    if hops_of(window).by_end:
-        return merged_
-    within, before = (
-        Call(sign, (merged_.outputs[0].expression, Constant("0001-01-01 00:00:00", TIMESTAMP)), BOOLEAN)
-        for sign in (">=", "<")
+    listed, rest = merged_.outputs[0].expression, merged_.outputs[1:]
+    readable, unknown = _readable(listed, hops_of(window)), Constant(None, TIMESTAMP)
+    shown, others = (
+        replace(
+            merged_, outputs=(Output(windows.keys[0], bound), *rest, Output(BEYOND, other)), where=both(held, where)
+        )
+        for bound, other, held in ((listed, unknown, readable), (unknown, listed, Call("not", (readable,), BOOLEAN)))
     )
-    others = replace(merged_, outputs=(Output(windows.keys[0], Constant(None, TIMESTAMP)), *merged_.outputs[1:]))
-    readable, rest = (replace(s, where=both(held, where)) for s, held in ((merged_, within), (others, before)))
-    return Combined("UNION ALL", readable, rest, merged_.columns)
+    return Combined("UNION ALL", shown, others, shown.columns)
+
+
+def _readable(listed: Expr, window: Hops) -> Expr:
+    """True of windows whose start, or end, by which they are listed, is shown."""
+    if not window.by_end:
+        return Call(">=", (listed, Constant(FIRST_TIME, TIMESTAMP)), BOOLEAN)
+    first = datetime.fromisoformat(FIRST_TIME) + timedelta(microseconds=window.size)
+    begun = Call(">=", (listed, Constant(first.isoformat(" "), TIMESTAMP)), BOOLEAN)
+    return both(begun, Call("<=", (listed, Constant(LAST_TIME, TIMESTAMP)), BOOLEAN))
 
 
 def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, parts: Parts) -> Select:

@@ -25,7 +25,7 @@ from view_algebra.language.expressions import (
     Subquery,
 )
 from view_algebra.language.relations import over_inputs, relations_in
-from view_algebra.language.time_windows import PANE, bounds, hops, is_session, put_together
+from view_algebra.language.time_windows import BEYOND, PANE, beyond, bounds, hops, is_session, put_together
 from view_algebra.language.types import TIMESTAMP
 from view_algebra.language.walks import is_asked, kept_by, rewrite, rewritten_in, walk
 from view_algebra.refusals import Wrong
@@ -109,7 +109,10 @@ def _put_together(
     keys = [start if key == window else names[key] for key in group]
     if windows is not None:
         held = None if block.undecided is None else _asked_of_cells(block.undecided, names, PANE)
-        key: dict[Expr, Expr] = {window: Field(CELL, windows.keys, TIMESTAMP)}
+        key: dict[Expr, Expr] = {
+            window: Field(CELL, windows.keys, TIMESTAMP),
+            beyond(window): Field(CELL, (BEYOND,), TIMESTAMP),
+        }
         return Nested(hopped(cells, windows, keys, start, window, parts, held), CELL), key
     others, of = [name for name in keys if name != start], block.keeping.sessions_of
     within = others if of is None else [names[key] for key in of if key != window]

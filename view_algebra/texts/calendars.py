@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from view_algebra.engines.postgres.times import length
 from view_algebra.language.expressions import (
     Cells,
     Combined,
     Expr,
     Field,
-    Hopped,
     Nested,
     Query,
     Read,
@@ -25,13 +23,12 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.quoting import postgres_name, spark_name
 from view_algebra.language.relations import relations_in
-from view_algebra.language.time_windows import HOP, HOP_END, hops_of
-from view_algebra.language.types import CALENDAR
+from view_algebra.language.types import CALENDAR, FIRST_TIME, LAST_TIME
 from view_algebra.language.walks import walk
 
 _IN_POSTGRES = {
-    "TIMESTAMP": ("timestamptz '0001-01-01 00:00:00+00'", "timestamptz '9999-12-31 23:59:59.999999+00'"),
-    "TIMESTAMP_NTZ": ("timestamp '0001-01-01 00:00:00'", "timestamp '9999-12-31 23:59:59.999999'"),
+    "TIMESTAMP": (f"timestamptz '{FIRST_TIME}+00'", f"timestamptz '{LAST_TIME}+00'"),
+    "TIMESTAMP_NTZ": (f"timestamp '{FIRST_TIME}'", f"timestamp '{LAST_TIME}'"),
     "DATE": ("date '0001-01-01'", "date '9999-12-31'"),
 }
 
@@ -43,16 +40,12 @@ Given = Sequence[tuple[str, tuple[str, str] | None]]
 def in_postgres(final: str, query: Query, typed: Query, keys: Collection[str]) -> str:
     """The text of a view in Postgres, with NULL for what its clients cannot read; `keys` are those of its groups.
 
-    A key of cells, and an end that hopping windows are listed by, is found by index, which no expression of it is. So
-    those that can be read stay as they are, and the others, which are few, are rows of their own.
+    A key of cells is found by index, which no expression of it is. So those that can be read stay as they are, and the
+    others, which are few, are rows of their own.
     """
     leaving = _leaving(query) | _endless(typed)
     given = [(postgres_name(name), _IN_POSTGRES.get(kind.name)) for name, kind in query.columns]
-    ends = _listed_ends(query)
-    for number, size in ends.items():
-        first, last = _IN_POSTGRES["TIMESTAMP"]
-        given[number] = given[number][0], (f"{first} + {length(size)}", last)
-    indexed = sorted(leaving & (ends.keys() | _keys_of_cells(query, keys)))[:1]
+    indexed = sorted(leaving & _keys_of_cells(query, keys))[:1]
     if not indexed:
         return _shown(final, given, leaving) if leaving else final
     name, years = given[indexed[0]]
@@ -73,17 +66,6 @@ def in_spark(select: str, query: Query) -> str:
     return _shown(select, given, leaving) + named if leaving else select
 
 
-def _listed_ends(query: Query) -> dict[int, int]:
-    """The numbers of the columns that are the ends of hopping windows, and the microseconds of these.
-
-    The rows come in any order.
-    """
-    if not isinstance(query, Select) or query.order or query.distinct or query.limit is not None:
-        return {}
-    sizes = ((n, _listed_end(output.expression, query.relation)) for n, output in enumerate(query.outputs))
-    return {n: size for n, size in sizes if size is not None}
-
-
 def _keys_of_cells(query: Query, keys: Collection[str]) -> frozenset[int]:
     """The numbers of the columns that are keys of cells as they are, of rows that come in any order."""
     if not isinstance(query, Select) or query.order or query.distinct or query.limit is not None:
@@ -92,20 +74,6 @@ def _keys_of_cells(query: Query, keys: Collection[str]) -> frozenset[int]:
         return frozenset()
     columns = ((n, output.expression) for n, output in enumerate(query.outputs))
     return frozenset(n for n, column in columns if isinstance(column, Field) and column.path[0] in keys)
-
-
-def _listed_end(expression: Expr, relation: Relation | None) -> int | None:
-    """The microseconds of the hopping windows of which a column is the listed end; None for any other column."""
-    if not isinstance(expression, Field) or len(expression.path) > 1:
-        return None
-    if isinstance(relation, Hopped):
-        ends = relation.window.function == HOP_END and expression.relation == HOP
-        return hops_of(relation.window).size if ends else None
-    below = relation.query if isinstance(relation, Nested) and relation.alias == expression.relation else None
-    outputs = below.outputs if isinstance(below, Select) else ()
-    named = (output.expression for output in outputs if output.name == expression.path[0])
-    sizes = (_listed_end(each, below.relation) for each in named) if isinstance(below, Select) else iter(())
-    return next((size for size in sizes if size is not None), None)
 
 
 def _shown(text: str, given: Given, leaving: Collection[int], instead: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -139,7 +107,7 @@ def _leaves(part: Expr, relation: Relation | None) -> bool:
         case Subquery():
             return bool(_leaving(part.query))
         case Field():
-            return _listed_end(part, relation) is not None or _given(part, relation)
+            return _given(part, relation)
     return False
 
 
