@@ -194,7 +194,7 @@ def _read(database: Database, names: Iterable[str], preview: str | None, shown: 
             try:
                 with connection.begin_nested():
                     shown.keep(name, views.rows(connection, name, columns, schema=preview or "analytics"))
-            except PostgresError as error:
+            except (PostgresError, LaminaError) as error:
                 if is_away(error):
                     raise
                 failures[name] = error

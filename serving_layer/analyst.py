@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from serving_layer.database import is_away, is_opened, no_connection
+from serving_layer.database import is_away, is_opened, no_connection, unreadable_time
 from view_algebra.errors import LaminaError
 
 CONNECT_TIMEOUT = 10
@@ -100,10 +100,7 @@ def _snapshot(url: str) -> Iterator[psycopg2.extensions.connection]:
         way_out = "Ask for less, or let readers take longer: `statement_timeout` in LAMINA_ANALYST_LIMITS."
         raise _refused(error, way_out) from error
     except ValueError as error:
-        if "out of range" not in str(error):  # as Python's driver says of a time
-            raise
-        way_out = "Cast it to a text in the SELECT: CAST(ts AS text)."
-        raise LaminaError("A time is beyond the years 1 to 9999", evidence=str(error), way_out=way_out) from error
+        raise unreadable_time(error) from error
     except psycopg2.Error as error:
         if is_away(error):
             raise

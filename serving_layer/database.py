@@ -310,6 +310,14 @@ def _refused_login(error: BaseException | None) -> bool:
     return any(part in said for part in _REFUSED)
 
 
+def unreadable_time(error: ValueError) -> LaminaError:
+    """Why Postgres' driver could not read a row: Python has no time beyond the years 1 to 9999. Others are raised."""
+    if "out of range" not in str(error):
+        raise error
+    way_out = "Cast it to a text in the SELECT: CAST(ts AS text)."
+    return LaminaError("A time is beyond the years 1 to 9999", evidence=str(error), way_out=way_out)
+
+
 def is_deadlock(error: DBAPIError) -> bool:
     """True when Postgres ended the transaction to resolve a deadlock."""
     return isinstance(error.orig, psycopg2.errors.DeadlockDetected)

@@ -19,6 +19,7 @@ from serving_layer.database import (
     is_deadlock,
     is_lock_timeout,
     is_other_shape,
+    unreadable_time,
     wait_shortly_for_readers,
 )
 from serving_layer.sides import Side, body, needed, place_of, placed, places, transactions
@@ -193,8 +194,11 @@ def rows(
     connection: Connection, name: str, columns: str, where: str = "true", schema: str = "analytics"
 ) -> list[tuple[Any, ...]]:
     """The rows of a view as an analyst reads them; `columns` is a list of expressions over its columns."""
-    found = run(connection, f"SELECT {columns} FROM {quoted(schema)}.{quoted(name)} WHERE {where}")
-    return [tuple(row) for row in found]
+    try:
+        found = run(connection, f"SELECT {columns} FROM {quoted(schema)}.{quoted(name)} WHERE {where}")
+        return [tuple(row) for row in found]
+    except ValueError as error:
+        raise unreadable_time(error) from error
 
 
 def withdraw(connection: Connection, names: Collection[str]) -> None:

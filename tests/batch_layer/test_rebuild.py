@@ -762,3 +762,13 @@ def test_an_infinity_is_after_every_time_in_cells_rebuilds_receipts_and_checks(
     assert quick_lamina("sql", asked, "--json").lines() == [
         {"a": "-infinity", "b": "infinity", "c": "2024-01-01T00:00:00"}
     ]
+    shown = one(deployed.owner("SELECT pg_get_viewdef('analytics.valid')"))[0].rstrip(";")
+    past = f"SELECT kind, until - interval '3000 years' AS until, holds FROM ({shown}) AS valid"
+    deployed.owner(f"CREATE OR REPLACE VIEW analytics.valid AS {past}")
+    checked = {line["view"]: line for line in quick_lamina("check", "--json", code=1).lines()}
+    assert {view: line["result"] for view, line in checked.items()} == {
+        "valid": "FAILED",
+        "longest": "equal",
+        "untils": "equal",
+    }
+    assert checked["valid"]["error"].startswith("A time is beyond the years 1 to 9999")
