@@ -153,11 +153,14 @@ def hopped(
 
 def _readable(listed: Expr, window: Hops) -> Expr:
     """True of windows whose start, or end, by which they are listed, is shown."""
+
+    def compared(sign: str, time: str) -> Expr:
+        return Call(sign, (listed, Constant(time, TIMESTAMP)), BOOLEAN)
+
     if not window.by_end:
-        return Call(">=", (listed, Constant(FIRST_TIME, TIMESTAMP)), BOOLEAN)
+        return compared(">=", FIRST_TIME)
     first = datetime.fromisoformat(FIRST_TIME) + timedelta(microseconds=window.size)
-    begun = Call(">=", (listed, Constant(first.isoformat(" "), TIMESTAMP)), BOOLEAN)
-    return both(begun, Call("<=", (listed, Constant(LAST_TIME, TIMESTAMP)), BOOLEAN))
+    return Call("and", (compared(">=", first.isoformat(" ")), compared("<=", LAST_TIME)), BOOLEAN)
 
 
 def sessions(panes: Cells, keys: Sequence[str], within: Sequence[str], session: Call, parts: Parts) -> Select:
