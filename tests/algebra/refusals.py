@@ -38,6 +38,11 @@ SOURCES = [
         f"CREATE TABLE good_records (a INT) {_KAFKA};",
         f"CREATE TABLE fine_records (a INT) {_KAFKA};",
     ),
+    Refusal(
+        "a name of what explode makes",
+        f"CREATE TABLE x (`element 1` INT) {_KAFKA};",
+        f"CREATE TABLE x (element_1 INT) {_KAFKA} TBLPROPERTIES ('field.element_1' = 'element 1');",
+    ),
     Refusal("no topic", "CREATE TABLE x (a INT) USING kafka;", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal("no USING", "CREATE TABLE x (a INT);", f"CREATE TABLE x (a INT) {_KAFKA};"),
     Refusal(

@@ -415,6 +415,10 @@ def _topic(name: str, schema: exp.Schema, options: Found, report: Report) -> tup
     return topic, place
 
 
+_OF_LIST = re.compile("(?i:position|element|key|value) [0-9]+")
+"""Names of columns of generators (`split/folding.py`)."""
+
+
 def _names(schema: exp.Schema) -> set[str]:
     return {item.name.lower() for item in schema.expressions if isinstance(item, exp.ColumnDef)}
 
@@ -433,6 +437,9 @@ def _refuse_name(item: exp.ColumnDef, columns: Mapping[str, Type], taken: Collec
     if name.lower().startswith("kafka_"):
         what = f"{name}: names that begin with kafka_ are Lamina's own"
         raise Wrong(span(item), what, way_out(name.lower().removeprefix("kafka_") or "field"))
+    if _OF_LIST.fullmatch(name):
+        what = f"{name}: a name that Lamina gives to what explode() makes of a list"
+        raise Wrong(span(item), what, way_out(name.lower().replace(" ", "_")))
     if name in ICEBERG_COLUMNS:
         what = f"{name}: a name that Iceberg, which keeps the master log, has for a column of its own"
         raise Wrong(span(item), what, way_out(name.strip("_")))
