@@ -79,14 +79,28 @@ def caret(file: File, span: Span) -> str:
     >>> print(caret(File("v.sql", "SELECT\n  mode(price)\nFROM s"), Span(9, 13)))
       2 |   mode(price)
             ^^^^
+
+    Of a long line, what is around the place:
+
+    >>> print(caret(File("v.sql", f"SELECT mode(price), {'a + ' * 99}a FROM s"), Span(7, 11)))
+      1 | SELECT mode(price), a + a + a + a + a + a + a + a + a + a + a + a + a + a + a +…
+                 ^^^^
     """
     start = min(span.start, max(0, len(file.text) - 1))
     number = file.line(start)
     line = file.text.split("\n")[number - 1]
     column = start - file.offset(number, 0)
     width = max(1, min(span.end - span.start, len(line) - column))
+    if len(line) > LONG_LINE:
+        first, last = max(0, column - AROUND), column + AROUND
+        before, after = "…" * (first > 0), "…" * (last < len(line))
+        line, column, width = f"{before}{line[first:last]}{after}", column - first + len(before), min(width, AROUND)
     margin = f"  {number} | "
     return f"{margin}{line}\n{' ' * (len(margin) + column)}{'^' * width}"
+
+
+LONG_LINE, AROUND = 240, 72
+"""Characters of a line that is shown in part, and how many are shown before and behind the place."""
 
 
 def refuse_all(mistakes: Iterable[Mistake]) -> Refused:
