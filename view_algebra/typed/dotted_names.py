@@ -91,8 +91,8 @@ def _refuse_function(name: str, scope: Scope, place: Place) -> None:
 
 def _refuse_output(names: list[str], node: exp.Expr) -> None:
     """An output of the SELECT, which WHERE and ON do not know; what is computed of groups or rows is known later."""
-    block = node.find_ancestor(exp.Select)
-    outputs = block.expressions if block is not None and len(names) == 1 else []
+    block, condition = node.find_ancestor(exp.Select), node.find_ancestor(exp.Select, exp.Where, exp.Join)
+    outputs = block.expressions if block is not None and block is not condition and len(names) == 1 else []
     found = next((o for o in outputs if isinstance(o, exp.Alias) and o.alias.lower() == names[0].lower()), None)
     if found is None:
         return
