@@ -929,6 +929,14 @@ BEGIN
 END
 $$;
 
+-- A list, each of its elements as many times as is said
+
+CREATE OR REPLACE FUNCTION spark.repeated(list jsonb, times bigint[]) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT jsonb_agg(value ORDER BY place)
+  FROM jsonb_array_elements(list) WITH ORDINALITY AS element (value, place), generate_series(1, times[place])
+$$;
+
 -- HyperLogLog: the estimate of as many registers, of which those that are taken are given
 
 CREATE OR REPLACE FUNCTION spark.hyperloglog(places integer[], registers bigint) RETURNS bigint

@@ -92,6 +92,9 @@ GROUP BY ROLLUP(letter);
 
 CREATE VIEW tag_rows AS SELECT event_id, tag FROM events LATERAL VIEW explode(payload.tags) t AS tag;
 
+CREATE VIEW lists_of_exploded AS SELECT country, collect_list(city) AS cities, collect_list(struct(kind, user_id % 2 AS odd)) AS kinds,
+  collect_list(city) FILTER (WHERE kind = 'show') AS shown, listagg(city, '-') AS joined, collect_set(city) AS every, count(*) AS n
+FROM events LATERAL VIEW OUTER explode(payload.tags) t AS tag LATERAL VIEW explode(array(1, 2)) u AS x GROUP BY country;
 CREATE VIEW outer_rows AS SELECT e.event_id, p, t.tag, w.word FROM events e LATERAL VIEW OUTER posexplode(payload.tags) t AS p, tag
 LATERAL VIEW explode(split(kind, 'l')) w AS word WHERE user_id = 1;
 

@@ -83,6 +83,7 @@ class AggregateFunction:
     once: a value that comes twice changes nothing, and so DISTINCT does not.
     over: for an aggregate that needs every value of a group, Postgres' expression over its values: `{0}` is the value,
         `{n}` how often it came, `{1}` the next argument, `{o}` the order asked for; `parts` is empty then.
+    repeated: the same, where `over` has no `{n}` and a value may have come more than once, as explode() makes it.
     sub_key: what is kept in the place of a value, and what the greatest of is kept in the place of how often it came.
     rows: of an aggregate over values, Postgres' expression over plain rows.
     """
@@ -96,6 +97,7 @@ class AggregateFunction:
     above: Callable[[Sequence[Type]], str] | None
     once: bool = False
     over: str | None = None
+    repeated: str | None = None
     sub_key: Callable[[Sequence[Expr]], tuple[Expr, Expr]] | None = None
     rows: str | None = None
 
@@ -307,6 +309,10 @@ GREATEST_ERROR = 0.39
 _MODE = "(array_agg({0} ORDER BY {n} DESC, {0}) FILTER (WHERE {0} IS NOT NULL))[1]"
 _SET = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"
 _LIST = "coalesce(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL), '[]')"
+_REPEATED = (
+    "coalesce(spark.repeated(jsonb_agg({0} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL),"
+    " array_agg({n} ORDER BY {o}) FILTER (WHERE {0} IS NOT NULL)), '[]')"
+)
 _TEXTS = "string_agg({0} || repeat({1} || {0}, {n}::integer - 1), {1} ORDER BY {o})"
 
 
@@ -626,7 +632,12 @@ _TABLE = (
         once=True,
         rows=_SET.replace("({0}", "(DISTINCT {0}"),
     ),
-    _of_values("collect_list", (1, 1), _in_a_list, lambda types: Type("ARRAY", element=types[0]), _LIST, rows=_LIST),
+    replace(
+        _of_values(
+            "collect_list", (1, 1), _in_a_list, lambda types: Type("ARRAY", element=types[0]), _LIST, rows=_LIST
+        ),
+        repeated=_REPEATED,
+    ),
     _of_values("listagg", (1, 2), lambda kind: kind == STRING, lambda _: STRING, _TEXTS, rows=_TEXTS),
 )
 

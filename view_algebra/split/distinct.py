@@ -33,6 +33,7 @@ from view_algebra.language.expressions import (
     Output,
     OverValues,
     Select,
+    Stream,
 )
 from view_algebra.language.structs import is_struct, rebuilt, scalars
 from view_algebra.language.time_windows import beyond, bounds, hops, is_session
@@ -51,7 +52,8 @@ def over_values(block: Select) -> Select:
     found = [e for x in above_group(block) for e in walk(x) if isinstance(e, Aggregate)]
     if block.group is None or not any(_of_values(a) for a in found):
         return block
-    finer = _Finer.of(block.group, found)
+    repeats = isinstance(block.relation, Stream) and bool(block.relation.generators)
+    finer = _Finer.of(block.group, found, repeats=repeats)
     return over_branches(block, finer.branches(block), _FINER, finer.keys, finer.read)
 
 
@@ -62,6 +64,7 @@ class _Finer:
     keys: of a session, its start; of a hopping window, its listed bound and what tells apart those without one.
     until: the end of a session, which the last of its records sets, whatever their values.
     values: the columns of each finer group. beside: what is kept beside its values, and the columns of it.
+    repeats: may a record come more than once, as explode() has it?
     """
 
     keys: dict[Expr, str]
@@ -69,9 +72,10 @@ class _Finer:
     plain: dict[Aggregate, str]
     values: dict[tuple[Expr, ...], list[str]]
     beside: dict[tuple[Expr, ...], dict[Aggregate, str]]
+    repeats: bool
 
     @staticmethod
-    def of(group: Sequence[Expr], found: Sequence[Aggregate]) -> _Finer:
+    def of(group: Sequence[Expr], found: Sequence[Aggregate], *, repeats: bool) -> _Finer:
         plain = dict.fromkeys(a for a in found if not _of_values(a))
         finer: dict[tuple[Expr, ...], dict[Aggregate, None]] = {}
         for a in filter(_of_values, found):
@@ -88,6 +92,7 @@ class _Finer:
                 values: {a: f"beside_{n}_{i}" for i, a in enumerate(beside)}
                 for n, (values, beside) in enumerate(finer.items())
             },
+            repeats,
         )
 
     def branches(self, block: Select) -> list[Select]:
@@ -138,8 +143,8 @@ class _Finer:
         fields: tuple[Expr, ...] = tuple(map(_field, values, self.values[values]))
         beside = {kept: _field(kept, name) for kept, name in self.beside[values].items()}
         if AGGREGATES[aggregate.function].over is not None:
-            times, wholes = _times(aggregate), _wholes(aggregate)
-            often = ONE if times is None else beside[times]
+            counted, wholes = _times(aggregate), _wholes(aggregate)
+            often = ONE if counted is None else beside[counted]
             shown = {v: _or(beside[wholes[v]], f) if v in wholes else f for v, f in zip(values, fields, strict=True)}
             shown |= {value: beside[kept] for value, kept in wholes.items() if value not in shown}
             literals = tuple(a for a in aggregate.arguments[1:] if isinstance(a, Constant))
@@ -150,7 +155,9 @@ class _Finer:
             here = rebuilt(value, shown.__getitem__)
             if is_struct(value):  # which is none where its fields are those of another branch
                 here = only(Call("is not null", (often,), BOOLEAN), here)
-            return OverValues(aggregate.function, here, often, tuple(order), literals, aggregate.type)
+            in_turn = AGGREGATES[aggregate.function].repeated is not None
+            times = often if self.repeats or not in_turn else ONE
+            return OverValues(aggregate.function, here, times, tuple(order), literals, aggregate.type)
         if len(fields) > 1:
             return replace(aggregate, arguments=(), condition=not_null(fields), distinct=False)
         return replace(aggregate, arguments=fields, condition=None, distinct=False)

@@ -9,6 +9,7 @@ from view_algebra.engines.postgres.nested import in_json
 from view_algebra.engines.postgres.writing import ATOM, CAST, MULTIPLY, Reading, as_text, constant, ordering, typed_text
 from view_algebra.language.aggregates import AGGREGATES, not_null, only
 from view_algebra.language.expressions import (
+    ONE,
     TRUE,
     Aggregate,
     Call,
@@ -34,7 +35,8 @@ def filter_of(condition: Expr | None, reading: Reading) -> str:
 
 def over_values(call: OverValues, reading: Reading) -> str:
     """An aggregate over values that are kept one by one, each so many times."""
-    over = AGGREGATES[call.function].over
+    row = AGGREGATES[call.function]
+    over = row.over if call.times == ONE else row.repeated or row.over
     assert over is not None
     value = _listed(reading.text(call.value, CAST), call)
     texts = {"0": value, "n": reading.text(call.times, CAST)}
