@@ -71,6 +71,9 @@ CREATE VIEW exploded AS SELECT id, m FROM rows LATERAL VIEW explode(more) t AS m
 CREATE VIEW members AS SELECT id, x.later AS later FROM rows;
 CREATE VIEW texts_of_times AS SELECT kafka_offset AS id, from_unixtime(l) AS a, CAST(date_add(day, n) AS STRING) AS b
   FROM s;
+CREATE VIEW leap_seconds AS SELECT kafka_offset AS id,
+  make_timestamp(year(ts), month(ts), day(ts), hour(ts), 59, 60) AS m FROM s;
+CREATE VIEW last_leap_second AS SELECT max(make_timestamp(year(ts), month(ts), day(ts), hour(ts), 59, 60)) AS m FROM s;
 CREATE VIEW above AS SELECT window(t, '1 hour').end AS e, count(*) AS n FROM (SELECT k, max(ts) AS t FROM s GROUP BY k)
   GROUP BY window(t, '1 hour');
 """

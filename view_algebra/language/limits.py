@@ -7,8 +7,7 @@ from view_algebra.language.quoting import words
 from view_algebra.language.types import CALENDAR, STRING
 
 _GUARDED = words(
-    "timestamp_seconds timestamp_millis timestamp_micros date_from_unix_date make_timestamp pane_start session_until"
-    " hop_beyond lambda"
+    "timestamp_seconds timestamp_millis timestamp_micros date_from_unix_date pane_start session_until hop_beyond lambda"
 )
 """Functions whose own text keeps them within the calendar, what a session is merged by, and lambdas."""
 
