@@ -27,7 +27,7 @@ from master_log.causes import SPARK_ERRORS
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets, Skipped
 from serving_layer import definitions, history, lookup, previews, progress, skipping, views
-from serving_layer.database import Connection, Database, PostgresError, is_away
+from serving_layer.database import Connection, Database, PostgresError, is_away, unreadable_time
 from serving_layer.deployed import deployed
 from serving_layer.overwriting import DOUBLE_TOLERANCE, ROUNDING
 from view_algebra.compiled import JSON_TIMES, SHORTENED, Catalog, View
@@ -235,6 +235,8 @@ def _compared(
             found = compare(view, selected, shown.rows(name), below)
         except (*SPARK_ERRORS, Stalled) as error:
             failure = error
+        except (ValueError, OverflowError) as error:
+            failure = unreadable_time(error)
     found = found or Checked(name, 0, below, [], [], failure=failure)
     return replace(found, skipped=sum(offset < below.get(at, 0) for at, offset in asked.skipped))
 

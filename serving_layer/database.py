@@ -310,8 +310,8 @@ def _refused_login(error: BaseException | None) -> bool:
     return any(part in said for part in _REFUSED)
 
 
-def unreadable_time(error: ValueError) -> LaminaError:
-    """Why Postgres' driver could not read a row: Python has no time beyond the years 1 to 9999. Others are raised."""
+def unreadable_time(error: ValueError | OverflowError) -> LaminaError:
+    """Why a driver could not read a row: Python has no time beyond the years 1 to 9999. Other errors are raised."""
     if "out of range" not in str(error):
         raise error
     way_out = "Cast it to a text in the SELECT: CAST(ts AS text)."
