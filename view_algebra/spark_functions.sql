@@ -349,12 +349,12 @@ $$;
 
 CREATE OR REPLACE FUNCTION spark.lower(x text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-  SELECT lower(x COLLATE pg_unicode_fast) COLLATE "C"
+  SELECT lower(x COLLATE pg_unicode_fast)
 $$;
 
 CREATE OR REPLACE FUNCTION spark.upper(x text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-  SELECT upper(x COLLATE pg_unicode_fast) COLLATE "C"
+  SELECT upper(x COLLATE pg_unicode_fast)
 $$;
 
 -- numbers as text, with commas

@@ -164,3 +164,33 @@ def test_a_time_that_spark_cannot_compute_stops_no_stream(engines: Engines) -> N
 
 NUMBERS = (1, 10**10, 2**31 - 1, -(2**31), 2**62, -(2**63))
 """Of which seconds, microseconds and days are made."""
+
+
+def test_texts_are_found_and_changed_in_case_as_words_of_any_language(engines: Engines) -> None:
+    """Dashboards filter by ILIKE. The order is that of bytes, and a key is found by its index."""
+    views = """
+        CREATE VIEW cities AS SELECT city, count(*) AS n FROM events GROUP BY city;
+        CREATE VIEW made AS SELECT concat(city, '!') AS city, 'É' AS letter, payload.tags[0] AS tag FROM events;
+    """
+    catalog = compile_catalog({"views.sql": SOURCE + views})
+    names = ("Évora", "évian", "Zürich", "aachen", "straße")
+    made = [
+        f'{{"event_id": "{n}", "city": "{city}", "payload": {{"tags": ["É"]}}}}'.encode()
+        for n, city in enumerate(names)
+    ]
+    engines.deploy(catalog)
+    engines.feed(catalog, {"events": [made]})
+    with engines.connection.cursor() as cursor:
+
+        def rows(select: str) -> list[str]:
+            cursor.execute(select)
+            return [str(value) for (value,) in cursor.fetchall()]
+
+        assert rows("SELECT city FROM analytics.cities WHERE city ILIKE 'é%' ORDER BY city") == ["Évora", "évian"]
+        assert rows("SELECT city FROM analytics.made WHERE city ILIKE '%ÜRICH!'") == ["Zürich!"]
+        assert rows("SELECT DISTINCT lower(letter) || lower(tag) FROM analytics.made") == ["éé"]
+        assert rows("SELECT upper(city) FROM analytics.cities WHERE city > 't' ORDER BY city") == ["ÉVORA", "ÉVIAN"]
+        assert rows("SELECT city FROM analytics.cities ORDER BY 1") == sorted(names, key=str.encode)
+        cursor.execute("SET enable_seqscan = off")
+        assert any("Index" in line for line in rows("EXPLAIN SELECT * FROM analytics.cities WHERE city = 'Évora'"))
+        cursor.execute("RESET enable_seqscan")

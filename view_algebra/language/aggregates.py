@@ -20,6 +20,7 @@ from view_algebra.language.quoting import words
 from view_algebra.language.types import (
     BIGINT,
     BOOLEAN,
+    COLLATED,
     DOUBLE,
     FLOAT,
     INT,
@@ -200,7 +201,7 @@ def _extreme(name: Choice["min", "max"]) -> AggregateFunction:
         final=lambda parts, _: parts[name],
         above=lambda types: {
             "BOOLEAN": ("bool_and" if name == "min" else "bool_or") + "({0})@",
-            "STRING": name + '({0} COLLATE "C")@',
+            "STRING": f"{name}({{0}} {COLLATED})@",
             **dict.fromkeys(("ARRAY", "MAP", "STRUCT"), "any_value({0})@"),  # of one, which stands beside NULLs
         }.get(types[0].name, name + "({0})@"),
         once=True,

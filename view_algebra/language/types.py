@@ -10,6 +10,9 @@ from sqlglot.errors import ParseError, TokenError
 
 from view_algebra.language.quoting import spark_name, words
 
+COLLATED = "COLLATE pg_unicode_fast"
+"""Text compares by its bytes in Postgres, as in Spark; lower() and ILIKE know the letters of every language."""
+
 
 @dataclass(frozen=True)
 class Type:
@@ -52,7 +55,7 @@ class Type:
     @property
     def stored(self) -> str:
         """The type of a column of a table: text compares by bytes, as in Spark."""
-        return 'text COLLATE "C"' if self.name == "STRING" else self.postgres
+        return f"text {COLLATED}" if self.name == "STRING" else self.postgres
 
     @property
     def staged(self) -> str:

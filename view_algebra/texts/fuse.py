@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from view_algebra.compiled import BAD_FIELDS, LEFT_OUT, ROWS_OF_CHANGE, CellTable, Column, Fused, Input, Merge, Source
 from view_algebra.language.merges import MERGES
 from view_algebra.language.quoting import postgres_name
-from view_algebra.language.types import INTEGRAL
+from view_algebra.language.types import INTEGRAL, STRING
 
 _NTH = "`position 1`"
 _OF_CHANGES = f"LATERAL VIEW {ROWS_OF_CHANGE} g1 AS {_NTH}, "
@@ -27,7 +27,7 @@ _POSTGRES = {
     "BIGINT": "bigint",
     "DOUBLE": "double precision",
     "FLOAT": "real",
-    "STRING": 'text COLLATE "C"',
+    "STRING": STRING.stored,
     "BOOLEAN": "boolean",
     "DATE": "date",
     "TIMESTAMP": "timestamptz",

@@ -24,7 +24,7 @@ from view_algebra.language.expressions import (
 from view_algebra.language.merges import MERGES
 from view_algebra.language.structs import scalars
 from view_algebra.language.time_windows import by_bounds
-from view_algebra.language.types import DOUBLE, FLOAT, INT, STRING
+from view_algebra.language.types import COLLATED, DOUBLE, FLOAT, INT, STRING
 from view_algebra.refusals import AsksForRecords
 
 
@@ -57,7 +57,7 @@ def _over_rows(call: Aggregate, rows: str, reading: Reading) -> str:
             call.place, f"{call.function}(DISTINCT …) above the aggregation", "Take DISTINCT rows in a subquery."
         )
     value = typed_text(only(call.condition, call.arguments[0]), reading)
-    value = f'({value} COLLATE "C")' if call.arguments[0].type == STRING else _listed(value, call)
+    value = f"({value} {COLLATED})" if call.arguments[0].type == STRING else _listed(value, call)
     by = [
         ordering(Order(part, descending=False, nulls_first=True), reading)
         for e in call.arguments[1:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from view_algebra.engines.postgres.times import whole_end
 from view_algebra.engines.postgres.writing import ATOM, CAST, OTHER, Reading, bare_value, constant
 from view_algebra.language.expressions import Call, Constant, Expr, Field
-from view_algebra.language.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
+from view_algebra.language.types import COLLATED, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type
 from view_algebra.refusals import AsksForRecords
 
 _ELEMENTS, _ELEMENT, _NTH = '"->"', '"-> element"', '"-> place"'
@@ -132,4 +132,4 @@ def from_json(value: str, kind: Type) -> str:
     text = f"({value} #>> '{{}}')"
     if kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
         return f"ltrim{text[:-1]}, '+')::{kind.postgres}"  # before a year of five digits
-    return f'{text} COLLATE "C"' if kind == STRING else f"{text}::{kind.postgres}"
+    return f"{text} {COLLATED}" if kind == STRING else f"{text}::{kind.postgres}"

@@ -49,7 +49,7 @@ from view_algebra.language.expressions import (
 )
 from view_algebra.language.quoting import postgres_name
 from view_algebra.language.time_windows import BEGINS, BLOCK, HOP, PANE, SESSION_START, by_bounds, hops_of
-from view_algebra.language.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from view_algebra.language.types import BIGINT, BOOLEAN, COLLATED, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from view_algebra.language.walks import parts, rewrite, rewritten, walk
 from view_algebra.refusals import AsksForRecords, Wrong
 
@@ -174,7 +174,7 @@ def _exactly(value: Expr, reading: Reading) -> str:
         return reading.text(value)
     if value.type == STRING:
         null = isinstance(value, Constant) and value.value is None
-        return f'{reading.text(value, CAST)}{"::text" if null else ""} COLLATE "C"'
+        return f"{reading.text(value, CAST)}{'::text' if null else ''} {COLLATED}"
     return reading.text(value) if _is_exact(value) else f"{reading.text(value, CAST)}::{value.type.postgres}"
 
 
@@ -254,7 +254,7 @@ def _exploded(made: Generator, reading: Reading) -> str:
         return f"CROSS JOIN {series} AS {reading.alias(made.alias)} ({postgres_name(start)})"
     of_map, kind = made.argument.type.name == "MAP", made.argument.type.element or STRING
     names = [postgres_name(name) for name, _ in made.columns]
-    texts = ["(place - 1)::integer"] * made.positions + ['key COLLATE "C"'] * of_map
+    texts = ["(place - 1)::integer"] * made.positions + [f"key {COLLATED}"] * of_map
     if made.fields:
         texts += [from_json(f"value -> {constant(Constant(name, STRING))}", of) for name, of in kind.fields]
     else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from view_algebra.language.expressions import Call, Constant, Expr, Field, Order, Query
 from view_algebra.language.quoting import postgres_name, postgres_text
-from view_algebra.language.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from view_algebra.language.types import COLLATED, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from view_algebra.typed.names import CELL
 
 OR, AND, NOT, IS, COMPARE, IN, OTHER, ADD, MULTIPLY, CAST, ATOM = range(1, 12)
@@ -80,7 +80,7 @@ def is_column(value: Expr) -> bool:
 
 def by_bytes(value: Expr, text: str) -> str:
     """Text that compares by its bytes; every column of text in Lamina's tables and views does already."""
-    return text if is_column(value) else f'{text} COLLATE "C"'
+    return text if is_column(value) else f"{text} {COLLATED}"
 
 
 def bare_value(value: Expr) -> Expr:
