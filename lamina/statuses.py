@@ -101,12 +101,17 @@ def tables_of(query: str) -> set[str]:
 
     >>> sorted(tables_of('WITH a AS (SELECT * FROM Sales) SELECT * FROM a, analytics.visits, nextweek.carts'))
     ['sales', 'visits']
+    >>> tables_of('SELECT * FROM generate_series(1, 3)')
+    set()
     """
     try:
         parsed = sqlglot.parse_one(query, read="postgres")
         own = {each.alias for each in parsed.find_all(sqlglot.exp.CTE)}
-        named = [each for each in parsed.find_all(sqlglot.exp.Table) if each.db in ("", "analytics")]
-        return {each.name if each.this.quoted else each.name.lower() for each in named} - own
+        tables = [each for each in parsed.find_all(sqlglot.exp.Table) if each.db in ("", "analytics")]
+        named = [
+            each.this for each in tables if isinstance(each.this, sqlglot.exp.Identifier)
+        ]  # the others are functions
+        return {each.name if each.quoted else each.name.lower() for each in named} - own
     except (SqlglotError, RecursionError):  # Postgres may understand more
         return set()
 
