@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,13 +28,28 @@ readers is for transactions that somebody has forgotten."""
 FETCHED = 10_000
 """Rows that are in memory at a time."""
 
+ANSWER_SECONDS = 30
+"""Seconds that the SELECT of an answer may take."""
+
+ANSWER_FETCHED = 100
+"""Rows of an answer that are in memory before their characters are counted."""
+
+MOST_CHARACTERS = 2_000_000
+"""Characters of an answer."""
+
 _NO_RIGHT = (
     "A reader's login reads the views, and those tables of lamina that docs/operations.md lists under Roles."
     " lamina.bad_records counts bad records; to let a login read their values, the owner runs"
     " GRANT SELECT ON lamina.bad_values TO that login."
 )
 
+_TOO_LONG = "Ask for less, or let readers take longer: `statement_timeout` in LAMINA_ANALYST_LIMITS."
+
 Row = tuple[Any, ...]
+
+
+class Forbidden(LaminaError):
+    """The login has no right to read what a SELECT names."""
 
 
 def _or_infinity(read: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -72,8 +87,11 @@ def selected(url: str, query: str) -> Iterator[tuple[Sequence[str], Iterator[Row
 
 
 @contextlib.contextmanager
-def _snapshot(url: str) -> Iterator[psycopg2.extensions.connection]:
-    """A connection as the role that `url` names, in a read-only transaction of one snapshot; refusals in our words."""
+def _snapshot(url: str, too_long: str = _TOO_LONG) -> Iterator[psycopg2.extensions.connection]:
+    """A connection as the role that `url` names, in a read-only transaction of one snapshot; refusals in our words.
+
+    too_long: the way out of a SELECT that took too long.
+    """
     try:
         connection = psycopg2.connect(
             url,
@@ -95,10 +113,10 @@ def _snapshot(url: str) -> Iterator[psycopg2.extensions.connection]:
             error, "`lamina status` lists the views; a view that waits for its first rebuild cannot be read yet."
         ) from error
     except psycopg2.errors.InsufficientPrivilege as error:
-        raise _refused(error, _NO_RIGHT) from error
+        refusal = _refused(error, _NO_RIGHT)
+        raise Forbidden(refusal.what, evidence=refusal.evidence, way_out=refusal.way_out) from error
     except psycopg2.errors.QueryCanceled as error:
-        way_out = "Ask for less, or let readers take longer: `statement_timeout` in LAMINA_ANALYST_LIMITS."
-        raise _refused(error, way_out) from error
+        raise _refused(error, too_long) from error
     except ValueError as error:
         raise unreadable_time(error) from error
     except psycopg2.Error as error:
@@ -136,18 +154,41 @@ class Answer:
 
 
 def answer(url: str, query: str, views: Collection[str], limit: int) -> Answer:
-    """At most `limit` rows of one SELECT, with the offsets of the views that it names, in one snapshot."""
-    with _snapshot(url) as connection:
+    """At most `limit` rows, and `MOST_CHARACTERS`, of one SELECT, with the offsets of the views that it names.
+
+    All is read in one snapshot. A SELECT that takes longer than `ANSWER_SECONDS` is refused.
+    """
+    too_long = f"A page waits {ANSWER_SECONDS} seconds. Ask for less, or ask `lamina sql`."
+    with _snapshot(url, too_long) as connection:
+        with connection.cursor() as first:
+            first.execute(_SHORTER, [1000 * ANSWER_SECONDS])
         with connection.cursor(name="answer") as cursor:
-            cursor.itersize = limit + 1
+            cursor.itersize = ANSWER_FETCHED
             cursor.execute(_one_statement(query))
-            rows = cursor.fetchmany(limit + 1)
+            rows, more = _fitting(cursor, limit)
             columns = [column.name for column in cursor.description or ()]
         with connection.cursor() as offsets:
             offsets.execute(_BELOW, {"views": list(views)})
             below = [Below(*row) for row in offsets]
-    return Answer(columns, rows[:limit], len(rows) > limit, below)
+    return Answer(columns, rows, more, below)
 
+
+def _fitting(rows: Iterable[Row], limit: int) -> tuple[list[Row], bool]:
+    """The first rows, as many as a page shows; and whether there are more."""
+    fitting: list[Row] = []
+    characters = 0
+    for row in rows:
+        characters += sum(len(str(value)) for value in row)
+        if len(fitting) == limit or (fitting and characters > MOST_CHARACTERS):
+            return fitting, True
+        fitting.append(row)
+    return fitting, False
+
+
+_SHORTER = """
+SELECT set_config('statement_timeout', least(%s, nullif(setting::integer, 0))::text, true)
+FROM pg_settings WHERE name = 'statement_timeout'
+"""
 
 _BELOW = """
 SELECT view, source, partition, next_offset FROM lamina.offsets WHERE view = ANY (%(views)s)

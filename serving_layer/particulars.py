@@ -7,11 +7,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
-SAMPLES = 20
-"""Newest bad records that are shown."""
-
-LONGEST_SAMPLE = 600
-"""Bytes of a bad record that are shown."""
+REASONS = 20
+"""Newest reasons for quarantine that are shown."""
 
 _GENERATIONS = text("""
 SELECT g.id, g.version, g.state, p.generation IS NOT NULL AS published, g.rebuild, g.opened_at, g.live_at, g.shown_at,
@@ -35,11 +32,6 @@ ORDER BY p.partition
 
 _REASONS = text("""
 SELECT error, records, first, last FROM lamina.bad_count WHERE source = :source ORDER BY last DESC LIMIT :most
-""")
-
-_SAMPLES = text("""
-SELECT partition, "offset", error, substring(value FOR :bytes) AS value, quarantined_at FROM lamina.quarantine
-WHERE source = :source ORDER BY quarantined_at DESC LIMIT :most
 """)
 
 _DUPLICATES = text("SELECT duplicates, conflicts FROM lamina.query WHERE name = :source")
@@ -86,23 +78,11 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """A record in quarantine. value: its beginning, as text."""
-
-    partition: int
-    offset: int
-    error: str
-    value: str | None
-    quarantined_at: datetime
-
-
-@dataclass(frozen=True)
 class SourceParticulars:
     """All of one source. duplicates: copies of counted records; conflicts: those that differ and come before."""
 
     partitions: list[Partition]
     reasons: list[Reason]
-    samples: list[Sample]
     duplicates: int
     conflicts: int
 
@@ -114,19 +94,11 @@ def generations(connection: Connection, view: str, most: int = 50) -> list[Gener
 
 def of_source(connection: Connection, source: str) -> SourceParticulars:
     """Reads in the snapshot of the connection. Raises `NoResultFound` if no query has this name."""
-    given = {"source": source, "most": SAMPLES}
+    given = {"source": source, "most": REASONS}
     duplicates, conflicts = connection.execute(_DUPLICATES, {"source": source}).one()
-    samples = connection.execute(_SAMPLES, {**given, "bytes": LONGEST_SAMPLE})
     return SourceParticulars(
         partitions=[Partition(*row) for row in connection.execute(_PARTITIONS, {"source": source})],
         reasons=[Reason(*row) for row in connection.execute(_REASONS, given)],
-        samples=[
-            Sample(row.partition, row.offset, row.error, _as_text(row.value), row.quarantined_at) for row in samples
-        ],
         duplicates=duplicates,
         conflicts=conflicts,
     )
-
-
-def _as_text(value: bytes | memoryview | None) -> str | None:
-    return None if value is None else bytes(value).decode(errors="backslashreplace")

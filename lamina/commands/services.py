@@ -125,17 +125,25 @@ def _address(listen: str, example: str) -> tuple[str, int]:
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:8765", show_default=True, help="Serve at http://HOST:PORT/."
 )
+@click.option("--name", "names", metavar="HOST", multiple=True, help="A name that a proxy gives it; may be repeated.")
+@click.option(
+    "--open-to-all", is_flag=True, help="Ask for no token at an address that other machines reach, behind a proxy."
+)
 @click.option("--mark", hidden=True, help="Tells this process from others.")
-def console(output: Output, listen: str, mark: str | None) -> None:  # noqa: ARG001
+def console(output: Output, listen: str, names: tuple[str, ...], open_to_all: bool, mark: str | None) -> None:  # noqa: ARG001
     """Serve a read-only page over the deployment until stopped.
 
     It shows how fresh each view is, what needs attention, proofs, lineage and rows, and runs SELECTs as the analyst.
-    /metrics has the numbers of `lamina metrics`.
+    /metrics has the numbers of `lamina metrics`. At an address that other machines reach, it asks for the token that is
+    in the printed URL.
     """
+    from lamina.console.access import token_for
     from lamina.console.server import Console
 
+    host, port = _address(listen, "127.0.0.1:8765")
     with deployment(output) as opened:
-        served = Console(opened, *_address(listen, "127.0.0.1:8765"))
+        token = None if open_to_all else token_for(host, opened.settings.home)
+        served = Console(opened, host, port, names, token)
         output.text(served.address, url=served.address)
         output.tell("Press Ctrl-C to stop.")
         served.run()

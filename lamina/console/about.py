@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sqlalchemy import make_url
+
 from lamina import receipts, statuses
 from lamina.console.charts import chart, numbers
 from lamina.deployment import Deployment
 from serving_layer import particulars
-from serving_layer.analyst import answer
+from serving_layer.analyst import Forbidden, answer, select
 from serving_layer.overview import overview
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError
 from view_algebra.explain import explain, origins
-from view_algebra.language.quoting import quoted
+from view_algebra.language.quoting import postgres_text, quoted
 
 NEWEST = 50
 """Rows of a view that its page shows."""
 
 MOST_ROWS = 1_000
 """Rows of an answer that the SQL box shows."""
+
+
+SAMPLES = 20
+"""Newest bad records of a source that its page shows."""
+
+LONGEST_SAMPLE = 600
+"""Characters of a bad record that are shown."""
 
 
 class Unknown(LaminaError):
@@ -72,6 +81,7 @@ class About:
             "source": source,
             "now": now,
             "found": found,
+            **self._samples(name),
             "ends": self._ends(source.topic),
             "undeclared": statuses.undeclared(self._opened).get(name, []) if self._opened.brokers.listening() else None,
             "dependents": [each.name for each in catalog.views.values() if name in each.fed_by],
@@ -81,6 +91,18 @@ class About:
         """The answer to a SELECT of the analyst, and its chart."""
         found = answer(self._opened.settings.reader(), query, statuses.tables_of(query), most)
         return {"answer": found, "chart": chart(found.columns, found.rows), "numbers": numbers(found.rows)}
+
+    def _samples(self, source: str) -> dict[str, Any]:
+        """The newest bad records, as far as the analyst may read their values; `refused` is why not."""
+        query = (
+            f'SELECT partition, "offset", error, left(value, {LONGEST_SAMPLE}) FROM lamina.bad_values'
+            f" WHERE source = {postgres_text(source)} ORDER BY quarantined_at DESC LIMIT {SAMPLES}"
+        )
+        reader = self._opened.settings.reader()
+        try:
+            return {"samples": select(reader, query)[1], "refused": None}
+        except Forbidden:
+            return {"samples": [], "refused": make_url(reader).username}
 
     def _ends(self, topic: str) -> Mapping[int, int]:
         """The end of each partition; nothing if Kafka does not say."""

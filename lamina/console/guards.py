@@ -1,14 +1,16 @@
-"""Keeps other sites out: the headers of every answer, and the requests that are refused."""
+"""Keeps others out: the headers of every answer, and the requests that are refused."""
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADERS = {
@@ -21,20 +23,27 @@ HEADERS = {
 }
 """Headers of every answer: a page runs and shows only what this server gives it, and no other page may frame it."""
 
+COOKIE = "lamina_console"
+
+COOKIE_SECONDS = 30 * 24 * 3600
+"""A browser keeps the token for so long."""
+
 
 @dataclass(frozen=True)
 class Guarded:
-    """Refuses foreign names of this host, and what pages of other sites load or send.
+    """Refuses foreign names of this host, what pages of other sites load or send, and those without the token.
 
-    host: the name or address that it listens on.
+    names: what the console is called, in lower case. token: None if everybody who reaches it may read it.
 
     A name that another site lets point here (DNS rebinding) is refused: Host must be an address, `localhost`, the name
-    of this machine or `host`. A POST must come from a page of the same origin. A page of another site may link here,
-    and load nothing from here.
+    of this machine or one of `names`. A POST must come from a page of the same origin. A page of another site may link
+    here, and load nothing from here. The token comes once in the address, and is a cookie from then on; a program sends
+    it as `Authorization: Bearer TOKEN`.
     """
 
     app: ASGIApp
-    host: str
+    names: frozenset[str]
+    token: str | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuses the request, or answers with the headers."""
@@ -48,7 +57,24 @@ class Guarded:
             await send(message)
 
         refusal = self._refusal(scope["method"], Headers(scope=scope))
-        await (PlainTextResponse(refusal, 403) if refusal else self.app)(scope, receive, with_headers)
+        instead = PlainTextResponse(refusal, 403) if refusal else self._without_token(Request(scope))
+        await (instead or self.app)(scope, receive, with_headers)
+
+    def _without_token(self, request: Request) -> Response | None:
+        """What one gets who has not shown the token; None if it was shown. One that comes in the address is kept."""
+        if self.token is None or request.url.path.startswith("/static/"):
+            return None
+        if self._is_token(request.query_params.get("token", "")):
+            kept = RedirectResponse(request.url.path, 303)
+            kept.set_cookie(COOKIE, self.token, httponly=True, samesite="strict", max_age=COOKIE_SECONDS)
+            return kept
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if self._is_token(request.cookies.get(COOKIE, "")) or self._is_token(bearer):
+            return None
+        return PlainTextResponse("Open the console by the address that `lamina console` prints, token included.\n", 401)
+
+    def _is_token(self, shown: str) -> bool:
+        return hmac.compare_digest(shown.encode(), (self.token or "").encode())
 
     def _refusal(self, method: str, headers: Headers) -> str | None:
         host = headers.get("host", "")
@@ -62,7 +88,7 @@ class Guarded:
 
     def _is_ours(self, host: str) -> bool:
         try:
-            name = urlsplit(f"//{host}").hostname or ""
-            return name in ("localhost", self.host, socket.gethostname().lower()) or bool(ipaddress.ip_address(name))
+            name = urlsplit(f"//{host}").hostname or ""  # in lower case
+            return name in {"localhost", socket.gethostname().lower(), *self.names} or bool(ipaddress.ip_address(name))
         except ValueError:
             return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -35,6 +35,9 @@ from view_algebra.errors import LaminaError
 LONGEST_FORM = 200_000
 """Bytes."""
 
+MOST_STREAMS = 500
+"""Pages that listen at a time."""
+
 HERE = Path(__file__).parent
 
 FRAGMENTS = ("gone", "state", "attention", "views", "sources")
@@ -53,8 +56,8 @@ class Pages:
         self._templates = _environment()
         self._fragments: tuple[Now, dict[str, str]] | None = None
 
-    def application(self, host: str) -> ASGIApp:
-        """The application to serve at this host."""
+    def application(self, names: Collection[str], token: str | None) -> ASGIApp:
+        """The application to serve under these names, to those who have the token, if there is one."""
         routes = [
             Route("/", self._now),
             Route("/stream", self._stream),
@@ -65,13 +68,16 @@ class Pages:
             Route("/sql", self._sql, methods=["GET", "POST"]),
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ]
-        handlers = {404: self._no_page, Exception: self._failed}
-        return Guarded(Starlette(routes=routes, exception_handlers=handlers), host)
+        handlers = {404: self._no_page, 405: self._no_method, 413: self._too_long, Exception: self._failed}
+        named = frozenset(name.lower() for name in names)
+        return Guarded(Starlette(routes=routes, exception_handlers=handlers), named, token)
 
     async def _now(self, _: Request) -> Response:
         return self._page("now.html", title="Now", fragments=self._of(await self._watch.now()))
 
     async def _stream(self, _: Request) -> Response:
+        if self._watch.listeners >= MOST_STREAMS:
+            return Response(f"{MOST_STREAMS} pages are open, which is the most. Close one.\n", 503)
         return StreamingResponse(self._events(), media_type="text/event-stream")
 
     async def _events(self) -> AsyncIterator[str]:
@@ -136,6 +142,16 @@ class Pages:
         error = LaminaError("There is no such page", evidence=request.url.path, way_out="The first page is /.")
         return self._page("error.html", 404, title="Not found", error=error)
 
+    async def _no_method(self, request: Request, _: Exception) -> Response:
+        error = LaminaError(
+            f"{request.method} does nothing here", evidence=request.url.path, way_out="This console only reads."
+        )
+        return self._page("error.html", 405, title="Not allowed", error=error)
+
+    async def _too_long(self, _: Request, __: Exception) -> Response:
+        what = f"The SELECT is longer than {LONGEST_FORM:,} bytes"
+        return self._page("error.html", 413, title="Too long", error=LaminaError(what, way_out="Ask `lamina sql`."))
+
     async def _failed(self, _: Request, error: Exception) -> Response:
         said = mistake(error)
         return self._page("error.html", 500, title="Failed", error=said)
@@ -177,6 +193,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     made.filters |= {
         "seconds": seconds,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Collection
 
 import uvicorn
 
@@ -16,14 +17,19 @@ STOPS_WITHIN = 2
 
 
 class Console:
-    """A console that listens at an address; port 0 is any that is free. Raises LaminaError if it is taken."""
+    """A console that listens at an address; port 0 is any that is free. Raises LaminaError if it is taken.
 
-    def __init__(self, opened: Deployment, host: str, port: int) -> None:
+    names: further names by which a proxy, or a browser, calls it. token: what a reader must show, if there is one.
+    """
+
+    def __init__(
+        self, opened: Deployment, host: str, port: int, names: Collection[str] = (), token: str | None = None
+    ) -> None:
         self._listening = _listening(host, port)
-        self._host, self.port = host, int(self._listening.getsockname()[1])
+        self._host, self.port, self._token = host, int(self._listening.getsockname()[1]), token
         self._ending = asyncio.Event()
         config = uvicorn.Config(
-            Pages(opened, self._ending).application(host),
+            Pages(opened, self._ending).application([host, *names], token),
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -34,8 +40,9 @@ class Console:
 
     @property
     def address(self) -> str:
-        """The address of the first page."""
-        return f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self.port}/"
+        """The address of the first page, with the token."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self.port}/" + (f"?token={self._token}" if self._token else "")
 
     def run(self) -> None:
         """Answers until the process is interrupted, or `stop` is called from another thread."""

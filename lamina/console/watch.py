@@ -50,7 +50,12 @@ LINGERS = 5.0
 SPARK = (120, 22)
 """Width and height of a line of the last hour, in pixels."""
 
+RESTART_AFTER = 30.0
+"""Seconds without a word of the speed layer after which it is to be started again."""
+
 GONE = "The speed layer is gone."
+
+SILENT = "The speed layer is silent."
 
 SHOWN = 5
 """Names of sources in a sentence."""
@@ -170,6 +175,11 @@ class Watch:
         self._running: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
         self._newest: Now | None = None
+
+    @property
+    def listeners(self) -> int:
+        """Pages that listen now."""
+        return self._listeners
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[AsyncIterator[Now]]:
@@ -316,8 +326,13 @@ def _of_speed_layer(found: Overview) -> list[Missing]:
         what = f"None runs for {_some(unread)}."
         missing.append(Missing(GONE, what, "Start it: `lamina up`, or `lamina speed`. Nothing is lost."))
     if silent:
-        what = f"That of {_some(list(silent))} was last heard of {age(max(silent.values()))} ago."
-        missing.append(Missing(GONE, what, "Start it again: `lamina up`, or `lamina speed`. Nothing is lost."))
+        longest = max(silent.values())
+        what = f"That of {_some(list(silent))} was last heard of {age(longest)} ago."
+        way_out = "Start it again: `lamina up`, or `lamina speed`. Nothing is lost."
+        if longest < RESTART_AFTER:  # the one that pauses would lose its queries to the one that is started
+            missing.append(Missing(SILENT, what, f"It may pause. Wait until it has been {RESTART_AFTER:.0f} s."))
+        else:
+            missing.append(Missing(GONE, what, way_out))
     return missing
 
 

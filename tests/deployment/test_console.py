@@ -6,7 +6,7 @@ import http.client
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from html import unescape
@@ -17,6 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import event
 
+from lamina.console.access import token_for
 from lamina.console.server import Console
 from lamina.deployment import Deployment
 from lamina.metrics import EVERY
@@ -46,6 +47,9 @@ class Browser:
     def post(self, query: str, status: int = 200, **headers: str) -> str:
         given = {"Origin": f"http://127.0.0.1:{self.port}", "Content-Type": "application/x-www-form-urlencoded"}
         return self._ask("POST", "/sql", status, urlencode({"query": query}), {**given, **headers})
+
+    def delete(self, path: str, status: int) -> str:
+        return self._ask("DELETE", path, status, None, {"Origin": f"http://127.0.0.1:{self.port}"})
 
     def _ask(self, method: str, path: str, status: int, body: str | None, headers: dict[str, str]) -> str:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
@@ -95,8 +99,8 @@ class Browser:
 
 
 @contextmanager
-def console(opened: Deployment) -> Iterator[Browser]:
-    served = Console(opened, "127.0.0.1", 0)
+def console(opened: Deployment, names: Sequence[str] = (), token: str | None = None) -> Iterator[Browser]:
+    served = Console(opened, "127.0.0.1", 0, names, token)
     thread = threading.Thread(target=served.run, name="console")
     thread.start()
     try:
@@ -129,6 +133,8 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
             browser.post(f"SELECT {HOSTILE}", 400),
             browser(f"/view/{HOSTILE.replace('/', '%2F')}", 404),
         ]
+        deployed.owner("GRANT SELECT ON lamina.bad_values TO analyst")
+        pages["granted"] = browser("/source/clicks")
         receipt = browser("/view/pages/receipt")
         metrics = browser("/metrics")
     for page in [*pages.values(), *answers, receipt]:
@@ -151,7 +157,9 @@ def test_the_pages_show_what_is_deployed_and_escape_it(deployed: Deployed) -> No
     source = texts(pages["/source/clicks"])
     assert "duplicates 1" in source
     assert "referer is not declared" in source
-    assert HOSTILE in source
+    assert HOSTILE not in source
+    assert "GRANT SELECT ON lamina.bad_values TO analyst" in source
+    assert HOSTILE in texts(pages["granted"])
     assert "True for every record below clicks 0:4" in texts(answers[0])
     assert "Postgres refused" in texts(answers[2])
     assert '"digest"' in unescape(receipt)
@@ -198,7 +206,38 @@ def test_requests_of_other_sites_are_refused(deployed: Deployed) -> None:
         for mode, status in (("no-cors", 403), ("navigate", 200)):
             browser("/", status, **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode})
         browser.post("SELECT 1 AS one")
-        browser.post("x" * 300_000, 413)
+        assert "longer than 200,000 bytes" in browser.post("x" * 300_000, 413)
+        assert "only reads" in browser.delete("/sql", 405)
+    with console(deployed.deployment, names=["Lamina.Example.org"]) as browser:
+        browser("/", Host="lamina.example.org")
+        browser("/", Host="LAMINA.EXAMPLE.ORG:443")
+
+
+def test_who_has_no_token_reads_nothing_at_an_address_that_others_reach(deployed: Deployed, tmp_path: Path) -> None:
+    assert token_for("::1", tmp_path) is None
+    token = token_for("0.0.0.0", tmp_path)
+    assert token is not None
+    assert token == token_for("lamina.example.org", tmp_path), "it is kept"
+    assert (tmp_path / "console.token").stat().st_mode & 0o077 == 0
+    with console(deployed.deployment, token=token) as browser:
+        for path in ("/", "/sql", "/metrics", "/stream", "/?token=", f"/?token={token}x"):
+            assert "token included" in browser(path, 401)
+        browser("/", 401, Cookie="lamina_console=")
+        browser.post("SELECT 1 AS one", 401)
+        browser(f"/sql?token={token}", 303)
+        browser("/sql", Cookie=f"lamina_console={token}")
+        assert "lamina_postgres_up" in browser("/metrics", Authorization=f"Bearer {token}")
+        browser("/static/icon.svg")
+
+
+def test_an_answer_is_cut_and_ended_before_it_hurts_a_page(deployed: Deployed) -> None:
+    deployed.apply(clicks=CLICKS)
+    with console(deployed.deployment) as browser:
+        page = browser.post("SELECT repeat('x', 300000) AS x FROM generate_series(1, 50)")
+        assert len(page) < 2_500_000
+        assert "and there are more" in texts(page)
+        set_ = browser.post("SELECT current_setting('statement_timeout') AS limit")
+        assert "30s" in texts(set_)
 
 
 def test_a_hundred_open_pages_cost_one_statement_a_second(deployed: Deployed) -> None:
@@ -226,9 +265,12 @@ def test_what_is_gone_is_named_and_comes_back(deployed: Deployed) -> None:
             assert browser.until("gone", "The speed layer", present=False) < 5
             deployed.until(lambda: len(deployed.owner("SELECT FROM lamina.freshness_history")) > 0, "a minute is kept")
         assert browser.until("state", "None runs for clicks") < 5
-        deployed.owner("UPDATE lamina.query SET writer = 'process 1 on a', heard_at = now() - interval '6 s'")
-        assert browser.until("state", "was last heard of") < 5
-        deployed.owner("UPDATE lamina.query SET heard_at = now() + interval '1 h'")
+        silent = "UPDATE lamina.query SET writer = 'process 1 on a', committed_at = NULL, heard_at = now() - interval"
+        deployed.owner(f"{silent} '6 s'")
+        assert browser.until("state", "It may pause") < 5
+        deployed.owner(f"{silent} '31 s'")
+        assert browser.until("state", "Start it again") < 5
+        deployed.owner("UPDATE lamina.query SET committed_at = now() + interval '1 h'")
         browser.until("state", "was last heard of", present=False)
 
 
