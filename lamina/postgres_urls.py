@@ -79,6 +79,21 @@ def with_password(url: str, environment: Mapping[str, str]) -> str:
     return url
 
 
+def without_password(url: str, passfile: Path) -> str:
+    """The URL for a command line, which others see: libpq finds the password in the passfile, which is written."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    host, port, database = parts.hostname or "", parts.port or 5432, parts.path.strip("/")
+    fields = (host, str(port), database, unquote(parts.username or ""), unquote(parts.password))
+    passfile.touch(mode=0o600)
+    passfile.chmod(0o600)
+    passfile.write_text(":".join(re.sub(r"([\\:])", r"\\\1", each) for each in fields) + "\n", encoding="utf-8")
+    query = urlencode([*parse_qsl(parts.query), ("passfile", str(passfile.absolute()))], quote_via=quote)
+    address = f"{parts.username}@{parts.netloc.rpartition('@')[2]}"
+    return urlunsplit(parts._replace(netloc=address, query=query))
+
+
 @dataclass(frozen=True)
 class Jdbc:
     """A Postgres URL as Java's driver takes it."""

@@ -8,6 +8,7 @@ import threading
 import click
 
 from lamina.commands.command import command, deployment
+from lamina.postgres_urls import without_password
 from lamina.render import Output
 from lamina.settings import Settings
 
@@ -163,13 +164,15 @@ def password(output: Output) -> None:
 def login(output: Output, name: str | None, owner: bool) -> None:
     """Make a reader's login NAME, and print its URL.
 
-    The URL holds a new password, which is shown once: a login that was there has it from now on. The owner's URL, for
-    GRANT and the like, is that of LAMINA_POSTGRES or of the embedded services.
+    The URL holds a new password, which is shown once: a login that was there has it from now on. The owner's URL is
+    for GRANT and the like, as in `psql "$(lamina login --owner)"`. It names a file with the password, since others on
+    the machine see what psql is given.
     """
     if owner == (name is not None):
         raise click.UsageError("Give either the NAME of a reader or --owner.")
     if name is None:
-        url = Settings.read().postgres
+        settings = Settings.read()
+        url = without_password(settings.postgres, settings.home / "owner.pgpass")
         output.text(url, url=url)
         return
     with deployment(output) as opened:

@@ -10,9 +10,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psycopg2.extensions
 import pytest
 from click.testing import CliRunner
 from click.testing import Result as Ran
@@ -244,7 +246,10 @@ def test_each_person_gets_a_login(here: Here) -> None:
         assert json.loads(again.stdout)["url"] != url
         refused = here("login", "lamina", code=1)
         assert "lamina cannot be the login of a reader" in refused.stderr
-        assert here("login", "--owner").stdout.strip() == here.deployment.settings.postgres
+        owner = here("login", "--owner").stdout.strip()
+        assert ":" not in owner.partition("@")[0].removeprefix("postgresql://"), "psql's arguments are seen by others"
+        with closing(psycopg2.connect(owner)) as connected:
+            assert connected.info.user == psycopg2.extensions.parse_dsn(here.deployment.settings.postgres)["user"]
         here("login", "ann", "--owner", code=2)
         here("login", code=2)
     finally:
