@@ -118,7 +118,10 @@ def up(output: Output) -> None:
     running = speed.start()
     time.sleep(0.3)
     speed.expect(running)
-    output.table(("what", "where"), connections(addresses, speed, ConsoleProcess(settings.home).start()))
+    console = ConsoleProcess(settings.home)
+    address = console.start()
+    console.expect()
+    output.table(("what", "where"), connections(addresses, speed, address))
     output.tell(
         "the speed layer runs"
         if runs

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import signal
+import socket
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 
 from lamina.services import processes
 from lamina.services.processes import Running
+from view_algebra.errors import LaminaError
 
 PORT = 8765
 """The port, where it is free; else any other."""
+
+SEEN_SECONDS = 1.0
+"""Seconds after which a process that was started has its command line."""
+
+START_SECONDS = 30.0
+"""Seconds that the console may take to listen."""
 
 STOP_SECONDS = 5.0
 """Seconds that the console may take to end after it was asked."""
@@ -58,6 +68,22 @@ class ConsoleProcess:
         words = ["console", "--listen", listen]
         processes.spawn_command(words, home=self.home, log=self.log, marker=self.mark, alone=alone)
         return f"http://{listen}/"
+
+    def expect(self) -> None:
+        """Returns when it listens. Raises LaminaError, with the end of its log, if it ends, or does not for long."""
+        began = time.monotonic()
+        while (address := self.address()) is not None or time.monotonic() < began + SEEN_SECONDS:
+            listens = urlsplit(address or "")
+            with suppress(OSError), socket.create_connection((listens.hostname or "", listens.port or 0), 1.0):
+                return
+            if time.monotonic() > began + START_SECONDS:
+                break
+            time.sleep(0.1)
+        raise LaminaError(
+            "The console ended" if address is None else f"The console does not listen after {START_SECONDS:.0f} s",
+            evidence=processes.tail(self.log),
+            way_out=f"Its log is {self.log}. Everything else runs; `lamina console` starts it in the foreground.",
+        )
 
     def stop(self) -> bool:
         """Ends it; False if it did not run."""
