@@ -634,7 +634,9 @@ def test_floats_are_checked_as_what_they_are_and_not_as_their_text(deployed: Dep
     floats = (
         "CREATE VIEW floats AS SELECT n % 20 AS part, max(CAST(ratio AS FLOAT)) AS largest,"
         " CAST(sum(ratio) AS FLOAT) AS total, max(CAST(ratio * 1e37 AS FLOAT)) AS huge, max(CAST(n AS FLOAT)) AS whole,"
-        " array(max(CAST(ratio * 1e-44 AS FLOAT))) AS least, struct(max(CAST(n AS FLOAT)) AS f, map('x', array("
+        " array(max(CAST(ratio * 1e-44 AS FLOAT))) AS least,"
+        " struct(max(ratio * 1e38) AS big, array(max(n * 1e23)) AS bigs) AS doubles,"
+        " struct(max(CAST(n AS FLOAT)) AS f, map('x', array("
         "min(CAST(ratio * 1e37 AS FLOAT)))) AS m) AS parts FROM events GROUP BY n % 20;"
     )
     deployed.apply(events=EVENTS, floats=floats)
