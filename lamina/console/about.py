@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import make_url
-
 from lamina import receipts, statuses
 from lamina.console.charts import chart, numbers
 from lamina.deployment import Deployment
 from serving_layer import particulars
 from serving_layer.analyst import Forbidden, answer, select
+from serving_layer.database import login_of
 from serving_layer.overview import overview
 from view_algebra.compiled import Catalog, View
 from view_algebra.errors import LaminaError
@@ -102,7 +101,7 @@ class About:
         try:
             return {"samples": select(reader, query)[1], "refused": None}
         except Forbidden:
-            return {"samples": [], "refused": make_url(reader).username}
+            return {"samples": [], "refused": login_of(reader)[0]}
 
     def _ends(self, topic: str) -> Mapping[int, int]:
         """The end of each partition; nothing if Kafka does not say."""
