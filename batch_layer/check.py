@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from batch_layer.compute import counting, kept
 from batch_layer.stalls import Stalled, Watching, Work, unwatched
 from master_log.archive import MasterLog
-from master_log.causes import SPARK_ERRORS
+from master_log.causes import SPARK_ERRORS, interrupted_at_once
 from master_log.kafka import Brokers
 from master_log.offsets import OffsetRange, Offsets, Skipped
 from serving_layer import definitions, history, lookup, previews, progress, skipping, views
@@ -309,7 +309,8 @@ def rows_of(found: DataFrame) -> list[Row]:
     told = {"binary": lambda name: translate(base64(name), "\r\n", "")}
     told |= dict.fromkeys(("struct", "array", "map"), lambda name: to_json(name, JSON_TIMES))
     names = [f"`{column}`" for column in found.columns]
-    table = found.select([told.get(kind, col)(name) for name, kind in zip(names, kinds, strict=True)]).toArrow()
+    selected = found.select([told.get(kind, col)(name) for name, kind in zip(names, kinds, strict=True)])
+    table = interrupted_at_once(selected.toArrow)
     columns = [
         [None if value is None else json.loads(value) for value in column.to_pylist()] if json_ else column.to_pylist()
         for column, json_ in zip(table.columns, nested, strict=True)
@@ -319,9 +320,9 @@ def rows_of(found: DataFrame) -> list[Row]:
 
 def compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> Checked:
     """Multisets of rows: equal ones cancel, and what is left is paired within the tolerance of doubles."""
-    floats = {n: kind for n, column in enumerate(view.columns) if (kind := _with_floats(column.spark)) is not None}
-    if floats:
-        wanted, shown = ([_floats_as_held(row, floats) for row in rows] for rows in (wanted, shown))
+    inside = {n: kind for n, column in enumerate(view.columns) if (kind := _with_fractions(column.spark)) is not None}
+    if inside:
+        wanted, shown = ([_row_as_held(row, inside) for row in rows] for rows in (wanted, shown))
     left, right = Counter(map(exact, wanted)), Counter(map(exact, shown))
     missing, surplus = list((left - right).elements()), list((right - left).elements())
     tolerances = [FLOAT_TOLERANCE if column.postgres == FLOAT else DOUBLE_TOLERANCE for column in view.columns]
@@ -339,9 +340,9 @@ def compare(view: View, wanted: list[Row], shown: list[Row], below: Offsets) -> 
     return Checked(view.name, len(shown), below, unmatched, [row for rows in candidates.values() for row in rows])
 
 
-def _with_floats(spark: str) -> Type | None:
-    """The type of a column, if it is nested and has a FLOAT inside."""
-    if "FLOAT" not in spark or spark == "FLOAT":
+def _with_fractions(spark: str) -> Type | None:
+    """The type of a column, if it is nested and has a FLOAT or a DOUBLE inside."""
+    if spark in ("FLOAT", "DOUBLE") or not any(kind in spark for kind in ("FLOAT", "DOUBLE")):
         return None
     from sqlglot import exp
 
@@ -350,22 +351,27 @@ def _with_floats(spark: str) -> Type | None:
     return read(exp.DataType.build(spark, dialect="spark"))
 
 
-def _floats_as_held(row: Row, floats: Mapping[int, Type]) -> Row:
-    """A row whose nested FLOATs are the numbers that they hold: Spark prints 1.4E-45 where Postgres prints 1e-45."""
-    return tuple(_float_as_held(value, floats[n]) if n in floats else value for n, value in enumerate(row))
+def _row_as_held(row: Row, inside: Mapping[int, Type]) -> Row:
+    """A row whose nested fractions are the numbers that they hold.
+
+    Of a FLOAT, Spark prints 1.4E-45 where Postgres prints 1e-45; of a DOUBLE, jsonb prints all digits of 1e39.
+    """
+    return tuple(_as_held(value, inside[n]) if n in inside else value for n, value in enumerate(row))
 
 
-def _float_as_held(value: Any, kind: Type) -> Any:
+def _as_held(value: Any, kind: Type) -> Any:
     if kind.name == "FLOAT" and isinstance(value, (int, float)):
         [held] = struct.unpack("f", struct.pack("f", value))
         return held
+    if kind.name == "DOUBLE" and isinstance(value, int):
+        return float(value)
     if isinstance(value, list) and kind.element is not None:
-        return [_float_as_held(item, kind.element) for item in value]
+        return [_as_held(item, kind.element) for item in value]
     if isinstance(value, dict) and kind.name == "MAP" and kind.element is not None:
-        return {key: _float_as_held(item, kind.element) for key, item in value.items()}
+        return {key: _as_held(item, kind.element) for key, item in value.items()}
     if isinstance(value, dict):
         fields = dict(kind.fields)
-        return {key: _float_as_held(item, fields[key]) if key in fields else item for key, item in value.items()}
+        return {key: _as_held(item, fields[key]) if key in fields else item for key, item in value.items()}
     return value
 
 

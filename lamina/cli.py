@@ -10,16 +10,21 @@ import os
 import signal
 import sys
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from lamina.commands import blame, catalog, completion, previews, reading, rebuilds, records, services  # noqa: F401 - each adds its own
 from lamina.commands.command import INTERRUPTED, lamina, nobody_reads
 from serving_layer import database
 
-__all__ = ["interrupt_again_if_lost", "interrupt_postgres_too", "lamina", "main"]
+__all__ = ["interrupt_again_if_lost", "interrupt_engines_too", "lamina", "main"]
 
 AGAIN_SECONDS = 0.05
 """Until an interrupt that was lost comes again."""
+
+CANCEL_SECONDS, CANCEL_EVERY = 10.0, 0.5
+"""For how long the jobs of Spark are ended after an interrupt, and how often."""
 
 INTERRUPTS = (signal.SIGINT, signal.SIGALRM)
 """Ctrl-C, and one that comes again."""
@@ -42,10 +47,11 @@ def interrupt_again_if_lost() -> None:
     sys.unraisablehook = hook
 
 
-def interrupt_postgres_too() -> None:
-    """Has a Ctrl-C end what Postgres computes for the command: it waits for that in C, where Python raises nothing.
+def interrupt_engines_too() -> None:
+    """Has a Ctrl-C end what Postgres and Spark compute for the command.
 
-    A command with an answer of its own to Ctrl-C, as `lamina speed`, lets Postgres go on.
+    It waits for Postgres in C, where Python raises nothing, and PySpark's toArrow() waits for the end of its job after
+    an interrupt, too. A command with an answer of its own to Ctrl-C, as `lamina speed`, lets both go on.
     """
     heard, say = os.pipe()
     os.set_blocking(say, False)
@@ -55,14 +61,26 @@ def interrupt_postgres_too() -> None:
         while number := os.read(heard, 1):
             if number[0] in INTERRUPTS and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 database.cancel()
+                if "pyspark" in sys.modules:
+                    _cancel_spark()
 
     threading.Thread(target=listen, name="interrupts", daemon=True).start()
+
+
+def _cancel_spark() -> None:
+    """Ends the jobs of Spark for a while: the one that is waited for may only be planned yet."""
+    from lamina.spark import cancel_jobs
+
+    for _ in range(round(CANCEL_SECONDS / CANCEL_EVERY)):
+        with suppress(Exception):  # the JVM may be ending, too
+            cancel_jobs()
+        time.sleep(CANCEL_EVERY)
 
 
 def main() -> None:
     """The entry point; Ctrl-C ends with 130 and no traceback."""
     interrupt_again_if_lost()
-    interrupt_postgres_too()
+    interrupt_engines_too()
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - None where a shell has closed it (`>&-`)
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):  # where the locale is not UTF-8, "→" must not end what was done already

@@ -98,6 +98,15 @@ def session(
         ) from error
 
 
+def cancel_jobs() -> None:
+    """Ends what the Spark of this process computes, if it has one; any thread may call it."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context  # noqa: SLF001 - getOrCreate() would start one
+    if context is not None:
+        context.cancelAllJobs()
+
+
 def sibling(spark: SparkSession, settings: Settings) -> SparkSession:
     """A further session of the same Spark, for other settings' master log: it shares the JVM and no name."""
     log_catalog.ensure_schema(settings.postgres)

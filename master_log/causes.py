@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
+
+T = TypeVar("T")
+
+
+def interrupted_at_once(compute: Callable[[], T]) -> T:
+    """What a call of Spark gives. A Ctrl-C stays one, also where Spark then says that its job was cancelled."""
+    try:
+        return compute()
+    except SPARK_ERRORS as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__context__
+        raise (cause or error) from None
+
+
 """What Spark raises while it plans or computes; PySpark passes exceptions on that it has no name for as Py4J's."""
 
 _CAUSED_BY = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)

@@ -323,6 +323,46 @@ def test_ctrl_c_while_spark_starts_is_no_error(deployed: Deployed, lamina: Comma
     assert "Traceback" not in said
 
 
+INTERRUPTED_WHILE_SPARK_COMPUTES = """
+import os, signal, sys, threading, time
+from lamina.cli import main
+
+def interrupt() -> None:
+    frames = lambda: sys._current_frames()[threading.main_thread().ident]
+    def waits() -> bool:
+        frame, seen = frames(), set()
+        while frame is not None:
+            seen.add(frame.f_code.co_name)
+            frame = frame.f_back
+        return {"_collect_as_arrow", "load_stream"} <= seen
+    while not waits():
+        time.sleep(0.01)
+    time.sleep(1)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(15)  # the watch for endless records would end it, too, but later
+    os._exit(7)
+
+threading.Thread(target=interrupt, daemon=True).start()
+sys.argv[1:] = ["check"]
+main()
+"""
+
+
+def test_ctrl_c_ends_what_spark_computes_for_a_check(deployed: Deployed, lamina: CommandLine) -> None:
+    deployed.apply(events=EVENTS, totals=TOTALS)
+    deployed.send("events", event(1))
+    deployed.catch_up()
+    endless = "repeat(concat(''a'', left(CAST(n AS STRING), 0)), 60) RLIKE ''^(a+)+b$''"
+    slow = f"'count(*)', 'count_if({endless})'"
+    for table, name in (("compiled", "name"), ("version", "view"), ("definition", "view")):
+        deployed.owner(f"UPDATE lamina.{table} SET texts = replace(texts::text, {slow})::jsonb WHERE {name} = 'totals'")
+    process = lamina.start_program("-c", INTERRUPTED_WHILE_SPARK_COMPUTES)
+    _, said = process.communicate(timeout=200)
+    assert process.returncode == 130, said
+    assert said.strip().splitlines()[-1] == "interrupted"
+    assert "Traceback" not in said
+
+
 SPARK_STOPS = """
 import sys, threading, time
 from pyspark import SparkContext
