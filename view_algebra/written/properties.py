@@ -155,4 +155,4 @@ def well_formed(properties: Found, report: Report) -> None:
     for name, (pattern, way_out) in _FORMS.items():
         if name in properties and not re.fullmatch(pattern, properties[name][0]):
             value, place = properties[name]
-            report(Wrong(place, f"{name} {value!r}", way_out))
+            report(Wrong(place, f"{name} cannot be {value!r}", way_out))
